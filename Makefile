@@ -1,0 +1,49 @@
+# Every target sets up what it needs in .venv; nothing else has to be installed but Python 3.11+, git and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+WORKERS ?= auto
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test check format bench soak run lock clean
+
+help: ## Show the targets.
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 12
+
+setup: $(STAMP) ## Make .venv with everything the project needs.
+
+$(STAMP): requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+test: $(STAMP) ## Run the whole test suite.
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+check: $(STAMP) ## Format, lint, types, layers, documents.
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	PYTHONPATH=src $(BIN)/lint-imports
+	$(BIN)/python scripts/check_docs.py
+
+format: $(STAMP) ## Format the code and fix what can be fixed.
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(STAMP) ## Measure speed side by side; prints ratios.
+	$(BIN)/python -m bench
+
+soak: $(STAMP) ## The long tests: thousands of crashes and random histories.
+	$(BIN)/python -m pytest -n $(WORKERS) -m soak
+
+run: $(STAMP) ## Run the main job: a tour through a scratch store.
+	$(BIN)/python scripts/tour.py
+
+lock: ## Resolve requirements.lock anew (needs uv).
+	uv pip compile --quiet --universal --generate-hashes --no-header --group dev pyproject.toml -o requirements.lock
+
+clean: ## Remove what make made.
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .import_linter_cache .hypothesis

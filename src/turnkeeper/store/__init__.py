@@ -1,0 +1,1 @@
+"""Durable truth: engines, the journal over them, and the read side."""

@@ -1,0 +1,147 @@
+"""The seam to durable truth: an engine keeps bytes in logs and under keys, and has never heard of a session.
+
+Every engine keeps these promises (``turnkeeper.testing.engine_contract`` checks them):
+
+- ``append`` is all or nothing, and once it has returned, the write survives a kill and a power cut.
+- Readers see an append whole or not at all, and never wait for a writer.
+- Keys are ordered by the UTF-8 bytes of their segments joined with ``/``.
+- Several processes may use one store at the same time.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeAlias, runtime_checkable
+
+Key: TypeAlias = tuple[str, ...]
+"""The place of a document, e.g. ``("part", message_id, part_id)``. No segment is empty or holds ``/`` or NUL."""
+
+NO_DOCUMENTS: Mapping[Key, bytes | None] = {}
+NO_TEXTS: Mapping[Key, str | None] = {}
+
+
+class EngineError(Exception):
+    """Something an engine refuses or cannot do. Nothing of the refused call was written."""
+
+
+class LogConflict(EngineError):
+    """Another writer was first: the log is not as long as the caller believed."""
+
+    def __init__(self, log: str, expected: int, actual: int) -> None:
+        super().__init__(f"log {log!r} has {actual} entries, not {expected}; read what is new and decide again")
+        self.log, self.expected, self.actual = log, expected, actual
+
+
+class StaleFence(EngineError):
+    """The caller was replaced as the owner of this log and must stop."""
+
+    def __init__(self, log: str, given: int, current: int) -> None:
+        super().__init__(f"log {log!r} is owned under fence {current}; {given} is stale, stop writing")
+        self.log, self.given, self.current = log, given, current
+
+
+class StoreUnavailable(EngineError):
+    """The disk or the file said no (full, read-only, locked, damaged). The store is as it was before the call."""
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Where bytes are kept."""
+
+    name: str
+    """How ``--store`` spells this engine's kind: ``sqlite``, ``files``, ``memory``."""
+
+    async def append(
+        self,
+        log: str,
+        after: int,
+        entries: Sequence[bytes],
+        documents: Mapping[Key, bytes | None] = NO_DOCUMENTS,
+        *,
+        texts: Mapping[Key, str | None] = NO_TEXTS,
+        fence: int | None = None,
+    ) -> None:
+        """Add entries to a log, write documents (``None`` removes) and index texts, all or nothing.
+
+        Raises LogConflict if the log is not exactly ``after`` long. A ``fence`` lower than the one the log was last
+        written with raises StaleFence; a higher one replaces it; ``None`` neither checks nor changes it.
+        """
+        ...
+
+    async def put(self, documents: Mapping[Key, bytes | None]) -> None:
+        """Write documents that belong to no log, all or nothing."""
+        ...
+
+    async def read(self, log: str, *, after: int = 0, limit: int | None = None) -> list[bytes]:
+        """The entries of a log from number ``after + 1`` on. An unknown log is empty."""
+        ...
+
+    async def length(self, log: str) -> int:
+        """How many entries a log has."""
+        ...
+
+    async def fence(self, log: str) -> int:
+        """The fence the log was last written with; 0 if none."""
+        ...
+
+    async def logs(self, *, after: str = "", limit: int | None = None) -> list[str]:
+        """Names of logs in order, from the first one behind ``after``."""
+        ...
+
+    async def get(self, keys: Sequence[Key]) -> list[bytes | None]:
+        """The documents under these keys, in the same order, as of one moment."""
+        ...
+
+    async def scan(
+        self,
+        prefix: Key,
+        *,
+        after: Key | None = None,
+        before: Key | None = None,
+        limit: int | None = None,
+        reverse: bool = False,
+    ) -> list[tuple[Key, bytes]]:
+        """Documents strictly below ``prefix`` and strictly between ``after`` and ``before``, in key order.
+
+        ``("a",)`` does not hold ``("ab", "c")``. ``reverse`` walks from the end. ``()`` is the whole store.
+        Cost depends on what is returned, never on what the store holds.
+        """
+        ...
+
+    async def search(self, query: str, prefix: Key, *, limit: int = 50) -> list[Key]:
+        """Keys below ``prefix`` whose text holds a word beginning with each word of the query; newest text first.
+
+        Words are runs of letters and digits, compared without case. A query without words finds nothing.
+        """
+        ...
+
+    async def remove(
+        self,
+        logs: Sequence[str],
+        prefixes: Sequence[Key],
+        *,
+        orphans: Mapping[Key, Key] | None = None,
+    ) -> None:
+        """Remove logs, and every document and text at or below the prefixes, all or nothing.
+
+        ``orphans`` maps a key to a prefix: the key goes too, if after the removal nothing is left below that prefix.
+        """
+        ...
+
+    async def version(self) -> int:
+        """A number that changes whenever any process has written to the store. Cheap enough to poll."""
+        ...
+
+    async def inspect(self) -> dict[str, str | int | list[str]]:
+        """Facts for ``doctor``: ``path``, ``bytes`` on disk, build versions, and ``problems`` found in the medium."""
+        ...
+
+    async def aclose(self) -> None:
+        """Wait for accepted appends, then let go of the store."""
+        ...
+
+
+def path(key: Key) -> str:
+    """A key as one string; the order of these strings is the order of keys."""
+    for segment in key:
+        if not segment or "/" in segment or "\x00" in segment:
+            raise ValueError(f"a key segment may not be empty or hold '/' or NUL: {key!r}")
+    return "/".join(key)

@@ -1,0 +1,1 @@
+"""The storage engines, one file each. A new engine is a file here and a line in ENGINES."""
