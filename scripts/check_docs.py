@@ -1,0 +1,301 @@
+"""Check the project's documents against each other and against the code; exit 1 and name every problem.
+
+Run by ``make check``. Each check is one function from the project's root to a list of problems.
+A page under ``docs/reference`` is held against the code by one row in REFERENCES.
+"""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+STANDING = ("README.md", "CONTEXT.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE")
+ADR_HEADINGS = ("## Context", "## Decision", "## Consequence")
+
+# Every tracked text file is looked through for these. They are patterns, so this file does not match itself.
+PRIVATE = {
+    "a path of one machine": re.compile(r"(?<![\w.~-])/(?:work|root|home/(?!user\b)\w+)/"),
+    "a registry address": re.compile(
+        r"https?://[^\s)\"'>]*(?:/simple\b|pypi\.|pythonhosted\.|artifactory|nexus\b|npmjs\.|/pypi/)"
+    ),
+}
+
+
+# --- What the documents say ------------------------------------------------------------------------------
+
+
+class Term(NamedTuple):
+    """One row of the glossary; ``refused`` are its avoid-words set as `code`, which no module may use."""
+
+    word: str
+    meaning: str
+    refused: tuple[str, ...]
+
+
+def glossary(context: str) -> list[Term]:
+    """The terms of CONTEXT.md: table rows whose first cell is bold, with a meaning and words to avoid."""
+    terms = []
+    for line in context.splitlines():
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
+        if line.startswith("| **"):
+            meaning, avoid = (*cells[1:], "", "")[:2]
+            refused = tuple(re.findall(r"`([^`]+)`", avoid))
+            terms.append(Term(cells[0].replace("*", ""), meaning, refused))
+    return terms
+
+
+def prose(markdown: str) -> str:
+    """A page without its code, in which brackets and hashes mean something else."""
+    without_blocks = re.sub(r"^( *)(```|~~~).*?^\1\2[ \t]*$", "", markdown, flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"`[^`\n]+`", "", without_blocks)
+
+
+def links(markdown: str) -> Iterator[str]:
+    """The targets of a page's links and pictures, those in the code left out."""
+    text = prose(markdown)
+    yield from re.findall(r"\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)", text)
+    yield from re.findall(r"<(?:img|a)\b[^>]*?\b(?:src|href)=\"([^\"]+)\"", text)
+
+
+def anchors(markdown: str) -> set[str]:
+    """The fragments that may follow ``#`` in a link to this page, as code hosts derive them from headings."""
+    without_blocks = re.sub(r"^( *)(```|~~~).*?^\1\2[ \t]*$", "", markdown, flags=re.MULTILINE | re.DOTALL)
+    found: set[str] = set()
+    for heading in re.findall(r"^#{1,6} +(.+?) *#*$", without_blocks, flags=re.MULTILINE):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+        slug = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+        number = 0
+        while (candidate := f"{slug}-{number}" if number else slug) in found:
+            number += 1
+        found.add(candidate)
+    return found
+
+
+# --- What the code says ----------------------------------------------------------------------------------
+
+
+def events(root: Path) -> list[str]:
+    """The event types: the members of the union named Event in model/event.py."""
+    module = root / "src/turnkeeper/model/event.py"
+    if not module.exists():
+        return []
+    for node in ast.parse(module.read_text("utf-8")).body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id="Event")], value=union):
+                return members(union)
+            case ast.AnnAssign(target=ast.Name(id="Event"), value=ast.expr() as union):
+                return members(union)
+    return ["(model/event.py declares no union named Event)"]
+
+
+def members(union: ast.expr) -> list[str]:
+    """The names joined by ``|`` (or inside ``Union[...]``)."""
+    return [node.id for node in ast.walk(union) if isinstance(node, ast.Name) and node.id != "Union"]
+
+
+def environment(root: Path) -> list[str]:
+    """The environment variables the program knows."""
+    found: set[str] = set()
+    for file in sources(root):
+        found.update(re.findall(r"\bTURNKEEPER_[A-Z][A-Z_]*[A-Z]\b", file.read_text("utf-8")))
+    return sorted(found)
+
+
+def commands(root: Path) -> list[str]:
+    """The commands as a person types them (``session list``), asked of the program itself."""
+    if not (root / "src/turnkeeper/cli/main.py").exists():
+        return []
+    walk = (
+        "from turnkeeper.cli.main import app\n"
+        "def walk(app, path):\n"
+        "    names = [n for n in app if not n.startswith('-')]\n"
+        "    for name in names:\n"
+        "        walk(app[name], [*path, name])\n"
+        "    if not names and path:\n"
+        "        print(' '.join(path))\n"
+        "walk(app, [])\n"
+    )
+    run = subprocess.run([sys.executable, "-c", walk], capture_output=True, text=True, cwd=root, check=False)
+    if run.returncode:
+        return [f"(the program does not list its commands: {run.stderr.strip().splitlines()[-1]})"]
+    return run.stdout.splitlines()
+
+
+class Reference(NamedTuple):
+    """A page that must hold every name of its kind, in code marks."""
+
+    page: str
+    kind: str
+    names: Callable[[Path], list[str]]
+
+
+REFERENCES = (
+    Reference("docs/reference/events.md", "event", events),
+    Reference("docs/reference/environment.md", "environment variable", environment),
+    Reference("docs/reference/commands.md", "command", commands),
+)
+
+
+# --- The checks ------------------------------------------------------------------------------------------
+
+
+def tracked(root: Path) -> list[Path]:
+    """Files in git, and new ones that git does not ignore."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [
+        root / name for name in sorted(set(listing.stdout.split("\0"))) if name and (root / name).is_file()
+    ]
+
+
+def sources(root: Path) -> list[Path]:
+    """The program's own modules."""
+    return sorted((root / "src").rglob("*.py"))
+
+
+def check_standing(root: Path) -> list[str]:
+    """The documents a newcomer looks for are there."""
+    return [f"{name}: missing" for name in STANDING if not (root / name).is_file()]
+
+
+def check_links(root: Path) -> list[str]:
+    """Every link to a file of the project leads to one, and its fragment to a heading."""
+    problems = []
+    for page in tracked(root):
+        if page.suffix != ".md":
+            continue
+        for link in links(page.read_text("utf-8")):
+            if re.match(r"[a-z][a-z+.-]*:", link):
+                continue
+            name, _, fragment = link.partition("#")
+            target = (page.parent / name).resolve() if name else page
+            if not target.exists():
+                problems.append(f"{page.relative_to(root)}: broken link {link}")
+            elif fragment and target.suffix == ".md" and fragment not in anchors(target.read_text("utf-8")):
+                problems.append(f"{page.relative_to(root)}: no such heading {link}")
+    return problems
+
+
+def check_records(root: Path) -> list[str]:
+    """Every decision record is numbered without gap, has its three headings, and is in the index."""
+    folder = root / "docs/adr"
+    index = folder / "README.md"
+    if not index.is_file():
+        return ["docs/adr/README.md: missing"]
+    listed = list(links(index.read_text("utf-8")))
+    records = sorted(file for file in folder.glob("*.md") if file != index)
+    problems = []
+    for number, record in enumerate(records, start=1):
+        where = record.relative_to(root)
+        if not re.fullmatch(rf"{number:04d}-[a-z0-9-]+\.md", record.name):
+            problems.append(f"{where}: expected a name like {number:04d}-title.md")
+        lines = record.read_text("utf-8").splitlines()
+        if [line for line in lines if line.startswith("## ")] != list(ADR_HEADINGS):
+            problems.append(f"{where}: expected exactly the headings {', '.join(ADR_HEADINGS)}")
+        if not lines or not lines[0].startswith(f"# {number}. "):
+            problems.append(f"{where}: expected the title '# {number}. ...'")
+        if listed.count(record.name) != 1:
+            problems.append(
+                f"{where}: expected once in docs/adr/README.md, found {listed.count(record.name)} times"
+            )
+    return problems
+
+
+def check_glossary(root: Path) -> list[str]:
+    """Every word of the glossary has a meaning, once; its unambiguous rivals do not occur in the source."""
+    page = root / "CONTEXT.md"
+    terms = glossary(page.read_text("utf-8")) if page.is_file() else []
+    problems = [f"CONTEXT.md: {term.word} has no meaning" for term in terms if not term.meaning]
+    words = [term.word for term in terms]
+    problems += [
+        f"CONTEXT.md: {word} is explained twice" for word in sorted({w for w in words if words.count(w) > 1})
+    ]
+    if not terms:
+        problems.append("CONTEXT.md: no glossary found")
+    refused = {avoid: term.word for term in terms for avoid in term.refused}
+    for file in sources(root):
+        for number, line in enumerate(file.read_text("utf-8").splitlines(), start=1):
+            for avoid, word in refused.items():
+                if occurs(avoid, line):
+                    problems.append(f"{file.relative_to(root)}:{number}: {avoid!r}; the word is {word}")
+    return problems
+
+
+def occurs(word: str, line: str) -> bool:
+    """Whether a line holds a word, alone or as a part of a name (``TurnManager``, ``text_utils``)."""
+    if word[0].isupper():
+        return re.search(rf"(?<![A-Z]){re.escape(word)}(?![a-z])", line) is not None
+    return re.search(rf"(?<![A-Za-z]){re.escape(word)}(?![A-Za-z])", line, re.IGNORECASE) is not None
+
+
+def check_private(root: Path) -> list[str]:
+    """No file tells where it was written or where its packages were fetched."""
+    problems = []
+    for file in tracked(root):
+        content = file.read_bytes()
+        if b"\0" in content[:4096]:
+            continue
+        for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), start=1):
+            problems += [
+                f"{file.relative_to(root)}:{number}: {what}"
+                for what, shape in PRIVATE.items()
+                if shape.search(line)
+            ]
+    return problems
+
+
+def check_references(root: Path) -> list[str]:
+    """Every event, environment variable and command has its line on its reference page."""
+    problems = []
+    for page, kind, names in REFERENCES:
+        file = root / page
+        text = file.read_text("utf-8") if file.is_file() else ""
+        marked = re.findall(r"`([^`\n]+)`", text)
+        for name in names(root):
+            if not any(re.match(rf"(?:turnkeeper )?{re.escape(name)}(?![\w-])", mark) for mark in marked):
+                problems.append(f"{page}: {kind} `{name}` is not documented")
+    return problems
+
+
+def check_outputs(root: Path) -> list[str]:
+    """Under each ``<!-- output: COMMAND -->`` of the README stands what the command printed."""
+    readme = root / "README.md"
+    text = readme.read_text("utf-8") if readme.is_file() else ""
+    problems = []
+    for found in re.finditer(r"<!-- output: (.+?) -->\n+(?:```\w*\n(.*?)```)?", text, flags=re.DOTALL):
+        command, shown = found.groups()
+        if not (shown or "").strip():
+            problems.append(f"README.md: the output of {command!r} has not been pasted")
+    return problems
+
+
+CHECKS = (
+    check_standing,
+    check_links,
+    check_records,
+    check_glossary,
+    check_private,
+    check_references,
+    check_outputs,
+)
+
+
+def main(root: Path) -> int:
+    """Run every check; print the problems; 1 if there are any."""
+    problems = [problem for check in CHECKS for problem in check(root)]
+    for problem in problems:
+        print(problem)
+    print(f"documents: {len(CHECKS)} checks, {len(problems)} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent))

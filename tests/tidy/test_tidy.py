@@ -1,0 +1,139 @@
+"""House rules that are easiest to state about the text of the code, and that nothing else enforces."""
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src/turnkeeper"
+TESTS = ROOT / "tests"
+
+FAKERIES = {"mock", "unittest.mock", "pytest_mock"}
+PATCHERS = {"monkeypatch", "mocker", "MagicMock", "AsyncMock", "Mock"}
+
+
+def modules(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.py"))
+
+
+def names_async(text: str) -> Iterator[int]:
+    """Lines that hold the word, in code or in prose: a pure module has no reason to."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if re.search(r"\basync\b", line):
+            yield number
+
+
+def calls(*names: str) -> Callable[[str], Iterator[int]]:
+    """Lines that call one of these, bare or as an attribute."""
+
+    def find(text: str) -> Iterator[int]:
+        for node in ast.walk(ast.parse(text)):
+            match node:
+                case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(attr=name)) if (
+                    name in names
+                ):
+                    yield node.lineno
+
+    return find
+
+
+def patches(text: str) -> Iterator[int]:
+    """Lines that bring in a mock, or a fixture that replaces what the code under test uses."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Import(names=found) if any(alias.name in FAKERIES for alias in found):
+                yield node.lineno
+            case ast.ImportFrom(module=str(module), names=found) if module in FAKERIES or (
+                module == "unittest" and any(alias.name == "mock" for alias in found)
+            ):
+                yield node.lineno
+            case ast.arg(arg=name) | ast.Name(id=name) if name in PATCHERS:
+                yield node.lineno
+
+
+class Rule(NamedTuple):
+    """What must not occur, where, and an example that breaks it."""
+
+    name: str
+    find: Callable[[str], Iterator[int]]
+    where: tuple[Path, ...]
+    broken: str
+    kept: str
+    except_in: tuple[Path, ...] = ()
+
+
+RULES = (
+    Rule(
+        "the model and the core decide and never wait",
+        names_async,
+        (SOURCE / "model", SOURCE / "core"),
+        broken="async def f(): ...",
+        kept="asynchronous = 1",
+    ),
+    Rule(
+        "only the command line prints",
+        calls("print"),
+        (SOURCE,),
+        broken="print(1)",
+        kept='text = "print(1)"',
+        except_in=(SOURCE / "cli",),
+    ),
+    Rule(
+        "every task belongs to a task group",
+        calls("create_task", "ensure_future"),
+        (SOURCE,),
+        broken="asyncio.create_task(f())",
+        kept="group.start_soon(f)",
+    ),
+    Rule(
+        "tests wait for an event, never for time",
+        calls("sleep"),
+        (TESTS,),
+        broken="import time\ntime.sleep(1)",
+        kept='run("sleep 60")',
+    ),
+    Rule(
+        "tests use what we ship, and patch nothing",
+        patches,
+        (TESTS,),
+        broken="from unittest import mock\nfrom unittest.mock import patch\ndef test(monkeypatch): ...",
+        kept="def test(tmp_path): ...",
+    ),
+)
+
+
+def breaches(rule: Rule) -> list[str]:
+    files = [file for folder in rule.where for file in modules(folder)]
+    return [
+        f"{file.relative_to(ROOT)}:{line}"
+        for file in files
+        if not any(file.is_relative_to(folder) for folder in rule.except_in)
+        for line in sorted(rule.find(file.read_text("utf-8")))
+    ]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule.name for rule in RULES])
+def test_the_code_keeps_the_rule(rule: Rule) -> None:
+    assert breaches(rule) == []
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule.name for rule in RULES])
+def test_the_rule_finds_what_breaks_it_and_nothing_else(rule: Rule) -> None:
+    assert list(rule.find(rule.broken))
+    assert list(rule.find(rule.kept)) == []
+
+
+@pytest.mark.parametrize(
+    "folder", sorted({folder for rule in RULES for folder in rule.where}), ids=lambda f: f.name
+)
+def test_the_rules_look_at_folders_that_hold_modules(folder: Path) -> None:
+    assert modules(folder)
+
+
+def test_every_module_says_in_its_first_line_what_it_is() -> None:
+    silent = [file for file in modules(SOURCE) if not ast.get_docstring(ast.parse(file.read_text("utf-8")))]
+    assert [str(file.relative_to(ROOT)) for file in silent] == []
