@@ -1,1 +1,35 @@
 """The storage engines, one file each. A new engine is a file here and a line in ENGINES."""
+
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from pathlib import Path
+from typing import cast
+
+from turnkeeper.store.engine import Engine
+
+ENGINES: dict[str, str] = {
+    "sqlite": "turnkeeper.store.engines.sqlite:open_sqlite",
+    "files": "turnkeeper.store.engines.files:open_files",
+    "memory": "turnkeeper.store.engines.memory:open_memory",
+}
+"""How ``--store`` spells an engine, and what opens it. Named, not imported: opening one loads no other."""
+
+
+async def open_engine(url: str) -> Engine:
+    """Open the store named by ``sqlite:PATH``, ``files:DIR`` or ``memory:``; make it if it is not there."""
+    scheme, separator, place = url.partition(":")
+    if scheme not in ENGINES or not separator:
+        known = ", ".join(f"{name}:" for name in ENGINES)
+        raise ValueError(f"cannot tell which store {url!r} is; it must begin with one of {known}")
+    module, _, function = ENGINES[scheme].partition(":")
+    opener = getattr(import_module(module), function)
+    if scheme == "memory":
+        if place:
+            raise ValueError(
+                f"a memory store has no place, so {place!r} in {url!r} means nothing; write 'memory:'"
+            )
+        return await cast(Callable[[], Awaitable[Engine]], opener)()
+    if not place:
+        raise ValueError(f"{url!r} names no place; write '{scheme}:PATH'")
+    # The table holds names, so the checker cannot see the openers' types; the contract suite opens each.
+    return await cast(Callable[[Path], Awaitable[Engine]], opener)(Path(place).expanduser())
