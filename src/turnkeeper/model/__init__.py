@@ -1,0 +1,1 @@
+"""Words: the frozen values everything else is said in."""
