@@ -1,0 +1,1 @@
+"""Decisions: value in, value out; nothing here waits, reads or writes."""
