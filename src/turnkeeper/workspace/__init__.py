@@ -1,0 +1,1 @@
+"""The world outside: projects, directories and where files live."""

@@ -1,0 +1,184 @@
+"""Project identity: which repository a directory belongs to, under an id that all its worktrees share.
+
+Two strategies. ``root-commit`` (ours): the id remembered in the repository, else the root commit.
+``opencode``: what opencode would say, which asks the remote first.
+What git cannot tell us is answered as if there were no git.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+import msgspec
+
+from turnkeeper.model.identifier import ProjectID
+from turnkeeper.workspace import git
+
+Strategy: TypeAlias = Literal["root-commit", "opencode"]
+
+GLOBAL: Final = ProjectID("global")
+"""The project of every directory outside a repository, and of repositories without a commit."""
+
+REMEMBERED: Final = "turnkeeper"
+OPENCODE_REMEMBERED: Final = "opencode"
+PLACES_MAX: Final = 4096
+
+_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+# user@host:path. Two letters at least, for C:/code is a drive; and no // after the colon, for that is a URL.
+_SCP: Final = re.compile(r"(?:[^@:/\s]+@)?([^@:/\s]{2,}):(?!//)(.+)")
+
+_places: dict[tuple[Path, Strategy, bool], "ProjectPlace"] = {}
+
+
+class ProjectPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """A directory, and the project it belongs to."""
+
+    id: ProjectID
+    directory: Path
+    worktree: Path
+    """The top of the directory's own worktree, or the root of the file system."""
+    main_worktree: Path
+    """The top of the repository's first worktree (the bare repository, if it has none); for display."""
+    vcs: Literal["git"] | None
+    path: str
+    """The directory relative to the worktree, with ``/``; empty at its top."""
+    aliases: tuple[ProjectID, ...] = ()
+    """Other ids of the same repository, as far as they were looked up; see ``identify``."""
+
+
+async def identify(
+    directory: Path,
+    *,
+    strategy: Strategy = "root-commit",
+    every_alias: bool = False,
+    environ: Mapping[str, str] | None = None,
+    timeout_s: float = git.TIMEOUT_S,
+) -> ProjectPlace:
+    """The project of a directory, asked of git once per process.
+
+    ``aliases`` holds the other ids that came up on the way; with ``every_alias`` also the remote's and the
+    root commits', for which git walks the whole history. The id that ``root-commit`` finds is remembered in
+    the repository, so that neither a worktree on an unrelated branch nor what opencode does changes it later.
+    """
+    environ = os.environ if environ is None else environ
+    directory = directory.resolve()
+    key = (directory, strategy, every_alias)
+    if (known := _places.get(key)) is not None:
+        return known
+    repository = await git.find(directory, environ, timeout_s)
+    if repository is None:
+        return _outside(directory, environ)
+    ids = await _ids(repository, strategy, every_alias)
+    place = ProjectPlace(
+        id=ids[0] if ids else GLOBAL,
+        directory=directory,
+        worktree=repository.worktree,
+        main_worktree=repository.main_worktree,
+        vcs="git",
+        path=_relative(directory, repository.worktree),
+        aliases=tuple(ids[1:]),
+    )
+    if ids:
+        # Not otherwise: a repository without a commit may have one in a minute.
+        _remember_place(key, place)
+    return place
+
+
+def normalise_remote(url: str) -> str | None:
+    """``host/path`` of a remote, the same for every way of writing it; None for a local one."""
+    host, path = _split_remote(url.strip())
+    path = re.sub(r"\.git/?$", "", path.lstrip("/")).rstrip("/")
+    return f"{host.lower()}/{path}" if host and path else None
+
+
+def remote_id(url: str) -> ProjectID | None:
+    """The id that opencode gives a repository with this remote."""
+    normalised = normalise_remote(url)
+    if normalised is None:
+        return None
+    return ProjectID(hashlib.sha1(f"git-remote:{normalised}".encode(), usedforsecurity=False).hexdigest())
+
+
+def _split_remote(url: str) -> tuple[str, str]:
+    if url.lower().startswith("file:"):
+        return "", ""
+    if match := _SCP.fullmatch(url):
+        return match[1], match[2]
+    try:
+        parts = urlsplit(url)
+        return parts.hostname or "", parts.path
+    except ValueError:
+        return "", ""  # Not even a URL; git will not reach it either.
+
+
+async def _ids(repository: git.Repository, strategy: Strategy, every_alias: bool) -> list[ProjectID]:
+    """Every id looked up, without repetition, the one to use first."""
+    ours = _read_id(repository.common / REMEMBERED)
+    theirs = _read_id(repository.common / OPENCODE_REMEMBERED)
+    is_opencode = strategy == "opencode"
+    remote = remote_id(await repository.remote()) if is_opencode or every_alias else None
+    ids = [remote if is_opencode else ours, theirs]
+    if every_alias or not any(ids):
+        ids.append(await _root_id(repository, "HEAD"))
+    ids.append(ours)
+    if every_alias:
+        ids += [remote, await _root_id(repository, "--all")]
+    found = [project_id for project_id in ids if project_id is not None]
+    if found and ours is None and not is_opencode:
+        found.insert(0, _write_id(repository.common / REMEMBERED, found[0]))
+    return list(dict.fromkeys(found))
+
+
+async def _root_id(repository: git.Repository, revision: str) -> ProjectID | None:
+    commit = await repository.root_commit(revision)
+    return None if commit is None else ProjectID(commit)
+
+
+def _read_id(file: Path) -> ProjectID | None:
+    try:
+        content = file.read_text("utf-8").strip()
+    except (OSError, ValueError):
+        return None
+    # The id becomes a directory name in some stores; whatever else may stand in that file is not one.
+    return ProjectID(content) if _ID.fullmatch(content) and content != GLOBAL else None
+
+
+def _write_id(file: Path, project_id: ProjectID) -> ProjectID:
+    """Remember an id unless one is remembered already, and return the remembered one."""
+    own = file.with_name(f"{file.name}.{os.getpid()}")
+    try:
+        try:
+            own.write_text(project_id, "utf-8")
+            # A link is made whole or not at all and never replaces: of two processes, one decides for both.
+            os.link(own, file)
+        finally:
+            own.unlink(missing_ok=True)
+    except FileExistsError:
+        return _read_id(file) or project_id
+    except OSError:
+        pass  # A read-only repository is still a project; it is merely identified anew each time.
+    return project_id
+
+
+def _outside(directory: Path, environ: Mapping[str, str]) -> ProjectPlace:
+    root = Path(directory.anchor)
+    vcs: Literal["git"] | None = "git" if environ.get("OPENCODE_FAKE_VCS") == "git" else None
+    path = _relative(directory, root)
+    return ProjectPlace(id=GLOBAL, directory=directory, worktree=root, main_worktree=root, vcs=vcs, path=path)
+
+
+def _relative(directory: Path, worktree: Path) -> str:
+    if not directory.is_relative_to(worktree):
+        return ""
+    path = directory.relative_to(worktree).as_posix()
+    return "" if path == "." else path
+
+
+def _remember_place(key: tuple[Path, Strategy, bool], place: ProjectPlace) -> None:
+    if len(_places) >= PLACES_MAX:
+        del _places[next(iter(_places))]
+    _places[key] = place

@@ -1,0 +1,355 @@
+"""Project identity, on real repositories: one id per repository, kept for ever, shared by its worktrees."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import anyio
+import pytest
+
+from turnkeeper.workspace.project import GLOBAL, ProjectPlace, identify, normalise_remote, remote_id
+
+REMOTE = "git@github.com:Foo/Bar.git"
+REMOTE_ID = "97c1d40db7d2a370dc4fbc2b4e99e4347980c7c2"
+
+WHO = ["-c", "user.name=Ada", "-c", "user.email=ada@example.invalid", "-c", "commit.gpgsign=false"]
+
+
+class World:
+    """A directory to make repositories in, with a git that reads no configuration but theirs."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.environ = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "GIT_CONFIG_GLOBAL": str(home / "none"),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_AUTHOR_DATE": "2026-01-01T00:00:00Z",
+            "GIT_COMMITTER_DATE": "2026-01-01T00:00:00Z",
+        }
+
+    def git(self, directory: Path, *arguments: str) -> str:
+        command = ["git", *WHO, *arguments]
+        done = subprocess.run(
+            command, cwd=directory, env=self.environ, check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    def repository(self, name: str, *, remote: str | None = None, commit: bool = True) -> Path:
+        directory = self.home / name
+        directory.mkdir(parents=True)
+        self.git(directory, "init", "-q", "-b", "main")
+        if remote is not None:
+            self.git(directory, "remote", "add", "origin", remote)
+        if commit:
+            self.commit(directory, name)
+        return directory
+
+    def commit(self, directory: Path, message: str) -> str:
+        self.git(directory, "commit", "-q", "--allow-empty", "-m", message)
+        return self.git(directory, "rev-parse", "HEAD")
+
+    async def identify(self, directory: Path, **options: object) -> ProjectPlace:
+        return await identify(directory, environ=self.environ, **options)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path.resolve())
+
+
+async def test_a_repository_is_known_by_its_root_commit(world: World) -> None:
+    top = world.repository("repo")
+    root = world.git(top, "rev-parse", "HEAD")
+    world.commit(top, "second")
+    assert await world.identify(top) == ProjectPlace(
+        id=root, directory=top, worktree=top, main_worktree=top, vcs="git", path=""
+    )
+
+
+async def test_a_subdirectory_belongs_to_the_repository_around_it(world: World) -> None:
+    top = world.repository("repo")
+    inside = top / "src" / "deep"
+    inside.mkdir(parents=True)
+    place, around = await world.identify(inside), await world.identify(top)
+    assert (place.id, place.directory, place.worktree, place.path) == (around.id, inside, top, "src/deep")
+
+
+async def test_the_nearest_repository_counts(world: World) -> None:
+    world.repository("outer")
+    inner = world.repository("outer/inner")
+    assert (await world.identify(inner)).worktree == inner
+
+
+async def test_of_several_root_commits_the_first_by_name_is_the_id(world: World) -> None:
+    top = world.repository("repo")
+    first = world.git(top, "rev-parse", "HEAD")
+    world.git(top, "checkout", "-q", "--orphan", "other")
+    second = world.commit(top, "unrelated")
+    world.git(top, "merge", "-q", "--allow-unrelated-histories", "-m", "both", "main")
+    assert (await world.identify(top)).id == min(first, second)
+
+
+async def test_a_linked_worktree_shares_the_project_and_has_its_own_top(world: World) -> None:
+    top = world.repository("repo")
+    linked = world.home / "linked"
+    world.git(top, "worktree", "add", "-q", str(linked))
+    place = await world.identify(linked)
+    assert place.id == (await world.identify(top)).id
+    assert (place.worktree, place.main_worktree, place.path) == (linked, top, "")
+
+
+async def test_a_worktree_on_an_unrelated_branch_still_shares_the_project(world: World) -> None:
+    top = world.repository("repo")
+    project = (await world.identify(top)).id
+    linked = world.home / "pages"
+    world.git(top, "worktree", "add", "-q", "--detach", str(linked))
+    world.git(linked, "checkout", "-q", "--orphan", "pages")
+    world.commit(linked, "a history of its own")
+    assert (await world.identify(linked)).id == project
+
+
+async def test_worktrees_of_a_bare_repository_share_the_project(world: World) -> None:
+    source = world.repository("source")
+    home = world.home / "home"
+    world.git(world.home, "clone", "-q", "--bare", str(source), str(home / ".bare"))
+    (home / ".git").write_text("gitdir: ./.bare\n")
+    world.git(home, "worktree", "add", "-q", str(home / "work"), "main")
+    work, bare = await world.identify(home / "work"), await world.identify(home)
+    assert (work.id, work.worktree, work.main_worktree) == (bare.id, home / "work", home / ".bare")
+    assert (bare.worktree, bare.vcs) == (home, "git")
+
+
+async def test_a_repository_without_a_commit_is_global_but_has_git(world: World) -> None:
+    top = world.repository("repo", commit=False)
+    assert await world.identify(top) == ProjectPlace(
+        id=GLOBAL, directory=top, worktree=top, main_worktree=top, vcs="git", path=""
+    )
+
+
+async def test_the_first_commit_gives_a_repository_its_project(world: World) -> None:
+    top = world.repository("repo", commit=False)
+    await world.identify(top)
+    root = world.commit(top, "first")
+    assert (await world.identify(top)).id == root
+
+
+async def test_a_directory_without_git_is_global(world: World) -> None:
+    root = Path(world.home.anchor)
+    assert await world.identify(world.home) == ProjectPlace(
+        id=GLOBAL,
+        directory=world.home,
+        worktree=root,
+        main_worktree=root,
+        vcs=None,
+        path=world.home.relative_to(root).as_posix(),
+    )
+
+
+async def test_a_directory_without_git_can_pretend_to_have_it(world: World) -> None:
+    world.environ["OPENCODE_FAKE_VCS"] = "git"
+    place = await world.identify(world.home)
+    assert (place.id, place.vcs) == (GLOBAL, "git")
+
+
+async def test_a_repository_that_git_cannot_read_is_a_plain_directory(world: World) -> None:
+    top = world.home / "broken"
+    top.mkdir()
+    (top / ".git").write_text("gitdir: nowhere\n")
+    assert (await world.identify(top)).vcs is None
+
+
+async def test_without_a_git_program_a_repository_is_a_plain_directory(world: World) -> None:
+    top = world.repository("repo")
+    place = await identify(top, environ=world.environ | {"PATH": str(world.home)})
+    assert (place.id, place.vcs) == (GLOBAL, None)
+
+
+async def test_a_git_that_does_not_answer_is_left_behind(world: World) -> None:
+    top = world.repository("repo")
+    programs = world.home / "bin"
+    programs.mkdir()
+    (programs / "git").write_text("#!/bin/sh\nexec tail -f /dev/null\n")
+    (programs / "git").chmod(0o755)
+    place = await identify(top, environ=world.environ | {"PATH": f"{programs}:/bin:/usr/bin"}, timeout_s=0.05)
+    assert (place.id, place.vcs) == (GLOBAL, None)
+
+
+async def test_variables_of_another_repository_do_not_mislead(world: World) -> None:
+    top, other = world.repository("repo"), world.repository("other")
+    place = await identify(
+        top, environ=world.environ | {"GIT_DIR": str(other / ".git"), "GIT_WORK_TREE": str(other)}
+    )
+    assert (place.id, place.worktree) == (world.git(top, "rev-parse", "HEAD"), top)
+
+
+async def test_a_directory_reached_through_a_link_is_the_same_place(world: World) -> None:
+    top = world.repository("repo")
+    link = world.home / "link"
+    link.symlink_to(top)
+    assert await world.identify(link) == await world.identify(top)
+
+
+async def test_a_line_break_in_a_directory_name_is_no_trouble(world: World) -> None:
+    top = world.repository("two\nlines")
+    assert (await world.identify(top)).worktree == top
+
+
+async def test_an_id_that_opencode_remembered_is_kept(world: World) -> None:
+    top = world.repository("repo")
+    (top / ".git" / "opencode").write_text("0123abc\n")
+    place = await world.identify(top)
+    assert place.id == "0123abc"
+    assert (top / ".git" / "opencode").read_text() == "0123abc\n"
+
+
+async def test_what_opencode_remembers_later_is_an_alias_and_changes_nothing(world: World) -> None:
+    top = world.repository("repo")
+    project = (await world.identify(top)).id
+    (top / ".git" / "opencode").write_text("later")
+    (top / "sub").mkdir()
+    place = await world.identify(top / "sub")
+    assert (place.id, place.aliases) == (project, ("later",))
+    assert (top / ".git" / "turnkeeper").read_text() == project
+
+
+async def test_a_remembered_id_is_never_replaced(world: World) -> None:
+    top = world.repository("repo")
+    (top / ".git" / "turnkeeper").write_text("mine")
+    assert (await world.identify(top, strategy="opencode")).id == world.git(top, "rev-parse", "HEAD")
+    assert (await world.identify(top)).id == "mine"
+    assert (top / ".git" / "turnkeeper").read_text() == "mine"
+
+
+@pytest.mark.parametrize("content", [b"", b"../../etc", b"a b", b"x" * 65, b"\xff\xfe", b"global"])
+async def test_what_cannot_be_an_id_is_not_remembered(world: World, content: bytes) -> None:
+    top = world.repository("repo")
+    (top / ".git" / "opencode").write_bytes(content)
+    assert (await world.identify(top)).id == world.git(top, "rev-parse", "HEAD")
+
+
+async def test_a_repository_that_cannot_be_written_is_a_project_all_the_same(world: World) -> None:
+    top = world.repository("repo")
+    # A directory in the file's place refuses the write for every user, root included.
+    (top / ".git" / "turnkeeper").mkdir()
+    assert (await world.identify(top)).id == world.git(top, "rev-parse", "HEAD")
+    assert [each.name for each in (top / ".git").glob("turnkeeper*")] == ["turnkeeper"]
+
+
+async def test_identifying_leaves_nothing_in_the_working_tree(world: World) -> None:
+    top = world.repository("repo")
+    await world.identify(top)
+    assert world.git(top, "status", "--porcelain") == ""
+    assert [each.name for each in (top / ".git").glob("turnkeeper*")] == ["turnkeeper"]
+
+
+async def test_the_opencode_strategy_asks_the_remote_first(world: World) -> None:
+    top = world.repository("repo", remote=REMOTE)
+    (top / ".git" / "opencode").write_text("older")
+    place = await world.identify(top, strategy="opencode")
+    assert (place.id, place.aliases) == (REMOTE_ID, ("older",))
+
+
+async def test_the_opencode_strategy_knows_a_repository_without_a_commit_by_its_remote(world: World) -> None:
+    top = world.repository("repo", remote=REMOTE, commit=False)
+    assert (await world.identify(top, strategy="opencode")).id == REMOTE_ID
+
+
+async def test_the_opencode_strategy_falls_back_to_memory_and_then_to_the_root_commit(world: World) -> None:
+    top = world.repository("repo", remote=str(world.home))
+    (top / "sub").mkdir()
+    root = world.git(top, "rev-parse", "HEAD")
+    assert (await world.identify(top, strategy="opencode")).id == root
+    (top / ".git" / "opencode").write_text("cached")
+    assert (await world.identify(top / "sub", strategy="opencode")).id == "cached"
+
+
+async def test_every_id_a_repository_ever_had_can_be_asked_for(world: World) -> None:
+    top = world.repository("repo", remote=REMOTE)
+    head = world.git(top, "rev-parse", "HEAD")
+    (top / ".git" / "opencode").write_text("cached")
+    world.git(top, "checkout", "-q", "--orphan", "other")
+    roots = [head]
+    # A root whose name sorts before the other's, for --all to name another commit than HEAD does.
+    while min(roots) == head:
+        roots.append(world.commit(top, f"unrelated {len(roots)}"))
+        world.git(top, "checkout", "-q", "--orphan", f"other-{len(roots)}")
+        world.git(top, "branch", f"keep-{len(roots)}", roots[-1])
+    world.git(top, "checkout", "-q", "main")
+    place = await world.identify(top, every_alias=True)
+    assert (place.id, place.aliases) == ("cached", (head, REMOTE_ID, min(roots)))
+
+
+async def test_a_place_is_asked_of_git_once(world: World) -> None:
+    top = world.repository("repo")
+    place = await world.identify(top)
+    (top / ".git").rename(world.home / "away")
+    assert await world.identify(top) is place
+
+
+async def test_places_asked_for_at_the_same_time_agree(world: World) -> None:
+    top = world.repository("repo")
+    for name in "abcd":
+        (top / name).mkdir()
+    found: list[ProjectPlace] = []
+
+    async def ask(name: str) -> None:
+        found.append(await world.identify(top / name))
+
+    async with anyio.create_task_group() as tasks:
+        for name in "abcd":
+            tasks.start_soon(ask, name)
+    assert {place.id for place in found} == {world.git(top, "rev-parse", "HEAD")}
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "git@github.com:Foo/Bar.git",
+        "github.com:Foo/Bar",
+        "git@GitHub.com:/Foo/Bar.git/",
+        "https://github.com/Foo/Bar.git",
+        "https://user:secret@GITHUB.com:8443/Foo/Bar",
+        "ssh://git@github.com:22/Foo/Bar.git",
+        "git://github.com//Foo/Bar///",
+        "  https://github.com/Foo/Bar.git/\n",
+    ],
+)
+def test_a_remote_is_the_same_however_it_is_written(url: str) -> None:
+    assert normalise_remote(url) == "github.com/Foo/Bar"
+    assert remote_id(url) == REMOTE_ID
+
+
+@pytest.mark.parametrize(
+    ("url", "normalised"),
+    [
+        ("https://example.org/a/b.git.git", "example.org/a/b.git"),
+        ("ssh://git@example.org/~ada/x.git", "example.org/~ada/x"),
+        ("https://github.com/foo/bar", "github.com/foo/bar"),
+    ],
+)
+def test_a_remote_keeps_the_rest_of_its_path(url: str, normalised: str) -> None:
+    assert normalise_remote(url) == normalised
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "/srv/repo.git",
+        "../repo",
+        "./a:b",
+        "file:///srv/repo.git",
+        "file:/srv",
+        "C:/code/repo",
+        "C:\\code",
+        "https://",
+        "https://example.org",
+        "https://example.org/.git",
+        "https://[broken/x",
+    ],
+)
+def test_a_local_or_unreadable_remote_gives_no_id(url: str) -> None:
+    assert normalise_remote(url) is None
+    assert remote_id(url) is None
