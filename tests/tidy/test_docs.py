@@ -132,6 +132,11 @@ def test_a_refused_word_in_the_source_is_found_with_its_line(project: Path) -> N
     assert problems(project) == ["src/turnkeeper/journal.py:2: 'event store'; the word is Log"]
 
 
+def test_a_name_that_says_nothing_is_found(project: Path) -> None:
+    write(project, "src/turnkeeper/journal.py", "class LogManager: ...\n")
+    assert problems(project) == ["src/turnkeeper/journal.py:1: 'Manager'; name what it does"]
+
+
 @pytest.mark.parametrize(
     ("word", "line", "expected"),
     [
@@ -159,8 +164,8 @@ def test_the_example_user_and_relative_paths_are_no_machine_path(project: Path) 
 
 
 def test_a_registry_address_is_found(project: Path) -> None:
-    host = "pypi" + ".org"
-    write(project, "requirements.txt", f"--index-url https://{host}/simple\n")
+    page = "sim" + "ple"
+    write(project, "requirements.txt", f"--index-url https://example.org/{page}\n")
     assert problems(project) == ["requirements.txt:1: a registry address"]
 
 
