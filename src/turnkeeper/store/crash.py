@@ -9,6 +9,8 @@ POINTS: tuple[str, ...] = (
     "sqlite.begin",
     "sqlite.before-commit",
     "sqlite.after-commit",
+    "sqlite.before-checkpoint",
+    "sqlite.after-checkpoint",
     "sqlite.before-migration",
     "sqlite.after-migration",
 )

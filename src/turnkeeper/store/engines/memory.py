@@ -114,6 +114,10 @@ class MemoryEngine:
         places = self._order[end - count : end][::-1] if reverse else self._order[start : start + count]
         return [(tuple(place.split("/")), self._documents[place]) for place in places]
 
+    async def gather(self, prefixes: Sequence[Key]) -> list[list[tuple[Key, bytes]]]:
+        """See Engine.gather."""
+        return [await self.scan(prefix) for prefix in prefixes]
+
     async def search(self, query: str, prefix: Key, *, limit: int = 50) -> list[Key]:
         """See Engine.search."""
         self._refuse_if_closed()
@@ -129,13 +133,17 @@ class MemoryEngine:
 
     async def remove(
         self,
-        logs: Sequence[str],
+        logs: Mapping[str, int],
         prefixes: Sequence[Key],
         *,
         orphans: Mapping[Key, Key] | None = None,
     ) -> None:
         """See Engine.remove."""
         self._refuse_if_closed()
+        for log, known in logs.items():
+            actual = len(self._logs.get(log, ()))
+            if actual > known:
+                raise LogConflict(log, known, actual)
         places = [path(prefix) for prefix in prefixes]
         watched = [(path(key), path(prefix)) for key, prefix in (orphans or {}).items()]
         for log in logs:

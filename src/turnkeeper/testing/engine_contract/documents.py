@@ -2,7 +2,7 @@
 
 import pytest
 
-from turnkeeper.store.engine import Engine, Key
+from turnkeeper.store.engine import Engine, Key, LogConflict
 from turnkeeper.testing.engine_contract.store import keys_below, walk
 
 
@@ -120,6 +120,14 @@ async def test_a_scan_lies_strictly_between_after_and_before(engine: Engine) -> 
     assert await engine.scan(("n",), limit=0) == []
 
 
+async def test_several_prefixes_are_gathered_in_the_order_asked_for(engine: Engine) -> None:
+    keys: list[Key] = [("a",), ("a", "2"), ("a", "1"), ("ab", "1"), ("b", "1", "x")]
+    await engine.put(dict.fromkeys(keys, b"x"))
+    below_a, below_b = [(("a", "1"), b"x"), (("a", "2"), b"x")], [(("b", "1", "x"), b"x")]
+    assert await engine.gather([("b",), ("none",), ("a",), ("b", "1")]) == [below_b, [], below_a, below_b]
+    assert await engine.gather([]) == []
+
+
 async def test_a_page_survives_writes_between_two_pages(engine: Engine) -> None:
     await engine.put({("n", letter): b"x" for letter in "bdfh"})
     first = await engine.scan(("n",), limit=2)
@@ -131,7 +139,7 @@ async def test_removing_one_session_leaves_its_neighbours(engine: Engine) -> Non
     for log in ("ses_1", "ses_10", "ses_2"):
         documents = {("session", log): b"s", ("message", log, "m1"): b"m", ("message", log, "m2"): b"m"}
         await engine.append(log, 0, [b"x"], documents, texts={("message", log, "m1"): "apple"}, fence=4)
-    await engine.remove(["ses_1", "ses_none"], [("session", "ses_1"), ("message", "ses_1"), ("none",)])
+    await engine.remove({"ses_1": 1, "ses_none": 0}, [("session", "ses_1"), ("message", "ses_1"), ("none",)])
     assert await engine.logs() == ["ses_10", "ses_2"]
     assert (await engine.length("ses_1"), await engine.fence("ses_1")) == (0, 0)
     assert await keys_below(engine, ()) == [
@@ -148,14 +156,32 @@ async def test_removing_one_session_leaves_its_neighbours(engine: Engine) -> Non
 
 async def test_a_removed_log_begins_anew(engine: Engine) -> None:
     await engine.append("ses_1", 0, [b"old", b"old"], fence=9)
-    await engine.remove(["ses_1"], [])
+    await engine.remove({"ses_1": 2}, [])
     await engine.append("ses_1", 0, [b"new"], fence=1)
     assert await engine.read("ses_1") == [b"new"]
 
 
+async def test_a_log_that_has_grown_is_not_removed_and_neither_is_anything_else(engine: Engine) -> None:
+    await engine.append("ses_1", 0, [b"one"], {("a", "1"): b"x"})
+    await engine.append("ses_2", 0, [b"one"], {("a", "2"): b"x"})
+    await engine.append("ses_2", 1, [b"two"])
+    with pytest.raises(LogConflict) as refusal:
+        await engine.remove({"ses_1": 1, "ses_2": 1}, [("a",)])
+    assert (refusal.value.log, refusal.value.expected, refusal.value.actual) == ("ses_2", 1, 2)
+    assert await engine.logs() == ["ses_1", "ses_2"]
+    assert await keys_below(engine, ("a",)) == [("a", "1"), ("a", "2")]
+
+
+async def test_a_log_that_is_gone_already_may_be_removed_again(engine: Engine) -> None:
+    await engine.append("ses_1", 0, [b"one"], {("a", "1"): b"x"})
+    await engine.remove({"ses_1": 1}, [])
+    await engine.remove({"ses_1": 1}, [("a",)])
+    assert await engine.scan(()) == []
+
+
 async def test_the_empty_prefix_removes_every_document_and_no_log(engine: Engine) -> None:
     await engine.append("ses_1", 0, [b"x"], {("a", "b"): b"x", ("c",): b"x"}, texts={("t", "1"): "apple"})
-    await engine.remove([], [()])
+    await engine.remove({}, [()])
     assert await engine.scan(()) == []
     assert await engine.search("apple", ()) == []
     assert await engine.read("ses_1") == [b"x"]
@@ -177,17 +203,17 @@ async def test_an_orphan_goes_when_nothing_is_left_below_its_prefix(engine: Engi
         ("blob", name): ("use", name) for name in ("only_mine", "shared", "unused", "never_was")
     }
     gone: list[Key] = [("use", "only_mine", "ses_1"), ("use", "shared", "ses_1")]
-    await engine.remove([], gone, orphans=orphans)
+    await engine.remove({}, gone, orphans=orphans)
     assert await keys_below(engine, ()) == [("blob", "shared"), ("use", "shared", "ses_10"), ("use", "unuse")]
-    await engine.remove([], [("use", "shared", "ses_10")], orphans=orphans)
+    await engine.remove({}, [("use", "shared", "ses_10")], orphans=orphans)
     assert await keys_below(engine, ()) == [("use", "unuse")]
 
 
 async def test_a_removal_with_a_bad_key_removes_nothing(engine: Engine) -> None:
     await engine.append("ses_1", 0, [b"x"], {("a", "b"): b"x"})
     with pytest.raises(ValueError, match="key segment"):
-        await engine.remove(["ses_1"], [("a",), ("a/b",)])
+        await engine.remove({"ses_1": 1}, [("a",), ("a/b",)])
     with pytest.raises(ValueError, match="key segment"):
-        await engine.remove(["ses_1"], [("a",)], orphans={("b",): ("",)})
+        await engine.remove({"ses_1": 1}, [("a",)], orphans={("b",): ("",)})
     assert await engine.read("ses_1") == [b"x"]
     assert await engine.get([("a", "b")]) == [b"x"]

@@ -37,6 +37,8 @@ async def test_entries_and_documents_become_visible_together(engine: Engine) -> 
         while not done.is_set():
             first, second = await engine.get([("a", "1"), ("z", "2")])
             assert first == second
+            below_a, below_z = await engine.gather([("a",), ("z",)])
+            assert [body for _, body in below_a] == [body for _, body in below_z]
             assert await engine.length("ses_1") >= int(first or 0)
             await asyncio.sleep(0)
 
@@ -67,7 +69,7 @@ async def test_the_version_changes_with_every_write_and_with_nothing_else(engine
     seen.append(await engine.version())
     await engine.put({("a", "2"): b"x"})
     seen.append(await engine.version())
-    await engine.remove([], [("a",)])
+    await engine.remove({}, [("a",)])
     seen.append(await engine.version())
     assert len(set(seen)) == 4
     await engine.read("ses_1")
@@ -91,7 +93,7 @@ async def test_a_closed_engine_refuses_and_closing_twice_is_harmless(store: Stor
     calls: list[Callable[[], Awaitable[object]]] = [
         lambda: engine.append("ses_1", 0, [b"x"]),
         lambda: engine.put({("a",): b"x"}),
-        lambda: engine.remove([], [("a",)]),
+        lambda: engine.remove({}, [("a",)]),
         lambda: engine.read("ses_1"),
         lambda: engine.get([("a",)]),
         lambda: engine.scan(()),
@@ -122,7 +124,7 @@ async def test_everything_survives_close_and_reopen(durable: StoreUnderTest) -> 
     )
     await engine.put({("b",): b"y"})
     await engine.append("ses_2", 0, [b"gone"])
-    await engine.remove(["ses_2"], [])
+    await engine.remove({"ses_2": 1}, [])
     await engine.aclose()
     reopened = await durable.open()
     assert await reopened.logs() == ["ses_1"]

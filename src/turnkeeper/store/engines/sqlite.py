@@ -1,0 +1,237 @@
+"""The SQLite engine: one file in WAL mode, one writer thread with group commit, readers that never wait."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar, cast
+
+import apsw
+
+from turnkeeper.store.crash import crash_point
+from turnkeeper.store.engine import NO_DOCUMENTS, NO_TEXTS, Key, StoreUnavailable, path
+from turnkeeper.store.engines.sqlite_batch import Append, Removal, below
+from turnkeeper.store.engines.sqlite_file import StoreFile
+from turnkeeper.store.engines.sqlite_writer import Writer
+from turnkeeper.store.engines.words import words
+
+READERS_MAX = 4
+PROBLEMS_MAX = 20
+
+T = TypeVar("T")
+
+
+async def open_sqlite(
+    path: Path, *, vfs: str | None = None, crash: Callable[[str], None] = crash_point
+) -> "SqliteEngine":
+    """Open the store in this file, and make it if it is not there. ``vfs`` names an apsw VFS for tests."""
+    file = StoreFile(path, vfs=vfs, crash=crash)
+    await asyncio.to_thread(file.create)
+    return SqliteEngine(file)
+
+
+class SqliteEngine:
+    """A store in one SQLite file. Use ``open_sqlite``."""
+
+    name = "sqlite"
+
+    def __init__(self, file: StoreFile) -> None:
+        self._file = file
+        self._writer = Writer(file)
+        self._threads = ThreadPoolExecutor(READERS_MAX, thread_name_prefix="sqlite-reader")
+        self._readers: list[apsw.Connection] = []  # Those not in use; opened as they are needed.
+        self._watcher: apsw.Connection | None = None
+        self._is_closed = False
+
+    async def append(
+        self,
+        log: str,
+        after: int,
+        entries: Sequence[bytes],
+        documents: Mapping[Key, bytes | None] = NO_DOCUMENTS,
+        *,
+        texts: Mapping[Key, str | None] = NO_TEXTS,
+        fence: int | None = None,
+    ) -> None:
+        """See Engine.append."""
+        path((log,))
+        written = [(path(key), value) for key, value in documents.items()]
+        indexed = [(path(key), text) for key, text in texts.items()] if texts else ()
+        size = sum(map(len, entries)) + sum([len(value) for _, value in written if value is not None])
+        await self._writer.submit(Append(log, after, entries, written, indexed, fence), size)
+
+    async def put(self, documents: Mapping[Key, bytes | None]) -> None:
+        """See Engine.put."""
+        written = [(path(key), value) for key, value in documents.items()]
+        size = sum([len(value) for _, value in written if value is not None])
+        await self._writer.submit(Append(None, 0, (), written, (), None), size)
+
+    async def remove(
+        self,
+        logs: Mapping[str, int],
+        prefixes: Sequence[Key],
+        *,
+        orphans: Mapping[Key, Key] | None = None,
+    ) -> None:
+        """See Engine.remove."""
+        watched = [(path(key), path(prefix)) for key, prefix in (orphans or {}).items()]
+        await self._writer.submit(Removal(logs, [path(prefix) for prefix in prefixes], watched), 0)
+
+    async def read(self, log: str, *, after: int = 0, limit: int | None = None) -> list[bytes]:
+        """See Engine.read."""
+        return await self._column(
+            "SELECT CAST(body AS BLOB) FROM entry"
+            " WHERE log = (SELECT id FROM log WHERE name = ?) AND seq > ? ORDER BY seq LIMIT ?",
+            (log, after, -1 if limit is None else limit),
+        )
+
+    async def length(self, log: str) -> int:
+        """See Engine.length."""
+        found: list[int | None] = await self._column(
+            "SELECT max(seq) FROM entry WHERE log = (SELECT id FROM log WHERE name = ?)", (log,)
+        )
+        return found[0] or 0
+
+    async def fence(self, log: str) -> int:
+        """See Engine.fence."""
+        found: list[int] = await self._column("SELECT fence FROM log WHERE name = ?", (log,))
+        return found[0] if found else 0
+
+    async def logs(self, *, after: str = "", limit: int | None = None) -> list[str]:
+        """See Engine.logs."""
+        return await self._column(
+            "SELECT name FROM log WHERE name > ? AND EXISTS (SELECT 1 FROM entry WHERE log = log.id)"
+            " ORDER BY name LIMIT ?",
+            (after, -1 if limit is None else limit),
+        )
+
+    async def get(self, keys: Sequence[Key]) -> list[bytes | None]:
+        """See Engine.get."""
+        places = json.dumps([path(key) for key in keys])
+        # One statement, because one statement sees one moment.
+        return await self._column(
+            "SELECT CAST(document.value AS BLOB) FROM json_each(?) AS wanted"
+            " LEFT JOIN document ON document.key = wanted.value ORDER BY wanted.key",
+            (places,),
+        )
+
+    async def scan(
+        self,
+        prefix: Key,
+        *,
+        after: Key | None = None,
+        before: Key | None = None,
+        limit: int | None = None,
+        reverse: bool = False,
+    ) -> list[tuple[Key, bytes]]:
+        """See Engine.scan."""
+        low, high = below(path(prefix))
+        if after is not None:
+            low = max(low, path(after))
+        if before is not None:
+            high = path(before) if isinstance(high, bytes) else min(high, path(before))
+        most = -1 if limit is None else limit
+        return await self._on_reader(lambda reader: _scan(reader, low, high, limit=most, reverse=reverse))
+
+    async def gather(self, prefixes: Sequence[Key]) -> list[list[tuple[Key, bytes]]]:
+        """See Engine.gather."""
+        bounds = [below(path(prefix)) for prefix in prefixes]
+
+        def walk(reader: apsw.Connection) -> list[list[tuple[Key, bytes]]]:
+            with reader:  # One transaction, because one transaction sees one moment.
+                found = [_scan(reader, low, high) for low, high in bounds]
+            return found
+
+        return await self._on_reader(walk)
+
+    async def search(self, query: str, prefix: Key, *, limit: int = 50) -> list[Key]:
+        """See Engine.search."""
+        wanted = words(query)
+        low, high = below(path(prefix))
+        if not wanted:
+            return []
+        # CROSS JOIN keeps the word index outside: it gives the newest first, and the walk ends at the limit.
+        places: list[str] = await self._column(
+            "SELECT text.key FROM word CROSS JOIN text ON text.id = word.rowid"
+            " WHERE word MATCH ? AND text.key > ? AND text.key < ? ORDER BY word.rowid DESC LIMIT ?",
+            (" ".join(f'"{word}"*' for word in wanted), low, high, limit),
+        )
+        return [tuple(place.split("/")) for place in places]
+
+    async def version(self) -> int:
+        """See Engine.version."""
+        return await self._on_reader(lambda reader: self._data_version())
+
+    async def inspect(self) -> dict[str, str | int | list[str]]:
+        """See Engine.inspect."""
+        problems = await self._on_reader(_integrity)
+        return {
+            "path": str(self._file.path),
+            "bytes": self._file.bytes_on_disk(),
+            "sqlite": apsw.sqlite_lib_version(),
+            "apsw": apsw.apsw_version(),
+            "problems": problems,
+        }
+
+    async def aclose(self) -> None:
+        """See Engine.aclose."""
+        self._is_closed = True
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self._threads.shutdown()
+        while self._readers:
+            self._readers.pop().close()
+        if self._watcher is not None:
+            self._watcher.close()
+        # Last, because the last connection folds the write-ahead log into the file: the writer's work.
+        self._writer.stop()
+
+    async def _column(self, sql: str, bindings: tuple[str | int | bytes, ...]) -> list[T]:
+        rows = await self._on_reader(lambda reader: reader.execute(sql, bindings).fetchall())
+        return cast(list[T], [row[0] for row in rows])  # The statement says what a column holds.
+
+    async def _on_reader(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Do this on a reader's thread, with a connection of its own."""
+        if self._is_closed:
+            raise StoreUnavailable(f"the store {str(self._file.path)!r} was closed; open it again")
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._borrow, work)
+
+    def _borrow(self, work: Callable[[apsw.Connection], T]) -> T:
+        try:
+            reader = self._readers.pop() if self._readers else self._file.connect()
+            try:
+                return work(reader)
+            finally:
+                self._readers.append(reader)
+        except apsw.Error as error:
+            raise self._file.unavailable(error) from error
+
+    def _data_version(self) -> int:
+        # The number means something only if the same connection is asked each time, and it counts what others
+        # committed; so this connection never writes.
+        if self._watcher is None:
+            self._watcher = self._file.connect()
+        return int(self._watcher.pragma("data_version"))
+
+
+def _scan(
+    reader: apsw.Connection, low: str, high: str | bytes, *, limit: int = -1, reverse: bool = False
+) -> list[tuple[Key, bytes]]:
+    direction = "DESC" if reverse else "ASC"
+    rows = reader.execute(
+        "SELECT key, CAST(value AS BLOB) FROM document WHERE key > ? AND key < ?"
+        f" ORDER BY key {direction} LIMIT ?",
+        (low, high, limit),
+    )
+    found = cast(list[tuple[str, bytes]], rows.fetchall())  # The statement says what the columns hold.
+    return [(tuple(place.split("/")), value) for place, value in found]
+
+
+def _integrity(reader: apsw.Connection) -> list[str]:
+    try:
+        rows = reader.execute(f"PRAGMA integrity_check({PROBLEMS_MAX})").fetchall()
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        return [str(error)]
+    return [str(row[0]) for row in rows if row[0] != "ok"]

@@ -1,0 +1,164 @@
+"""What a group of jobs does to a SQLite store: gathered in memory first, then written in few statements.
+
+Every check comes before anything of a job is gathered, so a refused job leaves no trace among its neighbours.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import apsw
+
+from turnkeeper.store.engine import EngineError, LogConflict, StaleFence
+from turnkeeper.store.engines.words import words
+
+BEHIND_ALL_KEYS = b""
+"""SQLite orders every blob behind every text, so this is an upper bound for keys."""
+
+
+@dataclass(slots=True, eq=False)
+class Append:
+    """Entries, documents and texts to write, under paths. ``log`` is None if it is documents only."""
+
+    log: str | None
+    after: int
+    entries: Sequence[bytes]
+    documents: Sequence[tuple[str, bytes | None]]
+    texts: Sequence[tuple[str, str | None]]
+    fence: int | None
+
+
+@dataclass(slots=True, eq=False)
+class Removal:
+    """Logs, and paths with everything below them, to remove."""
+
+    logs: Mapping[str, int]
+    places: Sequence[str]
+    orphans: Sequence[tuple[str, str]]
+
+
+@dataclass(slots=True)
+class _Head:
+    """A log as it will be once the batch is written."""
+
+    id: int
+    length: int
+    fence: int
+
+
+class Batch:
+    """The joint effect of the jobs of one group, inside one transaction."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._heads: dict[str, _Head] = {}
+        self._entries: list[tuple[int, int, bytes]] = []
+        self._documents: dict[str, bytes | None] = {}
+        self._texts: dict[str, str | None] = {}
+
+    def add(self, job: Append | Removal) -> EngineError | None:
+        """Take a job in, or say why not."""
+        if isinstance(job, Removal):
+            for log, known in job.logs.items():
+                if (actual := self._head(log).length) > known:
+                    return LogConflict(log, known, actual)
+            self._remove(job)
+            return None
+        if job.log is not None:
+            head = self._head(job.log)
+            if job.fence is not None and job.fence < head.fence:
+                return StaleFence(job.log, job.fence, head.fence)
+            if head.length != job.after:
+                return LogConflict(job.log, job.after, head.length)
+            self._extend(job.log, head, job)
+        # Within one transaction only the last value of a key is ever seen.
+        self._documents.update(job.documents)
+        for place, text in job.texts:
+            self._texts.pop(place, None)  # Out and in again: the order of this dict is the age of the texts.
+            self._texts[place] = text
+        return None
+
+    def write(self) -> None:
+        """Write what was gathered."""
+        many = self._connection.executemany
+        if self._entries:
+            many("INSERT INTO entry (log, seq, body) VALUES (?, ?, CAST(? AS TEXT))", self._entries)
+            self._entries = []
+        if self._documents:
+            gone = [(place,) for place, value in self._documents.items() if value is None]
+            many(
+                "INSERT INTO document (key, value) VALUES (?, CAST(? AS TEXT))"
+                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                [item for item in self._documents.items() if item[1] is not None],
+            )
+            many("DELETE FROM document WHERE key = ?", gone)
+            self._documents = {}
+        if self._texts:
+            self._write_texts()
+
+    def _write_texts(self) -> None:
+        run = self._connection.execute
+        for place, text in self._texts.items():
+            old = run("DELETE FROM text WHERE key = ? RETURNING id", (place,)).get
+            if old is not None:
+                run("DELETE FROM word WHERE rowid = ?", (old,))
+            if text is not None:
+                run("INSERT INTO text (key) VALUES (?)", (place,))
+                number = self._connection.last_insert_rowid()
+                run("INSERT INTO word (rowid, words) VALUES (?, ?)", (number, " ".join(words(text))))
+        self._texts = {}
+
+    def _head(self, log: str) -> _Head:
+        head = self._heads.get(log)
+        if head is None:
+            row = self._connection.execute(
+                "SELECT id, (SELECT max(seq) FROM entry WHERE log = log.id), fence FROM log WHERE name = ?",
+                (log,),
+            ).fetchone()
+            head = _Head(row[0], row[1] or 0, row[2]) if row else _Head(0, 0, 0)
+            self._heads[log] = head
+        return head
+
+    def _extend(self, log: str, head: _Head, job: Append) -> None:
+        run = self._connection.execute
+        if head.id == 0:
+            run("INSERT INTO log (name) VALUES (?)", (log,))
+            head.id = self._connection.last_insert_rowid()
+        if job.fence is not None and job.fence != head.fence:
+            run("UPDATE log SET fence = ? WHERE id = ?", (job.fence, head.id))
+            head.fence = job.fence
+        for entry in job.entries:
+            head.length += 1
+            self._entries.append((head.id, head.length, entry))
+
+    def _remove(self, job: Removal) -> None:
+        self.write()
+        run = self._connection.execute
+        for log in job.logs:
+            self._heads.pop(log, None)
+            run("DELETE FROM entry WHERE log = (SELECT id FROM log WHERE name = ?)", (log,))
+            run("DELETE FROM log WHERE name = ?", (log,))
+        for place in job.places:
+            if place:
+                self._remove_range("key = ?", (place,))
+            self._remove_range("key > ? AND key < ?", below(place))
+        # All are looked at before any goes, so that the answer does not depend on their order.
+        empty = [key for key, place in job.orphans if self._is_empty(place)]
+        for key in empty:
+            self._remove_range("key = ?", (key,))
+
+    def _remove_range(self, where: str, bounds: tuple[str | bytes, ...]) -> None:
+        run = self._connection.execute
+        run(f"DELETE FROM document WHERE {where}", bounds)
+        run(f"DELETE FROM word WHERE rowid IN (SELECT id FROM text WHERE {where})", bounds)
+        run(f"DELETE FROM text WHERE {where}", bounds)
+
+    def _is_empty(self, place: str) -> bool:
+        found = self._connection.execute(
+            "SELECT 1 FROM document WHERE key > ? AND key < ? LIMIT 1", below(place)
+        )
+        return found.get is None
+
+
+def below(place: str) -> tuple[str, str | bytes]:
+    """The bounds, both outside, of the keys strictly below a path; "0" is the character behind "/"."""
+    return (place + "/", place + "0") if place else ("", BEHIND_ALL_KEYS)

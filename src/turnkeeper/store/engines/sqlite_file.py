@@ -1,0 +1,91 @@
+"""Connections to a SQLite store's file: how they are opened, how long they wait, how their errors read."""
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import apsw
+
+from turnkeeper.store.engine import StoreUnavailable
+from turnkeeper.store.engines.sqlite_schema import ForeignStore, migrate
+
+BUSY_TIMEOUT_S = 10.0
+"""How long one call waits for another process before it gives up."""
+BUSY_PAUSE_S = 0.001
+"""Short, because a group is: SQLite's own pauses grow to 100 ms, and a neighbour would always be first."""
+CACHE_KIB = 16_384
+WAL_KEPT_BYTES = 64 * 1024 * 1024
+
+_ADVICE: tuple[tuple[type[apsw.Error], str], ...] = (
+    (apsw.FullError, "the disk is full; make room and try again"),
+    (apsw.BusyError, "another process holds it locked; try again, or end that process"),
+    (apsw.LockedError, "another process holds it locked; try again, or end that process"),
+    (apsw.ReadOnlyError, "it may not be written to; check the permissions of the file and its directory"),
+    (apsw.PermissionsError, "it may not be opened; check the permissions of the file and its directory"),
+    (apsw.CantOpenError, "it cannot be opened; check that its directory exists and may be written to"),
+    (apsw.NotADBError, "it is not a SQLite database; name another place for the store"),
+    (apsw.CorruptError, "it is damaged; run `turnkeeper doctor` and restore a copy"),
+    (apsw.IOError, "the disk reported an error; check it and try again"),
+)
+
+
+class StoreFile:
+    """Where the store lies and how it is opened."""
+
+    def __init__(self, path: Path, *, vfs: str | None, crash: Callable[[str], None]) -> None:
+        self.path, self.vfs, self.crash = path, vfs, crash
+
+    def create(self) -> None:
+        """Make the file if it is not there, for its owner only, and bring it to the newest schema."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with suppress(FileExistsError):
+                # SQLite would let everyone read it; its companions (-wal, -shm) take this file's mode.
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            connection = self.connect()
+            try:
+                migrate(connection, self.crash)
+            finally:
+                connection.close()
+        except (apsw.Error, ForeignStore, OSError) as error:
+            raise self.unavailable(error) from error
+
+    def connect(self) -> apsw.Connection:
+        """A connection whose commits are on disk when they return."""
+        connection = apsw.Connection(str(self.path), vfs=self.vfs)
+        try:
+            connection.set_busy_handler(_Patience().wait)
+            connection.pragma("journal_mode", "wal")
+            connection.pragma("synchronous", "full")
+            connection.pragma("cache_size", -CACHE_KIB)
+            connection.pragma("journal_size_limit", WAL_KEPT_BYTES)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def unavailable(self, error: Exception) -> StoreUnavailable:
+        """What went wrong, in words that say what to do."""
+        advice = next((advice for kind, advice in _ADVICE if isinstance(error, kind)), "")
+        said = f"{advice} ({error})" if advice else str(error)
+        return StoreUnavailable(f"the store {str(self.path)!r}: {said}")
+
+    def bytes_on_disk(self) -> int:
+        """The size of the file and its companions."""
+        names = [self.path, *(self.path.with_name(self.path.name + ending) for ending in ("-wal", "-shm"))]
+        return sum(name.stat().st_size for name in names if name.exists())
+
+
+class _Patience:
+    """Waits for a lock in short pauses, up to a bound."""
+
+    def __init__(self) -> None:
+        self._deadline = 0.0
+
+    def wait(self, tries: int) -> bool:
+        if tries == 0:
+            self._deadline = time.monotonic() + BUSY_TIMEOUT_S
+        time.sleep(BUSY_PAUSE_S)
+        return time.monotonic() < self._deadline

@@ -1,0 +1,136 @@
+"""The tables of a SQLite store, its numbered migrations, and the views for people with the sqlite3 shell.
+
+Bodies are kept as TEXT although they are bytes to us: a person who opens the store sees JSON, and the views
+can look into it. They are written with ``CAST(? AS TEXT)`` and read with ``CAST(... AS BLOB)``, which changes
+no byte.
+"""
+
+from collections.abc import Callable
+
+import apsw
+
+APPLICATION_ID = 0x544B6570
+"""``TKep`` in the header of the file: this is a Turnkeeper store and nobody else's database."""
+
+_TABLES = """
+CREATE TABLE log (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    fence INTEGER NOT NULL DEFAULT 0
+);
+-- Rows lie in the order of arrival, whatever their log: a group of appends then fills few pages, where
+-- clustering by log would touch one page for each. The length of a log is its highest seq, kept nowhere else.
+CREATE TABLE entry (
+    log INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    body TEXT NOT NULL
+);
+CREATE UNIQUE INDEX entry_by_log ON entry (log, seq);
+CREATE TABLE document (
+    key TEXT NOT NULL UNIQUE,
+    value TEXT NOT NULL
+);
+-- A text that is written again gets a new id, so the highest id is the newest text.
+CREATE TABLE text (
+    id INTEGER PRIMARY KEY,
+    key TEXT NOT NULL UNIQUE
+);
+-- The words arrive cut and folded (words.py), so the plainest tokenizer does; positions are never asked for.
+CREATE VIRTUAL TABLE word USING fts5 (
+    words, content = '', contentless_delete = 1, detail = none, tokenize = 'ascii'
+);
+"""
+
+_VIEWS = """
+CREATE VIEW session AS SELECT
+    json_extract(value, '$.id') AS id,
+    json_extract(value, '$.projectID') AS project_id,
+    json_extract(value, '$.parentID') AS parent_id,
+    json_extract(value, '$.slug') AS slug,
+    json_extract(value, '$.title') AS title,
+    json_extract(value, '$.directory') AS directory,
+    json_extract(value, '$.time.created') AS time_created,
+    json_extract(value, '$.time.updated') AS time_updated,
+    json_extract(value, '$.time.archived') AS time_archived,
+    value AS document
+FROM document WHERE key > 'session/' AND key < 'session0';
+
+CREATE VIEW message AS SELECT
+    json_extract(value, '$.id') AS id,
+    json_extract(value, '$.sessionID') AS session_id,
+    json_extract(value, '$.seq') AS seq,
+    json_extract(value, '$.role') AS role,
+    json_extract(value, '$.agent') AS agent,
+    coalesce(json_extract(value, '$.providerID'), json_extract(value, '$.model.providerID')) AS provider_id,
+    coalesce(json_extract(value, '$.modelID'), json_extract(value, '$.model.modelID')) AS model_id,
+    json_extract(value, '$.cost') AS cost,
+    json_extract(value, '$.tokens.input') AS tokens_input,
+    json_extract(value, '$.tokens.output') AS tokens_output,
+    json_extract(value, '$.error.name') AS error,
+    json_extract(value, '$.time.created') AS time_created,
+    json_extract(value, '$.time.completed') AS time_completed,
+    value AS document
+FROM document WHERE key > 'message/' AND key < 'message0';
+
+CREATE VIEW part AS SELECT
+    json_extract(value, '$.id') AS id,
+    json_extract(value, '$.sessionID') AS session_id,
+    json_extract(value, '$.messageID') AS message_id,
+    json_extract(value, '$.seq') AS seq,
+    json_extract(value, '$.type') AS type,
+    json_extract(value, '$.text') AS text,
+    json_extract(value, '$.tool') AS tool,
+    json_extract(value, '$.callID') AS call_id,
+    json_extract(value, '$.state.status') AS status,
+    json_extract(value, '$.cost') AS cost,
+    value AS document
+FROM document WHERE key > 'part/' AND key < 'part0';
+
+CREATE VIEW event AS SELECT
+    log.name AS session_id,
+    entry.seq AS seq,
+    json_extract(entry.body, '$.time') AS time,
+    json_extract(entry.body, '$.type') AS type,
+    json_extract(entry.body, '$.data') AS data,
+    json_extract(entry.body, '$.prev') AS prev,
+    entry.body AS document
+FROM log JOIN entry ON entry.log = log.id;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_TABLES + _VIEWS,)
+"""Step ``n`` leads from schema ``n`` to ``n + 1``. A released step is never edited, only followed."""
+
+
+class ForeignStore(Exception):
+    """The file is a database, but not one this program may write to."""
+
+
+def migrate(connection: apsw.Connection, crash: Callable[[str], None]) -> None:
+    """Bring the store to the newest schema. Of several processes that open it at once, one does the work."""
+    if _schema(connection) == len(MIGRATIONS):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Asked again: another process may have migrated while this one waited for the lock.
+        for step in MIGRATIONS[_schema(connection) :]:
+            connection.execute(step)
+        connection.pragma("application_id", APPLICATION_ID)
+        connection.pragma("user_version", len(MIGRATIONS))
+        crash("sqlite.before-migration")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    crash("sqlite.after-migration")
+
+
+def _schema(connection: apsw.Connection) -> int:
+    """The schema the store has, after making sure that it is ours."""
+    version = int(connection.pragma("user_version"))
+    is_empty = connection.execute("SELECT count(*) FROM sqlite_schema").get == 0
+    if connection.pragma("application_id") != APPLICATION_ID and not (is_empty and version == 0):
+        raise ForeignStore("it is another program's database; name another place for the store")
+    if version > len(MIGRATIONS):
+        raise ForeignStore(f"it has schema {version} and this Turnkeeper knows {len(MIGRATIONS)}; upgrade it")
+    return version

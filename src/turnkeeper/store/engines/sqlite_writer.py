@@ -1,0 +1,208 @@
+"""The one thread that writes to a SQLite store: what waits at the same time is committed together.
+
+A commit waits for the disk, and that wait costs the same for one append as for a hundred. So the writer takes
+all jobs that queued up while the disk was busy, writes them in one transaction, and answers after its commit.
+"""
+
+import asyncio
+import threading
+from collections import deque
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+
+import apsw
+
+from turnkeeper.store.engine import StoreUnavailable
+from turnkeeper.store.engines.sqlite_batch import Append, Batch, Removal
+from turnkeeper.store.engines.sqlite_file import StoreFile
+
+QUEUE_JOBS_MAX = 1024
+"""Callers beyond these wait for room before their job is accepted."""
+GROUP_JOBS_MAX = 256
+GROUP_BYTES_MAX = 8 * 1024 * 1024
+"""A group stops growing here, so that nobody waits long for a neighbour's megabytes."""
+CHECKPOINT_PAGES = 2000
+
+Answer = tuple["asyncio.Future[None]", Exception | None]
+
+
+@dataclass(slots=True, eq=False)
+class _Order:
+    """A job and who waits for it."""
+
+    job: Append | Removal
+    size: int
+    loop: asyncio.AbstractEventLoop
+    done: "asyncio.Future[None]"
+
+
+class Writer:
+    """Accepts jobs from any event loop and answers each once it is on disk or refused."""
+
+    def __init__(self, file: StoreFile) -> None:
+        self._file = file
+        self._queue: SimpleQueue[_Order | None] = SimpleQueue()
+        self._lock = threading.Lock()  # Guards the three below; held for a few instructions only.
+        self._queued = 0
+        self._waiting: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
+        self._is_closed = False
+        self._connection: apsw.Connection | None = None
+        self._wal_pages = 0
+        self._thread = threading.Thread(target=self._work, name="sqlite-writer", daemon=True)
+        self._thread.start()
+
+    async def submit(self, job: Append | Removal, size: int) -> None:
+        """Have the job written; returns once it is durable. If cancelled, the job is done whole or not at all."""
+        loop = asyncio.get_running_loop()
+        order = _Order(job, size, loop, loop.create_future())
+        while (room := self._offer(order)) is not None:
+            await room
+        await order.done
+
+    def stop(self) -> None:
+        """Refuse new jobs, finish the accepted ones and let go of the store. Blocks."""
+        with self._lock:
+            was_closed, self._is_closed = self._is_closed, True
+            if not was_closed:
+                self._queue.put(None)
+        self._thread.join()
+
+    def _offer(self, order: _Order) -> "asyncio.Future[None] | None":
+        """Queue the order, or give a future that ends when it is worth trying again."""
+        with self._lock:
+            if self._is_closed:
+                raise StoreUnavailable(f"the store {str(self._file.path)!r} was closed; open it again")
+            if self._queued < QUEUE_JOBS_MAX:
+                self._queued += 1
+                self._queue.put(order)
+                return None
+            room = order.loop.create_future()
+            self._waiting.append((order.loop, room))
+            return room
+
+    # What follows runs on the writer's thread.
+
+    def _work(self) -> None:
+        is_open = True
+        while is_open:
+            group, is_open = self._next_group()
+            # A caller that gave up before its turn is told nothing and has written nothing.
+            group = [order for order in group if not order.done.cancelled()]
+            self._answer(group, self._commit(group) if group else [])
+            self._checkpoint()
+        self._disconnect()
+
+    def _next_group(self) -> tuple[list[_Order], bool]:
+        """Wait for a job and take what else is there with it; and whether there will be another group."""
+        group: list[_Order] = []
+        size = 0
+        order = self._queue.get()
+        while order is not None:
+            group.append(order)
+            size += order.size
+            if len(group) >= GROUP_JOBS_MAX or size >= GROUP_BYTES_MAX:
+                break
+            try:
+                order = self._queue.get_nowait()
+            except Empty:
+                break
+        with self._lock:
+            self._queued -= len(group)
+            waiting, self._waiting = self._waiting, deque()
+        _settle([(loop, (room, None)) for loop, room in waiting])
+        return group, order is not None
+
+    def _commit(self, group: list[_Order]) -> list[Exception | None]:
+        """Write the jobs in one transaction; if that fails, each in its own, so only the guilty one fails."""
+        try:
+            return self._transact(group)
+        except apsw.BusyError as error:
+            # The lock is not a matter of one job; asking again for each would multiply the wait.
+            self._roll_back()
+            return [self._file.unavailable(error)] * len(group)
+        except apsw.Error as error:
+            self._roll_back()
+            if len(group) == 1:
+                return [self._file.unavailable(error)]
+        except (TypeError, ValueError) as error:
+            # The caller gave something that is not bytes or not text.
+            self._roll_back()
+            if len(group) == 1:
+                return [error]
+        return [answer for order in group for answer in self._commit([order])]
+
+    def _transact(self, group: list[_Order]) -> list[Exception | None]:
+        connection = self._connect()
+        crash = self._file.crash
+        connection.execute("BEGIN IMMEDIATE")
+        crash("sqlite.begin")
+        batch = Batch(connection)
+        answers: list[Exception | None] = [batch.add(order.job) for order in group]
+        batch.write()
+        crash("sqlite.before-commit")
+        connection.execute("COMMIT")
+        crash("sqlite.after-commit")
+        return answers
+
+    def _connect(self) -> apsw.Connection:
+        if self._connection is None:
+            self._connection = self._file.connect()
+            # Checkpoints are made after the answers, not inside a commit that somebody waits for.
+            self._connection.set_wal_hook(self._note_wal)
+        return self._connection
+
+    def _note_wal(self, connection: apsw.Connection, schema: str, pages: int) -> int:
+        self._wal_pages = pages
+        return apsw.SQLITE_OK
+
+    def _checkpoint(self) -> None:
+        if self._wal_pages < CHECKPOINT_PAGES or self._connection is None:
+            return
+        self._file.crash("sqlite.before-checkpoint")
+        try:
+            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except apsw.Error:
+            # Nothing is lost: the log beside the file holds everything, and the next group tries again.
+            return
+        self._wal_pages = 0
+        self._file.crash("sqlite.after-checkpoint")
+
+    def _roll_back(self) -> None:
+        """Leave no transaction open; a connection that cannot even do that is replaced."""
+        if self._connection is None or not self._connection.in_transaction:
+            return
+        try:
+            self._connection.execute("ROLLBACK")
+        except apsw.Error:
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close(force=True)
+
+    def _answer(self, group: list[_Order], answers: list[Exception | None]) -> None:
+        _settle([(order.loop, (order.done, answer)) for order, answer in zip(group, answers, strict=True)])
+
+
+def _settle(answers: list[tuple[asyncio.AbstractEventLoop, Answer]]) -> None:
+    """Hand answers back, waking each event loop once."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[Answer]] = {}
+    for loop, answer in answers:
+        by_loop.setdefault(loop, []).append(answer)
+    for loop, mine in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_tell, mine)
+        except RuntimeError:
+            # That event loop has ended, and with it everyone who waited for these answers.
+            continue
+
+
+def _tell(answers: list[Answer]) -> None:
+    for future, error in answers:
+        if future.done():
+            continue
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error)
