@@ -84,9 +84,7 @@ def parse(identifier: str) -> Parsed:
     """Take a minted id apart; ValueError for one that was not minted in this form."""
     match = _MINTED.fullmatch(identifier)
     if match is None:
-        raise ValueError(
-            f"id {identifier!r} carries no time: expected prefix_ + 12 hex digits + 14 base62 characters"
-        )
+        raise ValueError(f"id {identifier!r} carries no time: expected prefix_ + 12 hex digits + 14 base62 characters")
     prefix, digits, tail = match.groups()
     value = int(digits, 16)
     if prefix in DESCENDING:

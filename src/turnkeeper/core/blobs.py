@@ -1,0 +1,80 @@
+"""Blobs: long strings live once under their hash, and events carry a mark in their place.
+
+A mark is a control character and ``blob:sha256:<hex>``. Lifting leaves marks as they are, so what was read from the
+store can be written back. Hashing makes sharing safe: equal strings of any sessions are one blob.
+"""
+
+import re
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import TypeVar
+
+import msgspec
+
+from turnkeeper.core.limits import BLOB_CHARS_MIN
+from turnkeeper.model.value import Value
+
+MARK = "\x01blob:sha256:"
+"""No text that people or programs write begins like this, so a mark is told from text by looking at it."""
+
+_MARK_JSON = b'"\\u0001blob:sha256:'
+_MENTION = re.compile(MARK + "([0-9a-f]{64})")
+_REFERENCE = re.compile(re.escape(_MARK_JSON) + b'([0-9a-f]{64})"')
+
+V = TypeVar("V", bound=Value)
+
+
+def lift(value: V, encoded: bytes) -> tuple[V, dict[str, bytes]]:
+    """The value with its long strings replaced by marks, and the blobs by hash. ``encoded`` is its JSON."""
+    if len(encoded) < BLOB_CHARS_MIN:
+        return value, {}
+    blobs: dict[str, bytes] = {}
+    lifted = _lift(msgspec.to_builtins(value), blobs)
+    return (msgspec.convert(lifted, type(value)), blobs) if blobs else (value, {})
+
+
+def references(encoded: bytes) -> set[str]:
+    """The hashes of the blobs that a lifted value's JSON refers to."""
+    if _MARK_JSON not in encoded:
+        return set()
+    return {found.decode() for found in _REFERENCE.findall(encoded)}
+
+
+def lower(value: V, blobs: Mapping[str, str]) -> V:
+    """The value with its marks replaced by the strings they stand for. A missing blob leaves its mark."""
+    return msgspec.convert(_lower(msgspec.to_builtins(value), blobs), type(value))
+
+
+def mentioned(text: str) -> set[str]:
+    """The hashes of the marks in a text that was put together from lifted strings."""
+    return set(_MENTION.findall(text)) if MARK in text else set()
+
+
+def spell_out(text: str, blobs: Mapping[str, bytes]) -> str:
+    """The text with the blobs in the place of their marks."""
+    return _MENTION.sub(lambda mark: blobs.get(mark[1], mark[0].encode()).decode("utf-8", "replace"), text)
+
+
+def _lift(json: object, blobs: dict[str, bytes]) -> object:
+    if isinstance(json, str):
+        if len(json) < BLOB_CHARS_MIN:
+            return json
+        content = json.encode("utf-8", "surrogatepass")
+        name = sha256(content).hexdigest()
+        blobs[name] = content
+        return MARK + name
+    if isinstance(json, dict):
+        return {key: _lift(item, blobs) for key, item in json.items()}
+    if isinstance(json, list | tuple):
+        return [_lift(item, blobs) for item in json]
+    return json
+
+
+def _lower(json: object, blobs: Mapping[str, str]) -> object:
+    if isinstance(json, str) and json.startswith(MARK):
+        return blobs.get(json[len(MARK) :], json)
+    if isinstance(json, dict):
+        return {key: _lower(item, blobs) for key, item in json.items()}
+    if isinstance(json, list | tuple):
+        return [_lower(item, blobs) for item in json]
+    return json

@@ -1,0 +1,42 @@
+"""Unknown fields: what imported JSON holds that our values do not, kept beside the value for the way back.
+
+An overlay is ``{"set": {key: value}, "in": {key: overlay}}``: fields to add here, and overlays for the fields
+below. Items of a list are keyed by their index.
+"""
+
+from typing import cast
+
+from turnkeeper.model.value import JsonObject
+
+
+def unknown(raw: object, known: object) -> JsonObject | None:
+    """The overlay that turns ``known`` (JSON as we write it) back into ``raw`` (JSON as it came); None if nothing."""
+    here: dict[str, object] = {}
+    below: dict[str, object] = {}
+    if isinstance(raw, dict) and isinstance(known, dict):
+        for key, value in raw.items():
+            if key not in known:
+                here[key] = value
+            elif (overlay := unknown(value, known[key])) is not None:
+                below[key] = overlay
+    elif isinstance(raw, list) and isinstance(known, list):
+        for index, (value, ours) in enumerate(zip(raw, known, strict=False)):
+            if (overlay := unknown(value, ours)) is not None:
+                below[str(index)] = overlay
+    if not here and not below:
+        return None
+    return {name: content for name, content in (("set", here), ("in", below)) if content}
+
+
+def restore(known: object, overlay: JsonObject | None) -> object:
+    """``known`` with the unknown fields put back. What has changed since keeps its new value."""
+    if overlay is None:
+        return known
+    here = cast(JsonObject, overlay.get("set", {}))
+    below = cast("dict[str, JsonObject]", overlay.get("in", {}))
+    if isinstance(known, dict):
+        kept = {key: restore(value, below.get(key)) for key, value in known.items()}
+        return {**kept, **{key: value for key, value in here.items() if key not in known}}
+    if isinstance(known, list):
+        return [restore(value, below.get(str(index))) for index, value in enumerate(known)]
+    return known

@@ -1,0 +1,80 @@
+"""What subscribers are told of an event: the one place where notifications are derived."""
+
+from typing import TypeAlias
+
+from turnkeeper.core.entry import Recorded
+from turnkeeper.core.view import SessionView
+from turnkeeper.model import event as e
+from turnkeeper.model.message import Message
+from turnkeeper.model.notification import Notification
+from turnkeeper.model.parts import Part
+from turnkeeper.model.session import Session
+from turnkeeper.model.status import Idle
+
+Said: TypeAlias = tuple[str, dict[str, object]]
+
+
+def notify(before: SessionView | None, recorded: Recorded, after: SessionView) -> list[Notification]:
+    """The notifications of one event, in the order clients expect: what changed, then the session if it changed too."""
+    said = [_notification(after.session, recorded.seq, kind, body) for kind, body in _of_event(before, recorded)]
+    if before is None:
+        return [_notification(after.session, recorded.seq, "session.created", {"info": after.session}), *said]
+    if before.session is not after.session and before.session != after.session:
+        said.append(_notification(after.session, recorded.seq, "session.updated", {"info": after.session}))
+    return said
+
+
+def deleted(session: Session, seq: int = 0) -> Notification:
+    """The last thing told of a session."""
+    return _notification(session, seq, "session.deleted", {"info": session})
+
+
+def _notification(session: Session, seq: int, kind: str, body: dict[str, object]) -> Notification:
+    return Notification(
+        type=kind,
+        session_id=session.id,
+        directory=session.directory,
+        seq=seq,
+        properties={"sessionID": session.id, **body},
+    )
+
+
+def _of_event(before: SessionView | None, recorded: Recorded) -> list[Said]:
+    seq, time, event = recorded
+    match event:
+        case e.MessageRecorded(message=message, parts=parts):
+            return [_message(message, seq), *(_part(part, time) for part in parts)]
+        case e.PromptPromoted(message_id=message_id) if before is not None:
+            prompt = next(p for p in before.inbox if p.message.id == message_id)
+            return [_message(prompt.message, seq), *(_part(part, time) for part in prompt.parts)]
+        case e.TurnStarted(message=message) | e.TurnEnded(message=message):
+            failed: list[Said] = [("session.error", {"error": message.error})] if message.error is not None else []
+            return [_message(message, seq), *failed]
+        case e.ContextAdmitted(message=system):
+            return [_message(system, seq)]
+        case e.MessageRemoved(message_id=message_id, part_ids=ids):
+            gone: list[Said] = [
+                ("message.part.removed", {"messageID": message_id, "partID": part_id}) for part_id in ids
+            ]
+            return [*gone, ("message.removed", {"messageID": message_id})]
+        case e.PartRecorded(part=part):
+            return [_part(part, time)]
+        case e.PartRemoved(message_id=message_id, part_id=part_id):
+            return [("message.part.removed", {"messageID": message_id, "partID": part_id})]
+        case e.TodosSet(todos=todos):
+            return [("todo.updated", {"todos": todos})]
+        case e.SummaryRecorded(diffs=diffs) if diffs is not None:
+            return [("session.diff", {"diff": diffs})]
+        case e.StatusChanged(status=status):
+            idle: list[Said] = [("session.idle", {})] if isinstance(status, Idle) else []
+            return [("session.status", {"status": status}), *idle]
+        case _:
+            return []
+
+
+def _message(message: Message, seq: int) -> Said:
+    return ("message.updated", {"info": message if message.seq else message.but(seq=seq)})
+
+
+def _part(part: Part, time: int) -> Said:
+    return ("message.part.updated", {"part": part, "time": time})

@@ -1,0 +1,157 @@
+"""The fold: ``apply(view, recorded)`` gives the view after an event. Pure; every reader's truth comes from here."""
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from turnkeeper.core.entry import Damaged, Recorded
+from turnkeeper.core.usage import add_tokens
+from turnkeeper.core.view import Admitted, OpenTurn, SessionView
+from turnkeeper.model import event as e
+from turnkeeper.model.event import PartRecorded, SessionCreated
+from turnkeeper.model.parts import Part, ToolPart
+from turnkeeper.model.parts.tool import may_follow
+
+
+def project(recorded: Iterable[Recorded]) -> SessionView | None:
+    """The view after all these events; None if there are none."""
+    view: SessionView | None = None
+    for one in recorded:
+        view = apply(view, one)
+    return view
+
+
+def apply(view: SessionView | None, recorded: Recorded) -> SessionView:
+    """The view after one more event. Raises Damaged if the event cannot follow this view."""
+    seq, _, event = recorded
+    if isinstance(event, SessionCreated):
+        if view is not None:
+            raise Damaged(seq, "creates a session that exists")
+        return SessionView(session=event.session, seq=seq)
+    if view is None:
+        raise Damaged(seq, "comes before the session was created")
+    if seq != view.seq + 1:
+        raise Damaged(seq, f"does not follow event {view.seq}")
+    return _apply(view, recorded).but(seq=seq)
+
+
+def _apply(view: SessionView, recorded: Recorded) -> SessionView:
+    """One case per event; the type checker demands the case of a new one."""
+    seq, time, event = recorded
+    match event:
+        case e.SessionCreated():
+            raise AssertionError("handled by apply")
+        case e.SessionTitled(title=title):
+            return _session(view, title=title)
+        case e.SessionTouched():
+            return _active(view, time)
+        case e.SessionArchived(at=at):
+            return _session(view, time=view.session.time.but(archived=at))
+        case e.SessionRestored():
+            return _session(view, time=view.session.time.but(archived=None))
+        case e.SessionMoved():
+            place = {"project_id": event.project_id, "directory": event.directory, "path": event.path}
+            return _active(view, time, **place, workspace_id=event.workspace_id)
+        case e.SessionShared(share=share):
+            return _active(view, time, share=share)
+        case e.SessionUnshared():
+            return _active(view, time, share=None)
+        case e.PermissionsSet(rules=rules):
+            return _active(view, time, permission=rules)
+        case e.MetadataSet(metadata=metadata):
+            return _active(view, time, metadata=metadata)
+        case e.AgentSelected(agent=agent):
+            return _active(view, time, agent=agent)
+        case e.ModelSelected(model=model):
+            return _active(view, time, model=model)
+        case e.SummaryRecorded(summary=summary):
+            return _active(view, time, summary=summary)
+        case e.TodosSet(todos=todos):
+            return view.but(todos=todos)
+        case e.CompactingSet(at=at):
+            return _session(view, time=view.session.time.but(compacting=at))
+        case e.RevertStaged(revert=revert):
+            return _active(view, time, revert=revert)
+        case e.RevertCleared() | e.RevertCommitted():
+            return _active(view, time, revert=None)
+        case e.MessageRecorded(message=message, parts=parts):
+            return view.but(messages=view.messages + (not message.seq), parts=view.parts + len(parts))
+        case e.MessageRemoved(part_ids=ids):
+            return view.but(messages=view.messages - 1, parts=view.parts - len(ids))
+        case e.PartRecorded():
+            return _part_recorded(view, seq, event)
+        case e.PartRemoved(part_id=part_id):
+            return _part_removed(view, part_id)
+        case e.PromptAdmitted():
+            admitted = Admitted(seq=seq, message=event.message, parts=event.parts, delivery=event.delivery)
+            return _active(view.but(inbox=(*view.inbox, admitted)), time)
+        case e.PromptPromoted(message_id=message_id):
+            prompt = _admitted(view, seq, message_id)
+            counts = {"messages": view.messages + 1, "parts": view.parts + len(prompt.parts)}
+            return view.but(inbox=tuple(p for p in view.inbox if p is not prompt), **counts)
+        case e.PromptWithdrawn(message_id=message_id):
+            prompt = _admitted(view, seq, message_id)
+            return view.but(inbox=tuple(p for p in view.inbox if p is not prompt))
+        case e.EpochStarted(epoch=epoch):
+            return view.but(epoch=epoch)
+        case e.ContextAdmitted(checkpoint=checkpoint):
+            if view.epoch is None:
+                raise Damaged(seq, "admits context before the first epoch")
+            return view.but(epoch=view.epoch.but(checkpoint=checkpoint), messages=view.messages + 1)
+        case e.InstructionDiscovered(path=path):
+            return view.but(instructions=(*view.instructions, path))
+        case e.TurnStarted(message=message):
+            if view.turn is not None:
+                raise Damaged(seq, f"starts a turn while {view.turn.message.id} is open")
+            turn = OpenTurn(message=message.but(seq=seq), parts={})
+            return view.but(turn=turn, messages=view.messages + 1)
+        case e.TurnEnded(message=message):
+            if view.turn is None or view.turn.message.id != message.id:
+                raise Damaged(seq, f"ends the turn {message.id}, which is not open")
+            return _active(view.but(turn=None), time)
+        case e.UsageRecorded(cost=cost, tokens=tokens):
+            session = view.session
+            return _session(view, cost=session.cost + cost, tokens=add_tokens(session.tokens, tokens))
+        case e.StatusChanged(status=status):
+            return view.but(status=status)
+        case _:
+            assert_never(event)
+
+
+def _session(view: SessionView, **changes: object) -> SessionView:
+    return view.but(session=view.session.but(**changes))
+
+
+def _active(view: SessionView, time: int, **changes: object) -> SessionView:
+    """Change the session in a way that counts as activity. The clock may step back; activity does not."""
+    updated = max(time, view.session.time.updated)
+    return _session(view, time=view.session.time.but(updated=updated), **changes)
+
+
+def _admitted(view: SessionView, seq: int, message_id: str) -> Admitted:
+    for prompt in view.inbox:
+        if prompt.message.id == message_id:
+            return prompt
+    raise Damaged(seq, f"names the prompt {message_id}, which is not in the inbox")
+
+
+def _part_recorded(view: SessionView, seq: int, event: PartRecorded) -> SessionView:
+    part, turn = event.part, view.turn
+    if turn is None or part.message_id != turn.message.id:
+        return view.but(parts=view.parts + (not part.seq))
+    before = turn.parts.get(part.id)
+    if before is None:
+        return view.but(turn=turn.but(parts={**turn.parts, part.id: _placed(part, seq)}), parts=view.parts + 1)
+    if isinstance(before, ToolPart) and isinstance(part, ToolPart) and not may_follow(before.state, part.state):
+        raise Damaged(seq, f"takes the call {part.call_id} back from a later state")
+    return view.but(turn=turn.but(parts={**turn.parts, part.id: _placed(part, before.seq)}))
+
+
+def _part_removed(view: SessionView, part_id: str) -> SessionView:
+    turn = view.turn
+    if turn is not None and part_id in turn.parts:
+        turn = turn.but(parts={key: part for key, part in turn.parts.items() if key != part_id})
+    return view.but(turn=turn, parts=view.parts - 1)
+
+
+def _placed(part: Part, seq: int) -> Part:
+    return part if part.seq == seq else part.but(seq=seq)

@@ -1,0 +1,47 @@
+"""SessionView: what can be known of a session without reading its past. The fold of its log (projector.py).
+
+It holds the session, its input and its open turn, and counts of the rest, so that appending an event costs the
+same however long the history is. The history itself is read from documents by those who need it.
+"""
+
+from collections.abc import Mapping
+
+from turnkeeper.model.context import Epoch
+from turnkeeper.model.event import Delivery
+from turnkeeper.model.message import AssistantMessage, UserMessage
+from turnkeeper.model.parts import Part
+from turnkeeper.model.session import Session
+from turnkeeper.model.status import IDLE, Status
+from turnkeeper.model.todo import Todo
+from turnkeeper.model.value import Value
+
+
+class Admitted(Value):
+    """A prompt in the inbox: safe, not yet promoted. ``seq`` is its place in the order of admission."""
+
+    seq: int
+    message: UserMessage
+    parts: tuple[Part, ...]
+    delivery: Delivery
+
+
+class OpenTurn(Value):
+    """A turn that has started and not ended, with its parts in the order they came."""
+
+    message: AssistantMessage
+    parts: Mapping[str, Part]
+
+
+class SessionView(Value):
+    """A session as it stands after event ``seq``."""
+
+    session: Session
+    seq: int
+    todos: tuple[Todo, ...] = ()
+    inbox: tuple[Admitted, ...] = ()
+    epoch: Epoch | None = None
+    instructions: tuple[str, ...] = ()
+    turn: OpenTurn | None = None
+    status: Status = IDLE
+    messages: int = 0
+    parts: int = 0

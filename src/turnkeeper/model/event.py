@@ -1,0 +1,313 @@
+"""Event: one durable fact about one session, in the past tense. The log is made of these and nothing else is true.
+
+Each class names itself on disk by ``KIND`` and the version of its shape: ``part.recorded.1``. A changed shape gets
+the next version and an upcast from the old one (core/entry.py); a golden log of the old one must open for ever.
+"""
+
+from typing import ClassVar, Literal, TypeAlias
+
+from turnkeeper.model.context import Epoch
+from turnkeeper.model.message import AssistantMessage, Message, SystemMessage, UserMessage
+from turnkeeper.model.parts import Part
+from turnkeeper.model.permission import Ruleset
+from turnkeeper.model.session import FileDiff, Revert, Session, SessionModel, Share, Summary, Tokens
+from turnkeeper.model.status import Status
+from turnkeeper.model.todo import Todo
+from turnkeeper.model.value import JsonObject, Value
+
+Delivery: TypeAlias = Literal["steer", "queue"]
+
+
+class EventBase(Value):
+    """What every event class has: its name in the log and the version of its shape."""
+
+    KIND: ClassVar[str]
+    VERSION: ClassVar[int] = 1
+
+
+# The session and its settings.
+
+
+class SessionCreated(EventBase):
+    """A session began. A fork or an import may bring totals with it."""
+
+    KIND = "session.created"
+    session: Session
+
+
+class SessionTitled(EventBase):
+    """The title changed; activity did not."""
+
+    KIND = "session.titled"
+    title: str
+
+
+class SessionTouched(EventBase):
+    """Something happened that counts as activity."""
+
+    KIND = "session.touched"
+
+
+class SessionArchived(EventBase):
+    """The session left the list and kept everything."""
+
+    KIND = "session.archived"
+    at: int | float
+
+
+class SessionRestored(EventBase):
+    """The session came back to the list."""
+
+    KIND = "session.restored"
+
+
+class SessionMoved(EventBase):
+    """The session works in another directory from now on."""
+
+    KIND = "session.moved"
+    project_id: str
+    directory: str
+    path: str | None = None
+    workspace_id: str | None = None
+
+
+class SessionShared(EventBase):
+    """The session has a public link."""
+
+    KIND = "session.shared"
+    share: Share
+
+
+class SessionUnshared(EventBase):
+    """The public link is gone."""
+
+    KIND = "session.unshared"
+
+
+class PermissionsSet(EventBase):
+    """The session's own rules were replaced; None lifts them."""
+
+    KIND = "permissions.set"
+    rules: Ruleset | None
+
+
+class MetadataSet(EventBase):
+    """The caller's free metadata was replaced as a whole."""
+
+    KIND = "metadata.set"
+    metadata: JsonObject | None
+
+
+class AgentSelected(EventBase):
+    """The session's agent changed."""
+
+    KIND = "agent.selected"
+    agent: str | None
+
+
+class ModelSelected(EventBase):
+    """The session's model changed."""
+
+    KIND = "model.selected"
+    model: SessionModel | None
+
+
+class SummaryRecorded(EventBase):
+    """What the session changed on disk was counted anew; ``diffs`` are kept apart from the session."""
+
+    KIND = "summary.recorded"
+    summary: Summary | None
+    diffs: tuple[FileDiff, ...] | None = None
+
+
+class TodosSet(EventBase):
+    """The task list was replaced."""
+
+    KIND = "todos.set"
+    todos: tuple[Todo, ...]
+
+
+class CompactingSet(EventBase):
+    """A compaction is under way since ``at``, or (None) no longer."""
+
+    KIND = "compacting.set"
+    at: int | None
+
+
+class RevertStaged(EventBase):
+    """History from a message on was set aside."""
+
+    KIND = "revert.staged"
+    revert: Revert
+
+
+class RevertCleared(EventBase):
+    """What was set aside came back."""
+
+    KIND = "revert.cleared"
+
+
+class RevertCommitted(EventBase):
+    """What was set aside is gone from the history."""
+
+    KIND = "revert.committed"
+    message_id: str
+
+
+# The history.
+
+
+class MessageRecorded(EventBase):
+    """A message came, or (with its ``seq``) came anew; ``parts`` are new ones that came with it."""
+
+    KIND = "message.recorded"
+    message: Message
+    parts: tuple[Part, ...] = ()
+
+
+class MessageRemoved(EventBase):
+    """A message and its parts left the history. ``seq`` is its place."""
+
+    KIND = "message.removed"
+    message_id: str
+    seq: int
+    part_ids: tuple[str, ...] = ()
+
+
+class PartRecorded(EventBase):
+    """A part as it stands now, whole. The only event for parts: nothing can be dropped on the way."""
+
+    KIND = "part.recorded"
+    part: Part
+
+
+class PartRemoved(EventBase):
+    """A part left its message."""
+
+    KIND = "part.removed"
+    message_id: str
+    part_id: str
+
+
+# Input.
+
+
+class PromptAdmitted(EventBase):
+    """Input was accepted and is safe; the model does not see it yet."""
+
+    KIND = "prompt.admitted"
+    message: UserMessage
+    parts: tuple[Part, ...]
+    delivery: Delivery
+
+
+class PromptPromoted(EventBase):
+    """An admitted prompt became part of the history."""
+
+    KIND = "prompt.promoted"
+    message_id: str
+
+
+class PromptWithdrawn(EventBase):
+    """An admitted prompt was taken back before it was promoted."""
+
+    KIND = "prompt.withdrawn"
+    message_id: str
+
+
+# System Context.
+
+
+class EpochStarted(EventBase):
+    """A Context Epoch began with this baseline."""
+
+    KIND = "epoch.started"
+    epoch: Epoch
+
+
+class ContextAdmitted(EventBase):
+    """Changed components were announced: message and checkpoint are one fact and cannot come apart."""
+
+    KIND = "context.admitted"
+    message: SystemMessage
+    checkpoint: dict[str, str]
+
+
+class InstructionDiscovered(EventBase):
+    """A nested instruction file was met while reading and applies from the next boundary on."""
+
+    KIND = "instruction.discovered"
+    path: str
+
+
+# Turns.
+
+
+class TurnStarted(EventBase):
+    """A request is about to be sent; what comes of it belongs to this message."""
+
+    KIND = "turn.started"
+    message: AssistantMessage
+
+
+class TurnEnded(EventBase):
+    """The turn is over; the message is as it will stay."""
+
+    KIND = "turn.ended"
+    message: AssistantMessage
+
+
+class UsageRecorded(EventBase):
+    """One row of the ledger: what one attempt cost, whatever came of it."""
+
+    KIND = "usage.recorded"
+    purpose: Literal["turn", "title", "compaction", "summary", "child"]
+    provider_id: str
+    model_id: str
+    message_id: str | None = None
+    attempt: int = 1
+    tokens: Tokens
+    cost: int | float
+
+
+class StatusChanged(EventBase):
+    """The session became idle or busy, or waits to retry."""
+
+    KIND = "status.changed"
+    status: Status
+
+
+Event: TypeAlias = (
+    SessionCreated
+    | SessionTitled
+    | SessionTouched
+    | SessionArchived
+    | SessionRestored
+    | SessionMoved
+    | SessionShared
+    | SessionUnshared
+    | PermissionsSet
+    | MetadataSet
+    | AgentSelected
+    | ModelSelected
+    | SummaryRecorded
+    | TodosSet
+    | CompactingSet
+    | RevertStaged
+    | RevertCleared
+    | RevertCommitted
+    | MessageRecorded
+    | MessageRemoved
+    | PartRecorded
+    | PartRemoved
+    | PromptAdmitted
+    | PromptPromoted
+    | PromptWithdrawn
+    | EpochStarted
+    | ContextAdmitted
+    | InstructionDiscovered
+    | TurnStarted
+    | TurnEnded
+    | UsageRecorded
+    | StatusChanged
+)

@@ -1,0 +1,57 @@
+"""FilePart: an attached file, image or resource, and where in the prompt it was named."""
+
+from typing import TypeAlias
+
+from turnkeeper.model.parts.base import BasePart, Mention
+from turnkeeper.model.value import Value
+
+
+class Position(Value):
+    """A place in a text document, counted from 0 as language servers do."""
+
+    line: int
+    character: int
+
+
+class Range(Value):
+    """A stretch of a text document."""
+
+    start: Position
+    end: Position
+
+
+class FileSource(Value, tag_field="type", tag="file"):
+    """The file was named by its path."""
+
+    path: str
+    text: Mention
+
+
+class SymbolSource(Value, tag_field="type", tag="symbol"):
+    """The file was named by a symbol in it, as a language server reports one."""
+
+    path: str
+    range: Range
+    name: str
+    kind: int
+    text: Mention
+
+
+class ResourceSource(Value, tag_field="type", tag="resource"):
+    """The content is a resource of an MCP server."""
+
+    client_name: str
+    uri: str
+    text: Mention
+
+
+Source: TypeAlias = FileSource | SymbolSource | ResourceSource
+
+
+class FilePart(BasePart, tag_field="type", tag="file"):
+    """``url`` is a ``data:``, ``file:`` or ``http(s):`` address."""
+
+    mime: str
+    filename: str | None = None
+    url: str
+    source: Source | None = None

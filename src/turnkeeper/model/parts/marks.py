@@ -1,0 +1,76 @@
+"""Marks: parts that carry no words of their own but say what happened at their place in a message."""
+
+import msgspec
+
+from turnkeeper.model.failure import ApiFailure
+from turnkeeper.model.message import ModelChoice
+from turnkeeper.model.parts.base import BasePart, Mention
+from turnkeeper.model.session import Tokens
+from turnkeeper.model.value import Value
+
+
+class StepStartPart(BasePart, tag_field="type", tag="step-start"):
+    """A provider turn began on this snapshot."""
+
+    snapshot: str | None = None
+
+
+class StepFinishPart(BasePart, tag_field="type", tag="step-finish"):
+    """A provider turn ended, with its usage and cost."""
+
+    reason: str
+    snapshot: str | None = None
+    cost: int | float
+    tokens: Tokens
+
+
+class SnapshotPart(BasePart, tag_field="type", tag="snapshot"):
+    """The project's files were recorded as this git tree."""
+
+    snapshot: str
+
+
+class PatchPart(BasePart, tag_field="type", tag="patch"):
+    """Files changed since the tree ``hash``; absolute paths."""
+
+    hash: str
+    files: tuple[str, ...]
+
+
+class AgentPart(BasePart, tag_field="type", tag="agent"):
+    """The user named an agent."""
+
+    name: str
+    source: Mention | None = None
+
+
+class SubtaskPart(BasePart, tag_field="type", tag="subtask"):
+    """Work to be done by a Child Session."""
+
+    prompt: str
+    description: str
+    agent: str
+    model: ModelChoice | None = None
+    command: str | None = None
+
+
+class RetryTime(Value):
+    """When the retry was scheduled."""
+
+    created: int
+
+
+class RetryPart(BasePart, tag_field="type", tag="retry"):
+    """An attempt failed and was tried again."""
+
+    attempt: int
+    error: ApiFailure
+    time: RetryTime
+
+
+class CompactionPart(BasePart, tag_field="type", tag="compaction"):
+    """History before this message was replaced by a Summary, but for the tail from ``tail_start_id`` on."""
+
+    auto: bool
+    overflow: bool | None = None
+    tail_start_id: str | None = msgspec.field(default=None, name="tail_start_id")

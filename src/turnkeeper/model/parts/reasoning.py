@@ -1,0 +1,12 @@
+"""ReasoningPart: what the model thought, with the provider's signatures in ``metadata``."""
+
+from turnkeeper.model.parts.base import BasePart, Span
+from turnkeeper.model.value import JsonObject
+
+
+class ReasoningPart(BasePart, tag_field="type", tag="reasoning"):
+    """Extended thinking."""
+
+    text: str
+    metadata: JsonObject | None = None
+    time: Span

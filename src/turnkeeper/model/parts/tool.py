@@ -1,0 +1,100 @@
+"""ToolPart: one tool call, from the model's first byte of it to its result.
+
+    pending ──▶ running ──▶ completed
+       └───────────┴──────▶ error
+
+A call never goes back (``may_follow``); ``raw`` keeps the input as the model wrote it.
+"""
+
+from typing import TypeAlias
+
+from turnkeeper.model.parts.base import BasePart
+from turnkeeper.model.parts.file import FilePart
+from turnkeeper.model.value import Json, JsonObject, Value
+
+
+class RunningTime(Value):
+    """When the tool began."""
+
+    start: int
+
+
+class SettledTime(Value):
+    """When the tool began and ended; ``compacted`` is when its output was pruned from the model's view."""
+
+    start: int
+    end: int
+    compacted: int | None = None
+
+
+class ToolPending(Value, tag_field="status", tag="pending"):
+    """The model is still writing the input, or it waits to be run."""
+
+    input: JsonObject
+    raw: str
+
+
+class ToolRunning(Value, tag_field="status", tag="running"):
+    """The tool is at work; ``metadata`` carries its progress."""
+
+    input: JsonObject
+    raw: str | None = None
+    title: str | None = None
+    metadata: JsonObject | None = None
+    time: RunningTime
+
+
+class ToolCompleted(Value, tag_field="status", tag="completed"):
+    """The tool returned. ``output_paths`` name files that hold what the bounded output leaves out."""
+
+    input: JsonObject
+    raw: str | None = None
+    output: str
+    title: str
+    metadata: JsonObject
+    time: SettledTime
+    attachments: tuple[FilePart, ...] | None = None
+    structured: Json = None
+    content: tuple[JsonObject, ...] | None = None
+    output_paths: tuple[str, ...] | None = None
+
+
+class ToolError(Value, tag_field="status", tag="error"):
+    """The tool failed, was refused or was interrupted (``metadata.interrupted``)."""
+
+    input: JsonObject
+    raw: str | None = None
+    error: str
+    metadata: JsonObject | None = None
+    time: SettledTime
+
+
+ToolState: TypeAlias = ToolPending | ToolRunning | ToolCompleted | ToolError
+
+
+class ToolProvider(Value):
+    """Whether the provider ran the tool itself, and what it said with the call and with the result."""
+
+    executed: bool
+    metadata: JsonObject | None = None
+    result_metadata: JsonObject | None = None
+
+
+class ToolPart(BasePart, tag_field="type", tag="tool"):
+    """One tool call."""
+
+    call_id: str
+    tool: str
+    state: ToolState
+    metadata: JsonObject | None = None
+    provider: ToolProvider | None = None
+
+
+_RANK = {ToolPending: 0, ToolRunning: 1, ToolCompleted: 2, ToolError: 2}
+
+
+def may_follow(before: ToolState, after: ToolState) -> bool:
+    """Whether a call in the first state may be recorded in the second: forward, or a settled one unchanged in kind."""
+    if _RANK[type(before)] == 2:
+        return type(after) is type(before)
+    return _RANK[type(after)] >= _RANK[type(before)]

@@ -1,0 +1,116 @@
+"""Session: one durable conversation's settings, totals and times, as the wire writes them."""
+
+from typing import Literal
+
+import msgspec
+
+from turnkeeper.model.permission import Rule
+from turnkeeper.model.value import JsonObject, Value
+
+
+class FileDiff(Value):
+    """Line changes to one file, for people. ``before``/``after`` occur only in old imported data."""
+
+    file: str | None = None
+    patch: str | None = None
+    before: str | None = None
+    after: str | None = None
+    additions: int
+    deletions: int
+    status: Literal["added", "deleted", "modified"] | None = None
+
+
+class Summary(Value):
+    """What the session changed on disk, in numbers."""
+
+    additions: int
+    deletions: int
+    files: int
+    diffs: tuple[FileDiff, ...] | None = None
+
+
+class Share(Value):
+    """The public link of a shared session."""
+
+    url: str
+
+
+class Revert(Value):
+    """A pending revert: history from this message (or part) on is set aside until it is committed or cleared."""
+
+    message_id: str
+    part_id: str | None = None
+    snapshot: str | None = None
+    diff: str | None = None
+    files: tuple[JsonObject, ...] | None = None
+
+
+class CacheTokens(Value):
+    """Tokens read from and written to the provider's cache."""
+
+    read: int
+    write: int
+
+
+class Tokens(Value):
+    """Usage by kind. ``input`` excludes what was read from the cache."""
+
+    total: int | None = None
+    input: int
+    output: int
+    reasoning: int
+    cache: CacheTokens
+
+
+ZERO_TOKENS = Tokens(input=0, output=0, reasoning=0, cache=CacheTokens(read=0, write=0))
+
+
+class SessionModel(Value):
+    """The model a session last used. The key is ``id`` here and ``modelID`` in messages, as clients expect."""
+
+    id: str
+    provider_id: str
+    variant: str | None = None
+
+
+class SessionTime(Value):
+    """Milliseconds since 1970."""
+
+    created: int
+    updated: int
+    compacting: int | None = None
+    archived: int | float | None = None
+
+
+class Origin(Value):
+    """Where a fork was copied from; ``message_id`` is the first message that was not copied."""
+
+    session_id: str
+    message_id: str | None = None
+
+
+class Session(Value):
+    """One durable conversation."""
+
+    id: str
+    slug: str
+    project_id: str
+    workspace_id: str | None = None
+    directory: str
+    path: str | None = None
+    parent_id: str | None = None
+    origin: Origin | None = None
+    summary: Summary | None = None
+    cost: int | float
+    tokens: Tokens
+    share: Share | None = None
+    title: str
+    agent: str | None = None
+    model: SessionModel | None = None
+    version: str
+    metadata: JsonObject | None = None
+    permission: tuple[Rule, ...] | None = None
+    revert: Revert | None = None
+    time: SessionTime
+    extra: JsonObject | None = msgspec.field(default=None, name="$extra")
+    """Fields of imported data that we do not know, kept for the way back (core/extra.py)."""

@@ -1,0 +1,28 @@
+"""Status: what a session is doing, as told to clients."""
+
+from typing import TypeAlias
+
+from turnkeeper.model.value import JsonObject, Value
+
+
+class Idle(Value, tag_field="type", tag="idle"):
+    """Nothing to do."""
+
+
+class Busy(Value, tag_field="type", tag="busy"):
+    """A drain is running."""
+
+
+class Retrying(Value, tag_field="type", tag="retry"):
+    """An attempt failed; the next one starts at ``next``."""
+
+    attempt: int
+    message: str
+    action: JsonObject | None = None
+    next: int
+
+
+Status: TypeAlias = Idle | Busy | Retrying
+
+IDLE = Idle()
+BUSY = Busy()

@@ -1,0 +1,44 @@
+"""Value: the base of every word in the system. Frozen, compared by content, camelCase on the wire."""
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias, TypeVar, dataclass_transform
+
+import msgspec
+
+Json: TypeAlias = object
+"""Any JSON value: whatever a tool, a provider or a plugin put there. We keep it and never look inside."""
+
+JsonObject: TypeAlias = Mapping[str, object]
+
+V = TypeVar("V", bound="Value")
+
+
+def wire_name(name: str) -> str:
+    """How a field is spelt on the wire: ``session_id`` is ``sessionID``, ``retry_count`` is ``retryCount``."""
+    first, *rest = name.split("_")
+    return first + "".join("ID" if word == "id" else word.capitalize() for word in rest)
+
+
+class _ValueMeta(msgspec.StructMeta):
+    """Makes every field keyword-only: msgspec would ask each class to say so again. ``Any`` is msgspec's own."""
+
+    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, object], **config: Any) -> "_ValueMeta":
+        config.setdefault("kw_only", True)
+        return super().__new__(mcls, name, bases, namespace, **config)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
+class Value(msgspec.Struct, metaclass=_ValueMeta, frozen=True, omit_defaults=True, rename=wire_name):
+    """Base class. A field whose default is None is left out of the JSON when it is None."""
+
+    def but(self: V, **changes: object) -> V:
+        """The same value with some fields changed."""
+        return msgspec.structs.replace(self, **changes)
+
+
+_encoder = msgspec.json.Encoder()
+
+
+def encode(value: object) -> bytes:
+    """A value as compact JSON."""
+    return _encoder.encode(value)
