@@ -26,7 +26,9 @@ class LogConflict(EngineError):
     """Another writer was first: the log is not as long as the caller believed."""
 
     def __init__(self, log: str, expected: int, actual: int) -> None:
-        super().__init__(f"log {log!r} has {actual} entries, not {expected}; read what is new and decide again")
+        super().__init__(
+            f"log {log!r} has {actual} entries, not {expected}; read what is new and decide again"
+        )
         self.log, self.expected, self.actual = log, expected, actual
 
 
@@ -106,6 +108,10 @@ class Engine(Protocol):
         """
         ...
 
+    async def gather(self, prefixes: Sequence[Key]) -> list[list[tuple[Key, bytes]]]:
+        """The documents strictly below each prefix, in key order, all as of one moment."""
+        ...
+
     async def search(self, query: str, prefix: Key, *, limit: int = 50) -> list[Key]:
         """Keys below ``prefix`` whose text holds a word beginning with each word of the query; newest text first.
 
@@ -115,12 +121,15 @@ class Engine(Protocol):
 
     async def remove(
         self,
-        logs: Sequence[str],
+        logs: Mapping[str, int],
         prefixes: Sequence[Key],
         *,
         orphans: Mapping[Key, Key] | None = None,
     ) -> None:
         """Remove logs, and every document and text at or below the prefixes, all or nothing.
+
+        ``logs`` gives each log's length as the caller knows it; LogConflict if one has grown since, for then the
+        caller cannot know all that belongs to it.
 
         ``orphans`` maps a key to a prefix: the key goes too, if after the removal nothing is left below that prefix.
         """

@@ -1,0 +1,238 @@
+"""View to documents and back: what an append writes beside its entries, and how a view is read again.
+
+Documents are derived: folding the log from its start writes the same ones, and ``doctor`` checks that.
+"""
+
+import msgspec
+
+from turnkeeper.core.entry import Recorded
+from turnkeeper.core.limits import TEXT_INDEXED_MAX
+from turnkeeper.core.view import Admitted, OpenTurn, SessionView
+from turnkeeper.model import event as e
+from turnkeeper.model.context import Epoch
+from turnkeeper.model.message import AssistantMessage, Message
+from turnkeeper.model.parts import Part, ReasoningPart, SubtaskPart, TextPart, ToolPart
+from turnkeeper.model.parts.tool import ToolCompleted
+from turnkeeper.model.session import Session
+from turnkeeper.model.status import IDLE, Status
+from turnkeeper.model.todo import Todo
+from turnkeeper.model.value import Value, encode
+from turnkeeper.store import keys
+from turnkeeper.store.engine import Engine, Key
+
+
+class State(Value):
+    """The state document: where the log stands, and what of the view no other document holds."""
+
+    seq: int
+    head: str
+    project_id: str
+    turn: str | None = None
+    status: Status = IDLE
+    instructions: tuple[str, ...] = ()
+    messages: int = 0
+    parts: int = 0
+
+
+class Listing(Value):
+    """What an entry of a list says, so that lists can be filtered without reading the sessions."""
+
+    title: str
+    created: int
+    parent: bool = False
+    archived: bool = False
+
+
+_state = msgspec.json.Decoder(State)
+_session = msgspec.json.Decoder(Session)
+_message: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
+_assistant = msgspec.json.Decoder(AssistantMessage)
+_part: msgspec.json.Decoder[Part] = msgspec.json.Decoder(Part)
+_todos = msgspec.json.Decoder(tuple[Todo, ...])
+_epoch = msgspec.json.Decoder(Epoch)
+_admitted = msgspec.json.Decoder(Admitted)
+
+read_state = _state.decode
+read_session = _session.decode
+read_message = _message.decode
+read_part = _part.decode
+read_todos = _todos.decode
+
+
+class Changes:
+    """What one append writes: documents (None removes) and texts for the search index."""
+
+    def __init__(self) -> None:
+        self.documents: dict[Key, bytes | None] = {}
+        self.texts: dict[Key, str | None] = {}
+
+    def of_event(self, before: SessionView | None, recorded: Recorded, after: SessionView) -> None:
+        """Add what one event changes in the history."""
+        seq, _, event = recorded
+        match event:
+            case e.MessageRecorded(message=message, parts=parts):
+                self._message(message, seq)
+                self._parts(parts, seq)
+            case e.PromptPromoted(message_id=message_id) if before is not None:
+                prompt = next(p for p in before.inbox if p.message.id == message_id)
+                self._message(prompt.message, seq)
+                self._parts(prompt.parts, seq)
+            case e.ContextAdmitted(message=message):
+                self._message(message, seq)
+            case e.TurnStarted(message=message):
+                self._message(message, seq)
+            case e.TurnEnded(message=message) if before is not None and before.turn is not None:
+                self._message(message, before.turn.message.seq)
+            case e.MessageRemoved():
+                self._removed(after.session.id, event)
+            case e.PartRecorded(part=part):
+                self._part(part, _seq_of(part, before, seq), part.nth)
+            case e.PartRemoved(message_id=message_id, part_id=part_id):
+                self.documents[keys.part(message_id, part_id)] = None
+                self.texts[keys.text(after.session.id, message_id, part_id)] = None
+            case e.SummaryRecorded(diffs=diffs):
+                self.documents[keys.diff(after.session.id)] = None if diffs is None else encode(diffs)
+            case _:
+                pass
+
+    def of_view(self, before: SessionView | None, after: SessionView, head: str) -> None:
+        """Add what the whole append changes in the view. ``head`` is the hash of the log's last entry."""
+        session = after.session
+        if before is None or before.session is not session:
+            self._session(before.session if before is not None else None, session)
+        if before is None or before.inbox is not after.inbox:
+            self._inbox(before.inbox if before is not None else (), after.inbox, session.id)
+        if before is None or before.todos is not after.todos:
+            self.documents[keys.todo(session.id)] = encode(after.todos) if after.todos else None
+        if before is None or before.epoch is not after.epoch:
+            self.documents[keys.epoch(session.id)] = None if after.epoch is None else encode(after.epoch)
+        self.documents[keys.state(session.id)] = encode(
+            State(
+                seq=after.seq,
+                head=head,
+                project_id=session.project_id,
+                turn=after.turn.message.id if after.turn else None,
+                status=after.status,
+                instructions=after.instructions,
+                messages=after.messages,
+                parts=after.parts,
+            )
+        )
+
+    def _session(self, before: Session | None, after: Session) -> None:
+        stale = {keys.session(before.project_id, before.id), *keys.places(before)} if before else set()
+        listing = encode(
+            Listing(
+                title=after.title,
+                created=after.time.created,
+                parent=after.parent_id is not None,
+                archived=after.time.archived is not None,
+            )
+        )
+        written = {keys.session(after.project_id, after.id): encode(after)}
+        written.update(dict.fromkeys(keys.places(after), listing))
+        self.documents.update(dict.fromkeys(stale - written.keys(), None))
+        self.documents.update(written)
+        if before is None or before.title != after.title:
+            self.texts[keys.text(after.id, "title")] = after.title
+        if (before.share if before else None) != after.share:
+            self.documents[keys.share(after.id)] = encode(after.share) if after.share else None
+
+    def _inbox(self, before: tuple[Admitted, ...], after: tuple[Admitted, ...], session_id: str) -> None:
+        for prompt in before:
+            if prompt not in after:
+                self.documents[keys.inbox(session_id, prompt.message.id)] = None
+        for prompt in after:
+            if prompt not in before:
+                self.documents[keys.inbox(session_id, prompt.message.id)] = encode(prompt)
+
+    def _message(self, message: Message, seq: int) -> None:
+        if message.seq:
+            seq = message.seq
+        else:
+            message = message.but(seq=seq)
+        self.documents[keys.message(message.session_id, message.id)] = encode(message)
+        self.documents[keys.order(message.session_id, seq)] = encode(message.id)
+
+    def _removed(self, session_id: str, event: e.MessageRemoved) -> None:
+        self.documents[keys.message(session_id, event.message_id)] = None
+        self.documents[keys.order(session_id, event.seq)] = None
+        for part_id in event.part_ids:
+            self.documents[keys.part(event.message_id, part_id)] = None
+            self.texts[keys.text(session_id, event.message_id, part_id)] = None
+
+    def _parts(self, parts: tuple[Part, ...], seq: int) -> None:
+        for nth, part in enumerate(parts):
+            self._part(part, seq, nth)
+
+    def _part(self, part: Part, seq: int, nth: int) -> None:
+        if part.seq != seq or part.nth != nth:
+            part = part.but(seq=seq, nth=nth)
+        self.documents[keys.part(part.message_id, part.id)] = encode(part)
+        text = searchable(part)
+        if text:
+            self.texts[keys.text(part.session_id, part.message_id, part.id)] = text[:TEXT_INDEXED_MAX]
+
+
+def searchable(part: Part) -> str | None:
+    """The words of a part that search finds, once they are settled; text still streaming is not indexed."""
+    match part:
+        case TextPart(text=text, time=time):
+            return text if time is None or time.end is not None else None
+        case ReasoningPart(text=text, time=time):
+            return text if time.end is not None else None
+        case ToolPart(state=ToolCompleted(output=output, title=title)):
+            return f"{title}\n{output}"
+        case SubtaskPart(prompt=prompt, description=description):
+            return f"{description}\n{prompt}"
+        case _:
+            return None
+
+
+def _seq_of(part: Part, before: SessionView | None, seq: int) -> int:
+    """The place of the event that made this part: its own, or what the open turn knows, or this one."""
+    if part.seq:
+        return part.seq
+    if before is not None and before.turn is not None and part.id in before.turn.parts:
+        return before.turn.parts[part.id].seq
+    return seq
+
+
+async def load(engine: Engine, session_id: str) -> tuple[SessionView, str] | None:
+    """The view as the documents have it, and the hash of the log's head; None if there is no such session."""
+    [stored] = await engine.get([keys.state(session_id)])
+    if stored is None:
+        return None
+    state = read_state(stored)
+    session, todos, epoch = await engine.get(
+        [keys.session(state.project_id, session_id), keys.todo(session_id), keys.epoch(session_id)]
+    )
+    if session is None:
+        return None
+    admitted = [_admitted.decode(body) for _, body in await engine.scan(("inbox", session_id))]
+    view = SessionView(
+        session=read_session(session),
+        seq=state.seq,
+        todos=read_todos(todos) if todos else (),
+        inbox=tuple(sorted(admitted, key=lambda prompt: prompt.seq)),
+        epoch=_epoch.decode(epoch) if epoch else None,
+        instructions=state.instructions,
+        turn=await _load_turn(engine, session_id, state.turn) if state.turn else None,
+        status=state.status,
+        messages=state.messages,
+        parts=state.parts,
+    )
+    return view, state.head
+
+
+async def _load_turn(engine: Engine, session_id: str, message_id: str) -> OpenTurn | None:
+    [message] = await engine.get([keys.message(session_id, message_id)])
+    if message is None:
+        return None
+    parts = in_order(await engine.scan(("part", message_id)))
+    return OpenTurn(message=_assistant.decode(message), parts={part.id: part for part in parts})
+
+
+def in_order(stored: list[tuple[Key, bytes]]) -> list[Part]:
+    """The parts of a message in the order they came."""
+    return sorted((read_part(body) for _, body in stored), key=lambda part: (part.seq, part.nth))

@@ -1,0 +1,280 @@
+"""The journal: the only way anything becomes true. It appends events, folds them, and tells the bus.
+
+``append`` folds the events onto the session's view, commits entries and documents in one engine transaction, swaps
+the view, then notifies. Another process may write to the same log: the engine refuses the later one, the journal
+folds what is new and asks the caller's decision again.
+"""
+
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Protocol
+
+import anyio
+
+from turnkeeper.core import blobs, entry
+from turnkeeper.core.entry import Damaged, Recorded
+from turnkeeper.core.limits import TAIL_POLL_S, VIEWS_CACHED_MAX
+from turnkeeper.core.notify import notify
+from turnkeeper.core.projector import apply
+from turnkeeper.core.view import SessionView
+from turnkeeper.model.event import Event, SessionCreated
+from turnkeeper.model.notification import Notification
+from turnkeeper.model.refusal import Conflict, NotFound
+from turnkeeper.model.session import Session
+from turnkeeper.model.value import encode
+from turnkeeper.store import documents, keys
+from turnkeeper.store.crash import crash_point
+from turnkeeper.store.documents import Changes
+from turnkeeper.store.engine import Engine, Key, LogConflict
+
+ATTEMPTS_MAX = 100
+"""How often a decision is taken again because other processes were first, before the caller hears of it."""
+
+
+class Clock(Protocol):
+    """What the journal needs of the Mint."""
+
+    def now(self) -> int:
+        """Milliseconds since 1970."""
+        ...
+
+
+class _Slot:
+    """One session in memory: its lock, and its view once loaded."""
+
+    def __init__(self) -> None:
+        self.lock = anyio.Lock()
+        self.view: SessionView | None = None
+        self.head = ""
+        self.grown = anyio.Event()
+
+
+class Journal:
+    """Appends, folds and tells."""
+
+    def __init__(self, engine: Engine, clock: Clock, publish: Callable[[Notification], None]) -> None:
+        self._engine, self._clock, self._publish = engine, clock, publish
+        self._slots: OrderedDict[str, _Slot] = OrderedDict()
+
+    async def view(self, session_id: str) -> SessionView:
+        """The session as it stands, with what other processes wrote. Raises NotFound."""
+        slot = self._slot(session_id)
+        async with slot.lock:
+            return await self._current(slot, session_id)
+
+    async def create(self, session: Session, *events: Event) -> SessionView:
+        """Begin a session's log, with further events in the same transaction. Raises Conflict if it exists."""
+        slot = self._slot(session.id)
+        async with slot.lock:
+            try:
+                return await self._commit(slot, session.id, [SessionCreated(session=session), *events])
+            except LogConflict:
+                raise Conflict(f"session {session.id!r} exists already") from None
+
+    async def append(self, session_id: str, *events: Event, fence: int | None = None) -> SessionView:
+        """Make events true, all or none, whatever the view is now."""
+        slot = self._slot(session_id)
+        async with slot.lock:
+            view = slot.view or await self._current(slot, session_id)
+            return await self._decide(slot, view, lambda _: events, fence)
+
+    async def change(
+        self, session_id: str, decide: Callable[[SessionView], Sequence[Event]], *, fence: int | None = None
+    ) -> SessionView:
+        """Make true what ``decide`` says of the newest view: an atomic read-modify-write. No events change nothing.
+
+        ``decide`` must be pure: when another process was first, it is asked again.
+        """
+        slot = self._slot(session_id)
+        async with slot.lock:
+            return await self._decide(slot, await self._current(slot, session_id), decide, fence)
+
+    async def read(self, session_id: str, *, after: int = 0, limit: int | None = None) -> list[Recorded]:
+        """Events from ``after + 1`` on."""
+        entries = await self._engine.read(session_id, after=after, limit=limit)
+        return [entry.read(one, seq)[0] for seq, one in enumerate(entries, after + 1)]
+
+    async def tail(
+        self, session_id: str, after: int = 0, *, poll_s: float = TAIL_POLL_S, page: int = 500
+    ) -> AsyncIterator[Recorded]:
+        """Events from ``after + 1`` on, then each new one as it comes, of this process and of others. Never ends."""
+        slot = self._slot(session_id)
+        while True:
+            grown = slot.grown
+            while events := await self.read(session_id, after=after, limit=page):
+                for recorded in events:
+                    after = recorded.seq
+                    yield recorded
+            # An append in this process sets the event; one in another process is found by looking again.
+            with anyio.move_on_after(poll_s):
+                await grown.wait()
+
+    def forget(self, session_id: str) -> None:
+        """Drop what is held of a session that was removed."""
+        slot = self._slots.pop(session_id, None)
+        if slot is not None:
+            slot.view = None
+            slot.grown.set()
+
+    def _slot(self, session_id: str) -> _Slot:
+        slot = self._slots.get(session_id)
+        if slot is None:
+            slot = self._slots[session_id] = _Slot()
+            self._evict()
+        else:
+            self._slots.move_to_end(session_id)
+        return slot
+
+    def _evict(self) -> None:
+        """Let go of the views used longest ago; a slot somebody holds stays, for its lock orders the writers."""
+        for session_id in list(self._slots):
+            if len(self._slots) <= VIEWS_CACHED_MAX:
+                return
+            slot = self._slots[session_id]
+            statistics = slot.lock.statistics()
+            if not statistics.locked and not statistics.tasks_waiting and slot.view is not None:
+                del self._slots[session_id]
+
+    async def _decide(
+        self,
+        slot: _Slot,
+        view: SessionView,
+        decide: Callable[[SessionView], Sequence[Event]],
+        fence: int | None,
+    ) -> SessionView:
+        session_id = view.session.id
+        for _ in range(ATTEMPTS_MAX):
+            events = decide(view)
+            if not events:
+                return view
+            try:
+                return await self._commit(slot, session_id, events, fence=fence)
+            except LogConflict:
+                view = await self._current(slot, session_id)
+        raise Conflict(f"session {session_id!r} is being written by others without pause; try again")
+
+    async def _current(self, slot: _Slot, session_id: str) -> SessionView:
+        """The newest view, with every event passed told exactly once."""
+        if slot.view is None:
+            await self._load(slot, session_id)
+        else:
+            await self._catch_up(slot, session_id)
+        if slot.view is None:
+            raise NotFound(f"there is no session {session_id!r}")
+        return slot.view
+
+    async def _load(self, slot: _Slot, session_id: str) -> None:
+        """Read the view from its documents, and bring both up to the log if a crash left them behind it."""
+        loaded = await documents.load(self._engine, session_id)
+        view, head = loaded if loaded is not None else (None, entry.genesis(session_id))
+        behind = await self._engine.read(session_id, after=view.seq if view else 0)
+        if behind:
+            view, head = await self._repair(session_id, view, head, behind)
+        elif view is not None and (length := await self._engine.length(session_id)) < view.seq:
+            raise Damaged(length + 1, f"is missing from the log of {session_id}, which once had {view.seq}")
+        slot.view, slot.head = view, head
+
+    async def _repair(
+        self, session_id: str, view: SessionView | None, head: str, behind: list[bytes]
+    ) -> tuple[SessionView, str]:
+        """Fold entries that documents do not show yet, and write the documents."""
+        before, changes = view, Changes()
+        seq = view.seq if view else 0
+        for recorded, link in entry.chain(session_id, behind, after=seq, prev=head):
+            after = apply(view, recorded)
+            changes.of_event(view, recorded, after)
+            view, head = after, link
+        assert view is not None, "entries were folded"
+        changes.of_view(before, view, head)
+        texts = await self._plain(changes.texts, {})
+        await self._engine.append(session_id, view.seq, [], changes.documents, texts=texts)
+        return view, head
+
+    async def _catch_up(self, slot: _Slot, session_id: str) -> None:
+        view = slot.view
+        assert view is not None, "only a loaded slot is caught up"
+        behind = await self._engine.read(session_id, after=view.seq)
+        if not behind:
+            if await self._engine.length(session_id) == 0:
+                self.forget(session_id)
+                slot.view = None
+            return
+        for recorded, link in entry.chain(session_id, behind, after=view.seq, prev=slot.head):
+            after = apply(view, recorded)
+            self._tell(notify(view, recorded, after))
+            view, slot.head = after, link
+        slot.view = view
+        self._wake(slot)
+
+    async def _commit(
+        self, slot: _Slot, session_id: str, events: Sequence[Event], *, fence: int | None = None
+    ) -> SessionView:
+        """One transaction: entries, documents, texts, blobs. Then the view is swapped and the bus told."""
+        before = slot.view
+        batch = _Batch(session_id, before, slot.head or entry.genesis(session_id), self._clock.now())
+        for event in events:
+            batch.add(event)
+        assert batch.view is not None, "a batch holds at least one event"
+        batch.changes.of_view(before, batch.view, batch.head)
+        texts = await self._plain(batch.changes.texts, batch.blobs)
+        after = before.seq if before else 0
+        # Shielded: once the engine has the batch, the view must follow, or this process would not know its own write.
+        with anyio.CancelScope(shield=True):
+            crash_point("journal.before-append")
+            await self._engine.append(
+                session_id, after, batch.entries, batch.changes.documents, texts=texts, fence=fence
+            )
+            crash_point("journal.after-append")
+            slot.view, slot.head = batch.view, batch.head
+        self._tell(batch.notifications)
+        self._wake(slot)
+        return batch.view
+
+    async def _plain(self, texts: dict[Key, str | None], lifted: dict[str, bytes]) -> dict[Key, str | None]:
+        """Texts with the blobs they mention spelt out, so that search finds words and not hashes."""
+        wanted = {name for text in texts.values() if text for name in blobs.mentioned(text)}
+        if not wanted:
+            return texts
+        missing = sorted(wanted - lifted.keys())
+        stored = dict(zip(missing, await self._engine.get([keys.blob(name) for name in missing]), strict=True))
+        known = {name: body for name, body in {**stored, **lifted}.items() if body is not None}
+        return {key: text and blobs.spell_out(text, known) for key, text in texts.items()}
+
+    def _tell(self, notifications: Sequence[Notification]) -> None:
+        for notification in notifications:
+            self._publish(notification)
+
+    def _wake(self, slot: _Slot) -> None:
+        slot.grown.set()
+        slot.grown = anyio.Event()
+
+
+class _Batch:
+    """The events of one append, folded one by one."""
+
+    def __init__(self, session_id: str, view: SessionView | None, head: str, time: int) -> None:
+        self._session_id, self._time = session_id, time
+        self.view, self.head = view, head
+        self.entries: list[bytes] = []
+        self.notifications: list[Notification] = []
+        self.changes = Changes()
+        self.blobs: dict[str, bytes] = {}
+
+    def add(self, event: Event) -> None:
+        """Fold one event: its entry, its documents, its blobs, its notifications."""
+        body = encode(event)
+        lifted, found = blobs.lift(event, body)
+        if found:
+            event, body = lifted, encode(lifted)
+            self.blobs.update(found)
+            self.changes.documents.update({keys.blob(name): content for name, content in found.items()})
+        for name in blobs.references(body):
+            self.changes.documents[keys.blob_user(name, self._session_id)] = b"{}"
+            self.changes.documents[keys.blob_used(self._session_id, name)] = b"{}"
+        recorded = Recorded(self.view.seq + 1 if self.view else 1, self._time, event)
+        written = entry.write(recorded, self.head, body)
+        after = apply(self.view, recorded)
+        self.changes.of_event(self.view, recorded, after)
+        self.notifications.extend(notify(self.view, recorded, after))
+        self.entries.append(written)
+        self.view, self.head = after, entry.digest(written)

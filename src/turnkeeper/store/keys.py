@@ -1,0 +1,148 @@
+"""The keys under which documents stand: the seeds' tree, the state of each session, and the indexes.
+
+Secondary indexes are keys too, written with the documents they point at, so a list or a page never scans.
+"""
+
+from collections.abc import Iterator
+from hashlib import sha1
+
+from turnkeeper.core.titles import base_of_fork, number_of_fork
+from turnkeeper.model.session import Session
+from turnkeeper.store.engine import Key
+
+
+def session(project_id: str, session_id: str) -> Key:
+    """The session as the wire writes it."""
+    return ("session", project_id, session_id)
+
+
+def state(session_id: str) -> Key:
+    """Where the log stands (seq, hash) and what else a view needs that no other document holds."""
+    return ("state", session_id)
+
+
+def message(session_id: str, message_id: str) -> Key:
+    """One message."""
+    return ("message", session_id, message_id)
+
+
+def part(message_id: str, part_id: str) -> Key:
+    """One part."""
+    return ("part", message_id, part_id)
+
+
+def order(session_id: str, seq: int) -> Key:
+    """The place of a message in the history; the document is the message's id."""
+    return ("order", session_id, f"{seq:012d}")
+
+
+def todo(session_id: str) -> Key:
+    """The task list."""
+    return ("todo", session_id)
+
+
+def diff(session_id: str) -> Key:
+    """What the session changed on disk, file by file."""
+    return ("session_diff", session_id)
+
+
+def share(session_id: str) -> Key:
+    """The public link."""
+    return ("share", session_id)
+
+
+def epoch(session_id: str) -> Key:
+    """The Context Epoch."""
+    return ("epoch", session_id)
+
+
+def inbox(session_id: str, message_id: str) -> Key:
+    """An admitted prompt."""
+    return ("inbox", session_id, message_id)
+
+
+def project(project_id: str) -> Key:
+    """A project."""
+    return ("project", project_id)
+
+
+def blob(name: str) -> Key:
+    """A long string, under its hash."""
+    return ("blob", name)
+
+
+def blob_user(name: str, session_id: str) -> Key:
+    """That a session's log refers to a blob."""
+    return ("blobuser", name, session_id)
+
+
+def blob_used(session_id: str, name: str) -> Key:
+    """The same the other way round, so that removing a session finds its blobs without a search."""
+    return ("blobused", session_id, name)
+
+
+def text(session_id: str, *place: str) -> Key:
+    """Where searchable text of a session stands: the title, or a part of a message."""
+    return ("text", session_id, *place)
+
+
+def recent(scope: Key, which: str) -> Key:
+    """Prefix of a list in the order of activity: ``which`` is ``all`` or ``listed`` (roots not archived)."""
+    return ("recent", *scope, which)
+
+
+STORE: Key = ("store", "-")
+"""The scope of all sessions."""
+
+
+def in_project(project_id: str) -> Key:
+    """The scope of a project's sessions."""
+    return ("project", project_id)
+
+
+def in_directory(directory: str) -> Key:
+    """The scope of a directory's sessions. A path holds slashes, so its hash stands for it."""
+    return (
+        "directory",
+        sha1(directory.encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest(),
+    )
+
+
+def below(parent_id: str) -> Key:
+    """The scope of a session's children."""
+    return ("parent", parent_id)
+
+
+def stamp(milliseconds: int | float) -> str:
+    """A time as a key segment: padded, so that the order of keys is the order of time."""
+    return f"{max(0, int(milliseconds)):015d}"
+
+
+def activity(owner: Session) -> Iterator[Key]:
+    """Every place where a session stands in the lists."""
+    place = (stamp(owner.time.updated), owner.id)
+    listed = owner.parent_id is None and owner.time.archived is None
+    for scope in (STORE, in_project(owner.project_id), in_directory(owner.directory)):
+        yield (*recent(scope, "all"), *place)
+        if listed:
+            yield (*recent(scope, "listed"), *place)
+    if owner.parent_id is not None:
+        yield (*recent(below(owner.parent_id), "all"), *place)
+
+
+def forks(project_id: str, base: str) -> Key:
+    """Prefix of the fork numbers in use behind a title."""
+    return ("fork", project_id, sha1(base.encode("utf-8", "replace"), usedforsecurity=False).hexdigest())
+
+
+def places(owner: Session) -> Iterator[Key]:
+    """Every place where a session stands in an index."""
+    yield from activity(owner)
+    if number := number_of_fork(owner.title):
+        yield (*forks(owner.project_id, base_of_fork(owner.title)), f"{number:015d}", owner.id)
+
+
+def of_session(owner: Session) -> list[Key]:
+    """Prefixes that hold everything of a session but its parts, its blobs and its places in the lists."""
+    own = ("state", "message", "order", "todo", "session_diff", "share", "epoch", "inbox", "text", "blobused")
+    return [session(owner.project_id, owner.id), *((kind, owner.id) for kind in own)]

@@ -1,0 +1,41 @@
+"""Page and cursor: a bounded piece of a list, and an opaque place in it."""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import Generic, TypeVar
+
+import msgspec
+
+from turnkeeper.core.limits import PAGE_MAX
+from turnkeeper.model.refusal import Invalid
+from turnkeeper.model.value import Value, encode
+
+T = TypeVar("T")
+P = TypeVar("P", bound=Value)
+
+
+class Page(Value, Generic[T]):
+    """Some items in order. ``older`` and ``newer`` are cursors to the neighbouring pages; None where there is none."""
+
+    items: tuple[T, ...]
+    older: str | None = None
+    newer: str | None = None
+
+
+def cursor(place: Value) -> str:
+    """A place in a list as an opaque word."""
+    return urlsafe_b64encode(encode(place)).rstrip(b"=").decode()
+
+
+def place_of(text: str, kind: type[P]) -> P:
+    """The place a cursor stands for. Raises Invalid if it is none of ours."""
+    try:
+        return msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=kind)
+    except ValueError as error:  # binascii.Error and msgspec.MsgspecError are ValueErrors.
+        raise Invalid(f"{text!r} is not a cursor; leave it out to begin at the newest") from error
+
+
+def check_limit(limit: int) -> int:
+    """A page size within bounds."""
+    if limit < 1:
+        raise Invalid(f"a page holds at least one item, not {limit}")
+    return min(limit, PAGE_MAX)

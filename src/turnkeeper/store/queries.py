@@ -1,0 +1,266 @@
+"""The read side: sessions, lists, messages and their parts, from documents alone. Never waits for a writer."""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from turnkeeper.core import blobs
+from turnkeeper.core.limits import STREAM_PAGE
+from turnkeeper.model.message import Message
+from turnkeeper.model.parts import Part
+from turnkeeper.model.refusal import NotFound
+from turnkeeper.model.session import FileDiff, Session
+from turnkeeper.model.todo import Todo
+from turnkeeper.model.value import Value
+from turnkeeper.store import documents, keys
+from turnkeeper.store.documents import Listing, State
+from turnkeeper.store.engine import Engine, Key
+from turnkeeper.store.page import Page, check_limit, cursor, place_of
+
+V = TypeVar("V", bound=Value)
+
+_listing = msgspec.json.Decoder(Listing)
+_name = msgspec.json.Decoder(str)
+_diffs = msgspec.json.Decoder(tuple[FileDiff, ...])
+
+
+class MessageWithParts(Value):
+    """A message and its parts in order, as clients read them."""
+
+    info: Message
+    parts: tuple[Part, ...]
+
+
+class Found(Value):
+    """Where a search found its words: a session's title, or a part of a message."""
+
+    session_id: str
+    message_id: str | None = None
+    part_id: str | None = None
+
+
+class _ListPlace(Value):
+    """A place in a list of sessions: behind this session as it stood then. Activity since then does not move it."""
+
+    updated: str
+    id: str
+
+
+class _MessagePlace(Value):
+    """A place in a history."""
+
+    seq: int
+
+
+class Queries:
+    """Everything that can be asked of a store."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def state(self, session_id: str) -> State:
+        """Where a session's log stands. Raises NotFound."""
+        [stored] = await self._engine.get([keys.state(session_id)])
+        if stored is None:
+            raise NotFound(f"there is no session {session_id!r}")
+        return documents.read_state(stored)
+
+    async def session(self, session_id: str) -> Session:
+        """One session. Raises NotFound."""
+        state = await self.state(session_id)
+        [stored] = await self._engine.get([keys.session(state.project_id, session_id)])
+        if stored is None:  # It moved to another project, or went, between the two reads.
+            return await self._moved(session_id, state)
+        return await self._whole(documents.read_session(stored), stored)
+
+    async def _moved(self, session_id: str, before: State) -> Session:
+        state = await self.state(session_id)
+        if state.project_id == before.project_id:
+            raise NotFound(f"the documents of session {session_id!r} are incomplete; run `turnkeeper doctor --fix`")
+        return await self.session(session_id)
+
+    async def sessions(
+        self,
+        scope: Key = keys.STORE,
+        *,
+        which: str = "listed",
+        keep: Callable[[Listing], bool] = lambda _: True,
+        since: int | None = None,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> Page[Session]:
+        """A page of sessions, newest activity first. ``keep`` filters by what the list itself says."""
+        limit = check_limit(limit)
+        prefix = keys.recent(scope, which)
+        place = place_of(after, _ListPlace) if after is not None else None
+        before: Key | None = (*prefix, place.updated, place.id) if place else None
+        floor: Key | None = (*prefix, keys.stamp(since - 1), "~") if since else None
+        names: list[Key] = []
+        while len(names) <= limit:
+            step = max(64, limit + 1)
+            found = await self._engine.scan(prefix, after=floor, before=before, limit=step, reverse=True)
+            names.extend(key for key, body in found if keep(_listing.decode(body)))
+            if len(found) < step:
+                break
+            before = found[-1][0]
+        items = await self._sessions([key[-1] for key in names[:limit]])
+        last = names[limit - 1] if len(names) > limit else None
+        older = cursor(_ListPlace(updated=last[-2], id=last[-1])) if last else None
+        return Page(items=tuple(items), older=older)
+
+    async def _sessions(self, names: Sequence[str]) -> list[Session]:
+        states = [documents.read_state(one) for one in await self._engine.get(list(map(keys.state, names))) if one]
+        wanted = [keys.session(s.project_id, name) for s, name in zip(states, names, strict=False)]
+        if len(states) < len(names):  # One went in between; look each up by itself.
+            return [one for name in names if (one := await self._if_there(name)) is not None]
+        found = await self._engine.get(wanted)
+        return [await self._whole(documents.read_session(one), one) for one in found if one is not None]
+
+    async def _if_there(self, session_id: str) -> Session | None:
+        try:
+            return await self.session(session_id)
+        except NotFound:
+            return None
+
+    async def children(self, session_id: str, *, recursive: bool = False) -> list[Session]:
+        """The Child Sessions of a session, newest activity first; with all their descendants if asked."""
+        found: list[Session] = []
+        pending = [session_id]
+        while pending:
+            parent, after = pending.pop(0), None
+            while True:
+                page = await self.sessions(keys.below(parent), which="all", after=after)
+                found.extend(page.items)
+                if recursive:
+                    pending.extend(child.id for child in page.items)
+                if (after := page.older) is None:
+                    break
+        return found
+
+    async def todos(self, session_id: str) -> tuple[Todo, ...]:
+        """The task list."""
+        [stored] = await self._engine.get([keys.todo(session_id)])
+        return documents.read_todos(stored) if stored else ()
+
+    async def diffs(self, session_id: str) -> tuple[FileDiff, ...]:
+        """What the session changed on disk."""
+        [stored] = await self._engine.get([keys.diff(session_id)])
+        return _diffs.decode(stored) if stored else ()
+
+    async def message(self, session_id: str, message_id: str) -> MessageWithParts:
+        """One message with its parts. Raises NotFound."""
+        [stored] = await self._engine.get([keys.message(session_id, message_id)])
+        if stored is None:
+            raise NotFound(f"there is no message {message_id!r} in session {session_id!r}")
+        [whole] = await self._with_parts([stored])
+        return whole
+
+    async def part(self, message_id: str, part_id: str) -> Part:
+        """One part. Raises NotFound."""
+        [stored] = await self._engine.get([keys.part(message_id, part_id)])
+        if stored is None:
+            raise NotFound(f"there is no part {part_id!r} in message {message_id!r}")
+        return await self._whole(documents.read_part(stored), stored)
+
+    async def messages(
+        self, session_id: str, *, limit: int = 50, before: str | None = None, after: str | None = None
+    ) -> Page[MessageWithParts]:
+        """A page of the history in the order it happened: the newest ones, or those next to a cursor."""
+        limit = check_limit(limit)
+        prefix = ("order", session_id)
+        low = keys.order(session_id, place_of(after, _MessagePlace).seq) if after is not None else None
+        high = keys.order(session_id, place_of(before, _MessagePlace).seq) if before is not None else None
+        forward = after is not None and before is None
+        found = await self._engine.scan(prefix, after=low, before=high, limit=limit + 1, reverse=not forward)
+        if not found:
+            await self.state(session_id)
+        kept = found[:limit] if forward else found[:limit][::-1]
+        items = await self._messages(session_id, kept)
+        more_older = len(found) > limit if not forward else after is not None
+        more_newer = len(found) > limit if forward else before is not None
+        return Page(
+            items=tuple(items),
+            older=_seq_cursor(kept[0]) if kept and more_older else None,
+            newer=_seq_cursor(kept[-1]) if kept and more_newer else None,
+        )
+
+    async def stream(self, session_id: str, *, reverse: bool = True) -> AsyncIterator[MessageWithParts]:
+        """Every message, newest first unless asked otherwise, a few at a time: a history is never loaded whole."""
+        place: Key | None = None
+        while True:
+            low, high = (None, place) if reverse else (place, None)
+            found = await self._engine.scan(
+                ("order", session_id), after=low, before=high, limit=STREAM_PAGE, reverse=reverse
+            )
+            for message in await self._messages(session_id, found):
+                yield message
+            if len(found) < STREAM_PAGE:
+                return
+            place = found[-1][0]
+
+    async def stored(self, session_id: str, *, page: int = 500) -> AsyncIterator[MessageWithParts]:
+        """Every message in order as the store has it, marks in the place of blobs: for copies inside the store."""
+        place: Key | None = None
+        while True:
+            found = await self._engine.scan(("order", session_id), after=place, limit=page)
+            names = [keys.message(session_id, _name.decode(body)) for _, body in found]
+            infos = [documents.read_message(one) for one in await self._engine.get(names) if one is not None]
+            groups = await self._engine.gather([("part", info.id) for info in infos])
+            for info, group in zip(infos, groups, strict=True):
+                yield MessageWithParts(info=info, parts=tuple(documents.in_order(group)))
+            if len(found) < page:
+                return
+            place = found[-1][0]
+
+    async def search(self, words: str, *, session_id: str | None = None, limit: int = 50) -> list[Found]:
+        """Where these words were said, newest first, in all sessions or in one."""
+        prefix = ("text", session_id) if session_id is not None else ("text",)
+        return [_found(key) for key in await self._engine.search(words, prefix, limit=limit)]
+
+    async def _messages(self, session_id: str, found: Iterable[tuple[Key, bytes]]) -> list[MessageWithParts]:
+        names = [keys.message(session_id, _name.decode(body)) for _, body in found]
+        return await self._with_parts([one for one in await self._engine.get(names) if one is not None])
+
+    async def _with_parts(self, stored: Sequence[bytes]) -> list[MessageWithParts]:
+        infos = [documents.read_message(one) for one in stored]
+        groups = await self._engine.gather([("part", info.id) for info in infos])
+        marks = {name for group in groups for _, body in group for name in blobs.references(body)}
+        marks.update(name for one in stored for name in blobs.references(one))
+        texts = await self._blobs(marks)
+        return [
+            MessageWithParts(
+                info=blobs.lower(info, texts) if texts and blobs.references(body) else info,
+                parts=tuple(_lowered(documents.in_order(group), group, texts)),
+            )
+            for info, body, group in zip(infos, stored, groups, strict=True)
+        ]
+
+    async def _whole(self, value: V, stored: bytes) -> V:
+        """A value with its blobs read back into it."""
+        names = blobs.references(stored)
+        return blobs.lower(value, await self._blobs(names)) if names else value
+
+    async def _blobs(self, names: Iterable[str]) -> dict[str, str]:
+        wanted = sorted(names)
+        if not wanted:
+            return {}
+        found = await self._engine.get([keys.blob(name) for name in wanted])
+        pairs = zip(wanted, found, strict=True)
+        return {name: body.decode("utf-8", "surrogatepass") for name, body in pairs if body is not None}
+
+
+def _lowered(parts: list[Part], stored: list[tuple[Key, bytes]], texts: dict[str, str]) -> Iterable[Part]:
+    marked = {key[-1] for key, body in stored if texts and blobs.references(body)}
+    return (blobs.lower(part, texts) if part.id in marked else part for part in parts)
+
+
+def _seq_cursor(found: tuple[Key, bytes]) -> str:
+    return cursor(_MessagePlace(seq=int(found[0][-1])))
+
+
+def _found(key: Key) -> Found:
+    _, session_id, *place = key
+    if len(place) == 2:
+        return Found(session_id=session_id, message_id=place[0], part_id=place[1])
+    return Found(session_id=session_id)

@@ -1,0 +1,18 @@
+"""Store: an open engine with the journal that writes to it and the queries that read from it."""
+
+from dataclasses import dataclass
+
+from turnkeeper.mint import Mint
+from turnkeeper.store.engine import Engine
+from turnkeeper.store.journal import Journal
+from turnkeeper.store.queries import Queries
+
+
+@dataclass(frozen=True)
+class Store:
+    """What every use case works with."""
+
+    engine: Engine
+    journal: Journal
+    queries: Queries
+    mint: Mint
