@@ -1,1 +1,30 @@
+"""Turnkeeper keeps every turn: a runtime, server and command line for durable AI-agent sessions.
+
+async with turnkeeper.open("sqlite:sessions.db") as tk:
+    session = await tk.create(title="Fix the parser")
+"""
+
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from turnkeeper.app import Turnkeeper
+    from turnkeeper.mint import Mint
+
 __version__ = "0.1.0"
+
+__all__ = ["__version__", "open"]
+
+
+def open(
+    store: str | None = None, *, directory: str | Path | None = None, mint: "Mint | None" = None
+) -> "AbstractAsyncContextManager[Turnkeeper]":
+    """Open a store of sessions: ``sqlite:PATH``, ``files:DIR`` or ``memory:``; by default the user's own.
+
+    ``directory`` is where new sessions work (by default the current one). ``mint`` gives time and ids in tests.
+    """
+    # Imported here: the command line asks for the version alone and must not pay for the rest.
+    from turnkeeper.app import open_store
+
+    return open_store(store, directory=directory, mint=mint)

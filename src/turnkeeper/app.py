@@ -1,0 +1,205 @@
+"""The composition root: opens a store and gives the public API. The only place that builds things."""
+
+import os
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+from turnkeeper.bus import Bus
+from turnkeeper.core.entry import Recorded
+from turnkeeper.mint import Mint
+from turnkeeper.model.notification import Notification
+from turnkeeper.model.parts import Part
+from turnkeeper.model.permission import Ruleset
+from turnkeeper.model.session import FileDiff, Session, SessionModel
+from turnkeeper.model.todo import Todo
+from turnkeeper.model.value import JsonObject
+from turnkeeper.sessions import create, edit, fork, history, listing, remove
+from turnkeeper.store.engines import open_engine
+from turnkeeper.store.journal import Journal
+from turnkeeper.store.page import Page
+from turnkeeper.store.queries import Found, MessageWithParts, Queries
+from turnkeeper.store.store import Store
+from turnkeeper.workspace import paths
+from turnkeeper.workspace.project import identify
+
+
+@asynccontextmanager
+async def open_store(
+    store: str | None = None, *, directory: str | Path | None = None, mint: Mint | None = None
+) -> AsyncIterator["Turnkeeper"]:
+    """Open a store (``sqlite:PATH``, ``files:DIR`` or ``memory:``; by default SQLite in the data directory)."""
+    engine = await open_engine(store or default_store())
+    bus: Bus[Notification] = Bus()
+    mint = mint or Mint()
+    try:
+        opened = Store(engine, Journal(engine, mint, bus.publish), Queries(engine), mint)
+        yield Turnkeeper(opened, bus, Path(directory or Path.cwd()))
+    finally:
+        bus.close()
+        await engine.aclose()
+
+
+def default_store() -> str:
+    """Where sessions are kept when nobody says otherwise."""
+    return f"sqlite:{paths.data(os.environ) / 'turnkeeper.db'}"
+
+
+class Turnkeeper:
+    """Durable agent sessions. Every method is safe to call from several tasks and several processes at once."""
+
+    def __init__(self, store: Store, bus: "Bus[Notification]", directory: Path) -> None:
+        self.store = store
+        self._bus, self._directory = bus, directory
+
+    async def create(
+        self,
+        *,
+        directory: str | Path | None = None,
+        id: str | None = None,
+        parent_id: str | None = None,
+        title: str | None = None,
+        permission: Ruleset | None = None,
+        agent: str | None = None,
+        model: SessionModel | None = None,
+        metadata: JsonObject | None = None,
+    ) -> Session:
+        """Begin a session in a directory. An ``id`` that exists gives the stored session, unchanged."""
+        place = await identify(Path(directory or self._directory))
+        return await create.create(
+            self.store,
+            place,
+            id=id,
+            parent_id=parent_id,
+            title=title,
+            permission=permission,
+            agent=agent,
+            model=model,
+            metadata=metadata,
+        )
+
+    async def get(self, session_id: str) -> Session:
+        """One session."""
+        return await self.store.queries.session(session_id)
+
+    async def list(
+        self,
+        *,
+        project_id: str | None = None,
+        directory: str | Path | None = None,
+        parent_id: str | None = None,
+        roots: bool = True,
+        archived: bool = False,
+        search: str | None = None,
+        since: int | None = None,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> Page[Session]:
+        """A page of sessions, newest activity first. ``after`` is the ``older`` cursor of the page before."""
+        return await listing.sessions(
+            self.store,
+            project_id=project_id,
+            directory=str(directory) if directory is not None else None,
+            parent_id=parent_id,
+            roots=roots,
+            archived=archived,
+            search=search,
+            since=since,
+            limit=limit,
+            after=after,
+        )
+
+    async def children(self, session_id: str, *, recursive: bool = False) -> Sequence[Session]:
+        """The Child Sessions of a session."""
+        await self.store.queries.state(session_id)
+        return await self.store.queries.children(session_id, recursive=recursive)
+
+    async def update(self, session_id: str, editor: Callable[[Session], Session]) -> Session:
+        """Change a session by a pure function, atomically: ``lambda session: session.but(title="New")``."""
+        return await edit.update(self.store, session_id, editor)
+
+    async def rename(self, session_id: str, title: str) -> Session:
+        """Give a session a title."""
+        return await edit.rename(self.store, session_id, title)
+
+    async def touch(self, session_id: str) -> Session:
+        """Count something as activity."""
+        return await edit.touch(self.store, session_id)
+
+    async def archive(self, session_id: str) -> Session:
+        """Take a session off the list; it keeps everything."""
+        return await edit.archive(self.store, session_id)
+
+    async def restore(self, session_id: str) -> Session:
+        """Put an archived session back on the list."""
+        return await edit.restore(self.store, session_id)
+
+    async def move(self, session_id: str, directory: str | Path) -> Session:
+        """Let a session work in another directory from now on."""
+        return await edit.move(self.store, session_id, await identify(Path(directory)))
+
+    async def fork(
+        self, session_id: str, *, message_id: str | None = None, directory: str | Path | None = None
+    ) -> Session:
+        """A new session with a copy of the history, whole or up to (without) a message."""
+        place = await identify(Path(directory)) if directory is not None else None
+        return await fork.fork(self.store, session_id, message_id=message_id, place=place)
+
+    async def remove(self, session_id: str) -> Sequence[Session]:
+        """Remove a session, its descendants and all that belongs to them; what was removed, children first."""
+        return await remove.remove(self.store, session_id, self._bus.publish)
+
+    async def messages(
+        self, session_id: str, *, limit: int = 50, before: str | None = None, after: str | None = None
+    ) -> Page[MessageWithParts]:
+        """A page of the history in the order it happened: the newest, or next to a cursor of another page."""
+        return await self.store.queries.messages(session_id, limit=limit, before=before, after=after)
+
+    def stream(self, session_id: str, *, reverse: bool = True) -> AsyncIterator[MessageWithParts]:
+        """Every message, newest first unless asked otherwise, without ever loading the whole history."""
+        return self.store.queries.stream(session_id, reverse=reverse)
+
+    async def message(self, session_id: str, message_id: str) -> MessageWithParts:
+        """One message with its parts."""
+        return await self.store.queries.message(session_id, message_id)
+
+    async def update_part(self, part: Part) -> Part:
+        """Record a part anew, whole. It keeps its place in the message."""
+        return await history.update_part(self.store, part)
+
+    async def remove_part(self, session_id: str, message_id: str, part_id: str) -> None:
+        """Take a part out of its message."""
+        await history.remove_part(self.store, session_id, message_id, part_id)
+
+    async def remove_message(self, session_id: str, message_id: str) -> None:
+        """Take a message and its parts out of the history."""
+        await history.remove_message(self.store, session_id, message_id)
+
+    async def todos(self, session_id: str) -> tuple[Todo, ...]:
+        """The task list."""
+        await self.store.queries.state(session_id)
+        return await self.store.queries.todos(session_id)
+
+    async def set_todos(self, session_id: str, todos: Iterable[Todo]) -> tuple[Todo, ...]:
+        """Replace the task list."""
+        return await edit.set_todos(self.store, session_id, tuple(todos))
+
+    async def diffs(self, session_id: str) -> tuple[FileDiff, ...]:
+        """What the session changed on disk, file by file."""
+        await self.store.queries.state(session_id)
+        return await self.store.queries.diffs(session_id)
+
+    async def search(self, words: str, *, session_id: str | None = None, limit: int = 50) -> Sequence[Found]:
+        """Where these words were said, newest first, in all sessions or in one."""
+        return await self.store.queries.search(words, session_id=session_id, limit=limit)
+
+    def subscribe(
+        self, *, session_id: str | None = None, size: int = 1024
+    ) -> AbstractAsyncContextManager[AsyncIterator[Notification]]:
+        """What happens from now on: ``async with tk.subscribe() as notifications: async for one in notifications``."""
+        match = (lambda one: one.session_id == session_id) if session_id is not None else None
+        return self._bus.subscribe(match=match, size=size)
+
+    def tail(self, session_id: str, *, after: int = 0) -> AsyncIterator[Recorded]:
+        """The durable events of a session from ``after + 1`` on, then each new one, of every process. Never ends."""
+        return self.store.journal.tail(session_id, after)

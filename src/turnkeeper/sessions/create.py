@@ -1,0 +1,100 @@
+"""Create a session."""
+
+import turnkeeper
+from turnkeeper.core.edits import check_title
+from turnkeeper.core.limits import NESTING_MAX
+from turnkeeper.core.titles import default_title
+from turnkeeper.model.identifier import check
+from turnkeeper.model.permission import Ruleset
+from turnkeeper.model.refusal import Conflict, Invalid, NotFound
+from turnkeeper.model.session import ZERO_TOKENS, Session, SessionModel, SessionTime
+from turnkeeper.model.value import JsonObject, encode
+from turnkeeper.store import keys
+from turnkeeper.store.store import Store
+from turnkeeper.workspace.project import ProjectPlace
+
+
+async def create(
+    store: Store,
+    place: ProjectPlace,
+    *,
+    id: str | None = None,
+    parent_id: str | None = None,
+    title: str | None = None,
+    permission: Ruleset | None = None,
+    agent: str | None = None,
+    model: SessionModel | None = None,
+    metadata: JsonObject | None = None,
+    workspace_id: str | None = None,
+) -> Session:
+    """A new session in this place. With an ``id`` that exists: the stored session, unchanged."""
+    if id is not None and (existing := await _existing(store, id)) is not None:
+        return existing
+    if parent_id is not None:
+        await _check_depth(store, parent_id)
+    now = store.mint.now()
+    session = Session(
+        id=id or store.mint.session_id(),
+        slug=store.mint.slug(),
+        project_id=place.id,
+        workspace_id=workspace_id,
+        directory=str(place.directory),
+        path=place.path,
+        parent_id=parent_id,
+        title=check_title(title) if title is not None else default_title(now, child=parent_id is not None),
+        agent=agent,
+        model=model,
+        version=turnkeeper.__version__,
+        metadata=metadata,
+        permission=permission,
+        cost=0,
+        tokens=ZERO_TOKENS,
+        time=SessionTime(created=now, updated=now),
+    )
+    await remember_project(store, place)
+    try:
+        view = await store.journal.create(session)
+    except Conflict:
+        return await store.queries.session(session.id)
+    return view.session
+
+
+async def remember_project(store: Store, place: ProjectPlace) -> None:
+    """Write the project's document, once."""
+    key = keys.project(place.id)
+    [known] = await store.engine.get([key])
+    if known is not None:
+        return
+    now = store.mint.now()
+    project: dict[str, object] = {
+        "id": place.id,
+        "worktree": "/" if place.id == "global" else str(place.main_worktree),
+        "time": {"created": now, "updated": now},
+        "sandboxes": [],
+    }
+    if place.vcs is not None and place.id != "global":
+        project["vcs"] = place.vcs
+    await store.engine.put({key: encode(project)})
+
+
+async def _existing(store: Store, session_id: str) -> Session | None:
+    try:
+        check("session", session_id)
+    except ValueError as error:
+        raise Invalid(str(error)) from error
+    try:
+        return await store.queries.session(session_id)
+    except NotFound:
+        return None
+
+
+async def _check_depth(store: Store, parent_id: str) -> None:
+    depth, ancestor = 0, parent_id
+    while True:
+        session = await store.queries.session(ancestor)
+        depth += 1
+        if depth >= NESTING_MAX:
+            raise Invalid(f"Child Sessions nest at most {NESTING_MAX} deep; make this one a child of an ancestor")
+        if session.parent_id is None:
+            return
+        ancestor = session.parent_id

@@ -1,0 +1,64 @@
+"""Change what a session says of itself: title, rules, metadata, place, archive. Each is an atomic read-modify-write."""
+
+from collections.abc import Callable
+
+from turnkeeper.core.edits import check_title, edits
+from turnkeeper.model import event as e
+from turnkeeper.model.event import Event
+from turnkeeper.model.session import Session
+from turnkeeper.model.todo import Todo
+from turnkeeper.store.store import Store
+from turnkeeper.workspace.project import ProjectPlace
+
+
+async def update(store: Store, session_id: str, editor: Callable[[Session], Session]) -> Session:
+    """Apply a pure function to the session, atomically, and count it as activity (seed 001's ``update``)."""
+
+    def decide(view_session: Session) -> list[Event]:
+        return [*edits(view_session, editor(view_session)), e.SessionTouched()]
+
+    view = await store.journal.change(session_id, lambda view: decide(view.session))
+    return view.session
+
+
+async def patch(store: Store, session_id: str, editor: Callable[[Session], Session]) -> Session:
+    """The same without counting as activity by itself: nothing happens if nothing changes."""
+    view = await store.journal.change(session_id, lambda view: edits(view.session, editor(view.session)))
+    return view.session
+
+
+async def rename(store: Store, session_id: str, title: str) -> Session:
+    """Give a session a title."""
+    return await patch(store, session_id, lambda session: session.but(title=check_title(title)))
+
+
+async def touch(store: Store, session_id: str) -> Session:
+    """Count something as activity."""
+    return (await store.journal.append(session_id, e.SessionTouched())).session
+
+
+async def archive(store: Store, session_id: str) -> Session:
+    """Take a session off the list; it keeps everything. Archiving twice keeps the first time."""
+    now = store.mint.now()
+
+    def editor(session: Session) -> Session:
+        return session if session.time.archived is not None else session.but(time=session.time.but(archived=now))
+
+    return await patch(store, session_id, editor)
+
+
+async def restore(store: Store, session_id: str) -> Session:
+    """Put an archived session back on the list."""
+    return await patch(store, session_id, lambda session: session.but(time=session.time.but(archived=None)))
+
+
+async def move(store: Store, session_id: str, place: ProjectPlace) -> Session:
+    """Let a session work in another directory from now on."""
+    there = {"project_id": place.id, "directory": str(place.directory), "path": place.path}
+    return await patch(store, session_id, lambda session: session.but(**there))
+
+
+async def set_todos(store: Store, session_id: str, todos: tuple[Todo, ...]) -> tuple[Todo, ...]:
+    """Replace the task list."""
+    view = await store.journal.change(session_id, lambda view: [e.TodosSet(todos=todos)] if view.todos != todos else [])
+    return view.todos

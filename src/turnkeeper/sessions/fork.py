@@ -1,0 +1,61 @@
+"""Fork a session: a new one with a copy of the history, in one transaction."""
+
+from collections.abc import AsyncIterator
+
+import turnkeeper
+from turnkeeper.core.fork import Copier
+from turnkeeper.core.titles import base_of_fork, fork_title, number_of_fork
+from turnkeeper.model.session import Origin, Session, SessionTime
+from turnkeeper.sessions.create import remember_project
+from turnkeeper.store import keys
+from turnkeeper.store.queries import MessageWithParts
+from turnkeeper.store.store import Store
+from turnkeeper.workspace.project import ProjectPlace
+
+
+async def fork(
+    store: Store, session_id: str, *, message_id: str | None = None, place: ProjectPlace | None = None
+) -> Session:
+    """Copy a history, whole or up to (without) a message, into a new session. Raises NotFound for either id."""
+    source = await store.queries.session(session_id)
+    new_id = store.mint.session_id()
+    copier = Copier(new_id, store.mint.message_id, store.mint.part_id)
+    copied = [copier.copy(m.info, m.parts) async for m in _up_to(store, session_id, message_id)]
+    now = store.mint.now()
+    session = Session(
+        id=new_id,
+        slug=store.mint.slug(),
+        project_id=place.id if place else source.project_id,
+        workspace_id=source.workspace_id,
+        directory=str(place.directory) if place else source.directory,
+        path=place.path if place else source.path,
+        origin=Origin(session_id=session_id, message_id=message_id),
+        title=await _title(store, source),
+        version=turnkeeper.__version__,
+        metadata=source.metadata,
+        cost=copier.cost,
+        tokens=copier.tokens,
+        time=SessionTime(created=now, updated=now),
+    )
+    if place is not None:
+        await remember_project(store, place)
+    return (await store.journal.create(session, *copied)).session
+
+
+async def _up_to(store: Store, session_id: str, message_id: str | None) -> AsyncIterator[MessageWithParts]:
+    """The messages in order, ending before the named one. By place in the list: ids say nothing about order."""
+    if message_id is not None:
+        await store.queries.message(session_id, message_id)  # An unknown message is refused, not ignored.
+    async for message in store.queries.stored(session_id):
+        if message.info.id == message_id:
+            return
+        yield message
+
+
+async def _title(store: Store, source: Session) -> str:
+    """The next free number behind the title the source was forked from first."""
+    title = fork_title(source.title)
+    taken = await store.engine.scan(keys.forks(source.project_id, base_of_fork(title)), limit=1, reverse=True)
+    if taken and (newest := int(taken[0][0][-2])) >= number_of_fork(title):
+        return f"{base_of_fork(title)} (fork #{newest + 1})"
+    return title

@@ -1,0 +1,45 @@
+"""List sessions: newest activity first, filtered."""
+
+from turnkeeper.model.refusal import Invalid
+from turnkeeper.model.session import Session
+from turnkeeper.store import keys
+from turnkeeper.store.documents import Listing
+from turnkeeper.store.page import Page
+from turnkeeper.store.store import Store
+
+
+async def sessions(
+    store: Store,
+    *,
+    project_id: str | None = None,
+    directory: str | None = None,
+    parent_id: str | None = None,
+    roots: bool = True,
+    archived: bool = False,
+    search: str | None = None,
+    since: int | None = None,
+    limit: int = 100,
+    after: str | None = None,
+) -> Page[Session]:
+    """A page of sessions. The scope is one of project, directory and parent; the rest narrows it."""
+    if sum(given is not None for given in (project_id, directory, parent_id)) > 1:
+        raise Invalid("list by project, by directory or by parent, not by several of them")
+    scope = keys.STORE
+    if parent_id is not None:
+        await store.queries.state(parent_id)
+        scope, roots = keys.below(parent_id), False
+    elif project_id is not None:
+        scope = keys.in_project(project_id)
+    elif directory is not None:
+        scope = keys.in_directory(directory)
+    words = search.casefold() if search else None
+
+    def keep(listing: Listing) -> bool:
+        if listing.archived and not archived:
+            return False
+        if listing.parent and roots:
+            return False
+        return words is None or words in listing.title.casefold()
+
+    which = "listed" if roots and not archived else "all"
+    return await store.queries.sessions(scope, which=which, keep=keep, since=since, limit=limit, after=after)

@@ -1,0 +1,43 @@
+"""Remove a session and all that belongs to it: children, messages, parts, blobs, share. Nothing is left."""
+
+from collections.abc import Callable
+
+from turnkeeper.core.notify import deleted
+from turnkeeper.model.notification import Notification
+from turnkeeper.model.refusal import Conflict
+from turnkeeper.model.session import Session
+from turnkeeper.store import keys
+from turnkeeper.store.engine import Key, LogConflict
+from turnkeeper.store.journal import ATTEMPTS_MAX
+from turnkeeper.store.store import Store
+
+
+async def remove(store: Store, session_id: str, publish: Callable[[Notification], None]) -> list[Session]:
+    """Remove a session with its descendants in one transaction; what was removed, children first."""
+    for _ in range(ATTEMPTS_MAX):
+        root = await store.queries.session(session_id)
+        family = [*reversed(await store.queries.children(session_id, recursive=True)), root]
+        try:
+            await _remove(store, family)
+        except LogConflict:
+            continue  # Somebody wrote meanwhile: look again, so that nothing of it is left.
+        for session in family:
+            store.journal.forget(session.id)
+            publish(deleted(session))
+        return family
+    raise Conflict(f"session {session_id!r} is being written without pause; stop what writes to it and try again")
+
+
+async def _remove(store: Store, family: list[Session]) -> None:
+    logs: dict[str, int] = {}
+    prefixes: list[Key] = []
+    orphans: dict[Key, Key] = {}
+    for session in family:
+        logs[session.id] = await store.engine.length(session.id)
+        prefixes.extend(keys.of_session(session))
+        prefixes.extend(keys.places(session))
+        prefixes.extend(("part", key[-1]) for key, _ in await store.engine.scan(("message", session.id)))
+        for key, _ in await store.engine.scan(("blobused", session.id)):
+            prefixes.append(keys.blob_user(key[-1], session.id))
+            orphans[keys.blob(key[-1])] = ("blobuser", key[-1])
+    await store.engine.remove(logs, prefixes, orphans=orphans)
