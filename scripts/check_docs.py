@@ -134,6 +134,16 @@ def commands(root: Path) -> list[str]:
     return run.stdout.splitlines()
 
 
+def notifications(root: Path) -> list[str]:
+    """What subscribers may hear: the dotted names in the two modules that make notifications."""
+    found: set[str] = set()
+    for name in ("core/notify.py", "model/notification.py"):
+        file = root / "src/turnkeeper" / name
+        if file.exists():
+            found.update(re.findall(r'"((?:session|message|todo)(?:\.[a-z]+)+)"', file.read_text("utf-8")))
+    return sorted(found)
+
+
 class Reference(NamedTuple):
     """A page that must hold every name of its kind, in code marks."""
 
@@ -144,6 +154,7 @@ class Reference(NamedTuple):
 
 REFERENCES = (
     Reference("docs/reference/events.md", "event", events),
+    Reference("docs/reference/notifications.md", "notification", notifications),
     Reference("docs/reference/environment.md", "environment variable", environment),
     Reference("docs/reference/commands.md", "command", commands),
 )
@@ -161,9 +172,7 @@ def tracked(root: Path) -> list[Path]:
         text=True,
         check=True,
     )
-    return [
-        root / name for name in sorted(set(listing.stdout.split("\0"))) if name and (root / name).is_file()
-    ]
+    return [root / name for name in sorted(set(listing.stdout.split("\0"))) if name and (root / name).is_file()]
 
 
 def sources(root: Path) -> list[Path]:
@@ -213,9 +222,7 @@ def check_records(root: Path) -> list[str]:
         if not lines or not lines[0].startswith(f"# {number}. "):
             problems.append(f"{where}: expected the title '# {number}. ...'")
         if listed.count(record.name) != 1:
-            problems.append(
-                f"{where}: expected once in docs/adr/README.md, found {listed.count(record.name)} times"
-            )
+            problems.append(f"{where}: expected once in docs/adr/README.md, found {listed.count(record.name)} times")
     return problems
 
 
@@ -225,9 +232,7 @@ def check_glossary(root: Path) -> list[str]:
     terms = glossary(page.read_text("utf-8")) if page.is_file() else []
     problems = [f"CONTEXT.md: {term.word} has no meaning" for term in terms if not term.meaning]
     words = [term.word for term in terms]
-    problems += [
-        f"CONTEXT.md: {word} is explained twice" for word in sorted({w for w in words if words.count(w) > 1})
-    ]
+    problems += [f"CONTEXT.md: {word} is explained twice" for word in sorted({w for w in words if words.count(w) > 1})]
     if not terms:
         problems.append("CONTEXT.md: no glossary found")
     refused = NEVER | {avoid: f"the word is {term.word}" for term in terms for avoid in term.refused}
@@ -241,6 +246,7 @@ def check_glossary(root: Path) -> list[str]:
 
 def occurs(word: str, line: str) -> bool:
     """Whether a line holds a word, alone or as a part of a name (``TurnManager``, ``text_utils``)."""
+    line = line.replace("ContextManager", "")  # The language's own word.
     if word[0].isupper():
         return re.search(rf"(?<![A-Z]){re.escape(word)}(?![a-z])", line) is not None
     return re.search(rf"(?<![A-Za-z]){re.escape(word)}(?![A-Za-z])", line, re.IGNORECASE) is not None
@@ -255,15 +261,13 @@ def check_private(root: Path) -> list[str]:
             continue
         for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), start=1):
             problems += [
-                f"{file.relative_to(root)}:{number}: {what}"
-                for what, shape in PRIVATE.items()
-                if shape.search(line)
+                f"{file.relative_to(root)}:{number}: {what}" for what, shape in PRIVATE.items() if shape.search(line)
             ]
     return problems
 
 
 def check_references(root: Path) -> list[str]:
-    """Every event, environment variable and command has its line on its reference page."""
+    """Every event, notification, environment variable and command has its line on its reference page."""
     problems = []
     for page, kind, names in REFERENCES:
         file = root / page
@@ -273,6 +277,16 @@ def check_references(root: Path) -> list[str]:
             if not any(re.match(rf"(?:turnkeeper )?{re.escape(name)}(?![\w-])", mark) for mark in marked):
                 problems.append(f"{page}: {kind} `{name}` is not documented")
     return problems
+
+
+def check_derived(root: Path) -> list[str]:
+    """The pages that are written from the code alone are as they would be written now."""
+    script = root / "scripts/reference.py"
+    if not script.exists():
+        return []
+    run = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
+    told = run.stdout.splitlines() or run.stderr.splitlines()[-1:] or ["scripts/reference.py failed"]
+    return told if run.returncode else []
 
 
 def check_outputs(root: Path) -> list[str]:
@@ -294,6 +308,7 @@ CHECKS = (
     check_glossary,
     check_private,
     check_references,
+    check_derived,
     check_outputs,
 )
 

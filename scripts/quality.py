@@ -97,9 +97,7 @@ def is_broad_except(node: ast.AST) -> bool:
     """``except Exception``, ``except BaseException`` or a bare ``except``."""
     if not isinstance(node, ast.ExceptHandler):
         return False
-    return node.type is None or (
-        isinstance(node.type, ast.Name) and node.type.id in ("Exception", "BaseException")
-    )
+    return node.type is None or (isinstance(node.type, ast.Name) and node.type.id in ("Exception", "BaseException"))
 
 
 def names(*wanted: str) -> Callable[[ast.AST], bool]:
@@ -205,14 +203,16 @@ def measure() -> list[Figure]:
     promises = sum(len(re.findall(r"\b(?:TODO|FIXME|XXX)\b", m.text)) for m in code)
     sizes = commit_sizes()
     with_body, commits = bodies()
+    # The engine contract cancels appends by hand, so the test kit is not held to the rule about tasks.
+    runtime = [m for m in code if m.path.relative_to(SOURCE).parts[0] != "testing"]
+    free = len(nodes(runtime, calls("create_task", "ensure_future")))
+    sleeping = [node for _, node in nodes(tests, calls("sleep")) if not yields(node)]
     mocks = len(nodes(tests, names("mock", "Mock", "MagicMock", "AsyncMock", "monkeypatch", "mocker")))
     return [
         Figure(0, "source: modules, lines", f"{len(code)}, {lines}", "", True),
         Figure(0, "tests: modules, lines", f"{len(tests)}, {test_lines}", "", True),
         Figure(0, "tests to source", f"{test_lines / max(lines, 1):.2f}", "", True),
-        *sized(
-            2, "lines of a file", [(m.lines, str(m.path.relative_to(SOURCE))) for m in code], (100, 250, 400)
-        ),
+        *sized(2, "lines of a file", [(m.lines, str(m.path.relative_to(SOURCE))) for m in code], (100, 250, 400)),
         *sized(3, "lines of a function", lengths, (9, 25, 60)),
         Figure(3, f"functions over {FUNCTION_MAX} lines", f"{long} of {len(lengths)}", "0", long == 0),
         Figure(4, "contracts", f"{count}, {'kept' if kept else 'BROKEN'}", "all kept", kept),
@@ -222,26 +222,14 @@ def measure() -> list[Figure]:
         Figure(8, "TODO, FIXME, XXX", str(promises), "0", promises == 0),
         Figure(8, "modules without a docstring", str(len(undocumented)), "0", not undocumented),
         per_thousand(9, "except Exception", len(nodes(code, is_broad_except)), lines, 0.3),
-        Figure(
-            10,
-            "free tasks",
-            str(len(nodes(code, calls("create_task", "ensure_future")))),
-            "0",
-            not nodes(code, calls("create_task", "ensure_future")),
-        ),
+        Figure(10, "free tasks", str(free), "0", free == 0),
         per_thousand(11, "Any", len(nodes(code, names("Any"))), lines, 1),
         per_thousand(11, "type: ignore", ignores(code), lines, 0.2),
         per_thousand(11, "cast", len(nodes(code, calls("cast"))), lines, 0.2),
         Figure(11, "Any, cast, ignore in model and core", str(escapes), "0", escapes == 0),
         Figure(12, "test names that are sentences", f"{said} of {named}", "all", said == named),
         Figure(12, "mocks and patches in tests", str(mocks), "0", mocks == 0),
-        Figure(
-            12,
-            "sleeps in tests",
-            str(len(nodes(tests, calls("sleep")))),
-            "0",
-            not nodes(tests, calls("sleep")),
-        ),
+        Figure(12, "sleeps in tests", str(len(sleeping)), "0", not sleeping),
         Figure(
             15,
             "changed lines of a commit, median",
@@ -251,6 +239,11 @@ def measure() -> list[Figure]:
         ),
         Figure(15, "commits with a body", f"{with_body} of {commits}", "all", with_body == commits),
     ]
+
+
+def yields(node: ast.AST) -> bool:
+    """Whether a call is ``sleep(0)``, which only lets others run."""
+    return isinstance(node, ast.Call) and [ast.unparse(argument) for argument in node.args] == ["0"]
 
 
 def ignores(code: list[Module]) -> int:

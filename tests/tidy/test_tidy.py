@@ -27,15 +27,23 @@ def names_async(text: str) -> Iterator[int]:
             yield number
 
 
+def waits_for_time(text: str) -> Iterator[int]:
+    """Lines that sleep. ``sleep(0)`` only lets others run, and may."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Call(func=ast.Name(id="sleep") | ast.Attribute(attr="sleep"), args=[ast.Constant(value=0)]):
+                continue
+            case ast.Call(func=ast.Name(id="sleep") | ast.Attribute(attr="sleep")):
+                yield node.lineno
+
+
 def calls(*names: str) -> Callable[[str], Iterator[int]]:
     """Lines that call one of these, bare or as an attribute."""
 
     def find(text: str) -> Iterator[int]:
         for node in ast.walk(ast.parse(text)):
             match node:
-                case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(attr=name)) if (
-                    name in names
-                ):
+                case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(attr=name)) if name in names:
                     yield node.lineno
 
     return find
@@ -88,18 +96,20 @@ RULES = (
         (SOURCE,),
         broken="asyncio.create_task(f())",
         kept="group.start_soon(f)",
+        # The engine contract cancels appends by hand, as a caller outside any task group might.
+        except_in=(SOURCE / "testing",),
     ),
     Rule(
         "tests wait for an event, never for time",
-        calls("sleep"),
-        (TESTS,),
-        broken="import time\ntime.sleep(1)",
-        kept='run("sleep 60")',
+        waits_for_time,
+        (TESTS, SOURCE / "testing"),
+        broken="import time\ntime.sleep(0.1)",
+        kept='run("sleep 60"); anyio.sleep(0)',
     ),
     Rule(
         "tests use what we ship, and patch nothing",
         patches,
-        (TESTS,),
+        (TESTS, SOURCE / "testing"),
         broken="from unittest import mock\nfrom unittest.mock import patch\ndef test(monkeypatch): ...",
         kept="def test(tmp_path): ...",
     ),
@@ -127,9 +137,7 @@ def test_the_rule_finds_what_breaks_it_and_nothing_else(rule: Rule) -> None:
     assert list(rule.find(rule.kept)) == []
 
 
-@pytest.mark.parametrize(
-    "folder", sorted({folder for rule in RULES for folder in rule.where}), ids=lambda f: f.name
-)
+@pytest.mark.parametrize("folder", sorted({folder for rule in RULES for folder in rule.where}), ids=lambda f: f.name)
 def test_the_rules_look_at_folders_that_hold_modules(folder: Path) -> None:
     assert modules(folder)
 
