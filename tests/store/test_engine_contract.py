@@ -19,6 +19,4 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> StoreUnderTest:
         return StoreUnderTest(open_engine, "memory:", is_durable=False)
     points = ("begin", "before-commit", "after-commit") if name == "sqlite" else ()
     crash_points = tuple(f"{name}.{point}" for point in points)
-    return StoreUnderTest(
-        open_engine, f"{name}:{tmp_path}/deep/store", is_durable=True, crash_points=crash_points
-    )
+    return StoreUnderTest(open_engine, f"{name}:{tmp_path}/deep/store", is_durable=True, crash_points=crash_points)

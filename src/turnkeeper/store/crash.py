@@ -27,9 +27,7 @@ class _Fuse:
     def __init__(self, setting: str) -> None:
         self.name, _, count = setting.partition(":")
         if self.name not in POINTS:
-            raise ValueError(
-                f"{VARIABLE} names no crash point: {setting!r}; the points are {', '.join(POINTS)}"
-            )
+            raise ValueError(f"{VARIABLE} names no crash point: {setting!r}; the points are {', '.join(POINTS)}")
         self.left = int(count or 1)
 
     def burn(self, name: str) -> None:

@@ -27,9 +27,7 @@ async def extend(engine: Engine, log: str, number: int) -> None:
     """Append this entry to a log, with its documents and its text."""
     item = ("item", log, f"{number:06}")
     documents = {("head", log): str(number).encode(), item: entry(log, number)}
-    await engine.append(
-        log, number - 1, [entry(log, number)], documents, texts={item: f"entry number{number}"}
-    )
+    await engine.append(log, number - 1, [entry(log, number)], documents, texts={item: f"entry number{number}"})
 
 
 async def stream(engine: Engine, count: int) -> None:

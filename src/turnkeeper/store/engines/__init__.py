@@ -25,9 +25,7 @@ async def open_engine(url: str) -> Engine:
     opener = getattr(import_module(module), function)
     if scheme == "memory":
         if place:
-            raise ValueError(
-                f"a memory store has no place, so {place!r} in {url!r} means nothing; write 'memory:'"
-            )
+            raise ValueError(f"a memory store has no place, so {place!r} in {url!r} means nothing; write 'memory:'")
         return await cast(Callable[[], Awaitable[Engine]], opener)()
     if not place:
         raise ValueError(f"{url!r} names no place; write '{scheme}:PATH'")

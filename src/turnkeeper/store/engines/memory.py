@@ -24,9 +24,7 @@ class MemoryEngine:
         self._logs: dict[str, list[bytes]] = {}
         self._fences: dict[str, int] = {}
         self._documents: dict[str, bytes] = {}
-        self._order: list[
-            str
-        ] = []  # The paths of the documents, sorted: a scan finds its start by bisection.
+        self._order: list[str] = []  # The paths of the documents, sorted: a scan finds its start by bisection.
         self._texts: dict[str, list[str]] = {}  # Oldest first: a text that is written again moves to the end.
         self._version = 0
         self._is_closed = False
@@ -166,9 +164,7 @@ class MemoryEngine:
     async def inspect(self) -> dict[str, str | int | list[str]]:
         """See Engine.inspect."""
         self._refuse_if_closed()
-        held = sum(map(len, self._documents.values())) + sum(
-            sum(map(len, log)) for log in self._logs.values()
-        )
+        held = sum(map(len, self._documents.values())) + sum(sum(map(len, log)) for log in self._logs.values())
         return {"path": "", "bytes": held, "problems": []}
 
     async def aclose(self) -> None:

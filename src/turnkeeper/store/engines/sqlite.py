@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +13,8 @@ import apsw
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.engine import NO_DOCUMENTS, NO_TEXTS, Key, StoreUnavailable, path
 from turnkeeper.store.engines.sqlite_batch import Append, Removal, below
-from turnkeeper.store.engines.sqlite_file import StoreFile
+from turnkeeper.store.engines.sqlite_file import BUSY_TIMEOUT_S, StoreFile
+from turnkeeper.store.engines.sqlite_schema import MIGRATIONS
 from turnkeeper.store.engines.sqlite_writer import Writer
 from turnkeeper.store.engines.words import words
 
@@ -23,10 +25,17 @@ T = TypeVar("T")
 
 
 async def open_sqlite(
-    path: Path, *, vfs: str | None = None, crash: Callable[[str], None] = crash_point
+    path: Path,
+    *,
+    busy_timeout_s: float = BUSY_TIMEOUT_S,
+    vfs: str | None = None,
+    crash: Callable[[str], None] = crash_point,
 ) -> "SqliteEngine":
-    """Open the store in this file, and make it if it is not there. ``vfs`` names an apsw VFS for tests."""
-    file = StoreFile(path, vfs=vfs, crash=crash)
+    """Open the store in this file, and make it if it is not there.
+
+    A write waits at most ``busy_timeout_s`` for another process. Tests name an apsw ``vfs`` that fails on purpose.
+    """
+    file = StoreFile(path, busy_timeout_s=busy_timeout_s, vfs=vfs, crash=crash)
     await asyncio.to_thread(file.create)
     return SqliteEngine(file)
 
@@ -42,6 +51,7 @@ class SqliteEngine:
         self._threads = ThreadPoolExecutor(READERS_MAX, thread_name_prefix="sqlite-reader")
         self._readers: list[apsw.Connection] = []  # Those not in use; opened as they are needed.
         self._watcher: apsw.Connection | None = None
+        self._watching = threading.Lock()
         self._is_closed = False
 
     async def append(
@@ -139,8 +149,9 @@ class SqliteEngine:
         bounds = [below(path(prefix)) for prefix in prefixes]
 
         def walk(reader: apsw.Connection) -> list[list[tuple[Key, bytes]]]:
+            found: list[list[tuple[Key, bytes]]] = []
             with reader:  # One transaction, because one transaction sees one moment.
-                found = [_scan(reader, low, high) for low, high in bounds]
+                found += [_scan(reader, low, high) for low, high in bounds]
             return found
 
         return await self._on_reader(walk)
@@ -170,6 +181,7 @@ class SqliteEngine:
             "path": str(self._file.path),
             "bytes": self._file.bytes_on_disk(),
             "sqlite": apsw.sqlite_lib_version(),
+            "schema": len(MIGRATIONS),
             "apsw": apsw.apsw_version(),
             "problems": problems,
         }
@@ -177,16 +189,18 @@ class SqliteEngine:
     async def aclose(self) -> None:
         """See Engine.aclose."""
         self._is_closed = True
-        await asyncio.to_thread(self._close)
+        self._writer.close()
+        await asyncio.to_thread(self._let_go)
 
-    def _close(self) -> None:
+    def _let_go(self) -> None:
         self._threads.shutdown()
+        self._writer.join()
         while self._readers:
             self._readers.pop().close()
-        if self._watcher is not None:
-            self._watcher.close()
-        # Last, because the last connection folds the write-ahead log into the file: the writer's work.
-        self._writer.stop()
+        with self._watching:
+            watcher, self._watcher = self._watcher, None
+        if watcher is not None:
+            watcher.close()
 
     async def _column(self, sql: str, bindings: tuple[str | int | bytes, ...]) -> list[T]:
         rows = await self._on_reader(lambda reader: reader.execute(sql, bindings).fetchall())
@@ -200,7 +214,7 @@ class SqliteEngine:
 
     def _borrow(self, work: Callable[[apsw.Connection], T]) -> T:
         try:
-            reader = self._readers.pop() if self._readers else self._file.connect()
+            reader = self._free_reader()
             try:
                 return work(reader)
             finally:
@@ -208,12 +222,19 @@ class SqliteEngine:
         except apsw.Error as error:
             raise self._file.unavailable(error) from error
 
+    def _free_reader(self) -> apsw.Connection:
+        try:
+            return self._readers.pop()
+        except IndexError:
+            return self._file.connect()
+
     def _data_version(self) -> int:
         # The number means something only if the same connection is asked each time, and it counts what others
         # committed; so this connection never writes.
-        if self._watcher is None:
-            self._watcher = self._file.connect()
-        return int(self._watcher.pragma("data_version"))
+        with self._watching:
+            if self._watcher is None:
+                self._watcher = self._file.connect()
+            return int(self._watcher.pragma("data_version"))
 
 
 def _scan(
@@ -221,8 +242,7 @@ def _scan(
 ) -> list[tuple[Key, bytes]]:
     direction = "DESC" if reverse else "ASC"
     rows = reader.execute(
-        "SELECT key, CAST(value AS BLOB) FROM document WHERE key > ? AND key < ?"
-        f" ORDER BY key {direction} LIMIT ?",
+        f"SELECT key, CAST(value AS BLOB) FROM document WHERE key > ? AND key < ? ORDER BY key {direction} LIMIT ?",
         (low, high, limit),
     )
     found = cast(list[tuple[str, bytes]], rows.fetchall())  # The statement says what the columns hold.

@@ -153,9 +153,7 @@ class Batch:
         run(f"DELETE FROM text WHERE {where}", bounds)
 
     def _is_empty(self, place: str) -> bool:
-        found = self._connection.execute(
-            "SELECT 1 FROM document WHERE key > ? AND key < ? LIMIT 1", below(place)
-        )
+        found = self._connection.execute("SELECT 1 FROM document WHERE key > ? AND key < ? LIMIT 1", below(place))
         return found.get is None
 
 

@@ -34,13 +34,14 @@ _ADVICE: tuple[tuple[type[apsw.Error], str], ...] = (
 class StoreFile:
     """Where the store lies and how it is opened."""
 
-    def __init__(self, path: Path, *, vfs: str | None, crash: Callable[[str], None]) -> None:
-        self.path, self.vfs, self.crash = path, vfs, crash
+    def __init__(self, path: Path, *, busy_timeout_s: float, vfs: str | None, crash: Callable[[str], None]) -> None:
+        self.path, self.crash = path, crash
+        self._busy_timeout_s, self._vfs = busy_timeout_s, vfs
 
     def create(self) -> None:
         """Make the file if it is not there, for its owner only, and bring it to the newest schema."""
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _make_directories(self.path.parent)
             with suppress(FileExistsError):
                 # SQLite would let everyone read it; its companions (-wal, -shm) take this file's mode.
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -54,9 +55,9 @@ class StoreFile:
 
     def connect(self) -> apsw.Connection:
         """A connection whose commits are on disk when they return."""
-        connection = apsw.Connection(str(self.path), vfs=self.vfs)
+        connection = apsw.Connection(str(self.path), vfs=self._vfs)
         try:
-            connection.set_busy_handler(_Patience().wait)
+            connection.set_busy_handler(_Patience(self._busy_timeout_s).wait)
             connection.pragma("journal_mode", "wal")
             connection.pragma("synchronous", "full")
             connection.pragma("cache_size", -CACHE_KIB)
@@ -70,7 +71,9 @@ class StoreFile:
         """What went wrong, in words that say what to do."""
         advice = next((advice for kind, advice in _ADVICE if isinstance(error, kind)), "")
         said = f"{advice} ({error})" if advice else str(error)
-        return StoreUnavailable(f"the store {str(self.path)!r}: {said}")
+        refusal = StoreUnavailable(f"the store {str(self.path)!r}: {said}")
+        refusal.__cause__ = error
+        return refusal
 
     def bytes_on_disk(self) -> int:
         """The size of the file and its companions."""
@@ -78,14 +81,28 @@ class StoreFile:
         return sum(name.stat().st_size for name in names if name.exists())
 
 
+def _make_directories(directory: Path) -> None:
+    """Make what is missing, and have each new name on disk: a power cut must not take the store's directory."""
+    if directory.is_dir():
+        return
+    _make_directories(directory.parent)
+    directory.mkdir(exist_ok=True, mode=0o700)
+    handle = os.open(directory.parent, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 class _Patience:
     """Waits for a lock in short pauses, up to a bound."""
 
-    def __init__(self) -> None:
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
         self._deadline = 0.0
 
     def wait(self, tries: int) -> bool:
         if tries == 0:
-            self._deadline = time.monotonic() + BUSY_TIMEOUT_S
+            self._deadline = time.monotonic() + self._timeout_s
         time.sleep(BUSY_PAUSE_S)
         return time.monotonic() < self._deadline

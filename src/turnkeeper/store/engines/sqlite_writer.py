@@ -52,19 +52,22 @@ class Writer:
         self._thread.start()
 
     async def submit(self, job: Append | Removal, size: int) -> None:
-        """Have the job written; returns once it is durable. If cancelled, the job is done whole or not at all."""
+        """Have the job written; returns once it is durable. If cancelled, it is done whole or not at all."""
         loop = asyncio.get_running_loop()
         order = _Order(job, size, loop, loop.create_future())
         while (room := self._offer(order)) is not None:
             await room
         await order.done
 
-    def stop(self) -> None:
-        """Refuse new jobs, finish the accepted ones and let go of the store. Blocks."""
+    def close(self) -> None:
+        """Refuse new jobs from now on; the accepted ones are still done."""
         with self._lock:
             was_closed, self._is_closed = self._is_closed, True
             if not was_closed:
                 self._queue.put(None)
+
+    def join(self) -> None:
+        """Block until the accepted jobs are done and the store is let go of."""
         self._thread.join()
 
     def _offer(self, order: _Order) -> "asyncio.Future[None] | None":
@@ -119,16 +122,12 @@ class Writer:
         except apsw.BusyError as error:
             # The lock is not a matter of one job; asking again for each would multiply the wait.
             self._roll_back()
-            return [self._file.unavailable(error)] * len(group)
-        except apsw.Error as error:
+            return [self._file.unavailable(error) for _ in group]
+        except Exception as error:
+            # The top of this thread: whatever it was, those who wait must be told, and the next group served.
             self._roll_back()
             if len(group) == 1:
-                return [self._file.unavailable(error)]
-        except (TypeError, ValueError) as error:
-            # The caller gave something that is not bytes or not text.
-            self._roll_back()
-            if len(group) == 1:
-                return [error]
+                return [self._file.unavailable(error) if isinstance(error, apsw.Error) else error]
         return [answer for order in group for answer in self._commit([order])]
 
     def _transact(self, group: list[_Order]) -> list[Exception | None]:

@@ -82,17 +82,13 @@ async def test_keys_are_ordered_by_the_bytes_of_their_joined_segments(engine: En
         "a\x01",
         "'",
     ]
-    keys = [(first, second) for first in segments for second in ("k", "k!", "é")] + [
-        (only,) for only in segments
-    ]
+    keys = [(first, second) for first in segments for second in ("k", "k!", "é")] + [(only,) for only in segments]
     await engine.put({key: "/".join(key).encode() for key in keys})
     ordered = sorted(keys, key=lambda key: "/".join(key).encode())
     assert await keys_below(engine, ()) == ordered
     assert [key for key, _ in await engine.scan((), reverse=True)] == ordered[::-1]
     for segment in segments:
-        assert await keys_below(engine, (segment,)) == [
-            key for key in ordered if key[0] == segment and key[1:]
-        ]
+        assert await keys_below(engine, (segment,)) == [key for key in ordered if key[0] == segment and key[1:]]
 
 
 async def test_keys_that_differ_only_in_case_are_two_keys(engine: Engine) -> None:
@@ -199,9 +195,7 @@ async def test_an_orphan_goes_when_nothing_is_left_below_its_prefix(engine: Engi
             ("use", "unuse"): b"",
         }
     )
-    orphans: dict[Key, Key] = {
-        ("blob", name): ("use", name) for name in ("only_mine", "shared", "unused", "never_was")
-    }
+    orphans: dict[Key, Key] = {("blob", name): ("use", name) for name in ("only_mine", "shared", "unused", "never_was")}
     gone: list[Key] = [("use", "only_mine", "ses_1"), ("use", "shared", "ses_1")]
     await engine.remove({}, gone, orphans=orphans)
     assert await keys_below(engine, ()) == [("blob", "shared"), ("use", "shared", "ses_10"), ("use", "unuse")]

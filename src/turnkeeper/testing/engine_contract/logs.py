@@ -98,17 +98,13 @@ async def test_one_refused_append_does_not_hurt_those_beside_it(engine: Engine) 
     answers = await asyncio.gather(*attempts, return_exceptions=True)
     refused = [number for number, answer in enumerate(answers) if isinstance(answer, LogConflict)]
     assert refused == list(range(0, 30, 3))
-    assert [await engine.length(f"ses_{number}") for number in range(30)] == [
-        min(n % 3, 1) for n in range(30)
-    ]
+    assert [await engine.length(f"ses_{number}") for number in range(30)] == [min(n % 3, 1) for n in range(30)]
     assert len(await engine.scan(("doc",))) == 20
 
 
 async def test_two_writers_have_one_winner(engine: Engine) -> None:
     for number in range(20):
-        attempts = [
-            engine.append("ses_1", number, [b"%d" % who], {("winner",): b"%d" % who}) for who in (1, 2)
-        ]
+        attempts = [engine.append("ses_1", number, [b"%d" % who], {("winner",): b"%d" % who}) for who in (1, 2)]
         answers = await asyncio.gather(*attempts, return_exceptions=True)
         assert [type(answer) for answer in answers if answer is not None] == [LogConflict]
         winner = b"%d" % (answers.index(None) + 1)

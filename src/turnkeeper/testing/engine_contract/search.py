@@ -65,9 +65,7 @@ async def test_a_text_that_is_written_again_is_found_by_its_new_words_and_is_the
 
 
 async def test_a_text_is_removed_with_none(engine: Engine) -> None:
-    await engine.append(
-        "ses_1", 0, [b"x"], {("t", "1"): b"x"}, texts={("t", "1"): "apple", ("t", "2"): "apple"}
-    )
+    await engine.append("ses_1", 0, [b"x"], {("t", "1"): b"x"}, texts={("t", "1"): "apple", ("t", "2"): "apple"})
     await engine.append("ses_1", 1, [b"x"], texts={("t", "1"): None, ("t", "none"): None})
     assert await engine.search("apple", ("t",)) == [("t", "2")]
     assert await engine.get([("t", "1")]) == [b"x"]

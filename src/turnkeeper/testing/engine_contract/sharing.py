@@ -119,9 +119,7 @@ async def test_closing_waits_for_accepted_appends(durable: StoreUnderTest) -> No
 
 async def test_everything_survives_close_and_reopen(durable: StoreUnderTest) -> None:
     engine = await durable.open()
-    await engine.append(
-        "ses_1", 0, [b"one", b"two"], {("a", "1"): b"x"}, texts={("t", "1"): "apple"}, fence=3
-    )
+    await engine.append("ses_1", 0, [b"one", b"two"], {("a", "1"): b"x"}, texts={("t", "1"): "apple"}, fence=3)
     await engine.put({("b",): b"y"})
     await engine.append("ses_2", 0, [b"gone"])
     await engine.remove({"ses_2": 1}, [])
