@@ -226,6 +226,25 @@ def check_records(root: Path) -> list[str]:
     return problems
 
 
+def check_tree(root: Path) -> list[str]:
+    """ARCHITECTURE.md names every module of a layer, and no module that is not there."""
+    page = root / "ARCHITECTURE.md"
+    text = page.read_text("utf-8") if page.is_file() else ""
+    package = root / "src/turnkeeper"
+    layers = [entry for entry in package.glob("*") if entry.is_dir() and any(entry.rglob("*.py"))]
+    there = {file.name for file in sources(root)}
+    modules = [*package.glob("*.py"), *(file for layer in layers for file in layer.glob("*.py"))]
+    own = {file.name for file in modules} - {"__init__.py", "__main__.py"}
+    named = set(re.findall(r"[\w<>]+\.py\b", text))
+    problems = [f"ARCHITECTURE.md: {name} is not named" for name in sorted(own - named)]
+    problems += [
+        f"ARCHITECTURE.md: {name}/ is not named" for name in sorted(d.name for d in layers if f"{d.name}/" not in text)
+    ]
+    scripts = {file.name for file in (root / "scripts").glob("*.py")}
+    unknown = sorted(name for name in named - there - scripts if "<" not in name)
+    return problems + [f"ARCHITECTURE.md: there is no {name}" for name in unknown]
+
+
 def check_glossary(root: Path) -> list[str]:
     """Every word of the glossary has a meaning, once; its unambiguous rivals do not occur in the source."""
     page = root / "CONTEXT.md"
@@ -305,6 +324,7 @@ CHECKS = (
     check_standing,
     check_links,
     check_records,
+    check_tree,
     check_glossary,
     check_private,
     check_references,

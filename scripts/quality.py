@@ -94,10 +94,11 @@ def per_thousand(row: int, name: str, count: int, lines: int, bar: float) -> Fig
 
 
 def is_broad_except(node: ast.AST) -> bool:
-    """``except Exception``, ``except BaseException`` or a bare ``except``."""
+    """Whether a handler takes in every exception and keeps it. One that cleans up and raises on does not."""
     if not isinstance(node, ast.ExceptHandler):
         return False
-    return node.type is None or (isinstance(node.type, ast.Name) and node.type.id in ("Exception", "BaseException"))
+    broad = node.type is None or (isinstance(node.type, ast.Name) and node.type.id in ("Exception", "BaseException"))
+    return broad and not isinstance(node.body[-1], ast.Raise)
 
 
 def names(*wanted: str) -> Callable[[ast.AST], bool]:

@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 RECORD = "# 1. A choice\n\n## Context\n\nWhy.\n\n## Decision\n\nWhat.\n\n## Consequence\n\nSo.\n"
 GLOSSARY = "| Word | Meaning | Avoid |\n|---|---|---|\n| **Log** | a session's events | `event store`, stream |\n"
+TREE = "# Layers\n\n`model/event.py`, `app.py`, `core/notify.py`, `journal.py`, `store/engines/<name>.py`\n"
 EVENTS = "class SessionCreated: ...\nclass PartRecorded: ...\nEvent = SessionCreated | PartRecorded\n"
 
 Write = Callable[[str, str], Path]
@@ -37,8 +38,11 @@ def project(tmp_path: Path) -> Path:
     for name in check_docs.STANDING:
         (tmp_path / name).write_text(f"# {name}\n")
     write(tmp_path, "CONTEXT.md", GLOSSARY)
+    write(tmp_path, "ARCHITECTURE.md", TREE)
     write(tmp_path, "docs/adr/README.md", "- [A choice](0001-a-choice.md)\n")
     write(tmp_path, "docs/adr/0001-a-choice.md", RECORD)
+    for name in ("app.py", "journal.py", "core/notify.py"):
+        write(tmp_path, f"src/turnkeeper/{name}", '"""A module."""\n')
     write(tmp_path, "src/turnkeeper/model/event.py", EVENTS)
     write(tmp_path, "docs/reference/events.md", "- `SessionCreated`\n- `PartRecorded`\n")
     return tmp_path
@@ -73,7 +77,7 @@ def test_a_broken_link_is_found(project: Path) -> None:
 
 
 def test_a_link_to_a_missing_heading_is_found(project: Path) -> None:
-    write(project, "ARCHITECTURE.md", "# Layers\n\n## The `append` walk\n\n## The `append` walk\n")
+    write(project, "ARCHITECTURE.md", TREE + "\n## The `append` walk\n\n## The `append` walk\n")
     good = "[a](ARCHITECTURE.md#the-append-walk) [b](ARCHITECTURE.md#the-append-walk-1)"
     write(project, "README.md", f"{good} [c](ARCHITECTURE.md#engines) [d](#nowhere)\n")
     assert problems(project) == [
@@ -104,6 +108,21 @@ def test_a_gap_in_the_numbers_of_records_is_found(project: Path) -> None:
     write(project, "docs/adr/README.md", "- [A choice](0003-a-choice.md)\n")
     write(project, "docs/adr/0003-a-choice.md", RECORD)
     assert problems(project) == ["docs/adr/0003-a-choice.md: expected a name like 0001-title.md"]
+
+
+def test_a_module_that_the_architecture_does_not_name_is_found(project: Path) -> None:
+    write(project, "src/turnkeeper/store/tables.py", '"""Tables."""\n')
+    assert problems(project) == ["ARCHITECTURE.md: tables.py is not named"]
+
+
+def test_a_layer_that_the_architecture_does_not_name_is_found(project: Path) -> None:
+    write(project, "src/turnkeeper/server/__init__.py", '"""The server."""\n')
+    assert problems(project) == ["ARCHITECTURE.md: server/ is not named"]
+
+
+def test_a_module_that_the_architecture_names_and_nobody_wrote_is_found(project: Path) -> None:
+    (project / "src/turnkeeper/journal.py").unlink()
+    assert problems(project) == ["ARCHITECTURE.md: there is no journal.py"]
 
 
 def test_a_word_without_a_meaning_is_found(project: Path) -> None:
@@ -221,4 +240,4 @@ def test_the_checker_exits_with_one_and_prints_the_problem(project: Path) -> Non
     command = [sys.executable, str(ROOT / "scripts/check_docs.py"), str(project)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 1
-    assert run.stdout.splitlines() == ["README.md: broken link gone.md", "documents: 8 checks, 1 problems"]
+    assert run.stdout.splitlines() == ["README.md: broken link gone.md", "documents: 9 checks, 1 problems"]
