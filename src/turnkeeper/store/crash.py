@@ -13,6 +13,20 @@ POINTS: tuple[str, ...] = (
     "sqlite.after-checkpoint",
     "sqlite.before-migration",
     "sqlite.after-migration",
+    "files.staged",
+    "files.intent-written",
+    "files.intent-synced",
+    "files.place-begun",
+    "files.document-placed",
+    "files.log-placed",
+    "files.placed",
+    "files.checkpoint-synced",
+    "files.checkpoint-emptied",
+    "files.checkpoint-done",
+    "files.migration-begun",
+    "files.migration-batch",
+    "files.migration-written",
+    "files.migration-marked",
 )
 """Every name that may be armed."""
 
