@@ -5,6 +5,7 @@ A page under ``docs/reference`` is held against the code by one row in REFERENCE
 """
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -128,7 +129,8 @@ def commands(root: Path) -> list[str]:
         "        print(' '.join(path))\n"
         "walk(app, [])\n"
     )
-    run = subprocess.run([sys.executable, "-c", walk], capture_output=True, text=True, cwd=root, check=False)
+    environment = {**os.environ, "PYTHONPATH": str(root / "src")}
+    run = subprocess.run([sys.executable, "-c", walk], env=environment, capture_output=True, text=True, check=False)
     if run.returncode:
         return [f"(the program does not list its commands: {run.stderr.strip().splitlines()[-1]})"]
     return run.stdout.splitlines()

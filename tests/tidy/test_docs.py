@@ -14,6 +14,16 @@ ROOT = Path(__file__).resolve().parents[2]
 RECORD = "# 1. A choice\n\n## Context\n\nWhy.\n\n## Decision\n\nWhat.\n\n## Consequence\n\nSo.\n"
 GLOSSARY = "| Word | Meaning | Avoid |\n|---|---|---|\n| **Log** | a session's events | `event store`, stream |\n"
 TREE = "# Layers\n\n`model/event.py`, `app.py`, `core/notify.py`, `journal.py`, `store/engines/<name>.py`\n"
+COMMANDS = """
+from cyclopts import App
+
+app = App()
+session = App(name="session")
+app.command(session)
+session.command(lambda: None, name="list")
+session.command(lambda: None, name="load")
+app.command(lambda: None, name="doctor")
+"""
 EVENTS = "class SessionCreated: ...\nclass PartRecorded: ...\nEvent = SessionCreated | PartRecorded\n"
 
 Write = Callable[[str, str], Path]
@@ -217,6 +227,27 @@ def test_an_undocumented_notification_is_found(project: Path) -> None:
     assert problems(project) == [
         "docs/reference/notifications.md: notification `message.part.updated` is not documented"
     ]
+
+
+def a_command_line(project: Path, main: str) -> None:
+    for name in ("__init__.py", "cli/__init__.py"):
+        write(project, f"src/turnkeeper/{name}", "")
+    write(project, "src/turnkeeper/cli/main.py", main)
+    write(project, "ARCHITECTURE.md", TREE + "cli/main.py\n")
+
+
+def test_an_undocumented_command_is_found(project: Path) -> None:
+    a_command_line(project, COMMANDS)
+    write(project, "docs/reference/commands.md", "`turnkeeper session list [--all]` and `doctor`\n")
+    assert check_docs.check_references(project) == [
+        "docs/reference/commands.md: command `session load` is not documented"
+    ]
+
+
+def test_a_command_line_that_does_not_start_is_found(project: Path) -> None:
+    a_command_line(project, "raise ImportError('no cyclopts')\n")
+    [problem] = problems(project)
+    assert "the program does not list its commands: ImportError: no cyclopts" in problem
 
 
 def test_a_derived_page_that_differs_from_the_code_is_found(project: Path) -> None:
