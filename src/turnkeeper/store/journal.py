@@ -43,10 +43,10 @@ class _Slot:
     """One session in memory: its lock, and its view once loaded."""
 
     def __init__(self) -> None:
-        self.lock = anyio.Lock()
+        self.lock = anyio.Lock(fast_acquire=True)
         self.view: SessionView | None = None
         self.head = ""
-        self.grown = anyio.Event()
+        self.grown: anyio.Event | None = None  # Made by a tail that waits; most sessions have none.
 
 
 class Journal:
@@ -100,7 +100,7 @@ class Journal:
         """Events from ``after + 1`` on, then each new one as it comes, of this process and of others. Never ends."""
         slot = self._slot(session_id)
         while True:
-            grown = slot.grown
+            grown = slot.grown = slot.grown or anyio.Event()
             while events := await self.read(session_id, after=after, limit=page):
                 for recorded in events:
                     after = recorded.seq
@@ -114,7 +114,7 @@ class Journal:
         slot = self._slots.pop(session_id, None)
         if slot is not None:
             slot.view = None
-            slot.grown.set()
+            self._wake(slot)
 
     def _slot(self, session_id: str) -> _Slot:
         slot = self._slots.get(session_id)
@@ -218,14 +218,12 @@ class Journal:
         batch.changes.of_view(before, batch.view, batch.head)
         texts = await self._plain(batch.changes.texts, batch.blobs)
         after = before.seq if before else 0
-        # Shielded: once the engine has the batch, the view must follow, or this process would not know its own write.
-        with anyio.CancelScope(shield=True):
-            crash_point("journal.before-append")
-            await self._engine.append(
-                session_id, after, batch.entries, batch.changes.documents, texts=texts, fence=fence
-            )
-            crash_point("journal.after-append")
-            slot.view, slot.head = batch.view, batch.head
+        crash_point("journal.before-append")
+        # A caller cancelled here leaves the view behind the log, as another process's write would: the next append
+        # is refused, folds what is new and tells the bus of it then.
+        await self._engine.append(session_id, after, batch.entries, batch.changes.documents, texts=texts, fence=fence)
+        crash_point("journal.after-append")
+        slot.view, slot.head = batch.view, batch.head
         self._tell(batch.notifications)
         self._wake(slot)
         return batch.view
@@ -245,8 +243,9 @@ class Journal:
             self._publish(notification)
 
     def _wake(self, slot: _Slot) -> None:
-        slot.grown.set()
-        slot.grown = anyio.Event()
+        if slot.grown is not None:
+            slot.grown.set()
+            slot.grown = None
 
 
 class _Batch:

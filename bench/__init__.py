@@ -1,0 +1,1 @@
+"""Speed, measured side by side: each figure is a ratio to a floor taken in the same run on the same machine."""

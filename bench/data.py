@@ -1,0 +1,33 @@
+"""Sessions to measure on: messages with parts of the size that real ones have."""
+
+from turnkeeper.app import Turnkeeper
+from turnkeeper.mint import Mint
+from turnkeeper.model.event import Event, MessageRecorded
+from turnkeeper.model.message import MessageTime, ModelChoice, UserMessage
+from turnkeeper.model.parts import Part, TextPart
+from turnkeeper.model.session import Session
+
+MODEL = ModelChoice(provider_id="bench", model_id="bench")
+TEXT = "The quick brown fox jumps over the lazy dog and then sits down to think. " * 3
+
+
+def a_message(mint: Mint, session_id: str, *, parts: int = 3, text: str = TEXT) -> MessageRecorded:
+    """One message with some text parts."""
+    message = UserMessage(
+        id=mint.message_id(), session_id=session_id, time=MessageTime(created=mint.now()), agent="build", model=MODEL
+    )
+    own: list[Part] = [
+        TextPart(id=mint.part_id(), session_id=session_id, message_id=message.id, text=text) for _ in range(parts)
+    ]
+    return MessageRecorded(message=message, parts=tuple(own))
+
+
+async def a_session(tk: Turnkeeper, *, messages: int, parts: int = 3) -> Session:
+    """A session with a history."""
+    session = await tk.create(title=f"{messages} messages")
+    for start in range(0, messages, 500):
+        batch: list[Event] = [
+            a_message(tk.store.mint, session.id, parts=parts) for _ in range(min(500, messages - start))
+        ]
+        await tk.store.journal.append(session.id, *batch)
+    return session
