@@ -1,8 +1,11 @@
 """The Mint: ids that never go back, tails without bias, and the same answers twice when fixed."""
 
 import re
+import subprocess
+import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from threading import Thread
 
 import pytest
 from hypothesis import given
@@ -111,17 +114,57 @@ def test_threads_never_get_the_same_number() -> None:
     assert len({number(each) for batch in minted for each in batch}) == 4000
 
 
+def test_one_minting_waits_for_another() -> None:
+    during_the_first: list[str] = []
+    second = Thread(target=lambda: during_the_first.append(mint.message_id()))
+
+    def clock() -> int:
+        if second.ident is None:
+            second.start()
+            # It cannot finish while the first holds the mint; without that hold it would be done in no time.
+            second.join(0.05)
+            assert during_the_first == []
+        return 0
+
+    mint = Mint(clock=clock)
+    assert number(mint.message_id()) == 1
+    second.join()
+    assert [number(each) for each in during_the_first] == [2]
+
+
 def test_bytes_that_would_favour_some_symbols_are_drawn_again() -> None:
-    draws = iter([b"\xff" * 17 + b"\x00", b"\xf8" * 4 + bytes(range(14))])
+    draws = iter([bytes(range(248, 256)) + b"\x00", b"\xff" + bytes(range(1, 21)), bytes(range(14))])
     mint = Mint(clock=lambda: 0, random=lambda _: next(draws))
     assert mint.message_id() == "msg_000000000001" + ALPHABET[:14]
+    assert mint.message_id() == "msg_000000000002" + ALPHABET[:14]
 
 
 def test_every_symbol_is_as_likely_as_every_other() -> None:
-    mint = Mint(clock=lambda: 0, random=lambda size: every_byte.pop()[:size])
-    every_byte = [bytes([byte]) * 18 for byte in range(248)]
-    symbols = Counter(mint.message_id()[-1] for _ in range(248))
-    assert symbols == dict.fromkeys(ALPHABET, 4)
+    mint = Mint(clock=lambda: 0, random=lambda _: bytes(range(256)) * 7)
+    symbols = Counter("".join(mint.message_id()[-14:] for _ in range(248 * 7 // 14)))
+    assert symbols == dict.fromkeys(ALPHABET, 28)
+
+
+def test_no_two_ids_share_their_random_symbols() -> None:
+    mint = Mint()
+    assert len({mint.message_id()[-14:] for _ in range(500)}) == 500
+
+
+def test_a_forked_process_mints_other_ids_than_its_parent() -> None:
+    script = """
+import os
+from turnkeeper.mint import Mint
+mint = Mint(clock=lambda: 0)
+mint.message_id()
+child = os.fork()
+os.write(1, mint.message_id().encode() + b" ")
+if child:
+    os.waitpid(child, 0)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    parent, child = done.stdout.split()
+    assert parent[:16] == child[:16] == "msg_000000000002"
+    assert parent != child
 
 
 def test_a_fixed_mint_gives_the_same_answers_again() -> None:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from threading import Lock
 from typing import Final
+from weakref import WeakSet
 
 from turnkeeper.core import slug
 from turnkeeper.model.identifier import (
@@ -24,9 +25,10 @@ FIXED_SEED: Final = 0
 # Bytes that would favour the first eight symbols are deleted, the others map four to one onto the alphabet.
 _REJECTED: Final = bytes(range(len(ALPHABET) * 4, 256))
 _SYMBOLS: Final = bytes(ord(ALPHABET[byte % len(ALPHABET)]) for byte in range(256))
-# Four spare bytes: one draw in two hundred thousand has to be repeated.
-_DRAW: Final = TAIL_LENGTH + 4
-_COUNTER_MASK: Final = (1 << COUNTER_BITS) - 1
+_DRAW: Final = 1024
+"""Random bytes asked for at once, enough for some seventy ids: the system call costs more than the id."""
+
+_mints: "WeakSet[Mint]" = WeakSet()
 
 
 def wall_clock() -> int:
@@ -51,7 +53,9 @@ class Mint:
         self._clock = clock
         self._random = random
         self._last = 0
+        self._symbols, self._used = "", 0
         self._lock = Lock()
+        _mints.add(self)
 
     @staticmethod
     def fixed(start_ms: int = FIXED_START_MS, seed: int = FIXED_SEED, *, step_ms: int = 0) -> "FixedMint":
@@ -94,14 +98,25 @@ class Mint:
 
     def _mint(self, prefix: str, descending: bool) -> str:
         with self._lock:
-            value = self._last = max((self._clock() << COUNTER_BITS) + 1, self._last + 1)
-        return f"{prefix}_{pack(value >> COUNTER_BITS, value & _COUNTER_MASK, descending)}{self._tail()}"
+            value = (self._clock() << COUNTER_BITS) + 1
+            if value <= self._last:
+                value = self._last + 1
+            self._last = value
+            start, self._used = self._used, self._used + TAIL_LENGTH
+            if self._used > len(self._symbols):
+                self._draw()
+                start, self._used = 0, TAIL_LENGTH
+            tail = self._symbols[start : self._used]
+        # The whole value as the counter: it runs on into the milliseconds, which is just what is meant.
+        return f"{prefix}_{pack(0, value, descending)}{tail}"
 
-    def _tail(self) -> str:
-        tail = b""
-        while len(tail) < TAIL_LENGTH:
-            tail = self._random(_DRAW).translate(_SYMBOLS, _REJECTED)
-        return tail[:TAIL_LENGTH].decode("ascii")
+    def _draw(self) -> None:
+        self._symbols = ""
+        while len(self._symbols) < TAIL_LENGTH:
+            self._symbols += self._random(_DRAW).translate(_SYMBOLS, _REJECTED).decode("ascii")
+
+    def _forget_symbols(self) -> None:
+        self._symbols = ""
 
 
 class FixedMint(Mint):
@@ -127,3 +142,13 @@ class FixedMint(Mint):
         now = self._ms
         self._ms += self.step_ms
         return now
+
+
+def _part_ways() -> None:
+    for mint in _mints:
+        mint._forget_symbols()
+
+
+if hasattr(os, "register_at_fork"):
+    # A forked child stands at the same number as its parent; only other random symbols keep their ids apart.
+    os.register_at_fork(after_in_child=_part_ways)
