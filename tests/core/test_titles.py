@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnkeeper.core.titles import default_title, fork_title, is_default
+from turnkeeper.core.titles import base_of_fork, default_title, fork_title, is_default, number_of_fork
 
 
 def test_a_session_without_a_title_is_named_after_its_creation() -> None:
@@ -54,6 +54,11 @@ def test_a_title_somebody_gave_is_not_a_default_one(title: str) -> None:
 )
 def test_forks_are_numbered(title: str, forked: str) -> None:
     assert fork_title(title) == forked
+
+
+def test_a_forks_title_is_a_base_and_a_number() -> None:
+    assert (base_of_fork("X (fork #12)"), number_of_fork("X (fork #12)")) == ("X", 12)
+    assert (base_of_fork("X"), number_of_fork("X")) == ("X", 0)
 
 
 def test_a_title_with_a_number_without_end_is_just_a_title() -> None:

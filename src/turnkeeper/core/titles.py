@@ -41,8 +41,4 @@ def number_of_fork(title: str) -> int:
 
 def fork_title(title: str) -> str:
     """The title of a fork: ``X`` gives ``X (fork #1)``, and that gives ``X (fork #2)``."""
-    match = _FORKED.fullmatch(title)
-    if match is None:
-        return f"{title} (fork #1)"
-    base, number = match.groups()
-    return f"{base} (fork #{int(number) + 1})"
+    return f"{base_of_fork(title)} (fork #{number_of_fork(title) + 1})"
