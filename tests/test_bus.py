@@ -50,6 +50,7 @@ async def test_a_subscriber_hears_what_is_published_from_its_entry_to_its_leavin
         bus.publish("during")
         assert await anext(subscription) == "during"
         assert bus.subscribers == 1
+        bus.publish("not yet heard")
     bus.publish("after")
     assert bus.subscribers == 0
     assert await everything(subscription) == []

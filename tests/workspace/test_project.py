@@ -31,9 +31,7 @@ class World:
 
     def git(self, directory: Path, *arguments: str) -> str:
         command = ["git", *WHO, *arguments]
-        done = subprocess.run(
-            command, cwd=directory, env=self.environ, check=True, capture_output=True, text=True
-        )
+        done = subprocess.run(command, cwd=directory, env=self.environ, check=True, capture_output=True, text=True)
         return done.stdout.strip()
 
     def repository(self, name: str, *, remote: str | None = None, commit: bool = True) -> Path:
@@ -110,6 +108,15 @@ async def test_a_worktree_on_an_unrelated_branch_still_shares_the_project(world:
     assert (await world.identify(linked)).id == project
 
 
+async def test_a_git_directory_kept_elsewhere_does_not_move_the_worktree(world: World) -> None:
+    top = world.home / "repo"
+    (world.home / "kept").mkdir()
+    world.git(world.home, "init", "-q", f"--separate-git-dir={world.home / 'kept' / '.git'}", str(top))
+    root = world.commit(top, "first")
+    place = await world.identify(top)
+    assert (place.id, place.worktree, place.main_worktree) == (root, top, top)
+
+
 async def test_worktrees_of_a_bare_repository_share_the_project(world: World) -> None:
     source = world.repository("source")
     home = world.home / "home"
@@ -178,9 +185,7 @@ async def test_a_git_that_does_not_answer_is_left_behind(world: World) -> None:
 
 async def test_variables_of_another_repository_do_not_mislead(world: World) -> None:
     top, other = world.repository("repo"), world.repository("other")
-    place = await identify(
-        top, environ=world.environ | {"GIT_DIR": str(other / ".git"), "GIT_WORK_TREE": str(other)}
-    )
+    place = await identify(top, environ=world.environ | {"GIT_DIR": str(other / ".git"), "GIT_WORK_TREE": str(other)})
     assert (place.id, place.worktree) == (world.git(top, "rev-parse", "HEAD"), top)
 
 
@@ -229,12 +234,19 @@ async def test_what_cannot_be_an_id_is_not_remembered(world: World, content: byt
     assert (await world.identify(top)).id == world.git(top, "rev-parse", "HEAD")
 
 
+async def test_a_file_under_our_name_that_holds_no_id_is_left_alone(world: World) -> None:
+    top = world.repository("repo")
+    (top / ".git" / "turnkeeper").write_text("notes, not an id")
+    assert (await world.identify(top)).id == world.git(top, "rev-parse", "HEAD")
+    assert (top / ".git" / "turnkeeper").read_text() == "notes, not an id"
+
+
 async def test_a_repository_that_cannot_be_written_is_a_project_all_the_same(world: World) -> None:
     top = world.repository("repo")
-    # A directory in the file's place refuses the write for every user, root included.
-    (top / ".git" / "turnkeeper").mkdir()
+    # A directory in the place of the file we write first: that stops every user, root included.
+    (top / ".git" / f"turnkeeper.{os.getpid()}").mkdir()
     assert (await world.identify(top)).id == world.git(top, "rev-parse", "HEAD")
-    assert [each.name for each in (top / ".git").glob("turnkeeper*")] == ["turnkeeper"]
+    assert not (top / ".git" / "turnkeeper").exists()
 
 
 async def test_identifying_leaves_nothing_in_the_working_tree(world: World) -> None:
@@ -249,6 +261,7 @@ async def test_the_opencode_strategy_asks_the_remote_first(world: World) -> None
     (top / ".git" / "opencode").write_text("older")
     place = await world.identify(top, strategy="opencode")
     assert (place.id, place.aliases) == (REMOTE_ID, ("older",))
+    assert not (top / ".git" / "turnkeeper").exists()
 
 
 async def test_the_opencode_strategy_knows_a_repository_without_a_commit_by_its_remote(world: World) -> None:

@@ -42,9 +42,7 @@ class Repository:
         return min((await self._git.answer("rev-list", "--max-parents=0", revision)).split(), default=None)
 
 
-async def find(
-    directory: Path, environ: Mapping[str, str], timeout_s: float = TIMEOUT_S
-) -> Repository | None:
+async def find(directory: Path, environ: Mapping[str, str], timeout_s: float = TIMEOUT_S) -> Repository | None:
     """The repository around a directory; None without one, or without a git that can read it."""
     top = next((place for place in (directory, *directory.parents) if os.path.exists(place / ".git")), None)
     if top is None:
@@ -70,7 +68,7 @@ class _Git:
         self._timeout_s = timeout_s
 
     async def answer(self, *arguments: str, partial: bool = False) -> str:
-        """What git printed; nothing if it failed (unless ``partial``), is missing or is too slow to answer."""
+        """What git printed; nothing if it failed (unless ``partial``), is missing or is too slow."""
         command = ["git", *arguments]
         with anyio.move_on_after(self._timeout_s):
             try:

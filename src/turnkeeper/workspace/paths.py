@@ -54,9 +54,7 @@ def _base(environ: Mapping[str, str], variable: str, default: str) -> Path:
 def _home(environ: Mapping[str, str]) -> Path:
     home = environ.get("HOME") or environ.get("USERPROFILE")
     if not home:
-        raise ValueError(
-            f"neither HOME nor {DATA_VARIABLE} is set; set {DATA_VARIABLE} to the directory to use"
-        )
+        raise ValueError(f"neither HOME nor {DATA_VARIABLE} is set; set {DATA_VARIABLE} to the directory to use")
     return Path(home)
 
 
