@@ -20,9 +20,7 @@ class Overflow(Exception):
     """A subscriber fell too far behind and was let go: read the current state and subscribe again."""
 
     def __init__(self, size: int) -> None:
-        super().__init__(
-            f"more than {size} notifications were waiting; read the current state and subscribe again"
-        )
+        super().__init__(f"more than {size} notifications were waiting; read the current state and subscribe again")
         self.size = size
 
 
@@ -127,9 +125,7 @@ class Bus(Generic[T]):
         for subscription in self._subscriptions:
             subscription._offer(notification)
 
-    def subscribe(
-        self, *, match: Callable[[T], bool] | None = None, size: int = QUEUE_MAX
-    ) -> Subscription[T]:
+    def subscribe(self, *, match: Callable[[T], bool] | None = None, size: int = QUEUE_MAX) -> Subscription[T]:
         """A subscription, from the moment it is entered, to what ``match`` accepts.
 
         When ``size`` notifications wait, those with a true ``droppable`` attribute go first; if that is not

@@ -73,9 +73,7 @@ class Registry(Generic[T]):
 
     def _refuse_duplicate(self, key: str) -> None:
         if key in self:
-            raise DuplicateKey(
-                f"a {self._noun} with the key {key!r} is already registered; choose another key"
-            )
+            raise DuplicateKey(f"a {self._noun} with the key {key!r} is already registered; choose another key")
 
     def _remove(self, registration: Registration[T]) -> None:
         if self._registered.get(registration.key) is registration:

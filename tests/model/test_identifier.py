@@ -40,9 +40,7 @@ WRAP_2028 = ms("2028-10-17T20:04:31.872")
         (-1, 1, False, "fffffffff001"),
     ],
 )
-def test_time_and_counter_pack_into_twelve_digits(
-    at: int, counter: int, descending: bool, digits: str
-) -> None:
+def test_time_and_counter_pack_into_twelve_digits(at: int, counter: int, descending: bool, digits: str) -> None:
     assert identifier.pack(at, counter, descending) == digits
 
 
@@ -62,9 +60,7 @@ def test_an_id_from_after_a_wrap_sorts_before_one_from_before_it() -> None:
 @pytest.mark.parametrize("wrap", [WRAP_2026, WRAP_2028])
 @pytest.mark.parametrize("minted", [-1, 0, 1])
 @pytest.mark.parametrize("read", [-1, 0, 1])
-def test_a_time_near_a_wrap_is_recovered_from_either_side(
-    prefix: str, wrap: int, minted: int, read: int
-) -> None:
+def test_a_time_near_a_wrap_is_recovered_from_either_side(prefix: str, wrap: int, minted: int, read: int) -> None:
     assert identifier.timestamp(an_id(prefix, wrap + minted), near=wrap + read * DAY_MS) == wrap + minted
 
 
@@ -74,9 +70,7 @@ def test_the_time_is_recovered_within_397_days(at: int, distance: int, counter: 
 
 
 @given(at=moments, near=moments, prefix=prefixes)
-def test_the_recovered_time_is_the_candidate_closest_to_the_reference(
-    at: int, near: int, prefix: str
-) -> None:
+def test_the_recovered_time_is_the_candidate_closest_to_the_reference(at: int, near: int, prefix: str) -> None:
     recovered = identifier.timestamp(an_id(prefix, at), near=near)
     assert recovered % WINDOW_MS == at % WINDOW_MS
     assert abs(recovered - near) <= WINDOW_MS // 2
