@@ -15,7 +15,7 @@ from turnkeeper.store.engine import NO_DOCUMENTS, NO_TEXTS, Key, StoreUnavailabl
 from turnkeeper.store.engines.sqlite_batch import Append, Removal, below
 from turnkeeper.store.engines.sqlite_file import BUSY_TIMEOUT_S, StoreFile
 from turnkeeper.store.engines.sqlite_schema import MIGRATIONS
-from turnkeeper.store.engines.sqlite_writer import Writer
+from turnkeeper.store.engines.sqlite_writer import CHECKPOINT_PAGES, Writer
 from turnkeeper.store.engines.words import words
 
 READERS_MAX = 4
@@ -28,16 +28,18 @@ async def open_sqlite(
     path: Path,
     *,
     busy_timeout_s: float = BUSY_TIMEOUT_S,
+    checkpoint_pages: int = CHECKPOINT_PAGES,
     vfs: str | None = None,
     crash: Callable[[str], None] = crash_point,
 ) -> "SqliteEngine":
     """Open the store in this file, and make it if it is not there.
 
-    A write waits at most ``busy_timeout_s`` for another process. Tests name an apsw ``vfs`` that fails on purpose.
+    A write waits at most ``busy_timeout_s`` for another process. The write-ahead log is folded into the file when
+    it has ``checkpoint_pages``. Tests name an apsw ``vfs`` that fails on purpose.
     """
     file = StoreFile(path, busy_timeout_s=busy_timeout_s, vfs=vfs, crash=crash)
     await asyncio.to_thread(file.create)
-    return SqliteEngine(file)
+    return SqliteEngine(file, Writer(file, checkpoint_pages))
 
 
 class SqliteEngine:
@@ -45,9 +47,9 @@ class SqliteEngine:
 
     name = "sqlite"
 
-    def __init__(self, file: StoreFile) -> None:
+    def __init__(self, file: StoreFile, writer: Writer) -> None:
         self._file = file
-        self._writer = Writer(file)
+        self._writer = writer
         self._threads = ThreadPoolExecutor(READERS_MAX, thread_name_prefix="sqlite-reader")
         self._readers: list[apsw.Connection] = []  # Those not in use; opened as they are needed.
         self._watcher: apsw.Connection | None = None

@@ -3,13 +3,13 @@
 import os
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import apsw
 
 from turnkeeper.store.engine import StoreUnavailable
-from turnkeeper.store.engines.sqlite_schema import ForeignStore, migrate
+from turnkeeper.store.engines.sqlite_schema import ForeignStore, migrate, schema
 
 BUSY_TIMEOUT_S = 10.0
 """How long one call waits for another process before it gives up."""
@@ -45,27 +45,33 @@ class StoreFile:
             with suppress(FileExistsError):
                 # SQLite would let everyone read it; its companions (-wal, -shm) take this file's mode.
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            connection = self.connect()
-            try:
+            with closing(self._open()) as connection:
+                schema(connection)  # Before anything is set: another program's database is left as it is.
+                self._configure(connection)
                 migrate(connection, self.crash)
-            finally:
-                connection.close()
         except (apsw.Error, ForeignStore, OSError) as error:
             raise self.unavailable(error) from error
 
     def connect(self) -> apsw.Connection:
         """A connection whose commits are on disk when they return."""
-        connection = apsw.Connection(str(self.path), vfs=self._vfs)
+        connection = self._open()
         try:
-            connection.set_busy_handler(_Patience(self._busy_timeout_s).wait)
-            connection.pragma("journal_mode", "wal")
-            connection.pragma("synchronous", "full")
-            connection.pragma("cache_size", -CACHE_KIB)
-            connection.pragma("journal_size_limit", WAL_KEPT_BYTES)
+            self._configure(connection)
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _open(self) -> apsw.Connection:
+        connection = apsw.Connection(str(self.path), vfs=self._vfs)
+        connection.set_busy_handler(_Patience(self._busy_timeout_s).wait)
+        return connection
+
+    def _configure(self, connection: apsw.Connection) -> None:
+        connection.pragma("journal_mode", "wal")
+        connection.pragma("synchronous", "full")
+        connection.pragma("cache_size", -CACHE_KIB)
+        connection.pragma("journal_size_limit", WAL_KEPT_BYTES)
 
     def unavailable(self, error: Exception) -> StoreUnavailable:
         """What went wrong, in words that say what to do."""

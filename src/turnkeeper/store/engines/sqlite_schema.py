@@ -106,26 +106,24 @@ class ForeignStore(Exception):
 
 
 def migrate(connection: apsw.Connection, crash: Callable[[str], None]) -> None:
-    """Bring the store to the newest schema. Of several processes that open it at once, one does the work."""
-    if _schema(connection) == len(MIGRATIONS):
+    """Bring the store to the newest schema. Of several processes that open it at once, one does the work.
+
+    If it fails, closing the connection takes back what was begun.
+    """
+    if schema(connection) == len(MIGRATIONS):
         return
     connection.execute("BEGIN IMMEDIATE")
-    try:
-        # Asked again: another process may have migrated while this one waited for the lock.
-        for step in MIGRATIONS[_schema(connection) :]:
-            connection.execute(step)
-        connection.pragma("application_id", APPLICATION_ID)
-        connection.pragma("user_version", len(MIGRATIONS))
-        crash("sqlite.before-migration")
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
+    # Asked again: another process may have migrated while this one waited for the lock.
+    for step in MIGRATIONS[schema(connection) :]:
+        connection.execute(step)
+    connection.pragma("application_id", APPLICATION_ID)
+    connection.pragma("user_version", len(MIGRATIONS))
+    crash("sqlite.before-migration")
+    connection.execute("COMMIT")
     crash("sqlite.after-migration")
 
 
-def _schema(connection: apsw.Connection) -> int:
+def schema(connection: apsw.Connection) -> int:
     """The schema the store has, after making sure that it is ours."""
     version = int(connection.pragma("user_version"))
     is_empty = connection.execute("SELECT count(*) FROM sqlite_schema").get == 0

@@ -39,8 +39,9 @@ class _Order:
 class Writer:
     """Accepts jobs from any event loop and answers each once it is on disk or refused."""
 
-    def __init__(self, file: StoreFile) -> None:
+    def __init__(self, file: StoreFile, checkpoint_pages: int = CHECKPOINT_PAGES) -> None:
         self._file = file
+        self._checkpoint_pages = checkpoint_pages
         self._queue: SimpleQueue[_Order | None] = SimpleQueue()
         self._lock = threading.Lock()  # Guards the three below; held for a few instructions only.
         self._queued = 0
@@ -155,7 +156,7 @@ class Writer:
         return apsw.SQLITE_OK
 
     def _checkpoint(self) -> None:
-        if self._wal_pages < CHECKPOINT_PAGES or self._connection is None:
+        if self._wal_pages < self._checkpoint_pages or self._connection is None:
             return
         self._file.crash("sqlite.before-checkpoint")
         try:

@@ -1,0 +1,60 @@
+"""The table of engines: a store is opened by its name, and opening one loads no other."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from turnkeeper.store.crash import POINTS
+from turnkeeper.store.engines import ENGINES, open_engine
+
+
+@pytest.mark.parametrize("url", ["postgres:host", "sqlite", "/tmp/store.db", "", "memory"])
+async def test_an_unknown_store_is_refused_with_the_known_ones(url: str) -> None:
+    with pytest.raises(ValueError, match="sqlite:, files:, memory:"):
+        await open_engine(url)
+
+
+@pytest.mark.parametrize("url", ["sqlite:", "files:", "memory:somewhere"])
+async def test_a_store_without_its_place_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="write"):
+        await open_engine(url)
+
+
+async def test_a_store_is_opened_by_its_name(tmp_path: Path) -> None:
+    engine = await open_engine(f"sqlite:{tmp_path}/store.db")
+    assert engine.name == "sqlite"
+    await engine.aclose()
+    assert (tmp_path / "store.db").is_file()
+
+
+def python(code: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, env=os.environ | environment, timeout=60)
+
+
+def test_opening_one_engine_loads_no_other() -> None:
+    code = (
+        "import asyncio, sys; from turnkeeper.store.engines import open_engine;"
+        "asyncio.run(open_engine('memory:'));"
+        "print([name for name in sys.modules if name == 'apsw' or name.startswith('turnkeeper.store.engines.')])"
+    )
+    loaded = ["turnkeeper.store.engines.memory", "turnkeeper.store.engines.words"]
+    assert sorted(eval(python(code).stdout)) == loaded
+    assert set(ENGINES) == {"sqlite", "files", "memory"}
+
+
+def test_an_armed_crash_point_ends_the_process_at_the_hit_it_names() -> None:
+    point = POINTS[0]
+    code = f"from turnkeeper.store.crash import crash_point as c; c({point!r}); print(1, flush=True); c({point!r})"
+    ended = python(code, TURNKEEPER_CRASH=f"{point}:2")
+    assert (ended.returncode, ended.stdout) == (137, "1\n")
+    assert python(code).returncode == 0
+
+
+def test_an_unknown_crash_point_is_refused() -> None:
+    ended = python("import turnkeeper.store.crash", TURNKEEPER_CRASH="sqlite.nowhere")
+    assert ended.returncode == 1
+    assert "names no crash point" in ended.stderr
