@@ -1,0 +1,164 @@
+"""Stream events: what a provider says while it answers, in words that are the same for all of them.
+
+Order, for one answer: ``start``, ``start-step``, then blocks and calls, then exactly one ``finish-step`` and one
+``finish``; or, wherever it breaks, one ``error`` as the last event. Every block is closed before ``finish-step``;
+deltas are never empty. Blocks may interleave and are told apart by their id.
+"""
+
+from typing import TypeAlias
+
+from turnkeeper.model.failure import Failure
+from turnkeeper.model.value import Json, JsonObject, Value
+
+
+class Usage(Value):
+    """Tokens as a provider counts them: ``input`` includes cache reads and writes, ``output`` includes reasoning."""
+
+    input: int = 0
+    output: int = 0
+    reasoning: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    total: int | None = None
+
+
+class Start(Value, tag_field="type", tag="start"):
+    """The provider accepted the request and begins to answer."""
+
+    request_id: str | None = None
+
+
+class StartStep(Value, tag_field="type", tag="start-step"):
+    """The answer begins."""
+
+
+class TextStart(Value, tag_field="type", tag="text-start"):
+    """A block of text opens."""
+
+    id: str
+    metadata: JsonObject | None = None
+
+
+class TextDelta(Value, tag_field="type", tag="text-delta"):
+    """More text."""
+
+    id: str
+    text: str
+
+
+class TextEnd(Value, tag_field="type", tag="text-end"):
+    """A block of text is complete."""
+
+    id: str
+    metadata: JsonObject | None = None
+
+
+class ReasoningStart(Value, tag_field="type", tag="reasoning-start"):
+    """A block of reasoning opens."""
+
+    id: str
+    metadata: JsonObject | None = None
+
+
+class ReasoningDelta(Value, tag_field="type", tag="reasoning-delta"):
+    """More reasoning."""
+
+    id: str
+    text: str
+
+
+class ReasoningEnd(Value, tag_field="type", tag="reasoning-end"):
+    """A block of reasoning is complete; ``metadata`` has its signature or its encrypted form."""
+
+    id: str
+    metadata: JsonObject | None = None
+
+
+class ToolInputStart(Value, tag_field="type", tag="tool-input-start"):
+    """The model begins to write a call. ``executed``: the provider will run it itself."""
+
+    id: str
+    name: str
+    executed: bool = False
+
+
+class ToolInputDelta(Value, tag_field="type", tag="tool-input-delta"):
+    """More of the call's input, as raw JSON text."""
+
+    id: str
+    text: str
+
+
+class ToolInputEnd(Value, tag_field="type", tag="tool-input-end"):
+    """The call's input is complete."""
+
+    id: str
+
+
+class ToolCall(Value, tag_field="type", tag="tool-call"):
+    """A complete call. ``raw`` is the input as the model wrote it; ``input`` is what it means."""
+
+    id: str
+    name: str
+    input: Json
+    raw: str = ""
+    executed: bool = False
+    metadata: JsonObject | None = None
+
+
+class ToolResult(Value, tag_field="type", tag="tool-result"):
+    """What a tool gave that the provider ran itself."""
+
+    id: str
+    name: str
+    output: Json
+    metadata: JsonObject | None = None
+
+
+class ToolFailed(Value, tag_field="type", tag="tool-error"):
+    """A tool that the provider ran itself failed, or a call that cannot be understood."""
+
+    id: str
+    name: str
+    error: str
+    metadata: JsonObject | None = None
+
+
+class FinishStep(Value, tag_field="type", tag="finish-step"):
+    """The answer is over: ``stop``, ``length``, ``tool-calls``, ``content-filter``, ``error`` or ``unknown``."""
+
+    reason: str
+    usage: Usage | None = None
+    metadata: JsonObject | None = None
+
+
+class StreamError(Value, tag_field="type", tag="error"):
+    """The answer broke off; nothing follows. ``usage`` is what was counted until then."""
+
+    failure: Failure
+    usage: Usage | None = None
+
+
+class Finish(Value, tag_field="type", tag="finish"):
+    """Nothing follows."""
+
+
+StreamEvent: TypeAlias = (
+    Start
+    | StartStep
+    | TextStart
+    | TextDelta
+    | TextEnd
+    | ReasoningStart
+    | ReasoningDelta
+    | ReasoningEnd
+    | ToolInputStart
+    | ToolInputDelta
+    | ToolInputEnd
+    | ToolCall
+    | ToolResult
+    | ToolFailed
+    | FinishStep
+    | StreamError
+    | Finish
+)

@@ -1,0 +1,1 @@
+"""The imperative shell: coordinator, drain, turn, settle."""
