@@ -7,8 +7,8 @@ from turnkeeper.core.entry import Damaged, Recorded
 from turnkeeper.core.usage import add_tokens
 from turnkeeper.core.view import Admitted, OpenTurn, SessionView
 from turnkeeper.model import event as e
-from turnkeeper.model.event import PartRecorded, SessionCreated
-from turnkeeper.model.parts import Part, ToolPart
+from turnkeeper.model.event import PartExtended, PartRecorded, SessionCreated
+from turnkeeper.model.parts import Part, ReasoningPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import may_follow
 
 
@@ -79,6 +79,8 @@ def _apply(view: SessionView, recorded: Recorded) -> SessionView:
             return view.but(messages=view.messages - 1, parts=view.parts - len(ids))
         case e.PartRecorded():
             return _part_recorded(view, seq, event)
+        case e.PartExtended():
+            return _part_extended(view, seq, event)
         case e.PartRemoved(part_id=part_id):
             return _part_removed(view, part_id)
         case e.PromptAdmitted():
@@ -111,8 +113,8 @@ def _apply(view: SessionView, recorded: Recorded) -> SessionView:
         case e.UsageRecorded(cost=cost, tokens=tokens):
             session = view.session
             return _session(view, cost=session.cost + cost, tokens=add_tokens(session.tokens, tokens))
-        case e.StatusChanged(status=status):
-            return view.but(status=status)
+        case e.StatusChanged(status=status, owner=owner):
+            return view.but(status=status, owner=owner)
         case _:
             assert_never(event)
 
@@ -143,13 +145,29 @@ def _part_recorded(view: SessionView, seq: int, event: PartRecorded) -> SessionV
         return view.but(turn=turn.but(parts={**turn.parts, part.id: _placed(part, seq)}), parts=view.parts + 1)
     if isinstance(before, ToolPart) and isinstance(part, ToolPart) and not may_follow(before.state, part.state):
         raise Damaged(seq, f"takes the call {part.call_id} back from a later state")
-    return view.but(turn=turn.but(parts={**turn.parts, part.id: _placed(part, before.seq)}))
+    extended = {name: offsets for name, offsets in turn.extended.items() if name != part.id}
+    parts = {**turn.parts, part.id: _placed(part, before.seq)}
+    return view.but(turn=turn.but(parts=parts, extended=extended))
+
+
+def _part_extended(view: SessionView, seq: int, event: PartExtended) -> SessionView:
+    turn = view.turn
+    part = turn.parts.get(event.part_id) if turn is not None else None
+    if turn is None or not isinstance(part, TextPart | ReasoningPart):
+        raise Damaged(seq, f"adds text to the part {event.part_id}, which is not open")
+    if event.offset != len(part.text):
+        raise Damaged(seq, f"adds text at {event.offset} to a part that has {len(part.text)} characters")
+    offsets = (*turn.extended.get(part.id, ()), event.offset)
+    parts = {**turn.parts, part.id: part.but(text=part.text + event.text)}
+    return view.but(turn=turn.but(parts=parts, extended={**turn.extended, part.id: offsets}))
 
 
 def _part_removed(view: SessionView, part_id: str) -> SessionView:
     turn = view.turn
     if turn is not None and part_id in turn.parts:
-        turn = turn.but(parts={key: part for key, part in turn.parts.items() if key != part_id})
+        parts = {key: part for key, part in turn.parts.items() if key != part_id}
+        extended = {name: offsets for name, offsets in turn.extended.items() if name != part_id}
+        turn = turn.but(parts=parts, extended=extended)
     return view.but(turn=turn, parts=view.parts - 1)
 
 

@@ -11,7 +11,7 @@ from turnkeeper.model.event import Delivery
 from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.parts import Part
 from turnkeeper.model.session import Session
-from turnkeeper.model.status import IDLE, Status
+from turnkeeper.model.status import IDLE, Owner, Status
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Value
 
@@ -26,10 +26,14 @@ class Admitted(Value):
 
 
 class OpenTurn(Value):
-    """A turn that has started and not ended, with its parts in the order they came."""
+    """A turn that has started and not ended, with its parts in the order they came.
+
+    ``extended`` names, for each open part, the offsets at which text was added since it was recorded whole.
+    """
 
     message: AssistantMessage
     parts: Mapping[str, Part]
+    extended: Mapping[str, tuple[int, ...]] = {}
 
 
 class SessionView(Value):
@@ -43,5 +47,6 @@ class SessionView(Value):
     instructions: tuple[str, ...] = ()
     turn: OpenTurn | None = None
     status: Status = IDLE
+    owner: Owner | None = None
     messages: int = 0
     parts: int = 0

@@ -11,7 +11,7 @@ from turnkeeper.model.message import AssistantMessage, Message, SystemMessage, U
 from turnkeeper.model.parts import Part
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.session import FileDiff, Revert, Session, SessionModel, Share, Summary, Tokens
-from turnkeeper.model.status import Status
+from turnkeeper.model.status import Owner, Status
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject, Value
 
@@ -181,6 +181,16 @@ class PartRecorded(EventBase):
     part: Part
 
 
+class PartExtended(EventBase):
+    """Text was added to an open part, so that a kill keeps what was already read. ``PartRecorded`` closes it."""
+
+    KIND = "part.extended"
+    message_id: str
+    part_id: str
+    offset: int
+    text: str
+
+
 class PartRemoved(EventBase):
     """A part left its message."""
 
@@ -271,10 +281,11 @@ class UsageRecorded(EventBase):
 
 
 class StatusChanged(EventBase):
-    """The session became idle or busy, or waits to retry."""
+    """The session became idle or busy, or waits to retry. ``owner`` is the process that runs it, if one does."""
 
     KIND = "status.changed"
     status: Status
+    owner: Owner | None = None
 
 
 Event: TypeAlias = (
@@ -299,6 +310,7 @@ Event: TypeAlias = (
     | MessageRecorded
     | MessageRemoved
     | PartRecorded
+    | PartExtended
     | PartRemoved
     | PromptAdmitted
     | PromptPromoted

@@ -1,4 +1,4 @@
-"""Status: what a session is doing, as told to clients."""
+"""Status: what a session is doing, as told to clients, and which process does it."""
 
 from typing import TypeAlias
 
@@ -23,6 +23,15 @@ class Retrying(Value, tag_field="type", tag="retry"):
 
 
 Status: TypeAlias = Idle | Busy | Retrying
+
+
+class Owner(Value):
+    """The process that runs a session: enough to tell whether it is still alive."""
+
+    host: str
+    pid: int
+    started: str
+
 
 IDLE = Idle()
 BUSY = Busy()

@@ -14,7 +14,7 @@ from turnkeeper.model.message import AssistantMessage, Message
 from turnkeeper.model.parts import Part, ReasoningPart, SubtaskPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted
 from turnkeeper.model.session import Session
-from turnkeeper.model.status import IDLE, Status
+from turnkeeper.model.status import IDLE, Owner, Status
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Value, encode
 from turnkeeper.store import keys
@@ -29,6 +29,7 @@ class State(Value):
     project_id: str
     turn: str | None = None
     status: Status = IDLE
+    owner: Owner | None = None
     instructions: tuple[str, ...] = ()
     messages: int = 0
     parts: int = 0
@@ -50,6 +51,7 @@ _assistant = msgspec.json.Decoder(AssistantMessage)
 _part: msgspec.json.Decoder[Part] = msgspec.json.Decoder(Part)
 _todos = msgspec.json.Decoder(tuple[Todo, ...])
 _epoch = msgspec.json.Decoder(Epoch)
+_piece = msgspec.json.Decoder(str)
 _admitted = msgspec.json.Decoder(Admitted)
 
 read_state = _state.decode
@@ -57,6 +59,14 @@ read_session = _session.decode
 read_message = _message.decode
 read_part = _part.decode
 read_todos = _todos.decode
+
+
+def state_or_none(stored: bytes | None) -> State | None:
+    """The state document, if it is there and can be read; ``doctor`` must cope with any bytes."""
+    try:
+        return read_state(stored) if stored is not None else None
+    except msgspec.MsgspecError:
+        return None
 
 
 class Changes:
@@ -86,8 +96,12 @@ class Changes:
             case e.MessageRemoved():
                 self._removed(after.session.id, event)
             case e.PartRecorded(part=part):
+                self._closed(before, part.message_id, part.id)
                 self._part(part, _seq_of(part, before, seq), part.nth)
+            case e.PartExtended(message_id=message_id, part_id=part_id, offset=offset, text=text):
+                self.documents[keys.extension(message_id, part_id, offset)] = encode(text)
             case e.PartRemoved(message_id=message_id, part_id=part_id):
+                self._closed(before, message_id, part_id)
                 self.documents[keys.part(message_id, part_id)] = None
                 self.texts[keys.text(after.session.id, message_id, part_id)] = None
             case e.SummaryRecorded(diffs=diffs):
@@ -112,7 +126,8 @@ class Changes:
                 head=head,
                 project_id=session.project_id,
                 turn=after.turn.message.id if after.turn else None,
-                status=after.status,
+                # The constant itself: msgspec leaves out a default that is the same object, not one that is equal.
+                status=IDLE if after.status == IDLE else after.status,
                 instructions=after.instructions,
                 messages=after.messages,
                 parts=after.parts,
@@ -164,6 +179,12 @@ class Changes:
     def _parts(self, parts: tuple[Part, ...], seq: int) -> None:
         for nth, part in enumerate(parts):
             self._part(part, seq, nth)
+
+    def _closed(self, before: SessionView | None, message_id: str, part_id: str) -> None:
+        """The part is recorded whole: what was written of it piece by piece is no longer needed."""
+        if before is not None and before.turn is not None:
+            for offset in before.turn.extended.get(part_id, ()):
+                self.documents[keys.extension(message_id, part_id, offset)] = None
 
     def _part(self, part: Part, seq: int, nth: int) -> None:
         if part.seq != seq or part.nth != nth:
@@ -219,6 +240,7 @@ async def load(engine: Engine, session_id: str) -> tuple[SessionView, str] | Non
         instructions=state.instructions,
         turn=await _load_turn(engine, session_id, state.turn) if state.turn else None,
         status=state.status,
+        owner=state.owner,
         messages=state.messages,
         parts=state.parts,
     )
@@ -229,10 +251,20 @@ async def _load_turn(engine: Engine, session_id: str, message_id: str) -> OpenTu
     [message] = await engine.get([keys.message(session_id, message_id)])
     if message is None:
         return None
-    parts = in_order(await engine.scan(("part", message_id)))
-    return OpenTurn(message=_assistant.decode(message), parts={part.id: part for part in parts})
+    stored = await engine.scan(("part", message_id))
+    extended: dict[str, tuple[int, ...]] = {}
+    for key, _ in stored:
+        if len(key) == 4:
+            extended[key[2]] = (*extended.get(key[2], ()), int(key[3]))
+    parts = {part.id: part for part in in_order(stored)}
+    return OpenTurn(message=_assistant.decode(message), parts=parts, extended=extended)
 
 
 def in_order(stored: list[tuple[Key, bytes]]) -> list[Part]:
-    """The parts of a message in the order they came."""
-    return sorted((read_part(body) for _, body in stored), key=lambda part: (part.seq, part.nth))
+    """The parts of a message in the order they came, each with the text that was added to it since."""
+    parts = {key[2]: read_part(body) for key, body in stored if len(key) == 3}
+    for key, body in stored:  # In key order, so the pieces of a part come by their offsets.
+        part = parts.get(key[2])
+        if len(key) == 4 and isinstance(part, TextPart | ReasoningPart):
+            parts[key[2]] = part.but(text=part.text + _piece.decode(body))
+    return sorted(parts.values(), key=lambda part: (part.seq, part.nth))

@@ -31,6 +31,11 @@ def part(message_id: str, part_id: str) -> Key:
     return ("part", message_id, part_id)
 
 
+def extension(message_id: str, part_id: str, offset: int) -> Key:
+    """Text added to an open part, below the part itself."""
+    return ("part", message_id, part_id, f"{offset:010d}")
+
+
 def order(session_id: str, seq: int) -> Key:
     """The place of a message in the history; the document is the message's id."""
     return ("order", session_id, f"{seq:012d}")

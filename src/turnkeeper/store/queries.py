@@ -158,10 +158,12 @@ class Queries:
 
     async def part(self, message_id: str, part_id: str) -> Part:
         """One part. Raises NotFound."""
-        [stored] = await self._engine.get([keys.part(message_id, part_id)])
+        key = keys.part(message_id, part_id)
+        [stored], pieces = await self._engine.get([key]), await self._engine.scan(key)
         if stored is None:
             raise NotFound(f"there is no part {part_id!r} in message {message_id!r}")
-        return await self._whole(documents.read_part(stored), stored)
+        [part] = documents.in_order([(key, stored), *pieces])
+        return await self._whole(part, stored)
 
     async def messages(
         self, session_id: str, *, limit: int = 50, before: str | None = None, after: str | None = None
