@@ -14,7 +14,8 @@ from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.session import FileDiff, Session, SessionModel
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject
-from turnkeeper.sessions import create, edit, fork, history, listing, remove
+from turnkeeper.sessions import create, doctor, edit, fork, history, listing, remove
+from turnkeeper.sessions.diagnosis import Diagnosis
 from turnkeeper.store.engines import open_engine
 from turnkeeper.store.journal import Journal
 from turnkeeper.store.page import Page
@@ -203,3 +204,7 @@ class Turnkeeper:
     def tail(self, session_id: str, *, after: int = 0) -> AsyncIterator[Recorded]:
         """The durable events of a session from ``after + 1`` on, then each new one, of every process. Never ends."""
         return self.store.journal.tail(session_id, after)
+
+    async def doctor(self, *, fix: bool = False, progress: Callable[[int, int], None] | None = None) -> Diagnosis:
+        """Whether the store is what its logs say; with ``fix``, derived documents are written again."""
+        return await doctor.examine(self.store, fix=fix, progress=progress)

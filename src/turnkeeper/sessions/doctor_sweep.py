@@ -1,0 +1,192 @@
+"""Examine what no single session vouches for: leftovers, entries of lists, blobs and their users."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from hashlib import sha256
+from typing import TypeAlias
+
+import msgspec
+
+from turnkeeper.model.value import Value
+from turnkeeper.sessions.diagnosis import Kind, Problem
+from turnkeeper.sessions.doctor_session import ADVICE_FIX, ADVICE_LOG, named
+from turnkeeper.store import documents, keys
+from turnkeeper.store.engine import Engine, Key, LogConflict
+
+PAGE = 500
+BLOBS_AT_ONCE = 16
+
+Found: TypeAlias = Sequence[tuple[Key, bytes]]
+
+BY_SESSION = ("state", "message", "order", "todo", "session_diff", "share", "epoch", "inbox", "blobused")
+"""Kinds of documents whose second segment is their session; inside a session they were compared already."""
+
+
+class _Owned(Value):
+    """The one field of a part that says whose it is."""
+
+    session_id: str
+
+
+_owned = msgspec.json.Decoder(_Owned)
+
+
+class Sweep:
+    """One walk over a store's documents. ``known`` are the sessions with a log, ``sealed`` those not to be touched."""
+
+    def __init__(self, engine: Engine, known: set[str], sealed: set[str], stray: set[Key], *, fix: bool) -> None:
+        self._engine, self._fix = engine, fix
+        self._known, self._sealed, self._stray = known, sealed, stray
+        self._leftovers: dict[str, list[Key]] = {}
+        self._surplus: dict[str, list[Key]] = {}
+        self.problems: list[Problem] = []
+
+    async def run(self, mentioned: Mapping[str, tuple[str, int]]) -> None:
+        """Walk. ``mentioned`` has each blob some log refers to, with the session and the place of a mention."""
+        for kind in BY_SESSION:
+            await self._walk(kind, lambda found: _none_wrong(), lambda key, _: key[1])
+        await self._walk("session", self._unlisted, lambda key, _: key[2])
+        await self._walk("recent", self._unlisted, lambda key, _: key[-1])
+        await self._walk("fork", self._unlisted, lambda key, _: key[-1])
+        await self._walk("part", self._without_message, _owner_of_part)
+        await self._walk("blobuser", self._unused, lambda key, _: key[2])
+        for session_id, found in sorted(self._leftovers.items()):
+            await self._leftover(session_id, found)
+        for session_id, found in sorted(self._surplus.items()):
+            await self._drop(session_id, found)
+        await self._blobs(dict(mentioned))
+
+    async def _walk(
+        self,
+        kind: str,
+        wrong: Callable[[Found], Awaitable[list[Key]]],
+        owner: Callable[[Key, bytes], str | None],
+    ) -> None:
+        async for page in self._pages((kind,), PAGE):
+            owned: list[tuple[Key, bytes]] = []
+            for key, body in page:
+                session_id = owner(key, body)
+                if session_id is None or not await self._has_log(session_id):
+                    self._leftovers.setdefault(session_id or "-", []).append(key)
+                elif session_id not in self._sealed and key not in self._stray:
+                    owned.append((key, body))
+            suspects = await wrong(owned)
+            if not suspects:
+                continue
+            # Looked at twice: a session may have moved on between the page and what it was checked against.
+            bodies = await self._engine.get(suspects)
+            again = [(key, body) for key, body in zip(suspects, bodies, strict=True) if body is not None]
+            for key in await wrong(again):
+                body = dict(again)[key]
+                self._surplus.setdefault(owner(key, body) or "-", []).append(key)
+
+    async def _pages(self, prefix: Key, limit: int) -> AsyncIterator[Found]:
+        after: Key | None = None
+        while page := await self._engine.scan(prefix, after=after, limit=limit):
+            yield page
+            after = page[-1][0]
+
+    async def _has_log(self, session_id: str) -> bool:
+        if session_id not in self._known and await self._engine.length(session_id):
+            self._known.add(session_id)  # It was created while we looked.
+        return session_id in self._known
+
+    async def _unlisted(self, found: Found) -> list[Key]:
+        """Session documents and entries of lists that stand where their session no longer does."""
+        names = sorted({key[-1] for key, _ in found})
+        states = await self._engine.get([keys.state(name) for name in names])
+        places = [
+            keys.session(state.project_id, name)
+            for name, one in zip(names, states, strict=True)
+            if (state := documents.state_or_none(one)) is not None
+        ]
+        right: set[Key] = set(places)
+        for one in await self._engine.get(places):
+            if one is not None:
+                right.update(keys.places(documents.read_session(one)))
+        return [key for key, _ in found if key not in right]
+
+    async def _without_message(self, found: Found) -> list[Key]:
+        wanted = [keys.message(_owned.decode(body).session_id, key[1]) for key, body in found]
+        present = await self._engine.get(wanted)
+        return [key for (key, _), body in zip(found, present, strict=True) if body is None]
+
+    async def _unused(self, found: Found) -> list[Key]:
+        wanted = [keys.blob_used(key[2], key[1]) for key, _ in found]
+        present = await self._engine.get(wanted)
+        return [key for (key, _), body in zip(found, present, strict=True) if body is None]
+
+    async def _leftover(self, session_id: str, found: list[Key]) -> None:
+        """Documents of a session that has no log. With a session document they are all that is left of it."""
+        if any(key[0] in ("state", "session") for key in found):
+            message = f"the session has documents but no log: {named(found)}"
+            self._report("lost log", message, session_id=session_id, seq=1, advice=ADVICE_LOG)
+            return
+        fixed = False
+        if self._fix:
+            try:
+                await self._engine.remove({session_id: 0}, found)
+                fixed = True
+            except LogConflict:
+                return  # It was created while we looked.
+        self._report("surplus document", named(found), session_id=session_id, fixed=fixed, advice=ADVICE_FIX)
+
+    async def _drop(self, session_id: str, found: list[Key]) -> None:
+        fixed = False
+        if self._fix:
+            length = await self._engine.length(session_id)
+            try:
+                await self._engine.append(session_id, length, [], dict.fromkeys(found))
+                fixed = True
+            except LogConflict:
+                return  # The session is at work; the next examination looks again.
+        self._report("surplus document", named(found), session_id=session_id, fixed=fixed, advice=ADVICE_FIX)
+
+    async def _blobs(self, mentioned: dict[str, tuple[str, int]]) -> None:
+        """Each blob is what its name says and has a user, and each mention has its blob."""
+        async for page in self._pages(("blob",), BLOBS_AT_ONCE):
+            users = await self._engine.gather([("blobuser", key[1]) for key, _ in page])
+            for (key, body), group in zip(page, users, strict=True):
+                owner, place = mentioned.pop(key[1], (None, None))
+                if sha256(body).hexdigest() != key[1]:
+                    message = f"{key[1]} is not what its name says"
+                    self._report("damaged blob", message, session_id=owner, seq=place, advice=ADVICE_LOG)
+                elif not group:
+                    await self._drop_blob(key)
+        for name, (owner, seq) in mentioned.items():
+            [late] = await self._engine.get([keys.blob(name)])
+            if late is None and await self._engine.length(owner):
+                message = f"event {seq} refers to {name}"
+                self._report("missing blob", message, session_id=owner, seq=seq, advice=ADVICE_LOG)
+
+    async def _drop_blob(self, key: Key) -> None:
+        prefix = ("blobuser", key[1])
+        if await self._engine.scan(prefix, limit=1):
+            return  # A session took it up while we looked.
+        if self._fix:
+            await self._engine.remove({}, [], orphans={key: prefix})
+        self._report("unused blob", f"no session refers to {key[1]}", fixed=self._fix, advice=ADVICE_FIX)
+
+    def _report(
+        self,
+        kind: Kind,
+        message: str,
+        *,
+        advice: str,
+        session_id: str | None = None,
+        seq: int | None = None,
+        fixed: bool = False,
+    ) -> None:
+        self.problems.append(
+            Problem(kind=kind, session_id=session_id, seq=seq, message=message, fixed=fixed, advice=advice)
+        )
+
+
+async def _none_wrong() -> list[Key]:
+    return []
+
+
+def _owner_of_part(_: Key, body: bytes) -> str | None:
+    try:
+        return _owned.decode(body).session_id
+    except msgspec.MsgspecError:
+        return None

@@ -1,0 +1,273 @@
+"""Builders: whole values from a word or two, for tests and golden logs. What is not said is plain and fixed."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from turnkeeper.mint import Mint
+from turnkeeper.model import event as e
+from turnkeeper.model.context import ComponentText, Epoch
+from turnkeeper.model.event import Event
+from turnkeeper.model.failure import AbortedFailure, MessageData
+from turnkeeper.model.message import (
+    AssistantMessage,
+    AssistantTime,
+    ContextUpdate,
+    MessageTime,
+    ModelChoice,
+    SystemMessage,
+    TurnPath,
+    UserMessage,
+)
+from turnkeeper.model.parts import StepFinishPart, StepStartPart, TextPart, ToolPart
+from turnkeeper.model.parts.base import Span
+from turnkeeper.model.parts.tool import (
+    RunningTime,
+    SettledTime,
+    ToolCompleted,
+    ToolPending,
+    ToolRunning,
+    ToolState,
+)
+from turnkeeper.model.permission import Rule
+from turnkeeper.model.session import (
+    ZERO_TOKENS,
+    CacheTokens,
+    FileDiff,
+    Revert,
+    Session,
+    SessionModel,
+    SessionTime,
+    Share,
+    Summary,
+    Tokens,
+)
+from turnkeeper.model.status import BUSY, IDLE, Retrying
+from turnkeeper.model.todo import Todo
+
+NOW = 1_794_767_525_690
+SOME_TOKENS = Tokens(input=100, output=20, reasoning=5, cache=CacheTokens(read=7, write=3))
+MODEL = ModelChoice(provider_id="acme", model_id="large")
+
+
+def a_session(id: str = "ses_one", **changes: object) -> Session:
+    """A root session without a history."""
+    return Session(
+        id=id,
+        slug="calm-otter",
+        project_id="prj",
+        directory="/home/me/prj",
+        path="",
+        title="A session",
+        version="0.1.0",
+        cost=0,
+        tokens=ZERO_TOKENS,
+        time=SessionTime(created=NOW, updated=NOW),
+    ).but(**changes)
+
+
+def a_user(session_id: str, id: str, **changes: object) -> UserMessage:
+    """A prompt without words; its words are parts."""
+    return UserMessage(id=id, session_id=session_id, time=MessageTime(created=NOW), agent="build", model=MODEL).but(
+        **changes
+    )
+
+
+def an_assistant(session_id: str, id: str, parent_id: str, **changes: object) -> AssistantMessage:
+    """A turn that has only just begun."""
+    return AssistantMessage(
+        id=id,
+        session_id=session_id,
+        time=AssistantTime(created=NOW),
+        parent_id=parent_id,
+        model_id="large",
+        provider_id="acme",
+        mode="build",
+        agent="build",
+        path=TurnPath(cwd="/home/me/prj", root="/home/me/prj"),
+        cost=0,
+        tokens=ZERO_TOKENS,
+    ).but(**changes)
+
+
+def a_system(session_id: str, id: str, *texts: str) -> SystemMessage:
+    """News of changed components."""
+    updates = tuple(ContextUpdate(key=f"component/{number}", text=text) for number, text in enumerate(texts))
+    return SystemMessage(id=id, session_id=session_id, time=MessageTime(created=NOW), updates=updates)
+
+
+def a_text(message: UserMessage | AssistantMessage, id: str, text: str, **changes: object) -> TextPart:
+    """Words, settled."""
+    return TextPart(id=id, session_id=message.session_id, message_id=message.id, text=text).but(**changes)
+
+
+def a_call(message: AssistantMessage, id: str, state: ToolState | None = None, **changes: object) -> ToolPart:
+    """A call of ``bash``, pending unless another state is given."""
+    return ToolPart(
+        id=id,
+        session_id=message.session_id,
+        message_id=message.id,
+        call_id=f"call_{id}",
+        tool="bash",
+        state=state or ToolPending(input={}, raw='{"command":'),
+    ).but(**changes)
+
+
+def running() -> ToolRunning:
+    """The state of a call at work."""
+    return ToolRunning(input={"command": "ls"}, time=RunningTime(start=NOW))
+
+
+def completed(output: str = "a file") -> ToolCompleted:
+    """The state of a call that came back."""
+    times = SettledTime(start=NOW, end=NOW + 5)
+    return ToolCompleted(input={"command": "ls"}, output=output, title="ls", metadata={"exit": 0}, time=times)
+
+
+def an_epoch(number: int = 1, text: str = "You are careful.", **changes: object) -> Epoch:
+    """A Context Epoch of one component."""
+    return Epoch(
+        number=number,
+        reason="start",
+        provider_id="acme",
+        model_id="large",
+        baseline=(ComponentText(key="component/0", text=text),),
+        checkpoint={"component/0": "hash-of-it"},
+    ).but(**changes)
+
+
+def a_turn(
+    session_id: str, number: int, *, prompt: str = "Do it", answer: str = "Done", cost: float = 0.5
+) -> list[Event]:
+    """A prompt and the turn that answers it, as the events a drain records."""
+    user = a_user(session_id, f"msg_u{number}_{session_id[4:]}")
+    turn = an_assistant(session_id, f"msg_a{number}_{session_id[4:]}", user.id)
+    prefix = f"prt_{number}_{session_id[4:]}"
+    text = a_text(turn, f"{prefix}_c", "", time=Span(start=NOW))
+    call = a_call(turn, f"{prefix}_d")
+    ended = turn.but(time=AssistantTime(created=NOW, completed=NOW + 9), finish="stop", cost=cost, tokens=SOME_TOKENS)
+    start = StepStartPart(id=f"{prefix}_b", session_id=session_id, message_id=turn.id)
+    return [
+        e.PromptAdmitted(message=user, parts=(a_text(user, f"{prefix}_a", prompt),), delivery="steer"),
+        e.PromptPromoted(message_id=user.id),
+        e.StatusChanged(status=BUSY),
+        e.TurnStarted(message=turn),
+        e.PartRecorded(part=start),
+        e.PartRecorded(part=text),
+        e.PartRecorded(part=text.but(text=answer, time=Span(start=NOW, end=NOW + 3))),
+        e.PartRecorded(part=call),
+        e.PartRecorded(part=call.but(state=running())),
+        e.PartRecorded(part=call.but(state=completed())),
+        e.PartRecorded(part=_step_finish(turn, f"{prefix}_e", cost)),
+        _usage(turn.id, cost=cost),
+        e.TurnEnded(message=ended),
+        e.StatusChanged(status=IDLE),
+    ]
+
+
+def _step_finish(turn: AssistantMessage, id: str, cost: float) -> StepFinishPart:
+    return StepFinishPart(
+        id=id,
+        session_id=turn.session_id,
+        message_id=turn.id,
+        reason="stop",
+        cost=cost,
+        tokens=SOME_TOKENS,
+    )
+
+
+def every_event(session_id: str = "ses_all", *, mint: Mint | None = None) -> list[Event]:
+    """A life in which each kind of event happens at least once, the session's own creation first."""
+    mint = mint or Mint.fixed()
+    ids = iter(mint.message_id, None)
+    parts = iter(mint.part_id, None)
+    life: list[Event] = [
+        e.SessionCreated(session=a_session(session_id, agent="build")),
+        *_settings(),
+        *_input(session_id, ids, parts),
+        *_turn(session_id, ids, parts),
+    ]
+    return [*life, *_history(session_id, next(ids), next(ids), next(parts), seq=len(life) + 2)]
+
+
+def _settings() -> list[Event]:
+    diff = FileDiff(file="a.py", patch="@@ -1 +1 @@", additions=1, deletions=1, status="modified")
+    return [
+        e.SessionTitled(title="Renamed"),
+        e.SessionArchived(at=NOW + 1),
+        e.SessionRestored(),
+        e.SessionMoved(project_id="other", directory="/home/me/other", path="sub", workspace_id="wrk_1"),
+        e.SessionShared(share=Share(url="https://example.com/s/1")),
+        e.SessionUnshared(),
+        e.PermissionsSet(rules=(Rule(permission="bash", pattern="rm *", action="ask"),)),
+        e.MetadataSet(metadata={"ticket": 7, "tags": ["a", None]}),
+        e.AgentSelected(agent="plan"),
+        e.ModelSelected(model=SessionModel(id="large", provider_id="acme", variant="high")),
+        e.SummaryRecorded(summary=Summary(additions=1, deletions=1, files=1), diffs=(diff,)),
+        e.TodosSet(todos=(Todo(content="Test it", status="pending", priority="high", id="1"),)),
+        e.CompactingSet(at=NOW + 2),
+        e.CompactingSet(at=None),
+        e.SessionTouched(),
+    ]
+
+
+def _input(session_id: str, ids: Iterator[str], parts: Iterator[str]) -> list[Event]:
+    taken, kept = (a_user(session_id, id) for id in islice(ids, 2))
+    words, other = islice(parts, 2)
+    return [
+        e.PromptAdmitted(message=taken, parts=(a_text(taken, words, "Fix the parser"),), delivery="steer"),
+        e.PromptAdmitted(message=kept, parts=(a_text(kept, other, "Never mind"),), delivery="queue"),
+        e.PromptPromoted(message_id=taken.id),
+        e.PromptWithdrawn(message_id=kept.id),
+    ]
+
+
+def _turn(session_id: str, ids: Iterator[str], parts: Iterator[str]) -> list[Event]:
+    answer = an_assistant(session_id, next(ids), "msg_parent")
+    text = a_text(answer, next(parts), "", time=Span(start=NOW))
+    call, slip = a_call(answer, next(parts)), a_text(answer, next(parts), "a slip")
+    failed = AbortedFailure(data=MessageData(message="stopped"))
+    news = a_system(session_id, next(ids), "It is Monday.")
+    return [
+        e.EpochStarted(epoch=an_epoch()),
+        e.ContextAdmitted(message=news, checkpoint={"component/0": "new"}),
+        e.InstructionDiscovered(path="/home/me/other/sub/AGENTS.md"),
+        e.StatusChanged(status=BUSY),
+        e.TurnStarted(message=answer),
+        e.PartRecorded(part=text),
+        e.PartRecorded(part=text.but(text="Looking.", time=Span(start=NOW, end=NOW + 1))),
+        e.PartRecorded(part=call),
+        e.PartRecorded(part=call.but(state=running())),
+        e.PartRecorded(part=call.but(state=completed())),
+        e.PartRecorded(part=slip),
+        e.PartRemoved(message_id=answer.id, part_id=slip.id),
+        e.StatusChanged(status=Retrying(attempt=2, message="overloaded", next=NOW + 900)),
+        _usage(answer.id, cost=0.25, attempt=2),
+        e.TurnEnded(message=answer.but(error=failed, time=AssistantTime(created=NOW, completed=NOW + 9))),
+        e.StatusChanged(status=IDLE),
+    ]
+
+
+def _history(session_id: str, kept_id: str, gone_id: str, part_id: str, *, seq: int) -> list[Event]:
+    """``seq`` is the place that the second of these events will have."""
+    kept = a_user(session_id, kept_id)
+    return [
+        e.MessageRecorded(message=kept, parts=(a_text(kept, part_id, "From elsewhere"),)),
+        e.MessageRecorded(message=a_user(session_id, gone_id)),
+        e.RevertStaged(revert=Revert(message_id=gone_id, snapshot="tree1", diff="--- a")),
+        e.RevertCleared(),
+        e.RevertStaged(revert=Revert(message_id=gone_id)),
+        e.MessageRemoved(message_id=gone_id, seq=seq),
+        e.RevertCommitted(message_id=gone_id),
+    ]
+
+
+def _usage(message_id: str, *, cost: float, attempt: int = 1) -> e.UsageRecorded:
+    return e.UsageRecorded(
+        purpose="turn",
+        provider_id="acme",
+        model_id="large",
+        message_id=message_id,
+        attempt=attempt,
+        tokens=SOME_TOKENS,
+        cost=cost,
+    )
