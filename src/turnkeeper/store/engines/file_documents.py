@@ -1,8 +1,8 @@
 """Documents on disk: formatted JSON where the seeds draw it, and any other body as it is under another suffix."""
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
@@ -19,7 +19,7 @@ class StagedDocument:
     """A body that is written and not yet in its place; None for a document that is going to be removed."""
 
     place: str
-    staged: Path | None
+    staged: str | None
     suffix: str
     is_in_new_directory: bool
 
@@ -27,7 +27,7 @@ class StagedDocument:
 class Documents:
     """The documents of one store. Who may call what, and when, is the tree's business."""
 
-    def __init__(self, directory: Path, disk: Disk) -> None:
+    def __init__(self, directory: str, disk: Disk) -> None:
         self.directory = directory
         self.listings = Listings(directory)
         self._disk = disk
@@ -35,15 +35,15 @@ class Documents:
     def read(self, place: str) -> bytes | None:
         """The body under a path. Raises StoreUnavailable if somebody made its file unreadable."""
         file = self._file(place)
-        formatted = file_disk.read(Path(file + JSON))
+        formatted = file_disk.read(file + JSON)
         if formatted is None:
-            return file_disk.read(Path(file + RAW))
+            return file_disk.read(file + RAW)
         try:
             return msgspec.json.format(formatted, indent=-1)
         except (msgspec.DecodeError, RecursionError) as error:
             raise StoreUnavailable(f"{file + JSON} is damaged: {error}") from error
 
-    def stage(self, documents: Mapping[str, bytes | None], staging: Path) -> list[StagedDocument]:
+    def stage(self, documents: Mapping[str, bytes | None], staging: str) -> list[StagedDocument]:
         """Write bodies where no reader looks, and make the directories they will be put into."""
         staged: list[StagedDocument] = []
         for number, (place, body) in enumerate(documents.items()):
@@ -51,10 +51,10 @@ class Documents:
                 staged.append(StagedDocument(place, None, "", False))
                 continue
             suffix, content = _encoded(body)
-            temporary = staging / str(number)
+            temporary = f"{staging}/{number}"
             self._disk.create(temporary, content)
-            folder = Path(self._file(place)).parent
-            is_new = not folder.is_dir()
+            folder = os.path.dirname(self._file(place))
+            is_new = not os.path.isdir(folder)
             if is_new:
                 self._disk.make_directory(folder)
             staged.append(StagedDocument(place, temporary, suffix, is_new))
@@ -65,8 +65,8 @@ class Documents:
         for document in staged:
             if document.staged is not None:
                 file = self._file(document.place)
-                self._disk.rename(document.staged, Path(file + document.suffix))
-                self._disk.unlink(Path(file + (RAW if document.suffix == JSON else JSON)))
+                self._disk.rename(document.staged, file + document.suffix)
+                self._disk.unlink(file + (RAW if document.suffix == JSON else JSON))
                 self.listings.note(document.place, is_there=True)
                 if document.is_in_new_directory:
                     self.listings.forget(document.place.rpartition("/")[0])
@@ -76,14 +76,13 @@ class Documents:
                 self._remove(document.place)
                 crash_point("files.document-placed")
 
-    def files(self, place: str) -> Iterator[Path]:
+    def files(self, place: str) -> Iterator[str]:
         """What must be flushed for a change of this document to last: its file, and every directory above."""
         file = self._file(place)
-        yield from (Path(file + JSON), Path(file + RAW))
-        for folder in Path(file).parents:
-            yield folder
-            if folder == self.directory:
-                return
+        yield from (file + JSON, file + RAW)
+        while file != self.directory:
+            file = os.path.dirname(file)
+            yield file
 
     def _file(self, place: str) -> str:
         return f"{self.directory}/{relative(place)}"
@@ -91,10 +90,10 @@ class Documents:
     def _remove(self, place: str) -> None:
         file = self._file(place)
         for suffix in (JSON, RAW):
-            self._disk.unlink(Path(file + suffix))
+            self._disk.unlink(file + suffix)
         self.listings.note(place, is_there=False)
         parent = place.rpartition("/")[0]
-        while parent and self._disk.remove_directory(Path(self._file(parent))):
+        while parent and self._disk.remove_directory(self._file(parent)):
             self.listings.forget(parent)
             parent = parent.rpartition("/")[0]
 

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 
@@ -23,7 +22,7 @@ def facts(tree: Tree) -> dict[str, str | int | list[str]]:
     """Path, bytes, the version of msgspec, and problems. Reads every file; only inside ``reading``."""
     problems = [*_document_problems(tree, ""), *_log_problems(tree)]
     return {
-        "path": str(tree.directory),
+        "path": tree.directory,
         "bytes": _size(tree.directory),
         "msgspec": msgspec.__version__,
         "problems": problems,
@@ -32,15 +31,15 @@ def facts(tree: Tree) -> dict[str, str | int | list[str]]:
 
 def _document_problems(tree: Tree, parent: str) -> Iterator[str]:
     prefix = parent + "/" if parent else ""
-    folder = tree.directory / relative(parent) if parent else tree.directory
+    folder = f"{tree.directory}/{relative(parent)}" if parent else tree.directory
     seen: set[str] = set()
     for name, listed in sorted(entries(tree.directory, parent), key=lambda entry: entry[0]):
         if not parent and name in (LOG_DIRECTORY, MARKER, OWN_DIRECTORY):
             continue
         if listed is None:
-            yield f"{folder / name} is not a document: nothing here has such a name, and it is ignored"
+            yield f"{folder}/{name} is not a document: nothing here has such a name, and it is ignored"
         elif listed in seen:
-            yield f"{folder / name} is ignored: the document has another file, which counts"
+            yield f"{folder}/{name} is ignored: the document has another file, which counts"
         elif listed.endswith("/"):
             yield from _document_problems(tree, prefix + listed[:-1])
         else:
@@ -55,16 +54,16 @@ def _log_problems(tree: Tree) -> Iterator[str]:
     for name in sorted(os.listdir(tree.logs.directory)):
         log = decoded(name.removesuffix(LOG_SUFFIX), top=False) if name.endswith(LOG_SUFFIX) else None
         if log is None:
-            yield f"{tree.logs.directory / name} is not a log: nothing here has such a name, and it is ignored"
+            yield f"{tree.logs.directory}/{name} is not a log: nothing here has such a name, and it is ignored"
         else:
             yield from tree.logs.problems(log)
     for name in sorted(os.listdir(tree.logs.indexes)):
         log = decoded(name, top=False)
-        if log is not None and tree.logs.length(log) and not tree.logs.files(log)[0].exists():
+        if log is not None and tree.logs.length(log) and not os.path.exists(tree.logs.files(log)[0]):
             yield f"log {log!r} is damaged: {tree.logs.files(log)[0]} is gone"
 
 
-def _size(directory: Path) -> int:
+def _size(directory: str) -> int:
     return sum(
         os.lstat(os.path.join(folder, name)).st_size for folder, _, names in os.walk(directory) for name in names
     )

@@ -3,7 +3,6 @@
 import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from pathlib import Path
 
 from turnkeeper.store.engines.file_names import JSON, RAW, decoded, relative
 
@@ -17,7 +16,7 @@ class Listings:
     Sorted as text, these names are in the order of the keys below them, because code points are ordered like UTF-8.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: str) -> None:
         self._directory = directory
         self._kept: dict[str, list[str]] = {}
         self._names = 0
@@ -83,9 +82,9 @@ class Listings:
         return names
 
 
-def entries(directory: Path, parent: str) -> Iterator[tuple[str, str | None]]:
+def entries(directory: str, parent: str) -> Iterator[tuple[str, str | None]]:
     """Each thing in a directory, and the name under which it is listed."""
-    folder = directory / relative(parent) if parent else directory
+    folder = f"{directory}/{relative(parent)}" if parent else directory
     try:
         with os.scandir(folder) as found:
             things = [(thing.name, thing.is_dir(follow_symlinks=False)) for thing in found]

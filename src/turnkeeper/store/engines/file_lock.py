@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from turnkeeper.store.engine import StoreUnavailable
 
@@ -21,8 +20,8 @@ PAUSE_S, PAUSE_MAX_S = 0.0001, 0.002
 class FileLock:
     """A lock with the name of a file in a directory."""
 
-    def __init__(self, directory: Path, name: str, *, wait_s: float = WAIT_S) -> None:
-        self._gate, self._lock = directory / f"{name}.gate", directory / f"{name}.lock"
+    def __init__(self, directory: str, name: str, *, wait_s: float = WAIT_S) -> None:
+        self._gate, self._lock = f"{directory}/{name}.gate", f"{directory}/{name}.lock"
         self._wait_s = wait_s
 
     @contextmanager
@@ -50,7 +49,7 @@ class FileLock:
         finally:
             os.close(lock)
 
-    def _take(self, file: Path, mode: int, deadline: float) -> int:
+    def _take(self, file: str, mode: int, deadline: float) -> int:
         """Asked again and again instead of once and for ever: a stopped process must not hang all the others."""
         handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         pause = PAUSE_S

@@ -10,7 +10,6 @@ from array import array
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from itertools import accumulate
-from pathlib import Path
 
 from turnkeeper.store.engine import StoreUnavailable
 from turnkeeper.store.engines import file_disk
@@ -33,22 +32,22 @@ class StagedLog:
     change: LogChange
     ends: bytes
     """What the index gets behind the entries that stay."""
-    lines: Path | None
+    lines: str | None
     """A new file of lines that is still to be put in its place."""
 
 
 class Logs:
     """The logs of one store. Who may call what, and when, is the tree's business."""
 
-    def __init__(self, directory: Path, disk: Disk) -> None:
-        self.directory = directory / LOG_DIRECTORY
-        self.indexes = directory / OWN_DIRECTORY / "index"
+    def __init__(self, directory: str, disk: Disk) -> None:
+        self.directory = f"{directory}/{LOG_DIRECTORY}"
+        self.indexes = f"{directory}/{OWN_DIRECTORY}/index"
         self._disk = disk
 
-    def files(self, log: str) -> tuple[Path, Path]:
+    def files(self, log: str) -> tuple[str, str]:
         """Where the lines of a log are, and its index."""
         name = log_name(log)
-        return self.directory / (name + LOG_SUFFIX), self.indexes / name
+        return f"{self.directory}/{name}{LOG_SUFFIX}", f"{self.indexes}/{name}"
 
     def names(self) -> list[str]:
         """Every log that has lines, in order."""
@@ -74,13 +73,13 @@ class Logs:
             return []
         ends = self._numbers(log, after + 1, last + 2)
         lines, start, end = self.files(log)[0], ends[0], ends[-1]
-        data = file_disk.read_range(lines, start, end) if lines.exists() else b""
+        data = file_disk.read_range(lines, start, end) if os.path.exists(lines) else b""
         found = data.split(b"\n")
         if len(data) != end - start or len(found) != last - after + 1:
             raise StoreUnavailable(f"log {log!r} is damaged: {lines} does not hold what its index says")
         return [_entry(line) for line in found[:-1]]
 
-    def stage(self, log: str, change: LogChange, temporary: Path) -> StagedLog:
+    def stage(self, log: str, change: LogChange, temporary: str) -> StagedLog:
         """Write new lines where no reader looks."""
         start = 0
         if change.base:
@@ -140,7 +139,7 @@ class Logs:
         lines = (file_disk.read(self.files(log)[0]) or b"").split(b"\n")[:-1]
         return array("Q", [0, 0, *accumulate(len(line) + 1 for line in lines)])
 
-    def _restore_index(self, log: str, temporary: Path) -> None:
+    def _restore_index(self, log: str, temporary: str) -> None:
         index = self.files(log)[1]
         if file_disk.size(index) is None:
             self._disk.create(temporary, _packed(self._index_of_lines(log)))

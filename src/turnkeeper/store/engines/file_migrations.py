@@ -59,7 +59,7 @@ async def migrate(
     skipped and what fails, as it happens. Sessions of a project whose worktree or commits are gone are skipped, or kept
     under the project ``global``.
     """
-    tree = Tree(storage_dir.absolute())
+    tree = Tree(str(storage_dir.absolute()))
     options = Options(project_dir, report, root_commits, keep_unresolved, now_ms)
 
     def run() -> MigrationReport:
@@ -96,7 +96,7 @@ def migrate_tree(tree: Tree, options: Options | None = None) -> MigrationReport:
                 step(migration)
                 migration.flush()
                 crash_point("files.migration-written")
-                tree.disk.replace(tree.directory / MARKER, tree.own / MARKER, b"%d" % number)
+                tree.disk.replace(f"{tree.directory}/{MARKER}", f"{tree.own}/{MARKER}", b"%d" % number)
                 crash_point("files.migration-marked")
             except Exception as error:  # Whatever it was, the store must open, and doctor must say so.
                 migration.fail(f"migration {number} stopped, and runs again at the next opening: {error}")
@@ -110,7 +110,8 @@ class Migration:
 
     def __init__(self, tree: Tree, options: Options, report: MigrationReport) -> None:
         self.tree, self.options, self.report = tree, options, report
-        beside = tree.directory.parent / "project" if tree.directory.name == "storage" else None
+        directory = Path(tree.directory)
+        beside = directory.parent / "project" if directory.name == "storage" else None
         self.project_dir = options.project_dir or beside
         self._intents: list[Intent] = []
         self._bytes = 0
@@ -222,7 +223,7 @@ def _is_counted(diff: JsonObject) -> bool:
 
 def _marker(tree: Tree) -> int:
     try:
-        text = (tree.directory / MARKER).read_text("utf-8", "replace")
+        text = Path(tree.directory, MARKER).read_text("utf-8", "replace")
     except FileNotFoundError:
         return 0
     number = re.match(r"\s*(\d+)", text)

@@ -9,11 +9,11 @@ A process that dies while placing leaves a mark in ``state``; whoever comes next
 On open the journal is always placed again, because after a power cut nothing but the journal can be trusted.
 """
 
+import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.engine import EngineError, StoreUnavailable
@@ -62,29 +62,30 @@ class Plan:
 class Tree:
     """The directory of one store."""
 
-    def __init__(self, directory: Path, disk: Disk | None = None) -> None:
+    def __init__(self, directory: str, disk: Disk | None = None) -> None:
         self.directory = directory
         self.disk = disk or Disk()
-        self.own = directory / OWN_DIRECTORY
+        self.own = f"{directory}/{OWN_DIRECTORY}"
         self.documents = Documents(directory, self.disk)
         self.logs = Logs(directory, self.disk)
-        self.words = Words(self.own / "words", self.disk)
-        self._journal, self._state, self._staging = self.own / "journal", self.own / "state", self.own / "staging"
+        self.words = Words(f"{self.own}/words", self.disk)
+        self._journal, self._state = f"{self.own}/journal", f"{self.own}/state"
+        self._staging = f"{self.own}/staging"
         self._log_names: tuple[int, list[str]] = (-1, [])
-        self._writers = FileLock(self.own / "lock", "writers")
-        self._readers = FileLock(self.own / "lock", "readers")
+        self._writers = FileLock(f"{self.own}/lock", "writers")
+        self._readers = FileLock(f"{self.own}/lock", "readers")
 
     def open(self) -> None:
         """Make the store if it is not there, and put right what a dead process or a power cut has left."""
-        for folder in (self.own / "lock", self._staging, self.logs.indexes, self.logs.directory):
+        for folder in (f"{self.own}/lock", self._staging, self.logs.indexes, self.logs.directory):
             self.disk.make_directory(folder)
         with self._writers.exclusive():
             if file_disk.size(self._journal) is None:
                 self.disk.create(self._journal, b"")
-                self.disk.flush([self._journal, self.own, self.directory, self.directory.parent])
+                self.disk.flush([self._journal, self.own, self.directory, os.path.dirname(self.directory)])
             self._settle(is_opening=True)
-            for left in self._staging.iterdir():
-                self.disk.unlink(left)
+            for left in os.listdir(self._staging):
+                self.disk.unlink(f"{self._staging}/{left}")
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -186,7 +187,7 @@ class Tree:
     def _stage(self, change: Change) -> "_Staged":
         staged = _Staged(self.documents.stage(change.documents, self._staging), words=change.words)
         for number, (log, log_change) in enumerate(change.logs.items()):
-            staged.logs.append(self.logs.stage(log, log_change, self._staging / f"log-{number}"))
+            staged.logs.append(self.logs.stage(log, log_change, f"{self._staging}/log-{number}"))
         return staged
 
     def _place(self, staged: "_Staged", state: State) -> None:
@@ -253,7 +254,7 @@ class Tree:
         self.disk.flush(targets)
 
     def _rewrite_words(self) -> None:
-        temporary = self._staging / "words"
+        temporary = f"{self._staging}/words"
         self.disk.create(temporary, self.words.rewritten())
         self.disk.flush([temporary])
         with self._readers.exclusive():

@@ -7,10 +7,10 @@ write. Lines that are out of date stay until they outweigh the others, then the 
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from pathlib import Path
 
 import msgspec
 
+from turnkeeper.store.engines import file_disk
 from turnkeeper.store.engines.file_disk import Disk
 
 SLACK_BYTES = 1 << 20
@@ -25,32 +25,32 @@ _GONE, _GONE_BELOW = b"-", b"*"
 class Words:
     """The text index in one file. A line begins with its line break, so a torn one ends where the next begins."""
 
-    def __init__(self, file: Path, disk: Disk) -> None:
+    def __init__(self, file: str, disk: Disk) -> None:
         self.file = file
         self._disk = disk
 
     def add(self, lines: Sequence[Line]) -> None:
         """Write lines. Doing so twice changes nothing: for each path the last line counts."""
-        size = self.file.stat().st_size if self.file.exists() else 0
+        size = file_disk.size(self.file) or 0
         self._disk.extend(self.file, size, b"".join(_encoded(line) for line in lines))
 
     def search(self, wanted: Sequence[str], below: str, limit: int) -> list[str]:
         """Paths that begin with ``below`` and whose text has a word beginning with each wanted one, newest first."""
-        if not wanted or limit < 1 or not self.file.exists() or not self.file.stat().st_size:
+        if not wanted or limit < 1 or not file_disk.size(self.file):
             return []
-        data = self.file.read_bytes()
+        data = file_disk.read(self.file) or b""
         matches = _matches(data, [b" " + word.encode() for word in wanted], below)
         return list(islice(matches, limit))
 
     def is_due(self) -> bool:
         """Whether the file has grown so much that it should be written anew."""
-        size = self.file.stat().st_size if self.file.exists() else 0
+        size = file_disk.size(self.file) or 0
         return size > SLACK_BYTES and size > 2 * self._size_when_new() + SLACK_BYTES
 
     def rewritten(self) -> bytes:
         """The file without the lines that no longer count."""
         live: dict[str, bytes] = {}
-        for line in self.file.read_bytes().split(b"\n"):
+        for line in (file_disk.read(self.file) or b"").split(b"\n"):
             path, _, words = line.partition(b"\t")
             if not words:
                 continue
@@ -66,8 +66,7 @@ class Words:
 
     def _size_when_new(self) -> int:
         """A file that was written anew begins with its size."""
-        with self.file.open("rb") as file:
-            first = file.readline(32).strip()
+        first = file_disk.read_range(self.file, 0, 32).partition(b"\n")[0]
         return int(first) if first.isdigit() else 0
 
 

@@ -277,7 +277,7 @@ class FilesEngine:
 
 async def open_files(directory: Path, *, disk: Disk | None = None) -> FilesEngine:
     """Open the store in a directory; make it if it is not there, repair what a kill left, migrate an old tree."""
-    tree = Tree(directory.absolute(), disk)
+    tree = Tree(str(directory.absolute()), disk)
 
     def prepare() -> MigrationReport:
         tree.open()
