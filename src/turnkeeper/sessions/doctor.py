@@ -12,7 +12,14 @@ from turnkeeper.sessions.doctor_sweep import Sweep
 from turnkeeper.store.engine import Key
 from turnkeeper.store.store import Store
 
-LOG_DAMAGE = ("altered entry", "unreadable entry", "impossible event", "truncated log")
+UNSOUND = (
+    "altered entry",
+    "unreadable entry",
+    "impossible event",
+    "truncated log",
+    "missing document",
+    "stale document",
+)
 NAMES_AT_ONCE = 1000
 
 
@@ -48,8 +55,9 @@ class _Round:
 
     async def diagnosis(self) -> Diagnosis:
         """Examine the rest, and sum up."""
-        damaged = {one.session_id for one in self._problems if one.kind in LOG_DAMAGE and one.session_id}
-        sweep = Sweep(self._engine, self._known, damaged, self._stray, fix=self._fix)
+        # Lists and parts are judged by a session's documents, so these must be sound themselves.
+        unsound = {one.session_id for one in self._problems if one.kind in UNSOUND and not one.fixed}
+        sweep = Sweep(self._engine, self._known, unsound, self._stray, fix=self._fix)
         await sweep.run(self._mentioned)
         facts = await self._engine.inspect()
         medium = facts.pop("problems", [])

@@ -82,7 +82,7 @@ class Examination:
         damage = self.fold.damage or _cut_or_altered(self.fold, documents.state_or_none(stored))
         expected = self.fold.documents()
         self.messages = sum(key[0] == "message" for key in expected)
-        self.parts = sum(key[0] == "part" for key in expected)
+        self.parts = sum(key[0] == "part" and len(key) == 3 for key in expected)
         if damage is not None:
             self._report(damage.kind, f"event {damage.seq}: {damage.reason}", seq=damage.seq, advice=ADVICE_LOG)
             if self._fix:
@@ -132,12 +132,12 @@ class Examination:
     async def _stored(self, expected: dict[Key, bytes]) -> dict[Key, bytes]:
         """What stands where this session's documents belong, expected or not."""
         own = self.session_id
-        single = {keys.state(own), keys.todo(own), keys.diff(own), keys.share(own), keys.epoch(own)}
+        single: set[Key] = {(kind, own) for kind in keys.ONE_EACH}
         single.update(key for key in expected if key[0] in ("session", "recent", "fork", "blobuser"))
         wanted = sorted(single)
         found = await self._engine.get(wanted)
         stored = {key: body for key, body in zip(wanted, found, strict=True) if body is not None}
-        for group in await self._engine.gather([(kind, own) for kind in ("message", "order", "inbox", "blobused")]):
+        for group in await self._engine.gather([(kind, own) for kind in keys.MANY_EACH]):
             stored.update(group)
         names = {key[2] for key in [*stored, *expected] if key[0] == "message"}
         names.update(key[1] for key in expected if key[0] == "part")
@@ -215,7 +215,7 @@ def _references(fold: Fold, expected: dict[Key, bytes]) -> Iterator[tuple[int | 
             message = _referring.decode(body)
             if message.parent_id is not None:
                 yield message.seq, f"the parent of {key[2]}", message.parent_id
-        elif key[0] == "part" and b'"compaction"' in body:
+        elif key[0] == "part" and len(key) == 3 and b'"compaction"' in body:
             part = _tail.decode(body)
             if part.type == "compaction" and part.tail_start_id is not None:
                 yield part.seq, f"the tail of the compaction {key[2]}", part.tail_start_id

@@ -16,9 +16,8 @@ PAGE = 500
 BLOBS_AT_ONCE = 16
 
 Found: TypeAlias = Sequence[tuple[Key, bytes]]
-
-BY_SESSION = ("state", "message", "order", "todo", "session_diff", "share", "epoch", "inbox", "blobused")
-"""Kinds of documents whose second segment is their session; inside a session they were compared already."""
+Owned: TypeAlias = tuple[Key, str]
+"""The key of a document and the session it belongs to."""
 
 
 class _Owned(Value):
@@ -33,51 +32,50 @@ _owned = msgspec.json.Decoder(_Owned)
 class Sweep:
     """One walk over a store's documents. ``known`` are the sessions with a log, ``sealed`` those not to be touched."""
 
-    def __init__(self, engine: Engine, known: set[str], sealed: set[str], stray: set[Key], *, fix: bool) -> None:
+    def __init__(self, engine: Engine, known: set[str], sealed: set[str | None], stray: set[Key], *, fix: bool) -> None:
         self._engine, self._fix = engine, fix
         self._known, self._sealed, self._stray = known, sealed, stray
-        self._leftovers: dict[str, list[Key]] = {}
+        self._leftovers: dict[str | None, list[Key]] = {}
         self._surplus: dict[str, list[Key]] = {}
         self.problems: list[Problem] = []
 
     async def run(self, mentioned: Mapping[str, tuple[str, int]]) -> None:
         """Walk. ``mentioned`` has each blob some log refers to, with the session and the place of a mention."""
-        for kind in BY_SESSION:
-            await self._walk(kind, lambda found: _none_wrong(), lambda key, _: key[1])
+        for kind in (*keys.ONE_EACH, *keys.MANY_EACH):  # Inside a session these were compared already.
+            await self._walk(kind, _none_wrong, lambda key, _: key[1])
         await self._walk("session", self._unlisted, lambda key, _: key[2])
         await self._walk("recent", self._unlisted, lambda key, _: key[-1])
         await self._walk("fork", self._unlisted, lambda key, _: key[-1])
-        await self._walk("part", self._without_message, _owner_of_part)
+        await self._walk("part", self._without_message, _PartOwners())
         await self._walk("blobuser", self._unused, lambda key, _: key[2])
-        for session_id, found in sorted(self._leftovers.items()):
+        for session_id, found in self._leftovers.items():
             await self._leftover(session_id, found)
-        for session_id, found in sorted(self._surplus.items()):
-            await self._drop(session_id, found)
+        for owner, found in self._surplus.items():
+            await self._drop(owner, found)
         await self._blobs(dict(mentioned))
 
     async def _walk(
         self,
         kind: str,
-        wrong: Callable[[Found], Awaitable[list[Key]]],
+        wrong: Callable[[list[Owned]], Awaitable[list[Owned]]],
         owner: Callable[[Key, bytes], str | None],
     ) -> None:
         async for page in self._pages((kind,), PAGE):
-            owned: list[tuple[Key, bytes]] = []
+            owned: list[Owned] = []
             for key, body in page:
                 session_id = owner(key, body)
                 if session_id is None or not await self._has_log(session_id):
-                    self._leftovers.setdefault(session_id or "-", []).append(key)
+                    self._leftovers.setdefault(session_id, []).append(key)
                 elif session_id not in self._sealed and key not in self._stray:
-                    owned.append((key, body))
-            suspects = await wrong(owned)
-            if not suspects:
-                continue
+                    owned.append((key, session_id))
             # Looked at twice: a session may have moved on between the page and what it was checked against.
-            bodies = await self._engine.get(suspects)
-            again = [(key, body) for key, body in zip(suspects, bodies, strict=True) if body is not None]
-            for key in await wrong(again):
-                body = dict(again)[key]
-                self._surplus.setdefault(owner(key, body) or "-", []).append(key)
+            suspects = await self._still_there(await wrong(owned))
+            for key, session_id in await wrong(suspects):
+                self._surplus.setdefault(session_id, []).append(key)
+
+    async def _still_there(self, suspects: list[Owned]) -> list[Owned]:
+        bodies = await self._engine.get([key for key, _ in suspects]) if suspects else []
+        return [one for one, body in zip(suspects, bodies, strict=True) if body is not None]
 
     async def _pages(self, prefix: Key, limit: int) -> AsyncIterator[Found]:
         after: Key | None = None
@@ -90,9 +88,9 @@ class Sweep:
             self._known.add(session_id)  # It was created while we looked.
         return session_id in self._known
 
-    async def _unlisted(self, found: Found) -> list[Key]:
+    async def _unlisted(self, found: list[Owned]) -> list[Owned]:
         """Session documents and entries of lists that stand where their session no longer does."""
-        names = sorted({key[-1] for key, _ in found})
+        names = sorted({session_id for _, session_id in found})
         states = await self._engine.get([keys.state(name) for name in names])
         places = [
             keys.session(state.project_id, name)
@@ -103,20 +101,25 @@ class Sweep:
         for one in await self._engine.get(places):
             if one is not None:
                 right.update(keys.places(documents.read_session(one)))
-        return [key for key, _ in found if key not in right]
+        return [one for one in found if one[0] not in right]
 
-    async def _without_message(self, found: Found) -> list[Key]:
-        wanted = [keys.message(_owned.decode(body).session_id, key[1]) for key, body in found]
+    async def _without_message(self, found: list[Owned]) -> list[Owned]:
+        return await self._without(found, [keys.message(session_id, key[1]) for key, session_id in found])
+
+    async def _unused(self, found: list[Owned]) -> list[Owned]:
+        return await self._without(found, [keys.blob_used(key[2], key[1]) for key, _ in found])
+
+    async def _without(self, found: list[Owned], wanted: list[Key]) -> list[Owned]:
+        """Those beside which the document they need is not there."""
         present = await self._engine.get(wanted)
-        return [key for (key, _), body in zip(found, present, strict=True) if body is None]
+        return [one for one, body in zip(found, present, strict=True) if body is None]
 
-    async def _unused(self, found: Found) -> list[Key]:
-        wanted = [keys.blob_used(key[2], key[1]) for key, _ in found]
-        present = await self._engine.get(wanted)
-        return [key for (key, _), body in zip(found, present, strict=True) if body is None]
-
-    async def _leftover(self, session_id: str, found: list[Key]) -> None:
+    async def _leftover(self, session_id: str | None, suspects: list[Key]) -> None:
         """Documents of a session that has no log. With a session document they are all that is left of it."""
+        bodies = await self._engine.get(suspects)
+        found = [key for key, body in zip(suspects, bodies, strict=True) if body is not None]
+        if not found:
+            return  # The session was removed while we looked.
         if any(key[0] in ("state", "session") for key in found):
             message = f"the session has documents but no log: {named(found)}"
             self._report("lost log", message, session_id=session_id, seq=1, advice=ADVICE_LOG)
@@ -124,7 +127,7 @@ class Sweep:
         fixed = False
         if self._fix:
             try:
-                await self._engine.remove({session_id: 0}, found)
+                await self._engine.remove({session_id: 0} if session_id else {}, found)
                 fixed = True
             except LogConflict:
                 return  # It was created while we looked.
@@ -181,12 +184,27 @@ class Sweep:
         )
 
 
-async def _none_wrong() -> list[Key]:
+async def _none_wrong(_: list[Owned]) -> list[Owned]:
     return []
 
 
-def _owner_of_part(_: Key, body: bytes) -> str | None:
+class _PartOwners:
+    """Says whose a part is, and whose a piece of one: the part's, which comes before it in key order."""
+
+    def __init__(self) -> None:
+        self._message_id = ""
+        self._owners: dict[str, str | None] = {}
+
+    def __call__(self, key: Key, body: bytes) -> str | None:
+        if key[1] != self._message_id:
+            self._message_id, self._owners = key[1], {}
+        if len(key) == 3:
+            self._owners[key[2]] = _owner(body)
+        return self._owners.get(key[2])
+
+
+def _owner(part: bytes) -> str | None:
     try:
-        return _owned.decode(body).session_id
+        return _owned.decode(part).session_id
     except msgspec.MsgspecError:
         return None

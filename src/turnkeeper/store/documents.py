@@ -14,7 +14,7 @@ from turnkeeper.model.message import AssistantMessage, Message
 from turnkeeper.model.parts import Part, ReasoningPart, SubtaskPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted
 from turnkeeper.model.session import Session
-from turnkeeper.model.status import IDLE, Owner, Status
+from turnkeeper.model.status import IDLE, Idle, Owner, Status
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Value, encode
 from turnkeeper.store import keys
@@ -93,6 +93,7 @@ class Changes:
                 self._message(message, seq)
             case e.TurnEnded(message=message) if before is not None and before.turn is not None:
                 self._message(message, before.turn.message.seq)
+                self._settled(before.turn)
             case e.MessageRemoved():
                 self._removed(after.session.id, event)
             case e.PartRecorded(part=part):
@@ -120,6 +121,8 @@ class Changes:
             self.documents[keys.todo(session.id)] = encode(after.todos) if after.todos else None
         if before is None or before.epoch is not after.epoch:
             self.documents[keys.epoch(session.id)] = None if after.epoch is None else encode(after.epoch)
+        if _at_work(before) != _at_work(after):
+            self.documents[keys.busy(session.id)] = b"{}" if _at_work(after) else None
         self.documents[keys.state(session.id)] = encode(
             State(
                 seq=after.seq,
@@ -128,6 +131,7 @@ class Changes:
                 turn=after.turn.message.id if after.turn else None,
                 # The constant itself: msgspec leaves out a default that is the same object, not one that is equal.
                 status=IDLE if after.status == IDLE else after.status,
+                owner=after.owner,
                 instructions=after.instructions,
                 messages=after.messages,
                 parts=after.parts,
@@ -186,6 +190,14 @@ class Changes:
             for offset in before.turn.extended.get(part_id, ()):
                 self.documents[keys.extension(message_id, part_id, offset)] = None
 
+    def _settled(self, turn: OpenTurn) -> None:
+        """Write whole what the turn left in pieces: nothing knows of the pieces once the turn is over."""
+        for part_id, offsets in turn.extended.items():
+            part = turn.parts[part_id]
+            for offset in offsets:
+                self.documents[keys.extension(part.message_id, part_id, offset)] = None
+            self._part(part, part.seq, part.nth)
+
     def _part(self, part: Part, seq: int, nth: int) -> None:
         if part.seq != seq or part.nth != nth:
             part = part.but(seq=seq, nth=nth)
@@ -193,6 +205,11 @@ class Changes:
         text = searchable(part)
         if text:
             self.texts[keys.text(part.session_id, part.message_id, part.id)] = text[:TEXT_INDEXED_MAX]
+
+
+def _at_work(view: SessionView | None) -> bool:
+    """Whether a process runs the session, or died while it did."""
+    return view is not None and (view.turn is not None or not isinstance(view.status, Idle))
 
 
 def searchable(part: Part) -> str | None:

@@ -86,6 +86,11 @@ def blob_used(session_id: str, name: str) -> Key:
     return ("blobused", session_id, name)
 
 
+def busy(session_id: str) -> Key:
+    """That a session is being run, so that those left by dead processes are found at once."""
+    return ("busy", session_id)
+
+
 def text(session_id: str, *place: str) -> Key:
     """Where searchable text of a session stands: the title, or a part of a message."""
     return ("text", session_id, *place)
@@ -147,7 +152,14 @@ def places(owner: Session) -> Iterator[Key]:
         yield (*forks(owner.project_id, base_of_fork(owner.title)), f"{number:015d}", owner.id)
 
 
+ONE_EACH = ("state", "todo", "session_diff", "share", "epoch", "busy")
+"""Kinds of which a session has at most one document, under its id."""
+
+MANY_EACH = ("message", "order", "inbox", "blobused")
+"""Kinds of which a session has any number, below its id."""
+
+
 def of_session(owner: Session) -> list[Key]:
     """Prefixes that hold everything of a session but its parts, its blobs and its places in the lists."""
-    own = ("state", "message", "order", "todo", "session_diff", "share", "epoch", "inbox", "text", "blobused")
+    own = (*ONE_EACH, *MANY_EACH, "text")
     return [session(owner.project_id, owner.id), *((kind, owner.id) for kind in own)]
