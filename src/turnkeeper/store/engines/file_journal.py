@@ -93,4 +93,4 @@ def fold(intents: Iterable[Intent]) -> Change:
 
 
 def _checksum(number: int, payload: bytes) -> int:
-    return zlib.crc32(payload, number & 0xFFFFFFFF)
+    return zlib.crc32(payload, zlib.crc32(number.to_bytes(8)))

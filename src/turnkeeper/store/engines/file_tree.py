@@ -71,6 +71,8 @@ class Tree:
         self.words = Words(f"{self.own}/words", self.disk)
         self._journal, self._state = f"{self.own}/journal", f"{self.own}/state"
         self._staging = f"{self.own}/staging"
+        self._is_behind = False
+        """We committed something and could not even begin to place it; others see it with the next write."""
         self._log_names: tuple[int, list[str]] = (-1, [])
         self._writers = FileLock(f"{self.own}/lock", "writers")
         self._readers = FileLock(f"{self.own}/lock", "readers")
@@ -93,7 +95,7 @@ class Tree:
         while True:
             with self._readers.shared():
                 state = self._load()
-                if not state.is_placing:
+                if not state.is_placing and not self._is_behind:
                     self.documents.listings.expect(state.version)
                     yield
                     return
@@ -159,7 +161,9 @@ class Tree:
         try:
             self._place(staged, state)
         except (OSError, EngineError):
-            return  # It is committed, so it is not refused: the next to come places it again.
+            # It is committed, so it is not refused: the next to come places it again.
+            self._is_behind = True
+            return
         if state.version - state.checkpointed >= CHECKPOINT_RECORDS or state.placed > CHECKPOINT_BYTES:
             self._checkpoint(state)
 
@@ -208,6 +212,7 @@ class Tree:
             except BaseException:
                 self.documents.listings.expect(-1)
                 raise
+        self._is_behind = False
         crash_point("files.placed")
 
     def _settle(self, *, is_opening: bool = False) -> State:
