@@ -1,0 +1,123 @@
+"""Settings: configuration files checked, merged and turned into a Config, as pure functions of their JSON."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from turnkeeper.model.config import Config, PermissionConfig
+from turnkeeper.model.permission import Action, Rule, Ruleset
+from turnkeeper.model.refusal import Invalid
+from turnkeeper.model.value import Json, JsonObject
+
+_PLACE: Final = re.compile(r"(?P<reason>.*?)(?: - at `(?:key in )?\$(?P<path>.*)`)?", re.DOTALL)
+_TOGETHER: Final = frozenset({"instructions"})
+_EDITING: Final = frozenset({"write", "edit", "patch", "multiedit", "apply_patch"})
+
+
+def checked(raw: Json, where: str) -> JsonObject:
+    """One file's settings, once they have the right types. Raises Invalid with the file and the key."""
+    if not isinstance(raw, dict):
+        raise Invalid(f"{where}: expected an object of settings")
+    try:
+        msgspec.convert(raw, Config)
+    except msgspec.ValidationError as error:
+        key, reason = _culprit(raw, str(error))
+        raise Invalid(f"{where}: {key or 'the file'}: {reason}") from error
+    return _spelt_out(raw)
+
+
+def merged(files: Iterable[JsonObject]) -> JsonObject:
+    """All settings; later files win. Objects are merged, all else is replaced, but instructions add up."""
+    result: JsonObject = {}
+    for settings in files:
+        result = _merged(result, settings, depth=0)
+    return result
+
+
+def typed(raw: JsonObject) -> Config:
+    """The settings as a value. ``raw`` has been checked."""
+    return msgspec.convert(raw, Config)
+
+
+def rules(permission: PermissionConfig | None, tools: Mapping[str, bool] | None = None, *, home: str = "") -> Ruleset:
+    """The rules that a ``permission`` setting means, in its order; what the old ``tools`` said comes before it."""
+    found = [
+        Rule(permission=_permission_of(tool), pattern="*", action=_allowed(on)) for tool, on in (tools or {}).items()
+    ]
+    given = {"*": permission} if isinstance(permission, str) else permission or {}
+    for name, action in given.items():
+        patterns = {"*": action} if isinstance(action, str) else action
+        found += [Rule(permission=name, pattern=_at_home(one, home), action=do) for one, do in patterns.items()]
+    return tuple(found)
+
+
+def _allowed(on: bool) -> Action:
+    return "allow" if on else "deny"
+
+
+def _permission_of(tool: str) -> str:
+    return "edit" if tool in _EDITING else tool
+
+
+def _at_home(pattern: str, home: str) -> str:
+    for start in ("~", "$HOME"):
+        if home and (pattern == start or pattern.startswith(f"{start}/")):
+            return home + pattern[len(start) :]
+    return pattern
+
+
+def _merged(one: JsonObject, other: JsonObject, *, depth: int) -> JsonObject:
+    result = dict(one)
+    for key, value in other.items():
+        before = result.get(key)
+        if isinstance(before, dict) and isinstance(value, dict):
+            result[key] = _merged(before, value, depth=depth + 1)
+        elif depth == 0 and key in _TOGETHER and isinstance(before, list) and isinstance(value, list):
+            result[key] = list(dict.fromkeys([*before, *value]))
+        else:
+            result[key] = value
+    return result
+
+
+def _spelt_out(raw: JsonObject) -> JsonObject:
+    """Permissions said in one word become an object, so that a later file adds to them and does not wipe them out."""
+    result = dict(raw)
+    if isinstance(result.get("permission"), str):
+        result["permission"] = {"*": result["permission"]}
+    return result
+
+
+def _culprit(raw: JsonObject, message: str) -> tuple[str, str]:
+    """The dotted key that is wrong, and why. The decoder hides the names of entries; they are found by trying."""
+    found = _PLACE.fullmatch(message)
+    assert found is not None
+    steps = re.findall(r"\.([^.\[]+)|\[(\.\.\.|\d+)\]", found["path"] or "")
+    key: list[str] = []
+    for name, index in steps:
+        if index == "...":
+            name = next((entry for entry in _entries(raw, key) if _still_wrong(raw, [*key, entry], message)), "?")
+        key.append(name or index)
+    return ".".join(key), found["reason"]
+
+
+def _entries(raw: Json, key: list[str]) -> list[str]:
+    for name in key:
+        raw = raw[int(name)] if isinstance(raw, list) else raw.get(name, {}) if isinstance(raw, dict) else {}
+    return list(raw) if isinstance(raw, dict) else []
+
+
+def _still_wrong(raw: JsonObject, key: list[str], message: str) -> bool:
+    """Is the same thing wrong when every other entry beside this one is left out?"""
+    try:
+        msgspec.convert(_only(raw, key), Config)
+    except msgspec.ValidationError as error:
+        return str(error) == message
+    return False
+
+
+def _only(raw: Json, key: list[str]) -> Json:
+    if not key or not isinstance(raw, dict):
+        return raw
+    return {key[0]: _only(raw.get(key[0]), key[1:])}

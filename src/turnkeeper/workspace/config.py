@@ -1,0 +1,151 @@
+"""Configuration files: found, read and merged. Nothing is ever written to them.
+
+Weakest first: opencode's and our own files in the user's configuration directory; those of the project, from the
+worktree down to the directory (``opencode.json``, ``opencode.jsonc``, ``turnkeeper.json``, ``turnkeeper.jsonc``),
+then those in its ``.opencode`` and ``.turnkeeper`` directories, again from the top down; the files named by
+``OPENCODE_CONFIG`` and ``TURNKEEPER_CONFIG``; the JSON in ``OPENCODE_CONFIG_CONTENT`` and
+``TURNKEEPER_CONFIG_CONTENT``; the permissions in ``OPENCODE_PERMISSION``.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from turnkeeper.core import jsonc, settings
+from turnkeeper.model.config import Config
+from turnkeeper.model.refusal import Invalid
+from turnkeeper.model.value import Json, JsonObject
+from turnkeeper.workspace import paths
+
+NAMES: Final = ("opencode.json", "opencode.jsonc", "turnkeeper.json", "turnkeeper.jsonc")
+FOLDERS: Final = (".opencode", ".turnkeeper")
+FILE_VARIABLES: Final = ("OPENCODE_CONFIG", "TURNKEEPER_CONFIG")
+CONTENT_VARIABLES: Final = ("OPENCODE_CONFIG_CONTENT", "TURNKEEPER_CONFIG_CONTENT")
+PERMISSION_VARIABLE: Final = "OPENCODE_PERMISSION"
+NO_PROJECT_VARIABLE: Final = "OPENCODE_DISABLE_PROJECT_CONFIG"
+
+_REFERENCE: Final = re.compile(r"\{(env|file):([^{}\n]+)\}")
+
+
+class Source(NamedTuple):
+    """One place settings came from. The settings may hold keys, so they are not shown."""
+
+    where: str
+    settings: JsonObject
+
+    def __repr__(self) -> str:
+        return f"Source({self.where!r})"
+
+
+class Loaded(NamedTuple):
+    """The merged settings, and where each of them came from."""
+
+    config: Config
+    merged: JsonObject
+    """Everything the files say, also what we do not know."""
+    sources: tuple[Source, ...]
+
+    def __repr__(self) -> str:
+        return f"Loaded(sources={self.sources!r})"
+
+    def explain(self, key: str) -> str | None:
+        """The file or variable that last set a dotted key, as ``provider.local.options``; None if none did."""
+        setters = [source.where for source in self.sources if _has(source.settings, key.split("."))]
+        return setters[-1] if setters else None
+
+
+def load(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Loaded:
+    """All settings that hold in a directory. Raises Invalid with the file and what is wrong in it."""
+    sources = tuple(_sources(directory, worktree, environ))
+    merged = settings.merged(source.settings for source in sources)
+    return Loaded(settings.typed(merged), merged, sources)
+
+
+def _sources(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Source]:
+    for file in _files(directory, worktree, environ):
+        if file.is_file():
+            yield _read(file, environ)
+    for variable in FILE_VARIABLES:
+        if environ.get(variable):
+            yield _read(_path(environ[variable], directory, environ), environ)
+    for variable in CONTENT_VARIABLES:
+        if environ.get(variable):
+            yield _source(environ[variable], variable, directory, environ)
+    if environ.get(PERMISSION_VARIABLE):
+        permission = _parsed(environ[PERMISSION_VARIABLE], PERMISSION_VARIABLE)
+        yield Source(PERMISSION_VARIABLE, settings.checked({"permission": permission}, PERMISSION_VARIABLE))
+
+
+def _files(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+    user = paths.config(environ, paths.OPENCODE)
+    yield from (user / name for name in ("config.json", *NAMES[:2]))
+    yield from (paths.config(environ) / name for name in NAMES)
+    if environ.get(NO_PROJECT_VARIABLE, "").lower() not in ("1", "true"):
+        folders = _from_the_top(directory, worktree)
+        yield from (folder / name for folder in folders for name in NAMES)
+        yield from (folder / dotted / name for folder in folders for dotted in FOLDERS for name in NAMES)
+
+
+def _from_the_top(directory: Path, worktree: Path) -> list[Path]:
+    """The worktree, and every directory on the way down. Outside of it, the directory alone."""
+    if not directory.is_relative_to(worktree):
+        return [directory]
+    return [
+        worktree.joinpath(*directory.relative_to(worktree).parts[:depth])
+        for depth in range(len(directory.relative_to(worktree).parts) + 1)
+    ]
+
+
+def _read(file: Path, environ: Mapping[str, str]) -> Source:
+    try:
+        text = file.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(f"{file}: cannot be read: {error}") from error
+    return _source(text, str(file), file.parent, environ)
+
+
+def _source(text: str, where: str, folder: Path, environ: Mapping[str, str]) -> Source:
+    # Comments go first: what is written in one is neither looked up nor read.
+    filled = _filled(jsonc.plain(text), where, folder, environ)
+    return Source(where, settings.checked(_parsed(filled, where) if filled.strip() else {}, where))
+
+
+def _parsed(text: str, where: str) -> Json:
+    try:
+        return jsonc.parse(text)
+    except jsonc.JsoncError as error:
+        raise Invalid(f"{where}: {error}") from error
+
+
+def _filled(text: str, where: str, folder: Path, environ: Mapping[str, str]) -> str:
+    """``{env:NAME}`` and ``{file:path}`` replaced by what they name, safe inside a JSON string."""
+
+    def value(reference: re.Match[str]) -> str:
+        kind, name = reference.groups()
+        found = environ.get(name, "") if kind == "env" else _content(name, where, folder, environ)
+        return json.dumps(found, ensure_ascii=False)[1:-1]
+
+    return _REFERENCE.sub(value, text)
+
+
+def _content(name: str, where: str, folder: Path, environ: Mapping[str, str]) -> str:
+    try:
+        return _path(name, folder, environ).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(f"{where}: {{file:{name}}} cannot be read: {error}") from error
+
+
+def _path(name: str, folder: Path, environ: Mapping[str, str]) -> Path:
+    home = environ.get("HOME", "")
+    return Path(home) / name[2:] if name.startswith("~/") and home else folder / name
+
+
+def _has(settings_: JsonObject, key: list[str]) -> bool:
+    value: Json = settings_
+    for name in key:
+        if not isinstance(value, dict) or name not in value:
+            return False
+        value = value[name]
+    return True

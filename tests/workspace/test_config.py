@@ -1,0 +1,163 @@
+"""Configuration files are found where they may stand, and the nearer one wins."""
+
+from pathlib import Path
+
+import pytest
+
+from turnkeeper.model.refusal import Invalid
+from turnkeeper.workspace.config import Loaded, load
+
+
+class Place:
+    """A home and a project with a directory in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.home = root / "home"
+        self.worktree = root / "project"
+        self.directory = self.worktree / "web" / "app"
+        self.directory.mkdir(parents=True)
+        self.environ = {"HOME": str(self.home)}
+
+    def write(self, path: Path, text: str) -> Path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+        return path
+
+    def load(self, **environ: str) -> Loaded:
+        return load(self.directory, self.worktree, {**self.environ, **environ})
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def test_without_any_file_nothing_is_set(place: Place) -> None:
+    loaded = place.load()
+    assert (loaded.merged, loaded.sources, loaded.config.model) == ({}, (), None)
+
+
+def test_the_nearer_file_wins(place: Place) -> None:
+    """Each place in turn, weakest first: what is added later is what holds."""
+    ours, theirs = place.home / ".config/turnkeeper", place.home / ".config/opencode"
+    places = [
+        theirs / "config.json",
+        theirs / "opencode.json",
+        theirs / "opencode.jsonc",
+        ours / "turnkeeper.json",
+        ours / "turnkeeper.jsonc",
+        place.worktree / "opencode.json",
+        place.worktree / "opencode.jsonc",
+        place.worktree / "turnkeeper.json",
+        place.worktree / "turnkeeper.jsonc",
+        place.worktree / "web" / "opencode.json",
+        place.directory / "opencode.json",
+        place.directory / "turnkeeper.json",
+        place.worktree / ".opencode" / "opencode.json",
+        place.worktree / ".turnkeeper" / "turnkeeper.json",
+        place.directory / ".opencode" / "opencode.jsonc",
+        place.directory / ".turnkeeper" / "turnkeeper.json",
+    ]
+    for number, path in enumerate(places):
+        place.write(path, f'{{"model": "p/{number}"}}')
+        loaded = place.load()
+        assert (loaded.config.model, loaded.explain("model")) == (f"p/{number}", str(path))
+    assert [source.where for source in loaded.sources] == [str(path) for path in places]
+
+
+def test_named_files_and_variables_are_stronger_than_the_project(place: Place) -> None:
+    place.write(place.directory / "turnkeeper.json", '{"model": "p/project"}')
+    theirs = place.write(place.home / "a.json", '{"model": "p/a"}')
+    ours = place.write(place.home / "b.json", '{"model": "p/b"}')
+    environ = {"OPENCODE_CONFIG": str(theirs)}
+    assert place.load(**environ).config.model == "p/a"
+    environ["TURNKEEPER_CONFIG"] = str(ours)
+    assert place.load(**environ).config.model == "p/b"
+    environ["OPENCODE_CONFIG_CONTENT"] = '{"model": "p/c",}'
+    assert place.load(**environ).config.model == "p/c"
+    environ["TURNKEEPER_CONFIG_CONTENT"] = '{"model": "p/d"} // yes'
+    assert place.load(**environ).config.model == "p/d"
+
+
+def test_permissions_from_the_environment_are_added_last(place: Place) -> None:
+    place.write(place.directory / "turnkeeper.json", '{"permission": "ask"}')
+    loaded = place.load(OPENCODE_PERMISSION='{"bash": "allow"}')
+    assert loaded.config.permission == {"*": "ask", "bash": "allow"}
+
+
+def test_a_projects_files_can_be_left_out(place: Place) -> None:
+    place.write(place.directory / "turnkeeper.json", '{"model": "p/project"}')
+    assert place.load(OPENCODE_DISABLE_PROJECT_CONFIG="1").config.model is None
+
+
+def test_files_above_the_worktree_are_not_read(place: Place) -> None:
+    place.write(place.worktree.parent / "opencode.json", '{"model": "p/outside"}')
+    assert place.load().config.model is None
+
+
+def test_a_directory_outside_the_worktree_has_its_own_file(place: Place, tmp_path: Path) -> None:
+    place.write(tmp_path / "elsewhere" / "opencode.json", '{"model": "p/here"}')
+    assert load(tmp_path / "elsewhere", place.worktree, place.environ).config.model == "p/here"
+
+
+def test_references_are_filled_from_the_environment_and_from_files(place: Place) -> None:
+    place.write(place.worktree / "keys" / "one", '  a "quoted" key\n')
+    place.write(place.home / "two", "tilde")
+    place.write(
+        place.worktree / "opencode.jsonc",
+        """{
+          // {file:nowhere} in a comment is not looked up
+          "provider": {"x": {"options": {"apiKey": "{file:keys/one}", "baseURL": "http://{env:HOST}/{env:NONE}v1"},
+                             "name": "{file:~/two}", "models": {"m": {"limit": {"context": {env:SIZE}}}}}}
+        }""",
+    )
+    provider = place.load(HOST='h"\\', SIZE="4096").config.provider["x"]
+    assert provider.options.api_key == 'a "quoted" key'
+    assert provider.options.base_url == 'http://h"\\/v1'
+    assert provider.name == "tilde"
+    limit = provider.models["m"].limit
+    assert limit is not None
+    assert limit.context == 4096
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{\n  "model": p\n}', "Expecting value at line 2, column 12"),
+        ('{"model": ["p"]}', "model: Expected `str | null`, got `array`"),
+        ('{"model": "{file:gone.txt}"}', "{file:gone.txt} cannot be read"),
+        ('"text"', "expected an object of settings"),
+    ],
+)
+def test_a_broken_file_is_named(place: Place, text: str, message: str) -> None:
+    path = place.write(place.directory / "turnkeeper.json", text)
+    with pytest.raises(Invalid) as caught:
+        place.load()
+    assert str(caught.value).startswith(f"{path}: {message}")
+
+
+def test_a_named_file_that_is_not_there_is_a_mistake(place: Place) -> None:
+    with pytest.raises(Invalid, match=r"gone\.json: cannot be read"):
+        place.load(TURNKEEPER_CONFIG="gone.json")
+
+
+def test_an_empty_file_sets_nothing(place: Place) -> None:
+    place.write(place.directory / "turnkeeper.json", "// nothing yet\n")
+    assert place.load().merged == {}
+
+
+def test_reading_writes_nothing(place: Place) -> None:
+    path = place.write(place.directory / "opencode.json", '{"model": "p/m"}')
+    before = sorted(place.worktree.rglob("*"))
+    place.load()
+    assert sorted(place.worktree.rglob("*")) == before
+    assert path.read_text() == '{"model": "p/m"}'
+    assert not place.home.exists()
+
+
+def test_what_was_loaded_never_shows_a_key(place: Place) -> None:
+    place.write(place.directory / "opencode.json", '{"provider": {"x": {"options": {"apiKey": "s3cret"}}}}')
+    loaded = place.load()
+    assert loaded.explain("provider.x.options.apiKey") == str(place.directory / "opencode.json")
+    assert loaded.explain("provider.y") is None
+    assert "s3cret" not in repr(loaded) + repr(loaded.config) + repr(loaded.sources)
