@@ -138,6 +138,16 @@ async def test_a_failing_disk_fails_only_what_was_to_be_written(tmp_path: Path) 
         await engine.aclose()
 
 
+async def test_a_disk_that_fails_while_a_store_is_closed_loses_nothing(tmp_path: Path) -> None:
+    with faulty_disk("closing") as disk:
+        engine = await open_sqlite(tmp_path / "store", vfs=disk.name)
+        await extend(engine, LOGS[0], 1)
+        disk.fail(("write", "sync", "truncate"), 1, 1000, apsw.IOError)
+        await engine.aclose()
+        assert disk.faults > 0
+    await check_streamed(store_at(tmp_path / "store"), {LOGS[0]: 1})
+
+
 async def copies_of_a_store_in_use(path: Path) -> tuple[bytes, bytes]:
     """The file and the write-ahead log of a store into which LOGS were written in turn, without a checkpoint."""
     engine = await open_sqlite(path)

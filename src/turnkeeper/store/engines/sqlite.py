@@ -4,21 +4,20 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar, cast
 
 import apsw
 
 from turnkeeper.store.crash import crash_point
-from turnkeeper.store.engine import NO_DOCUMENTS, NO_TEXTS, Key, StoreUnavailable, path
+from turnkeeper.store.engine import NO_DOCUMENTS, NO_TEXTS, Key, path
 from turnkeeper.store.engines.sqlite_batch import Append, Removal, below
 from turnkeeper.store.engines.sqlite_file import BUSY_TIMEOUT_S, StoreFile
+from turnkeeper.store.engines.sqlite_readers import Readers
 from turnkeeper.store.engines.sqlite_schema import MIGRATIONS
 from turnkeeper.store.engines.sqlite_writer import CHECKPOINT_PAGES, Writer
 from turnkeeper.store.engines.words import words
 
-READERS_MAX = 4
 PROBLEMS_MAX = 20
 
 T = TypeVar("T")
@@ -50,11 +49,9 @@ class SqliteEngine:
     def __init__(self, file: StoreFile, writer: Writer) -> None:
         self._file = file
         self._writer = writer
-        self._threads = ThreadPoolExecutor(READERS_MAX, thread_name_prefix="sqlite-reader")
-        self._readers: list[apsw.Connection] = []  # Those not in use; opened as they are needed.
+        self._readers = Readers(file)
         self._watcher: apsw.Connection | None = None
         self._watching = threading.Lock()
-        self._is_closed = False
 
     async def append(
         self,
@@ -144,7 +141,7 @@ class SqliteEngine:
         if before is not None:
             high = path(before) if isinstance(high, bytes) else min(high, path(before))
         most = -1 if limit is None else limit
-        return await self._on_reader(lambda reader: _scan(reader, low, high, limit=most, reverse=reverse))
+        return await self._readers.read(lambda reader: _scan(reader, low, high, limit=most, reverse=reverse))
 
     async def gather(self, prefixes: Sequence[Key]) -> list[list[tuple[Key, bytes]]]:
         """See Engine.gather."""
@@ -156,7 +153,7 @@ class SqliteEngine:
                 found += [_scan(reader, low, high) for low, high in bounds]
             return found
 
-        return await self._on_reader(walk)
+        return await self._readers.read(walk)
 
     async def search(self, query: str, prefix: Key, *, limit: int = 50) -> list[Key]:
         """See Engine.search."""
@@ -174,11 +171,11 @@ class SqliteEngine:
 
     async def version(self) -> int:
         """See Engine.version."""
-        return await self._on_reader(lambda reader: self._data_version())
+        return await self._readers.read(lambda reader: self._data_version())
 
     async def inspect(self) -> dict[str, str | int | list[str]]:
         """See Engine.inspect."""
-        problems = await self._on_reader(_integrity)
+        problems = await self._readers.read(_integrity)
         return {
             "path": str(self._file.path),
             "bytes": self._file.bytes_on_disk(),
@@ -190,45 +187,21 @@ class SqliteEngine:
 
     async def aclose(self) -> None:
         """See Engine.aclose."""
-        self._is_closed = True
+        self._readers.close()
         self._writer.close()
         await asyncio.to_thread(self._let_go)
 
     def _let_go(self) -> None:
-        self._threads.shutdown()
+        self._readers.join()
         self._writer.join()
-        while self._readers:
-            self._readers.pop().close()
         with self._watching:
-            watcher, self._watcher = self._watcher, None
-        if watcher is not None:
-            watcher.close()
+            if self._watcher is not None:
+                self._file.disconnect(self._watcher)
+                self._watcher = None
 
     async def _column(self, sql: str, bindings: tuple[str | int | bytes, ...]) -> list[T]:
-        rows = await self._on_reader(lambda reader: reader.execute(sql, bindings).fetchall())
+        rows = await self._readers.read(lambda reader: reader.execute(sql, bindings).fetchall())
         return cast(list[T], [row[0] for row in rows])  # The statement says what a column holds.
-
-    async def _on_reader(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Do this on a reader's thread, with a connection of its own."""
-        if self._is_closed:
-            raise StoreUnavailable(f"the store {str(self._file.path)!r} was closed; open it again")
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._borrow, work)
-
-    def _borrow(self, work: Callable[[apsw.Connection], T]) -> T:
-        try:
-            reader = self._free_reader()
-            try:
-                return work(reader)
-            finally:
-                self._readers.append(reader)
-        except apsw.Error as error:
-            raise self._file.unavailable(error) from error
-
-    def _free_reader(self) -> apsw.Connection:
-        try:
-            return self._readers.pop()
-        except IndexError:
-            return self._file.connect()
 
     def _data_version(self) -> int:
         # The number means something only if the same connection is asked each time, and it counts what others

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import apsw
@@ -45,10 +45,13 @@ class StoreFile:
             with suppress(FileExistsError):
                 # SQLite would let everyone read it; its companions (-wal, -shm) take this file's mode.
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            with closing(self._open()) as connection:
+            connection = self._open()
+            try:
                 schema(connection)  # Before anything is set: another program's database is left as it is.
                 self._configure(connection)
                 migrate(connection, self.crash)
+            finally:
+                self.disconnect(connection)
         except (apsw.Error, ForeignStore, OSError) as error:
             raise self.unavailable(error) from error
 
@@ -58,9 +61,15 @@ class StoreFile:
         try:
             self._configure(connection)
         except BaseException:
-            connection.close()
+            self.disconnect(connection)
             raise
         return connection
+
+    def disconnect(self, connection: apsw.Connection) -> None:
+        """Let a connection go. What it leaves unfinished is undone; what was committed is on disk already."""
+        # The last one to go folds the write-ahead log into the file. If the disk refuses, the next one to open does.
+        with suppress(apsw.Error):
+            connection.close(force=True)
 
     def _open(self) -> apsw.Connection:
         connection = apsw.Connection(str(self.path), vfs=self._vfs)

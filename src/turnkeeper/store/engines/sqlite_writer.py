@@ -179,7 +179,7 @@ class Writer:
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            connection.close(force=True)
+            self._file.disconnect(connection)
 
     def _answer(self, group: list[_Order], answers: list[Exception | None]) -> None:
         _settle([(order.loop, (order.done, answer)) for order, answer in zip(group, answers, strict=True)])
