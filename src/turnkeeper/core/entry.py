@@ -11,6 +11,7 @@ from typing import NamedTuple, get_args
 import msgspec
 
 from turnkeeper.model.event import Event
+from turnkeeper.model.identifier import pack
 from turnkeeper.model.value import Value, encode
 
 KINDS: dict[str, type[Event]] = {f"{kind.KIND}.{kind.VERSION}": kind for kind in get_args(Event)}
@@ -60,6 +61,11 @@ def digest(entry: bytes) -> str:
     return sha256(entry).hexdigest()[:32]
 
 
+def event_id(recorded: Recorded, link: str) -> str:
+    """The id clients know an event by: derived from its time, its place and its hash, so it is never stored."""
+    return f"evt_{pack(recorded.time, recorded.seq & 0xFFF, False)}{link[:14]}"
+
+
 def write(recorded: Recorded, prev: str, body: bytes) -> bytes:
     """The bytes of an entry. ``body`` is the event's JSON, which the caller has at hand."""
     name = _NAMES[type(recorded.event)]
@@ -78,7 +84,7 @@ def read(entry: bytes, seq: int) -> tuple[Recorded, str]:
         event = _DECODERS[name].decode(data)
     except KeyError as error:
         raise Damaged(seq, f"of the unknown type {error.args[0]!r}; a newer turnkeeper may have written it") from error
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Damaged(seq, f"cannot be read: {error}") from error
     if envelope.seq != seq:
         raise Damaged(seq, f"says it is event {envelope.seq}")

@@ -20,3 +20,78 @@ TEXT_INDEXED_MAX = 256 * 1024
 
 TAIL_POLL_S = 0.25
 """How often a tail looks for what other processes wrote."""
+
+CHECKPOINT_CHARS = 2048
+"""Streaming text becomes durable at the latest after so many characters ..."""
+
+CHECKPOINT_MS = 250
+"""... or after so long; with the time a commit takes, a kill loses less than half a second of it."""
+
+INBOX_MAX = 200
+"""How many admitted prompts may wait in one session."""
+
+STEERS_MAX = 32
+"""How many steering prompts join one boundary; the rest join the next."""
+
+EMPTY_TURNS_MAX = 2
+"""How often an answer without content or known finish is asked for again."""
+
+RETRIES_MAX = 5
+"""How often one turn is tried again."""
+
+CALLS_PARALLEL_MAX = 8
+"""How many tools of one turn run at once."""
+
+CALLS_PER_TURN_MAX = 128
+"""How many calls one turn may make; more are refused with advice."""
+
+SETTLE_GRACE_S = 0.25
+"""How long tools may take to settle themselves after an interrupt."""
+
+RECORD_GRACE_S = 5.0
+"""How long the runtime may take to record what an interrupt left open."""
+
+OUTPUT_LINES_MAX = 2000
+"""How many lines of a tool's output the model is shown."""
+
+OUTPUT_BYTES_MAX = 50 * 1024
+"""How many bytes of a tool's output the model is shown."""
+
+OUTPUT_KEPT_MAX = 8 * 1024 * 1024
+"""How much of a command's output is kept at all; of more, the beginning and the end."""
+
+LINE_CHARS_MAX = 2000
+"""How much of one line the read and grep tools show."""
+
+MATCHES_MAX = 100
+"""How many files or lines a search shows."""
+
+MEDIA_BYTES_MAX = 20 * 1024 * 1024
+"""The largest image or PDF the read tool attaches."""
+
+EDITED_BYTES_MAX = 32 * 1024 * 1024
+"""The largest file the edit and write tools take into memory."""
+
+COMMAND_TIMEOUT_S = 120.0
+"""How long a command may run unless the call says otherwise."""
+
+COMMAND_TIMEOUT_MAX_S = 3600.0
+"""The longest timeout a call may ask for."""
+
+SEARCH_TIMEOUT_S = 60.0
+"""How long a search may take."""
+
+KILL_GRACE_S = 3.0
+"""How long a process group has between the request to end and the end."""
+
+DRAIN_S = 0.25
+"""How long output is still awaited when a command is done and something it started holds the pipe."""
+
+PROGRESS_INTERVAL_S = 0.1
+"""The least time between two reports of a running tool's progress."""
+
+PROGRESS_CHARS_MAX = 30_000
+"""How much of the end of a command's output its progress shows."""
+
+DOOM_LOOP_CALLS = 3
+"""How many identical calls in a row are one too many."""

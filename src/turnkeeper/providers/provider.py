@@ -1,6 +1,6 @@
 """Provider: the seam to a model. Request in, stream events out."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
 from turnkeeper.model.request import ModelRequest
@@ -10,8 +10,10 @@ from turnkeeper.model.stream import StreamEvent
 class Provider(Protocol):
     """Something that answers requests."""
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        """The answer, as it comes. Never raises for what a provider or a network does: that is the last event, an
-        ``error`` with a typed Failure. Never tries again by itself. Cancelling closes the connection.
+    def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
+        """The answer, in the portions in which it arrived: whoever shows it sends one delta for a portion.
+
+        Never raises for what a provider or a network does: that is the last event, an ``error`` with a typed Failure.
+        Never tries again by itself. Closing the generator closes the connection.
         """
         ...

@@ -65,7 +65,7 @@ def state_or_none(stored: bytes | None) -> State | None:
     """The state document, if it is there and can be read; ``doctor`` must cope with any bytes."""
     try:
         return read_state(stored) if stored is not None else None
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
 
 

@@ -1,0 +1,175 @@
+"""History: the part of a session's past that the model is shown, as a fold of the log.
+
+It begins at the newest completed compaction (or its tail) and ends with the newest message. Loading stops there, so
+its cost follows the context window and not the length of the session.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from turnkeeper.core.entry import Recorded
+from turnkeeper.model import event as e
+from turnkeeper.model.message import AssistantMessage, Message, UserMessage
+from turnkeeper.model.parts import CompactionPart, Part, ReasoningPart, TextPart
+from turnkeeper.model.value import Value
+
+
+class Entry(Value):
+    """A message with its parts in order."""
+
+    message: Message
+    parts: tuple[Part, ...]
+
+
+class History(Value):
+    """Entries in order, as of event ``seq``. ``inbox`` holds admitted prompts until they are promoted."""
+
+    seq: int
+    entries: tuple[Entry, ...] = ()
+    inbox: Mapping[str, Entry] = {}
+
+
+def extend(history: History, recorded: Recorded) -> History:
+    """The history after one more event. Applying an event that is already in it changes nothing."""
+    seq, _, event = recorded
+    entries, inbox = history.entries, history.inbox
+    match event:
+        case e.PromptAdmitted(message=message, parts=parts):
+            inbox = {**inbox, message.id: Entry(message=message, parts=parts)}
+        case e.PromptPromoted(message_id=message_id) if message_id in inbox:
+            entries = _put(entries, inbox[message_id], seq)
+            inbox = {name: entry for name, entry in inbox.items() if name != message_id}
+        case e.PromptWithdrawn(message_id=message_id):
+            inbox = {name: entry for name, entry in inbox.items() if name != message_id}
+        case e.MessageRecorded(message=message, parts=parts):
+            entries = _put(entries, Entry(message=message, parts=parts), message.seq or seq)
+        case e.ContextAdmitted(message=message) | e.TurnStarted(message=message):
+            entries = _put(entries, Entry(message=message, parts=()), seq)
+        case e.TurnEnded(message=message):
+            entries = _replace(entries, message.id, lambda entry: entry.but(message=_at(message, entry.message.seq)))
+        case e.MessageRemoved(message_id=message_id):
+            entries = tuple(entry for entry in entries if entry.message.id != message_id)
+        case e.PartRecorded(part=part):
+            entries = _replace(entries, part.message_id, lambda entry: _with_part(entry, part))
+        case e.PartExtended(message_id=message_id, part_id=part_id, offset=offset, text=text):
+            entries = _replace(entries, message_id, lambda entry: _extended(entry, part_id, offset, text))
+        case e.PartRemoved(message_id=message_id, part_id=part_id):
+            entries = _replace(
+                entries, message_id, lambda entry: entry.but(parts=tuple(p for p in entry.parts if p.id != part_id))
+            )
+        case _:
+            pass
+    return history.but(seq=max(seq, history.seq), entries=entries, inbox=inbox)
+
+
+def visible(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """What the model is shown of a history: from the newest completed compaction on, the tail behind the summary."""
+    kept = list(entries)
+    done = {
+        entry.message.parent_id
+        for entry in kept
+        if isinstance(entry.message, AssistantMessage) and is_completed_summary(entry.message)
+    }
+    for index in range(len(kept) - 1, -1, -1):
+        message = kept[index].message
+        mark = compaction_of(kept[index])
+        if mark is None or message.id not in done:
+            continue
+        summary = next(i for i in range(index, len(kept)) if _answers(kept[i].message, message.id))
+        tail = _index(kept, mark.tail_start_id)
+        between = kept[tail:index] if tail is not None and tail < index else []
+        rest = [*kept[index + 1 : summary], *kept[summary + 1 :]]
+        return (kept[index], kept[summary], *between, *_without_failed(rest, done))
+    return tuple(_without_failed(kept, done))
+
+
+def boundary_reached(newest_first: list[Entry]) -> bool:
+    """Whether a walk back through the history has come to where the model's view begins."""
+    if not newest_first:
+        return False
+    wanted = {
+        entry.message.parent_id
+        for entry in newest_first
+        if isinstance(entry.message, AssistantMessage) and is_completed_summary(entry.message)
+    }
+    for entry in newest_first:
+        mark = compaction_of(entry)
+        if mark is not None and entry.message.id in wanted:
+            return mark.tail_start_id is None or any(one.message.id == mark.tail_start_id for one in newest_first)
+    return False
+
+
+def is_completed_summary(message: AssistantMessage) -> bool:
+    """Whether a message is a Summary that may stand for what it replaced."""
+    return bool(message.summary) and message.finish is not None and message.error is None
+
+
+def compaction_of(entry: Entry) -> CompactionPart | None:
+    """The mark of a compaction on a user message."""
+    if not isinstance(entry.message, UserMessage):
+        return None
+    return next((part for part in entry.parts if isinstance(part, CompactionPart)), None)
+
+
+def _without_failed(entries: list[Entry], done: set[str]) -> list[Entry]:
+    """Leave out compactions that never came to a summary: they must not hide the one that did."""
+    failed = {one.message.id for one in entries if compaction_of(one) is not None and one.message.id not in done}
+    if not failed:
+        return entries
+
+    def kept(entry: Entry) -> bool:
+        message = entry.message
+        if message.id in failed:
+            return not _only_mark(entry) or message is entries[-1].message
+        return not (isinstance(message, AssistantMessage) and message.summary and message.parent_id in failed)
+
+    return [entry for entry in entries if kept(entry)]
+
+
+def _only_mark(entry: Entry) -> bool:
+    return all(isinstance(part, CompactionPart) for part in entry.parts)
+
+
+def _answers(message: Message, parent_id: str) -> bool:
+    return isinstance(message, AssistantMessage) and message.parent_id == parent_id and is_completed_summary(message)
+
+
+def _index(entries: list[Entry], message_id: str | None) -> int | None:
+    return next((i for i, entry in enumerate(entries) if entry.message.id == message_id), None)
+
+
+def _put(entries: tuple[Entry, ...], entry: Entry, seq: int) -> tuple[Entry, ...]:
+    """Add an entry at its place, or replace the message of one that is there."""
+    placed = entry.but(message=_at(entry.message, seq))
+    for index in range(len(entries) - 1, -1, -1):
+        if entries[index].message.id == entry.message.id:
+            known = {part.id for part in entries[index].parts}
+            parts = (*entries[index].parts, *(part for part in entry.parts if part.id not in known))
+            return (*entries[:index], placed.but(parts=parts), *entries[index + 1 :])
+        if entries[index].message.seq < seq:
+            return (*entries[: index + 1], placed, *entries[index + 1 :])
+    return (placed, *entries)
+
+
+def _replace(entries: tuple[Entry, ...], message_id: str, change: Callable[[Entry], Entry]) -> tuple[Entry, ...]:
+    for index in range(len(entries) - 1, -1, -1):
+        if entries[index].message.id == message_id:
+            return (*entries[:index], change(entries[index]), *entries[index + 1 :])
+    return entries
+
+
+def _with_part(entry: Entry, part: Part) -> Entry:
+    for index, old in enumerate(entry.parts):
+        if old.id == part.id:
+            return entry.but(parts=(*entry.parts[:index], part, *entry.parts[index + 1 :]))
+    return entry.but(parts=(*entry.parts, part))
+
+
+def _extended(entry: Entry, part_id: str, offset: int, text: str) -> Entry:
+    for part in entry.parts:
+        if part.id == part_id and isinstance(part, TextPart | ReasoningPart) and len(part.text) == offset:
+            return _with_part(entry, part.but(text=part.text + text))
+    return entry
+
+
+def _at(message: Message, seq: int) -> Message:
+    return message if message.seq == seq else message.but(seq=seq)

@@ -1,0 +1,301 @@
+"""Lowering: history to the messages of a request. Deterministic: the same history and model give the same messages.
+
+Whatever a log holds (crashed turns, foreign models, odd ids, nothing at all), the result obeys ``laws.py``: no
+message can brick a session.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from turnkeeper.core.history import Entry
+from turnkeeper.model.catalog import ModelInfo
+from turnkeeper.model.failure import AbortedFailure
+from turnkeeper.model.message import AssistantMessage, SystemMessage, UserMessage
+from turnkeeper.model.parts import (
+    CompactionPart,
+    FilePart,
+    Part,
+    ReasoningPart,
+    StepStartPart,
+    SubtaskPart,
+    TextPart,
+    ToolPart,
+)
+from turnkeeper.model.parts.tool import ToolCompleted, ToolError
+from turnkeeper.model.request import (
+    AssistantTurn,
+    Call,
+    Media,
+    ModelMessage,
+    Reasoning,
+    Result,
+    SystemTurn,
+    Text,
+    ToolTurn,
+    UserTurn,
+)
+from turnkeeper.model.value import JsonObject
+
+CLEARED = "[Old tool result content cleared]"
+INTERRUPTED = "[The tool was interrupted before it gave a result]"
+NO_OUTPUT = "[The tool gave no output]"
+COMPACTED = "What did we do so far?"
+DELEGATED = "The following tool was executed by the user"
+FROM_TOOL = "These files come from the tool result above:"
+EARLIER = "[The beginning of this conversation is not shown]"
+CONTINUE = "Continue."
+
+_DATA_URL = re.compile(r"data:([^;,]*)(;base64)?,(.*)", re.DOTALL)
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_NAME = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def lower(entries: Iterable[Entry], model: ModelInfo) -> tuple[ModelMessage, ...]:
+    """The messages a model is sent for this history."""
+    names = _CallNames()
+    messages: list[ModelMessage] = []
+    for entry in entries:
+        messages.extend(_entry(entry, model, names))
+    return _framed(messages)
+
+
+def system_text(message: SystemMessage) -> str:
+    """A Mid-Conversation System Message as the model reads it."""
+    return _clean("\n\n".join(update.text for update in message.updates))
+
+
+def _entry(entry: Entry, model: ModelInfo, names: "_CallNames") -> Iterator[ModelMessage]:
+    match entry.message:
+        case UserMessage():
+            content = tuple(_user_content(entry.parts))
+            if content:
+                yield UserTurn(content=content)
+        case SystemMessage() as message:
+            if text := system_text(message):
+                yield SystemTurn(text=text)
+        case AssistantMessage() as message:
+            if _is_shown(message, entry.parts):
+                yield from _Turn(message, model, names).lower(entry.parts)
+
+
+def _framed(messages: list[ModelMessage]) -> tuple[ModelMessage, ...]:
+    """A conversation begins with the user and ends where the model is to speak."""
+    first = next((m for m in messages if not isinstance(m, SystemTurn)), None)
+    if first is None or isinstance(first, AssistantTurn | ToolTurn):
+        messages = [UserTurn(content=(Text(text=EARLIER),)), *messages]
+    last = next(m for m in reversed(messages) if not isinstance(m, SystemTurn))
+    if isinstance(last, AssistantTurn):
+        messages = [*messages, UserTurn(content=(Text(text=CONTINUE),))]
+    return tuple(messages)
+
+
+def _user_content(parts: Iterable[Part]) -> Iterator[Text | Media]:
+    for part in parts:
+        match part:
+            case TextPart(text=text, ignored=ignored) if text.strip() and not ignored:
+                yield Text(text=_clean(text))
+            case FilePart(mime=mime) if mime not in ("text/plain", "application/x-directory"):
+                yield _media(part)
+            case CompactionPart():
+                yield Text(text=COMPACTED)
+            case SubtaskPart():
+                yield Text(text=DELEGATED)
+            case _:
+                pass
+
+
+def _is_shown(message: AssistantMessage, parts: tuple[Part, ...]) -> bool:
+    """A failed turn is left out, unless it was stopped by the user after it had said or done something."""
+    if message.error is None:
+        return True
+    said = any(not isinstance(part, StepStartPart | ReasoningPart) for part in parts)
+    return isinstance(message.error, AbortedFailure) and said
+
+
+class _CallNames:
+    """Call ids that are unique in the request and fit every provider. Some providers reuse ids between turns."""
+
+    def __init__(self) -> None:
+        self._seen: set[str] = set()
+
+    def fresh(self, call_id: str) -> str:
+        base = _NAME.sub("_", call_id)[:56] or "call"
+        name, count = base, 1
+        while name in self._seen:
+            count += 1
+            name = f"{base}_{count}"
+        self._seen.add(name)
+        return name
+
+
+class _Turn:
+    """One assistant message being lowered for one model."""
+
+    def __init__(self, message: AssistantMessage, model: ModelInfo, names: _CallNames) -> None:
+        same = message.provider_id == model.provider_id and message.model_id == model.id
+        self._same = same
+        # A provider's opaque metadata goes back only to the model it came from, and never from a turn that failed.
+        self._keeps = same and message.error is None
+        self._model, self._names = model, names
+
+    def lower(self, parts: tuple[Part, ...]) -> Iterator[ModelMessage]:
+        """One assistant turn for each step, each followed by the results of its calls."""
+        settled = _last_of_each_call(parts)
+        for block in _steps(parts):
+            yield from self._block(block, settled)
+
+    def _block(self, parts: list[Part], settled: dict[str, str]) -> Iterator[ModelMessage]:
+        content: list[Text | Reasoning | Call | Result] = []
+        results: list[Result] = []
+        media: list[Media] = []
+        signed = self._keeps and any(isinstance(p, ReasoningPart) and _signature(p.metadata) for p in parts)
+        for part in parts:
+            match part:
+                case TextPart(ignored=True):
+                    pass
+                case TextPart(text=text, metadata=metadata):
+                    if text.strip():
+                        content.append(Text(text=_clean(text), metadata=metadata if self._keeps else None))
+                    elif signed:
+                        # It separates signed thinking blocks: dropped, positions shift; empty, it is rejected.
+                        content.append(Text(text=" "))
+                case ReasoningPart():
+                    content.extend(self._reasoning(part))
+                case ToolPart(call_id=call_id) if settled[call_id] == part.id:
+                    self._tool(part, content, results, media)
+                case _:
+                    pass
+        if content:
+            yield AssistantTurn(content=tuple(content))
+        if results:
+            yield ToolTurn(results=tuple(results))
+        if media:
+            yield UserTurn(content=(Text(text=FROM_TOOL), *media))
+
+    def _reasoning(self, part: ReasoningPart) -> Iterator[Text | Reasoning]:
+        if self._keeps:
+            if part.text.strip() or part.metadata:
+                yield Reasoning(text=_clean(part.text), metadata=part.metadata)
+        elif part.text.strip():
+            yield Reasoning(text=_clean(part.text)) if self._same else Text(text=_clean(part.text))
+
+    def _tool(
+        self,
+        part: ToolPart,
+        content: list[Text | Reasoning | Call | Result],
+        results: list[Result],
+        media: list[Media],
+    ) -> None:
+        name = _NAME.sub("_", part.tool)[:64] or "tool"
+        executed = part.provider is not None and part.provider.executed
+        text, is_error = _outcome(part)
+        if executed and not self._keeps:
+            # No other model can read a hosted tool's own records; what it found out is kept as words.
+            content.append(Text(text=f"[{name} was run by the provider]\n{text}"))
+            return
+        call_id = self._names.fresh(part.call_id)
+        metadata = part.metadata if self._keeps else None
+        call = Call(id=call_id, name=name, input=_object(part.state.input), executed=executed, metadata=metadata)
+        content.append(call)
+        output: list[Text | Media] = [Text(text=text)]
+        for file in _attachments(part):
+            found = _media(file)
+            if isinstance(found, Text) or takes_media_in_results(self._model, found.mime):
+                output.append(found)
+            else:
+                media.append(found)
+        result = Result(
+            call_id=call_id,
+            name=name,
+            output=tuple(output),
+            is_error=is_error,
+            executed=executed,
+            raw=part.state.structured if executed and isinstance(part.state, ToolCompleted) else None,
+            metadata=part.provider.result_metadata if executed and part.provider else None,
+        )
+        if executed:
+            content.append(result)
+        else:
+            results.append(result)
+
+
+def takes_media_in_results(model: ModelInfo, mime: str) -> bool:
+    """Whether a provider accepts images and PDFs inside a tool result."""
+    if model.protocol in ("anthropic", "openai-responses"):
+        return True
+    return model.protocol == "gemini" and "gemini-3" in model.api_id and "gemini-2" not in model.api_id
+
+
+def _outcome(part: ToolPart) -> tuple[str, bool]:
+    """What the model reads of a call, and whether it is an error."""
+    match part.state:
+        case ToolCompleted(time=time, output=output):
+            text = CLEARED if time.compacted is not None else output
+            return _clean(text) if text.strip() else NO_OUTPUT, False
+        case ToolError(error=error, metadata=metadata):
+            partial = metadata.get("output") if metadata and metadata.get("interrupted") is True else None
+            if isinstance(partial, str) and partial.strip():
+                return _clean(partial), False
+            return _clean(error) if error.strip() else INTERRUPTED, True
+        case _:
+            return INTERRUPTED, True
+
+
+def _attachments(part: ToolPart) -> tuple[FilePart, ...]:
+    state = part.state
+    if isinstance(state, ToolCompleted) and state.time.compacted is None:
+        return state.attachments or ()
+    return ()
+
+
+def _media(part: FilePart) -> Media | Text:
+    match = _DATA_URL.fullmatch(part.url)
+    if match is None:
+        if part.url.startswith(("http://", "https://")):
+            return Media(mime=part.mime, url=part.url, filename=part.filename)
+        return Text(text=f"[{part.filename or part.mime} cannot be shown: it is only known as {part.url[:200]}]")
+    if not match[2] or not match[3]:
+        return Text(text=f"[{part.filename or part.mime} cannot be shown: it is empty or not base64]")
+    return Media(mime=part.mime, data=match[3], filename=part.filename)
+
+
+def _steps(parts: tuple[Part, ...]) -> Iterator[list[Part]]:
+    block: list[Part] = []
+    for part in parts:
+        if isinstance(part, StepStartPart):
+            if block:
+                yield block
+            block = []
+        else:
+            block.append(part)
+    if block:
+        yield block
+
+
+def _last_of_each_call(parts: tuple[Part, ...]) -> dict[str, str]:
+    """Which part speaks for a call id: the last one; a provider may repeat an id inside one message."""
+    return {part.call_id: part.id for part in parts if isinstance(part, ToolPart)}
+
+
+def _object(value: object) -> JsonObject:
+    return {str(key): _clean_json(item) for key, item in value.items()} if isinstance(value, dict) else {}
+
+
+def _clean_json(value: object) -> object:
+    if isinstance(value, str):
+        return _clean(value)
+    if isinstance(value, dict):
+        return {_clean(str(key)): _clean_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clean_json(item) for item in value]
+    return value
+
+
+def _clean(text: str) -> str:
+    """Text that every JSON parser takes: half characters are replaced."""
+    return _SURROGATES.sub("\ufffd", text)
+
+
+def _signature(metadata: JsonObject | None) -> bool:
+    inner = (metadata or {}).get("anthropic")
+    return isinstance(inner, dict) and bool(inner.get("signature"))

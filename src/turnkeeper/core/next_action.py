@@ -1,0 +1,162 @@
+"""The loop as a table: what a session should do next, decided from its view and history alone. First match wins.
+
+| The session shows | Action | Why |
+|---|---|---|
+| an open turn, though none is live here | Abandon | left by a dead process; never run a side effect twice |
+| steering prompts in the inbox | Promote | steers join the next boundary, all of them |
+| a user's refusal of a tool | Rest | they said no; nothing goes on until they speak |
+| an unanswered user message, or calls that were settled | RunTurn | the model owes an answer |
+| an empty or unknown finish, not too often | RunTurn | some providers end a stream without a word |
+| a structured answer missing, tries left | RunTurn(remind) | the caller asked for JSON |
+| a queued prompt | Promote the first | one at a time, when it would otherwise rest |
+| anything else | Rest | |
+"""
+
+from typing import TypeAlias
+
+from turnkeeper.core.history import Entry, History
+from turnkeeper.core.limits import EMPTY_TURNS_MAX, STEERS_MAX
+from turnkeeper.core.view import SessionView
+from turnkeeper.model.message import AssistantMessage, JsonSchemaFormat, UserMessage
+from turnkeeper.model.parts import Part, ReasoningPart, TextPart, ToolPart
+from turnkeeper.model.parts.tool import ToolCompleted, ToolError
+from turnkeeper.model.value import Value
+
+
+class Abandon(Value):
+    """Close the turn a dead process left open."""
+
+
+class Promote(Value):
+    """Make these prompts part of the history, in this order."""
+
+    message_ids: tuple[str, ...]
+
+
+class RunTurn(Value):
+    """Ask the model. ``step`` counts turns since the user spoke; ``remind`` repeats what the answer must be."""
+
+    user: Entry
+    step: int
+    remind: bool = False
+
+
+class Rest(Value):
+    """Nothing to do."""
+
+    reason: str
+
+
+Action: TypeAlias = Abandon | Promote | RunTurn | Rest
+
+
+def next_action(view: SessionView, history: History, *, resume: bool = False) -> Action:
+    """What to do next. ``resume``: the user asks for one more turn although the last one failed or was stopped."""
+    if view.turn is not None:
+        return Abandon()
+    steers = [prompt.message.id for prompt in view.inbox if prompt.delivery == "steer"]
+    if steers:
+        return Promote(message_ids=tuple(steers[:STEERS_MAX]))
+    owed = _owed(history, resume=resume)
+    if isinstance(owed, RunTurn):
+        return owed
+    queued = [prompt.message.id for prompt in view.inbox if prompt.delivery == "queue"]
+    if queued and owed.reason != REFUSED:
+        return Promote(message_ids=(queued[0],))
+    return owed
+
+
+REFUSED = "the user refused a tool"
+
+
+def _owed(history: History, *, resume: bool) -> RunTurn | Rest:
+    """Whether the model owes an answer to the newest user message."""
+    user = last_user(history)
+    if user is None:
+        return Rest(reason="nobody has spoken")
+    turns = _turns_after(history, user)
+    step = len(turns) + 1
+    if not turns:
+        return RunTurn(user=user, step=step)
+    last = turns[-1]
+    message = last.message
+    assert isinstance(message, AssistantMessage), "turns are assistant messages"
+    if resume and message.error is not None:
+        return RunTurn(user=user, step=step)
+    if message.error is not None:
+        return Rest(reason=f"the last turn failed: {type(message.error).__name__}")
+    if any(is_refused(part) for part in last.parts):
+        return RunTurn(user=user, step=step) if resume else Rest(reason=REFUSED)
+    if message.structured is not None or message.summary:
+        return Rest(reason="answered")
+    if any(is_continuable(part) for part in last.parts):
+        return RunTurn(user=user, step=step)
+    if _is_empty(last) and _empty_streak(turns) <= EMPTY_TURNS_MAX:
+        return RunTurn(user=user, step=step)
+    return _structured(user, turns, step)
+
+
+def _structured(user: Entry, turns: list[Entry], step: int) -> RunTurn | Rest:
+    """A structured answer is asked for again as often as the caller allowed."""
+    message = user.message
+    assert isinstance(message, UserMessage), "the user speaks in user messages"
+    if isinstance(message.format, JsonSchemaFormat):
+        misses = sum(1 for turn in turns if not any(is_continuable(part) for part in turn.parts))
+        if misses <= message.format.retry_count:
+            return RunTurn(user=user, step=step, remind=True)
+    return Rest(reason="answered")
+
+
+def last_user(history: History) -> Entry | None:
+    """The newest thing the user said."""
+    return next((entry for entry in reversed(history.entries) if isinstance(entry.message, UserMessage)), None)
+
+
+def _turns_after(history: History, user: Entry) -> list[Entry]:
+    """The turns that came after the user last spoke."""
+    return [
+        entry
+        for entry in history.entries
+        if isinstance(entry.message, AssistantMessage) and entry.message.seq > user.message.seq
+    ]
+
+
+def is_continuable(part: Part) -> bool:
+    """Whether a part's result is owed back to the model: a call of ours that was settled and not interrupted."""
+    if not isinstance(part, ToolPart) or (part.provider is not None and part.provider.executed):
+        return False
+    match part.state:
+        case ToolCompleted(metadata=metadata):
+            return metadata.get("structured") is not True
+        case ToolError(metadata=metadata):
+            return not (metadata or {}).get("interrupted")
+        case _:
+            return False
+
+
+def is_refused(part: Part) -> bool:
+    """Whether the user said no to a call, without a word of advice for the model."""
+    state = part.state if isinstance(part, ToolPart) else None
+    return isinstance(state, ToolError) and bool((state.metadata or {}).get("rejected"))
+
+
+def _is_empty(turn: Entry) -> bool:
+    """Whether a turn ended without saying or doing anything, or in a way nobody knows."""
+    message = turn.message
+    assert isinstance(message, AssistantMessage), "turns are assistant messages"
+    if message.finish in ("length", "content-filter"):
+        return False
+    said = any(
+        isinstance(part, ToolPart) or (isinstance(part, TextPart | ReasoningPart) and part.text.strip())
+        for part in turn.parts
+    )
+    return not said
+
+
+def _empty_streak(turns: list[Entry]) -> int:
+    count = 0
+    for turn in reversed(turns):
+        if not _is_empty(turn):
+            break
+        count += 1
+    return count

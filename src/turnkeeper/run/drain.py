@@ -1,0 +1,55 @@
+"""A drain: ask what is next, do that one thing, ask again; until the session rests."""
+
+from dataclasses import dataclass
+from typing import assert_never
+
+import anyio
+
+from turnkeeper.core.limits import RECORD_GRACE_S
+from turnkeeper.core.next_action import Abandon, Promote, Rest, RunTurn, next_action
+from turnkeeper.model.event import PromptPromoted
+from turnkeeper.model.status import Owner
+from turnkeeper.run.abandon import abandon
+from turnkeeper.run.histories import Histories
+from turnkeeper.run.pen import Pen, take_pen
+from turnkeeper.run.prepare import Preparation
+from turnkeeper.store.store import Store
+
+
+@dataclass(frozen=True)
+class Drain:
+    """Runs a session until it rests."""
+
+    store: Store
+    histories: Histories
+    owner: Owner
+    prepare: Preparation
+
+    async def run(self, session_id: str, resume: bool = False) -> str:
+        """Run until there is nothing to do; the reason. Raises Busy while another process runs the session."""
+        pen = await take_pen(self.store, session_id, self.owner)
+        try:
+            return await self._loop(pen, resume)
+        except BaseException:
+            with anyio.move_on_after(RECORD_GRACE_S, shield=True):
+                await pen.lay_down()
+            raise
+
+    async def _loop(self, pen: Pen, resume: bool) -> str:
+        while True:
+            # The view first: the history read after it can only be newer, and resting checks that nothing came since.
+            view = await self.store.journal.view(pen.session_id)
+            history = await self.histories.get(pen.session_id)
+            match next_action(view, history, resume=resume):
+                case Abandon():
+                    await abandon(pen, view, self.store.mint.now())
+                case Promote(message_ids=message_ids):
+                    await pen.append(*(PromptPromoted(message_id=message_id) for message_id in message_ids))
+                case RunTurn() as action:
+                    resume = False
+                    await self.prepare.run(pen, view, history, action)
+                case Rest(reason=reason):
+                    if await pen.lay_down(view.seq):
+                        return reason
+                case action:
+                    assert_never(action)

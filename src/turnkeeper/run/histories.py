@@ -1,0 +1,64 @@
+"""Histories in memory: loaded once from documents, then kept up with the log, so a turn reads only what is new."""
+
+from collections import OrderedDict
+
+from turnkeeper.core import blobs, entry
+from turnkeeper.core.entry import Recorded
+from turnkeeper.core.history import Entry, History, boundary_reached, compaction_of, extend
+from turnkeeper.model.message import AssistantMessage
+from turnkeeper.store import keys
+from turnkeeper.store.store import Store
+
+KEPT_MAX = 128
+"""How many histories stay in memory."""
+
+
+class Histories:
+    """The model-visible history of each session that is being run."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept: OrderedDict[str, History] = OrderedDict()
+
+    async def get(self, session_id: str) -> History:
+        """The history as of now."""
+        history = self._kept.pop(session_id, None) or await self._load(session_id)
+        for recorded in await self._news(session_id, history.seq):
+            history = extend(history, recorded)
+        self._kept[session_id] = history
+        while len(self._kept) > KEPT_MAX:
+            self._kept.popitem(last=False)
+        return history
+
+    def forget(self, session_id: str) -> None:
+        """Let go of a session that was removed, or whose history must be read anew."""
+        self._kept.pop(session_id, None)
+
+    async def _load(self, session_id: str) -> History:
+        """Walk back to the newest completed compaction; what lies before it is never read."""
+        # The place is read before the documents: events that came in between are applied again, which changes nothing.
+        view = await self._store.journal.view(session_id)
+        newest_first: list[Entry] = []
+        may_end = False
+        async for message in self._store.queries.stream(session_id):
+            one = Entry(message=message.info, parts=message.parts)
+            newest_first.append(one)
+            is_summary = isinstance(one.message, AssistantMessage) and bool(one.message.summary)
+            may_end = may_end or is_summary or compaction_of(one) is not None
+            if may_end and boundary_reached(newest_first):
+                break
+        inbox = {one.message.id: Entry(message=one.message, parts=one.parts) for one in view.inbox}
+        return History(seq=view.seq, entries=tuple(reversed(newest_first)), inbox=inbox)
+
+    async def _news(self, session_id: str, after: int) -> list[Recorded]:
+        """Events the history has not seen, with their blobs spelt out."""
+        engine = self._store.engine
+        news: list[Recorded] = []
+        for seq, stored in enumerate(await engine.read(session_id, after=after), after + 1):
+            recorded, _ = entry.read(stored, seq)
+            if wanted := sorted(blobs.references(stored)):
+                found = zip(wanted, await engine.get([keys.blob(name) for name in wanted]), strict=True)
+                texts = {name: body.decode("utf-8", "surrogatepass") for name, body in found if body is not None}
+                recorded = recorded._replace(event=blobs.lower(recorded.event, texts))
+            news.append(recorded)
+        return news

@@ -1,0 +1,51 @@
+"""The pen: what a drain writes with. Every append carries the drain's fence, so a replaced owner cannot write."""
+
+from turnkeeper.core.view import SessionView
+from turnkeeper.model.event import Event, StatusChanged
+from turnkeeper.model.refusal import Busy
+from turnkeeper.model.status import BUSY, IDLE, Owner, Status
+from turnkeeper.store.store import Store
+from turnkeeper.workspace.process import is_alive
+
+
+class Pen:
+    """Writes to one session as its owner."""
+
+    def __init__(self, store: Store, session_id: str, owner: Owner, fence: int) -> None:
+        self._store, self.session_id, self._owner, self._fence = store, session_id, owner, fence
+        self._status: Status = BUSY
+
+    async def append(self, *events: Event) -> SessionView:
+        """Make events true. Raises StaleFence once another process owns the session."""
+        return await self._store.journal.append(self.session_id, *events, fence=self._fence)
+
+    async def status(self, status: Status) -> None:
+        """Tell what the session is doing, if that changed."""
+        if status != self._status:
+            self._status = status
+            await self.append(StatusChanged(status=status, owner=self._owner))
+
+    async def lay_down(self, seq: int | None = None) -> bool:
+        """Become idle, if nothing was written since ``seq``; whether that was so. None: in any case."""
+
+        def decide(view: SessionView) -> list[Event]:
+            if view.owner != self._owner or (seq is not None and view.seq != seq):
+                return []
+            return [StatusChanged(status=IDLE)]
+
+        view = await self._store.journal.change(self.session_id, decide, fence=self._fence)
+        return view.owner != self._owner
+
+
+async def take_pen(store: Store, session_id: str, owner: Owner) -> Pen:
+    """Become the owner of a session. Raises Busy while another living process owns it."""
+
+    def decide(view: SessionView) -> list[Event]:
+        if view.owner is not None and view.owner != owner and is_alive(view.owner):
+            raise Busy(f"session {session_id!r} is being run by process {view.owner.pid} on {view.owner.host}")
+        return [StatusChanged(status=BUSY, owner=owner)]
+
+    # The fence is read before the decision: who raises it first wins, the other is refused by the engine.
+    fence = await store.engine.fence(session_id) + 1
+    await store.journal.change(session_id, decide, fence=fence)
+    return Pen(store, session_id, owner, fence)

@@ -1,0 +1,243 @@
+"""One provider turn: request, stream, record, settle; with retries, and closed whatever happens."""
+
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+import anyio
+from anyio.abc import TaskGroup
+
+from turnkeeper.core.limits import CHECKPOINT_MS, RECORD_GRACE_S, RETRIES_MAX
+from turnkeeper.core.retry import delay, retryable
+from turnkeeper.core.transcribe import Act, Scribe
+from turnkeeper.core.usage import cost, step_tokens
+from turnkeeper.mint import Mint
+from turnkeeper.model.event import Event, PartRecorded, PartRemoved, TurnEnded, TurnStarted, UsageRecorded
+from turnkeeper.model.failure import (
+    AbortedFailure,
+    ApiData,
+    ApiFailure,
+    ContentFilterFailure,
+    Failure,
+    MessageData,
+    NoData,
+    OutputLengthFailure,
+    UnknownData,
+    UnknownFailure,
+)
+from turnkeeper.model.message import AssistantMessage
+from turnkeeper.model.notification import Delta
+from turnkeeper.model.parts import RetryPart, StepFinishPart, ToolPart
+from turnkeeper.model.parts.marks import RetryTime
+from turnkeeper.model.request import ModelRequest
+from turnkeeper.model.session import ZERO_TOKENS, Tokens
+from turnkeeper.model.status import BUSY, Retrying
+from turnkeeper.model.stream import StreamEvent
+from turnkeeper.providers.provider import Provider
+from turnkeeper.run.pen import Pen
+
+Settle = Callable[[ToolPart], Coroutine[None, None, None]]
+"""Runs one call and records what came of it; also when it is cancelled."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a turn needs of the world: each injected, so that whole runs can be simulated from a seed."""
+
+    mint: Mint
+    publish: Callable[[Delta], None]
+    sleep: Callable[[float], Awaitable[None]]
+    random: Callable[[], float]
+
+
+class Turn:
+    """One turn, from ``TurnStarted`` to ``TurnEnded``."""
+
+    def __init__(
+        self,
+        pen: Pen,
+        world: Surroundings,
+        provider: Provider,
+        request: ModelRequest,
+        message: AssistantMessage,
+        directory: str,
+        settle: Settle,
+    ) -> None:
+        self._pen, self._world, self._provider, self._request = pen, world, provider, request
+        self._message, self._directory, self._settle = message, directory, settle
+        self._scribe = self._new_scribe()
+        self._tokens: Tokens = ZERO_TOKENS
+        self._cost: float = 0
+        self._attempt = 0
+
+    async def run(self) -> None:
+        """Run the turn. Whatever happens, the log has its end."""
+        await self._pen.append(TurnStarted(message=self._message))
+        try:
+            while await self._try():
+                pass
+        except BaseException as error:
+            # Cancelled, or a bug: what is open is closed before it goes on, in a scope nobody can cancel.
+            with anyio.move_on_after(RECORD_GRACE_S, shield=True):
+                await self._broken(error)
+            raise
+
+    async def _try(self) -> bool:
+        """One attempt; whether there should be another."""
+        self._attempt += 1
+        self._scribe = self._new_scribe()
+        await self._stream()
+        await self._bill()
+        failure = self._scribe.failure
+        if failure is None:
+            await self._end(self._verdict())
+        elif self._scribe.has_begun_tools:
+            # A tool has run: asking again would run it twice. Its results are in the history; the loop goes on.
+            await self._end(None, finish="error")
+        elif (words := retryable(failure)) is not None and self._attempt <= RETRIES_MAX:
+            await self._wait_to_retry(failure, words)
+            return True
+        else:
+            await self._end(failure)
+        return False
+
+    async def _stream(self) -> None:
+        """Take in the answer. Calls start as soon as they are recorded; all are settled when this returns."""
+        async with anyio.create_task_group() as calls:
+            ticker = anyio.CancelScope()
+            calls.start_soon(self._save_regularly, ticker)
+            try:
+                async with aclosing(self._provider.stream(self._request)) as answer:
+                    async for batch in answer:
+                        await self._take(batch, calls)
+                await self._do(self._scribe.close(self._now()))
+            finally:
+                ticker.cancel()
+
+    async def _take(self, batch: Sequence[StreamEvent], calls: TaskGroup) -> None:
+        await self._do(self._scribe.feed(batch, self._now()))
+        for call in self._scribe.calls():
+            calls.start_soon(self._settle, call, name=f"{call.tool} {call.call_id}")
+
+    async def _save_regularly(self, scope: anyio.CancelScope) -> None:
+        """Text must not wait for more text to become durable."""
+        with scope:
+            while True:
+                await self._world.sleep(CHECKPOINT_MS / 1000)
+                await self._do(self._scribe.checkpoint(self._now(), age_ms=CHECKPOINT_MS // 2))
+
+    async def _do(self, acts: Sequence[Act]) -> None:
+        """Append events and publish deltas in their order; neighbouring events share one append."""
+        events: list[Event] = []
+        for act in acts:
+            if not isinstance(act, Delta):
+                events.append(act)
+                continue
+            if events:
+                await self._pen.append(*events)
+                events = []
+            self._world.publish(act)
+        if events:
+            await self._pen.append(*events)
+
+    async def _wait_to_retry(self, failure: Failure, words: str) -> None:
+        """Record that it is tried again, take back what the failed attempt said, and wait."""
+        now = self._now()
+        wait = delay(self._attempt, failure, now=now, rand=self._world.random())
+        error = failure if isinstance(failure, ApiFailure) else _as_api(words)
+        retry = RetryPart(
+            id=self._world.mint.part_id(),
+            session_id=self._message.session_id,
+            message_id=self._message.id,
+            attempt=self._attempt,
+            error=error,
+            time=RetryTime(created=now),
+        )
+        gone = [PartRemoved(message_id=self._message.id, part_id=part_id) for part_id in self._scribe.recorded]
+        self._scribe = self._new_scribe()
+        await self._pen.append(*gone, PartRecorded(part=retry))
+        await self._pen.status(Retrying(attempt=self._attempt, message=words, next=now + wait))
+        await self._world.sleep(wait / 1000)
+        await self._pen.status(BUSY)
+
+    async def _bill(self) -> None:
+        """One row of the ledger for the attempt, whatever came of it."""
+        usage = self._scribe.usage
+        if usage is None:
+            return
+        metadata = self._scribe.finish.metadata if self._scribe.finish is not None else None
+        tokens = step_tokens(usage, metadata)
+        spent = float(cost(tokens, usage, self._request.model, metadata))
+        self._tokens, self._cost = tokens, self._cost + spent
+        await self._pen.append(
+            UsageRecorded(
+                purpose="turn",
+                provider_id=self._message.provider_id,
+                model_id=self._message.model_id,
+                message_id=self._message.id,
+                attempt=self._attempt,
+                tokens=tokens,
+                cost=spent,
+            )
+        )
+
+    def _verdict(self) -> Failure | None:
+        """What is wrong with an answer that arrived whole."""
+        finish = self._scribe.finish
+        if finish is not None and finish.reason == "content-filter":
+            return ContentFilterFailure(data=MessageData(message="the provider refused the content"))
+        if finish is not None and finish.reason == "length" and not self._scribe.has_output:
+            return OutputLengthFailure(data=NoData())
+        return None
+
+    async def _end(self, failure: Failure | None, *, finish: str | None = None) -> None:
+        """The step's own mark, and the message as it will stay."""
+        reason = finish or (self._scribe.finish.reason if self._scribe.finish is not None else None)
+        ended = self._message.but(
+            error=failure,
+            finish="error" if failure is not None and reason is None else reason,
+            cost=self._cost,
+            tokens=self._tokens,
+            time=self._message.time.but(completed=self._now()),
+        )
+        facts: list[Event] = [TurnEnded(message=ended)]
+        if reason is not None:
+            facts.insert(0, PartRecorded(part=self._step_finish(reason)))
+        await self._pen.append(*facts)
+
+    def _step_finish(self, reason: str) -> StepFinishPart:
+        return StepFinishPart(
+            id=self._world.mint.part_id(),
+            session_id=self._message.session_id,
+            message_id=self._message.id,
+            reason=reason,
+            cost=self._cost,
+            tokens=self._tokens,
+        )
+
+    async def _broken(self, error: BaseException) -> None:
+        """Close what is open and end the turn: stopped by the user, or by a bug of ours."""
+        await self._do(self._scribe.close(self._now()))
+        await self._bill()
+        failure: Failure
+        if isinstance(error, Exception):
+            failure = UnknownFailure(data=UnknownData(message=f"{type(error).__name__}: {error}"))
+        else:
+            failure = AbortedFailure(data=MessageData(message="the turn was stopped"))
+        ended = self._message.but(
+            error=failure,
+            cost=self._cost,
+            tokens=self._tokens,
+            time=self._message.time.but(completed=self._now()),
+        )
+        await self._pen.append(TurnEnded(message=ended))
+
+    def _new_scribe(self) -> Scribe:
+        return Scribe(self._message, self._directory, self._world.mint.part_id)
+
+    def _now(self) -> int:
+        return self._world.mint.now()
+
+
+def _as_api(words: str) -> ApiFailure:
+    return ApiFailure(data=ApiData(message=words, is_retryable=True))
