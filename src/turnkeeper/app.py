@@ -7,6 +7,10 @@ from pathlib import Path
 
 from turnkeeper.bus import Bus
 from turnkeeper.core.entry import Recorded
+from turnkeeper.interop import export, export_all, import_json, opencode
+from turnkeeper.interop.export_all import Layout
+from turnkeeper.interop.importer import Importer
+from turnkeeper.interop.report import ImportReport, Progress
 from turnkeeper.mint import Mint
 from turnkeeper.model.notification import Notification
 from turnkeeper.model.parts import Part
@@ -193,6 +197,37 @@ class Turnkeeper:
     async def search(self, words: str, *, session_id: str | None = None, limit: int = 50) -> Sequence[Found]:
         """Where these words were said, newest first, in all sessions or in one."""
         return await self.store.queries.search(words, session_id=session_id, limit=limit)
+
+    def export(self, session_id: str, *, sanitise: bool = False) -> AsyncIterator[bytes]:
+        """A session as JSON in opencode's shape, piece by piece; ``sanitise`` leaves out what was said."""
+        return export.chunks(self.store, session_id, sanitise=sanitise)
+
+    async def export_all(
+        self,
+        target: str | Path,
+        session_ids: Iterable[str] | None = None,
+        *,
+        layout: Layout = "json",
+        sanitise: bool = False,
+        progress: Progress | None = None,
+    ) -> int:
+        """Write these sessions (by default all) into a folder or a ``.jsonl`` file, and say how many they were."""
+        return await export_all.export_all(
+            self.store, Path(target), session_ids, layout=layout, sanitise=sanitise, progress=progress
+        )
+
+    async def import_sessions(self, path: str | Path, *, progress: Progress | None = None) -> ImportReport:
+        """Take in what ``export``, ``export_all`` or opencode wrote. Ids are kept; what is here is never changed."""
+        importer = Importer(self.store, progress)
+        await importer.take(import_json.open_export(Path(path)))
+        return importer.tally.report(str(path))
+
+    async def import_opencode(
+        self, path: str | Path | None = None, *, progress: Progress | None = None
+    ) -> ImportReport:
+        """Take in opencode's history: its database, its JSON trees, or (by default) all it has on this machine."""
+        place = Path(path) if path is not None else opencode.default_path(os.environ)
+        return await opencode.import_opencode(self.store, place, progress=progress)
 
     def subscribe(
         self, *, session_id: str | None = None, size: int = 1024

@@ -64,7 +64,8 @@ def _apply(view: SessionView, recorded: Recorded) -> SessionView:
         case e.ModelSelected(model=model):
             return _active(view, time, model=model)
         case e.SummaryRecorded(summary=summary):
-            return _active(view, time, summary=summary)
+            # The same counts with other diffs are no activity: an import brings them beside the session.
+            return view if summary == view.session.summary else _active(view, time, summary=summary)
         case e.TodosSet(todos=todos):
             return view.but(todos=todos)
         case e.CompactingSet(at=at):

@@ -1,0 +1,135 @@
+"""Compare a session here with the same session as a source has it, and say what is to be recorded. Pure."""
+
+from collections.abc import Sequence
+
+from turnkeeper.core.edits import edits
+from turnkeeper.core.usage import add_tokens
+from turnkeeper.core.view import SessionView
+from turnkeeper.interop.later import is_message_later, is_part_later
+from turnkeeper.interop.normalise import Incoming, IncomingMessage
+from turnkeeper.interop.report import Finding
+from turnkeeper.model import event as e
+from turnkeeper.model.event import Event
+from turnkeeper.model.message import AssistantMessage, Message
+from turnkeeper.model.parts import Part, StepFinishPart
+from turnkeeper.model.session import ZERO_TOKENS, FileDiff, Session
+
+KEPT = "differs from ours, which was kept"
+
+COMPARED = ("slug", "directory", "parent_id", "title", "version", "metadata", "permission", "share", "revert", "extra")
+"""What of two sessions must be equal. The rest follows from activity: totals, times, last agent and model, summary.
+
+The project is not compared either: the same directory may belong to another one by now."""
+
+
+class Comparison:
+    """Give it every message of ours; then ask for the events."""
+
+    def __init__(self, incoming: Incoming, view: SessionView, diffs: tuple[FileDiff, ...]) -> None:
+        self._incoming, self._diffs, self.view = incoming, diffs, view
+        self._pending = {one.info.id: one for one in incoming.messages}
+        self._has_steps = any(isinstance(part, StepFinishPart) for one in incoming.messages for part in one.parts)
+        self._events: list[Event] = []
+        self._usage: list[Event] = []
+        self.conflicts: list[Finding] = _session_conflicts(view.session, incoming.session)
+        self.equal_messages = self.equal_parts = self.new_parts = 0
+
+    @property
+    def known(self) -> frozenset[str]:
+        """The ids of the incoming messages that are here already."""
+        return frozenset(one.info.id for one in self._incoming.messages) - self._pending.keys()
+
+    def missing(self) -> list[IncomingMessage]:
+        """The incoming messages that are not here."""
+        return list(self._pending.values())
+
+    def message(self, ours: Message, parts: Sequence[Part]) -> None:
+        """Compare one of our messages."""
+        theirs = self._pending.pop(ours.id, None)
+        if theirs is None:
+            return
+        place = ours.seq
+        ours = ours.but(seq=0)
+        if ours == theirs.info or is_message_later(theirs.info, ours):
+            self.equal_messages += 1
+        elif is_message_later(ours, theirs.info):
+            self._events.append(e.MessageRecorded(message=theirs.info.but(seq=place)))
+        else:
+            self.conflicts.append(Finding(reason=KEPT, session_id=ours.session_id, message_id=ours.id))
+        self._parts({part.id: part for part in parts}, theirs)
+
+    def events(self, new: list[IncomingMessage]) -> list[Event]:
+        """What to record, given those missing messages that may be."""
+        for one in new:
+            self._events.append(e.MessageRecorded(message=one.info, parts=one.parts))
+            self._count(one, one.parts)
+        return [*self._events, *self._usage, *self._settings(has_grown=bool(self._events))]
+
+    def _parts(self, ours: dict[str, Part], theirs: IncomingMessage) -> None:
+        added = []
+        for part in theirs.parts:
+            known = ours.get(part.id)
+            if known is None:
+                added.append(part)
+                continue
+            bare = known.but(seq=0, nth=0)
+            if bare == part or is_part_later(part, bare):
+                self.equal_parts += 1
+            elif is_part_later(bare, part):
+                self._events.append(e.PartRecorded(part=part.but(seq=known.seq, nth=known.nth)))
+            else:
+                where = {"session_id": part.session_id, "message_id": part.message_id}
+                self.conflicts.append(Finding(reason=KEPT, part_id=part.id, **where))
+        self._events.extend(e.PartRecorded(part=part) for part in added)
+        self.new_parts += len(added)
+        self._count(theirs, added)
+
+    def _count(self, message: IncomingMessage, new: Sequence[Part]) -> None:
+        """The ledger's row for what is new of a message."""
+        info = message.info
+        if not isinstance(info, AssistantMessage) or not message.is_counted:
+            return
+        cost: int | float = 0
+        tokens = ZERO_TOKENS
+        steps = [part for part in new if isinstance(part, StepFinishPart)]
+        # Histories too old for steps have their usage on the message alone.
+        for counted in steps if self._has_steps else [info] if info.id in self._pending else []:
+            cost, tokens = cost + counted.cost, add_tokens(tokens, counted.tokens)
+        if cost or tokens != ZERO_TOKENS:
+            self._usage.append(
+                e.UsageRecorded(
+                    purpose="turn",
+                    provider_id=info.provider_id,
+                    model_id=info.model_id,
+                    message_id=info.id,
+                    tokens=tokens,
+                    cost=cost,
+                )
+            )
+
+    def _settings(self, has_grown: bool) -> list[Event]:
+        """What follows the history when it grows, and what only the other source could know."""
+        theirs, ours, facts = self._incoming, self.view, list[Event]()
+        if has_grown:
+            last = {name: getattr(theirs.session, name) for name in ("agent", "model")}
+            facts += edits(ours.session, ours.session.but(**{key: one for key, one in last.items() if one is not None}))
+        if theirs.todos is not None and theirs.todos != ours.todos:
+            facts += self._take("the task list", e.TodosSet(todos=theirs.todos), has_grown or not ours.todos)
+        if theirs.diffs and theirs.diffs != self._diffs:
+            recorded = e.SummaryRecorded(summary=theirs.session.summary, diffs=theirs.diffs)
+            facts += self._take("the list of changed files", recorded, has_grown or not self._diffs)
+        return [*facts, e.SessionTouched()] if has_grown else facts
+
+    def _take(self, what: str, fact: Event, is_taken: bool) -> list[Event]:
+        if is_taken:
+            return [fact]
+        self.conflicts.append(Finding(reason=f"{what} {KEPT}", session_id=self.view.session.id))
+        return []
+
+
+def _session_conflicts(ours: Session, theirs: Session) -> list[Finding]:
+    names = [name for name in COMPARED if getattr(ours, name) != getattr(theirs, name)]
+    names += [
+        f"time.{name}" for name in ("created", "archived") if getattr(ours.time, name) != getattr(theirs.time, name)
+    ]
+    return [Finding(reason=f"its {', '.join(names)} {KEPT}", session_id=ours.id)] if names else []

@@ -1,0 +1,98 @@
+"""Export a session in opencode's shape: ``{"info", "messages": [{"info", "parts"}]}``, written a message at a time."""
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import IO, cast
+
+import msgspec
+
+from turnkeeper.core.extra import restore
+from turnkeeper.interop.fit import public
+from turnkeeper.interop.raw import RawObject, plain
+from turnkeeper.interop.sanitise import sanitise_message, sanitise_part, sanitise_session
+from turnkeeper.model.message import Message
+from turnkeeper.model.parts import ForeignPart, Part
+from turnkeeper.model.session import Session
+from turnkeeper.model.value import JsonObject
+from turnkeeper.store.queries import MessageWithParts
+from turnkeeper.store.store import Store
+
+
+async def chunks(store: Store, session_id: str, *, sanitise: bool = False) -> AsyncIterator[bytes]:
+    """The export of one session, piece by piece: JSON with two spaces of indentation. Raises NotFound."""
+    session = await store.queries.session(session_id)
+    yield b'{\n  "info": ' + _indented(session_json(session, sanitise=sanitise), 2) + b',\n  "messages": ['
+    separator = b"\n"
+    async for message in store.queries.stream(session_id, reverse=False):
+        yield separator + b"    " + _indented(message_json(message, sanitise=sanitise), 4)
+        separator = b",\n"
+    yield b"]\n}\n" if separator == b"\n" else b"\n  ]\n}\n"
+
+
+async def line(store: Store, session_id: str, *, sanitise: bool = False) -> AsyncIterator[bytes]:
+    """The same on one line, as files with many sessions have it."""
+    session = await store.queries.session(session_id)
+    yield b'{"info":' + msgspec.json.encode(session_json(session, sanitise=sanitise)) + b',"messages":['
+    separator = b""
+    async for message in store.queries.stream(session_id, reverse=False):
+        yield separator + msgspec.json.encode(message_json(message, sanitise=sanitise))
+        separator = b","
+    yield b"]}\n"
+
+
+def session_json(session: Session, *, sanitise: bool = False) -> RawObject:
+    """A session as others know it."""
+    info = _public_json(session, session.extra)
+    if isinstance(info.get("share"), dict):
+        # Whoever knows the secret may change what was shared; it is kept, and stays here.
+        info["share"] = {"url": info["share"].get("url", "")}
+    return sanitise_session(info) if sanitise else info
+
+
+def message_json(message: MessageWithParts, *, sanitise: bool = False) -> RawObject:
+    """A message with its parts as others know it."""
+    info = info_json(message.info)
+    parts = [part_json(part) for part in message.parts]
+    if sanitise:
+        info, parts = sanitise_message(info), [sanitise_part(part) for part in parts]
+    return {"info": info, "parts": parts}
+
+
+def info_json(message: Message) -> RawObject:
+    """A message without its parts as others know it."""
+    return _public_json(message, message.extra)
+
+
+def part_json(part: Part) -> RawObject:
+    """A part as others know it; one of a foreign type as it came."""
+    if isinstance(part, ForeignPart):
+        place = {"id": part.id, "sessionID": part.session_id, "messageID": part.message_id}
+        return {**part.body, **place}
+    return _public_json(part, part.extra)
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[IO[bytes]]:
+    """A file that takes the target's place when it is whole, and otherwise was never there."""
+    with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
+        try:
+            yield cast("IO[bytes]", file)
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(file.name, target)
+        except BaseException:
+            os.unlink(file.name)
+            raise
+
+
+def _public_json(value: object, overlay: JsonObject | None) -> RawObject:
+    return cast(RawObject, restore(public(cast(RawObject, plain(value))), overlay))
+
+
+def _indented(json: RawObject, indent: int) -> bytes:
+    text = msgspec.json.format(msgspec.json.encode(json), indent=2)
+    # A line break inside a string is escaped, so every one that is there ends a line of the format.
+    return text.replace(b"\n", b"\n" + b" " * indent)

@@ -1,0 +1,90 @@
+"""Import every session of a source. What is broken is reported, and never stops the rest."""
+
+from pathlib import Path
+
+from anyio import to_thread
+
+from turnkeeper.interop.land import land
+from turnkeeper.interop.normalise import Incoming, incoming
+from turnkeeper.interop.raw import RawObject, RawSession, Source, Unreadable
+from turnkeeper.interop.report import Finding, Progress, Tally
+from turnkeeper.model.value import encode
+from turnkeeper.sessions.create import remember_project
+from turnkeeper.store import keys
+from turnkeeper.store.store import Store
+from turnkeeper.workspace.project import ProjectPlace, identify
+
+
+class Importer:
+    """Takes in sources one after the other; ``tally`` counts what came of all of them."""
+
+    def __init__(self, store: Store, progress: Progress | None = None) -> None:
+        self._store, self._progress = store, progress
+        self._places: dict[str, ProjectPlace | None] = {}
+        self.seen: set[str] = set()
+        """The sessions that were read, whatever came of them."""
+        self.tally = Tally()
+
+    async def take(self, source: Source) -> None:
+        """Land every session of a source that was not seen before, in this one or an earlier one."""
+        names = [name for name in await to_thread.run_sync(source.names) if name not in self.seen]
+        await self._projects(await to_thread.run_sync(lambda: list(source.projects())))
+        skipped = await to_thread.run_sync(lambda: list(source.skipped()))
+        self.tally.skipped.extend(one for one in skipped if one not in self.tally.skipped)
+        for done, name in enumerate(names):
+            self._tell(done, len(names), name)
+            try:
+                sessions = await to_thread.run_sync(_read, source, name)
+            except Unreadable as error:
+                self.tally.unreadable.append(Finding(reason=str(error), place=name))
+                continue
+            for raw in sessions:
+                await self._session(raw)
+        self._tell(len(names), len(names), "")
+
+    def _tell(self, done: int, total: int, what: str) -> None:
+        if self._progress is not None:
+            self._progress(done, total, what)
+
+    async def _session(self, raw: RawSession) -> None:
+        try:
+            session = await to_thread.run_sync(incoming, raw)
+        except Unreadable as error:
+            self.tally.unreadable.append(Finding(reason=f"its session {error}", place=raw.place))
+            return
+        self.tally.skipped.extend(session.skipped)
+        self.tally.unreadable.extend(session.unreadable)
+        self.seen.add(session.session.id)
+        await self._place(session)
+        await land(self._store, session, self.tally)
+
+    async def _place(self, session: Incoming) -> None:
+        """Give the session the id that its project has here, if its directory is still there and says so."""
+        place = await self._identified(session.session.directory)
+        if place is not None and (session.session.project_id in place.aliases or not session.has_project):
+            session.session = session.session.but(project_id=place.id)
+            await remember_project(self._store, place)
+
+    async def _identified(self, directory: str) -> ProjectPlace | None:
+        if directory not in self._places:
+            is_there = await to_thread.run_sync(_is_directory, directory)
+            self._places[directory] = await identify(Path(directory), every_alias=True) if is_there else None
+        return self._places[directory]
+
+    async def _projects(self, projects: list[RawObject]) -> None:
+        documents = {keys.project(project["id"]): encode(project) for project in projects}
+        known = await self._store.engine.get(list(documents))
+        new = {key: documents[key] for key, there in zip(documents, known, strict=True) if there is None}
+        if new:
+            await self._store.engine.put(new)
+
+
+def _read(source: Source, name: str) -> list[RawSession]:
+    return list(source.read(name))
+
+
+def _is_directory(name: str) -> bool:
+    try:
+        return Path(name).is_absolute() and Path(name).is_dir()
+    except (OSError, ValueError):  # Too long, or with a NUL: not a place on this machine.
+        return False

@@ -1,0 +1,105 @@
+"""Land a session: record what is new of it here, leave alone what is equal, report what differs. Ours is kept."""
+
+from dataclasses import dataclass, field
+
+from turnkeeper.core.view import SessionView
+from turnkeeper.interop.compare import Comparison
+from turnkeeper.interop.normalise import Incoming, IncomingMessage
+from turnkeeper.interop.report import Finding, Tally
+from turnkeeper.interop.shield import shield
+from turnkeeper.model import event as e
+from turnkeeper.model.event import Event
+from turnkeeper.model.refusal import Conflict, NotFound
+from turnkeeper.store import keys
+from turnkeeper.store.journal import ATTEMPTS_MAX
+from turnkeeper.store.store import Store
+
+TAKEN = "its id is taken by a message of another session; it was left out"
+
+
+async def land(store: Store, incoming: Incoming, tally: Tally) -> None:
+    """Bring the store up to the incoming session, in one transaction, and count what was done."""
+    try:
+        await store.queries.state(incoming.session.id)
+    except NotFound:
+        try:
+            await _create(store, incoming, tally)
+        except Conflict:  # Another process was first.
+            await _merge(store, incoming, tally)
+    else:
+        await _merge(store, incoming, tally)
+
+
+async def _create(store: Store, incoming: Incoming, tally: Tally) -> None:
+    messages = await _free(store, incoming.messages)
+    events: list[Event] = [e.MessageRecorded(message=one.info, parts=one.parts) for one in messages]
+    if incoming.todos:
+        events.append(e.TodosSet(todos=incoming.todos))
+    if incoming.diffs:
+        events.append(e.SummaryRecorded(summary=incoming.session.summary, diffs=incoming.diffs))
+    [created, *rest] = await _shielded(store, [e.SessionCreated(session=incoming.session), *events])
+    assert isinstance(created, e.SessionCreated), "it was put first"
+    await store.journal.create(created.session, *rest)
+    tally.imported = tally.imported.plus(1, len(messages), sum(len(one.parts) for one in messages))
+    tally.conflicts.extend(_taken(incoming, messages))
+
+
+async def _merge(store: Store, incoming: Incoming, tally: Tally) -> None:
+    for _ in range(ATTEMPTS_MAX):
+        comparison = await _compared(store, incoming)
+        messages = await _free(store, comparison.missing())
+        decide = _Unmoved(comparison.view.seq, await _shielded(store, comparison.events(messages)))
+        await store.journal.change(incoming.session.id, decide)
+        if not decide.is_done:
+            continue  # Somebody wrote meanwhile: compare again.
+        new_parts = comparison.new_parts + sum(len(one.parts) for one in messages)
+        tally.imported = tally.imported.plus(0, len(messages), new_parts)
+        is_equal = not decide.events and not comparison.conflicts
+        tally.unchanged = tally.unchanged.plus(is_equal, comparison.equal_messages, comparison.equal_parts)
+        tally.grown += bool(decide.events)
+        tally.conflicts.extend([*comparison.conflicts, *_taken(incoming, messages, comparison.known)])
+        return
+    raise Conflict(f"session {incoming.session.id!r} is being written without pause; try again")
+
+
+async def _compared(store: Store, incoming: Incoming) -> Comparison:
+    session_id = incoming.session.id
+    view = await store.journal.view(session_id)
+    session = await store.queries.session(session_id)
+    comparison = Comparison(incoming, view.but(session=session), await store.queries.diffs(session_id))
+    async for ours in store.queries.stream(session_id, reverse=False):
+        comparison.message(ours.info, ours.parts)
+    return comparison
+
+
+@dataclass
+class _Unmoved:
+    """Decides for the events only at the place in the log they were worked out for."""
+
+    seq: int
+    events: list[Event]
+    is_done: bool = field(default=False, init=False)
+
+    def __call__(self, view: SessionView) -> list[Event]:
+        self.is_done = view.seq == self.seq
+        return self.events if self.is_done else []
+
+
+async def _free(store: Store, messages: list[IncomingMessage]) -> list[IncomingMessage]:
+    """Those whose parts would not end up among the parts of a message of another session."""
+    groups = await store.engine.gather([("part", one.info.id) for one in messages])
+    return [one for one, group in zip(messages, groups, strict=True) if not group]
+
+
+def _taken(incoming: Incoming, free: list[IncomingMessage], known: frozenset[str] = frozenset()) -> list[Finding]:
+    there = {one.info.id for one in free} | known
+    lost = [one.info for one in incoming.messages if one.info.id not in there]
+    return [Finding(reason=TAKEN, session_id=info.session_id, message_id=info.id) for info in lost]
+
+
+async def _shielded(store: Store, events: list[Event]) -> list[Event]:
+    blobs: dict[str, bytes] = {}
+    shielded = [shield(event, blobs) for event in events]
+    if blobs:
+        await store.engine.put({keys.blob(name): content for name, content in blobs.items()})
+    return shielded

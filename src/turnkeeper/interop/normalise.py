@@ -1,0 +1,265 @@
+"""Make of a raw session what we store: known fields typed, gaps filled, everything else kept beside.
+
+What is filled and moved is listed in docs/reference/interop.md. Nothing here looks at a clock or mints an id, so that
+the same source gives the same values every time, and a second import finds nothing to do.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import cast
+
+from turnkeeper.core import slug
+from turnkeeper.core.titles import default_title
+from turnkeeper.core.usage import add_tokens
+from turnkeeper.interop import shapes
+from turnkeeper.interop.fit import fit, trimmed
+from turnkeeper.interop.normalise_part import part_of
+from turnkeeper.interop.raw import RawMessage, RawObject, RawSession, Unreadable
+from turnkeeper.interop.report import Finding
+from turnkeeper.model.identifier import LENGTH_MAX, timestamp
+from turnkeeper.model.message import AssistantMessage, Message
+from turnkeeper.model.parts import Part, StepFinishPart
+from turnkeeper.model.session import ZERO_TOKENS, FileDiff, Session, Tokens
+from turnkeeper.model.todo import Todo
+from turnkeeper.model.value import Json, Value
+
+UNKNOWN = "unknown"
+"""Provider and model of a prompt that nobody answered, in data too old to say."""
+
+TIME_MAX = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
+
+_SAFE = re.compile(r"[A-Za-z0-9_.-]+")
+
+
+class IncomingMessage(Value):
+    """A message and its parts, ready to be recorded."""
+
+    info: Message
+    parts: tuple[Part, ...]
+    is_counted: bool = True
+
+
+@dataclass
+class Incoming:
+    """A session, ready to be recorded. None means that the source cannot know."""
+
+    session: Session
+    messages: list[IncomingMessage]
+    todos: tuple[Todo, ...] | None
+    diffs: tuple[FileDiff, ...] | None
+    has_project: bool = True
+    """Whether the source says to which project the session belongs."""
+    skipped: list[Finding] = field(default_factory=list)
+    unreadable: list[Finding] = field(default_factory=list)
+
+
+def incoming(raw: RawSession) -> Incoming:
+    """The whole session. Messages and parts that make no sense are reported beside it. Raises Unreadable."""
+    if not is_safe(raw.info.get("id")) or not raw.info["id"].startswith("ses"):
+        raise Unreadable(f"{raw.info.get('id')!r} is not a session id")
+    info = _session_info(raw)
+    made = Incoming(cast(Session, fit(info, Session)), [], _todos(raw.todos), _diffs(raw.diffs))
+    made.has_project = is_safe(raw.info.get("projectID"))
+    made.skipped.extend(raw.skipped)
+    made.unreadable.extend(raw.unreadable)
+    made.messages.extend(_messages(raw, made))
+    if not shapes.is_number(raw.info.get("cost")) or not isinstance(raw.info.get("tokens"), dict):
+        cost, tokens = usage(made.messages)
+        made.session = made.session.but(cost=cost, tokens=tokens)
+    return made
+
+
+def is_safe(name: Json) -> bool:
+    """Whether something may be an id here: ids are parts of keys and of file names."""
+    return isinstance(name, str) and len(name) <= LENGTH_MAX and _SAFE.fullmatch(name) is not None
+
+
+def usage(messages: list[IncomingMessage]) -> tuple[int | float, Tokens]:
+    """What a history cost: the sum of its step-finish parts, or of its turns where it is too old to have any."""
+    steps = [part for one in messages for part in one.parts if isinstance(part, StepFinishPart)]
+    turns = [one.info for one in messages if isinstance(one.info, AssistantMessage)]
+    cost, tokens = 0.0, ZERO_TOKENS
+    for counted in steps or turns:
+        cost, tokens = cost + counted.cost, add_tokens(tokens, counted.tokens)
+    return cost, tokens
+
+
+def _session_info(raw: RawSession) -> RawObject:
+    info = dict(raw.info)
+    first = next((m.info for m in raw.messages if m.info.get("role") == "assistant"), {})
+    path = shapes.as_object(first.get("path"))
+    created = _created(info, raw.messages)
+    time = shapes.as_object(info.get("time"))
+    updated = time["updated"] if shapes.is_number(time.get("updated")) else created
+    info["time"] = {**time, "created": created, "updated": updated}
+    info["projectID"] = info.get("projectID") if is_safe(info.get("projectID")) else "global"
+    info["directory"] = _text(info.get("directory")) or _text(path.get("cwd")) or "/"
+    defaults = {
+        "slug": slug.slug(sha256(info["id"].encode()).digest()),
+        "title": default_title(created, child="parentID" in info),
+        "version": "",
+    }
+    info.update({name: default for name, default in defaults.items() if not isinstance(info.get(name), str)})
+    info["cost"] = info["cost"] if shapes.is_number(info.get("cost")) else 0
+    info["tokens"] = shapes.tokens(info.get("tokens"))
+    if not is_safe(info.get("parentID")):
+        info.pop("parentID", None)
+    if isinstance(info.get("summary"), dict):
+        info["summary"] = _summary(info["summary"], raw.diffs)
+    return info
+
+
+def _summary(raw: RawObject, recorded: Json) -> RawObject:
+    counts = ("additions", "deletions", "files")
+    summary = {**raw, **{name: raw[name] if shapes.is_number(raw.get(name)) else 0 for name in counts}}
+    if isinstance(raw.get("diffs"), list):
+        summary["diffs"] = shapes.diffs(raw["diffs"])
+    if not shapes.is_number(raw.get("files")):
+        # opencode's own move of the diffs to a file of their own lost this count.
+        listed = recorded if isinstance(recorded, list) else summary.get("diffs", [])
+        summary["files"] = len(listed)
+    return summary
+
+
+def _messages(raw: RawSession, made: Incoming) -> Iterator[IncomingMessage]:
+    known: set[str] = set()
+    prompt = ""
+    for message, model in zip(raw.messages, _models(raw.messages), strict=True):
+        message_id = message.info.get("id")
+        where = {"place": raw.place, "session_id": made.session.id}
+        if not isinstance(message_id, str) or not is_safe(message_id):
+            made.unreadable.append(Finding(reason=f"{message_id!r} is not a message id", **where))
+            continue
+        where["message_id"] = message_id
+        if message_id in known:
+            made.skipped.append(Finding(reason="the same message comes twice; the first was taken", **where))
+            continue
+        known.add(message_id)
+        if message.info.get("role") == "user":
+            prompt = message_id
+        try:
+            info = cast(Message, fit(_message_info(message.info, made.session, model, prompt), Message))
+        except Unreadable as error:
+            made.unreadable.append(Finding(reason=str(error), **where))
+            continue
+        parts = tuple(_parts(message.parts, info, made, raw.place))
+        yield IncomingMessage(info=info, parts=parts, is_counted=message.is_counted)
+
+
+def _message_info(raw: RawObject, session: Session, model: RawObject, prompt: str) -> RawObject:
+    info = {**raw, "sessionID": session.id}
+    created = shapes.as_object(info.get("time")).get("created")
+    if not shapes.is_number(created):
+        created = _minted(info["id"], session.time.created)
+    info["time"] = {**shapes.as_object(info.get("time")), "created": created}
+    match info.get("role"):
+        case "user":
+            return _user(info, model)
+        case "assistant":
+            return _assistant(info, session, prompt)
+        case "system":
+            return {"updates": [], **info}
+        case role:
+            raise Unreadable(f"is said by {role!r}; known are user, assistant and system")
+
+
+def _user(info: RawObject, model: RawObject) -> RawObject:
+    info["agent"] = info.get("agent") or "build"
+    if not isinstance(info.get("model"), dict):
+        info["model"] = model
+    if "variant" in info:  # Once it stood beside the model.
+        variant = info.pop("variant")
+        info["model"] = {"variant": variant, **info["model"]} if variant is not None else info["model"]
+    if isinstance(info.get("summary"), dict):
+        listed = info["summary"].get("diffs")
+        info["summary"] = {**info["summary"], "diffs": shapes.diffs(listed) if isinstance(listed, list) else []}
+    return info
+
+
+def _models(messages: list[RawMessage]) -> list[RawObject]:
+    """For each message, the model of the next turn: what a prompt too old to say so must have asked for."""
+    found = {"providerID": UNKNOWN, "modelID": UNKNOWN}
+    models = []
+    for message in reversed(messages):
+        if message.info.get("role") == "assistant":
+            names = {name: message.info.get(name) for name in found}
+            found = {name: given if isinstance(given, str) else UNKNOWN for name, given in names.items()}
+        models.append(found)
+    return models[::-1]
+
+
+def _assistant(info: RawObject, session: Session, prompt: str) -> RawObject:
+    info["parentID"] = info.get("parentID") or prompt
+    info["agent"] = info.get("agent") or info.get("mode") or "build"
+    info["mode"] = info.get("mode") or info["agent"]
+    info["modelID"] = info.get("modelID") or UNKNOWN
+    info["providerID"] = info.get("providerID") or UNKNOWN
+    path = shapes.as_object(info.get("path"))
+    info["path"] = {"cwd": session.directory, "root": path.get("cwd", session.directory), **path}
+    info["cost"] = info["cost"] if shapes.is_number(info.get("cost")) else 0
+    info["tokens"] = shapes.tokens(info.get("tokens"))
+    if isinstance(info.get("error"), dict):
+        error, is_renamed = shapes.failure(info["error"])
+        if is_renamed:
+            info["importedError"] = info["error"]
+        info["error"] = error
+    return info
+
+
+def _parts(raw: list[Json], message: Message, made: Incoming, place: str | None) -> Iterator[Part]:
+    known: set[str] = set()
+    for nth, one in enumerate(raw):
+        where = {"place": place, "session_id": message.session_id, "message_id": message.id}
+        if not isinstance(one, dict):
+            made.unreadable.append(Finding(reason=f"part {nth} is not an object", **where))
+            continue
+        try:
+            part = part_of(one, message, nth, is_safe(one.get("id")))
+        except Unreadable as error:
+            made.unreadable.append(Finding(reason=f"part {nth} {error}", **where))
+            continue
+        if part.id in known:
+            made.skipped.append(
+                Finding(reason="the same part comes twice; the first was taken", part_id=part.id, **where)
+            )
+            continue
+        known.add(part.id)
+        yield part
+
+
+def _todos(raw: Json) -> tuple[Todo, ...] | None:
+    if not isinstance(raw, list):
+        return None
+    todos = []
+    for one in raw:
+        # An entry without these is no task; opencode's own migration leaves it out too.
+        if isinstance(one, dict) and all(isinstance(one.get(key), str) for key in ("content", "status", "priority")):
+            todos.append(cast(Todo, trimmed(one, Todo)))
+    return tuple(todos)
+
+
+def _diffs(raw: Json) -> tuple[FileDiff, ...] | None:
+    if not isinstance(raw, list):
+        return None
+    return tuple(cast(FileDiff, trimmed(one, FileDiff)) for one in shapes.diffs(raw) if isinstance(one, dict))
+
+
+def _created(info: RawObject, messages: list[RawMessage]) -> int:
+    times = [shapes.as_object(info.get("time")).get("created")]
+    times += [shapes.as_object(message.info.get("time")).get("created") for message in messages]
+    given = next((int(cast(float, time)) for time in times if shapes.is_number(time)), 0)
+    return min(max(given, 0), TIME_MAX)
+
+
+def _minted(identifier: str, near: int) -> int:
+    try:
+        return timestamp(identifier, near)
+    except ValueError:
+        return near
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,73 @@
+"""Make a part of raw JSON: known types typed, gaps filled, everything else kept word for word."""
+
+from typing import cast
+
+from turnkeeper.interop import shapes
+from turnkeeper.interop.fit import fit
+from turnkeeper.interop.raw import RawObject, Unreadable, derived_id
+from turnkeeper.model.message import AssistantMessage, Message
+from turnkeeper.model.parts import ForeignPart, Part
+from turnkeeper.model.value import Json
+
+KNOWN = frozenset(
+    {
+        "text",
+        "reasoning",
+        "tool",
+        "file",
+        "snapshot",
+        "patch",
+        "agent",
+        "compaction",
+        "subtask",
+        "retry",
+        "step-start",
+        "step-finish",
+    }
+)
+"""The part types that are ours too. All others become a ForeignPart."""
+
+
+def part_of(raw: RawObject, message: Message, nth: int, has_id: bool) -> Part:
+    """The part at this place of a message. Raises Unreadable only if not even its words can be kept."""
+    name = raw["id"] if has_id else derived_id("prt", message.time.created, nth, message.id, "part")
+    place = {"id": name, "sessionID": message.session_id, "messageID": message.id}
+    placed = {**raw, **place}
+    if placed.get("type") in KNOWN:
+        try:
+            return cast(Part, fit(_filled(placed, message), Part))
+        except Unreadable:
+            pass  # Of a known type and yet not understood: kept as it is.
+    return ForeignPart(id=name, session_id=message.session_id, message_id=message.id, body=placed)
+
+
+def _filled(part: RawObject, message: Message) -> RawObject:
+    match part["type"]:
+        case "reasoning":
+            return {"time": _span(message), **part}
+        case "tool" if isinstance(part.get("state"), dict):
+            return {
+                **part,
+                "state": shapes.tool_state(part["state"], lambda nth, one: _attachment(part, nth, one, message)),
+            }
+        case "step-finish":
+            cost = part["cost"] if shapes.is_number(part.get("cost")) else 0
+            return {"reason": "unknown", **part, "cost": cost, "tokens": shapes.tokens(part.get("tokens"))}
+        case "compaction":
+            return {"auto": False, **part}
+        case "retry" if isinstance(part.get("error"), dict):
+            return {**part, "error": shapes.failure(part["error"])[0]}
+        case _:
+            return part
+
+
+def _span(message: Message) -> RawObject:
+    completed = message.time.completed if isinstance(message, AssistantMessage) else None
+    return {"start": message.time.created, "end": completed or message.time.created}
+
+
+def _attachment(tool: RawObject, nth: int, raw: Json, message: Message) -> Json:
+    if not isinstance(raw, dict):
+        return raw
+    name = derived_id("prt", message.time.created, nth, tool["id"], "attachment")
+    return {"type": "file", "id": name, "sessionID": message.session_id, "messageID": message.id, **raw}
