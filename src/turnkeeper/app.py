@@ -4,13 +4,10 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from turnkeeper.bus import Bus
 from turnkeeper.core.entry import Recorded
-from turnkeeper.interop import export, export_all, import_json, opencode
-from turnkeeper.interop.export_all import Layout
-from turnkeeper.interop.importer import Importer
-from turnkeeper.interop.report import ImportReport, Progress
 from turnkeeper.mint import Mint
 from turnkeeper.model.notification import Notification
 from turnkeeper.model.parts import Part
@@ -18,8 +15,7 @@ from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.session import FileDiff, Session, SessionModel
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject
-from turnkeeper.sessions import create, doctor, edit, fork, history, listing, remove
-from turnkeeper.sessions.diagnosis import Diagnosis
+from turnkeeper.sessions import create, edit, fork, history, listing, remove
 from turnkeeper.store.engines import open_engine
 from turnkeeper.store.journal import Journal
 from turnkeeper.store.page import Page
@@ -27,6 +23,11 @@ from turnkeeper.store.queries import Found, MessageWithParts, Queries
 from turnkeeper.store.store import Store
 from turnkeeper.workspace import paths
 from turnkeeper.workspace.project import identify
+
+if TYPE_CHECKING:
+    from turnkeeper.interop.export_all import Layout
+    from turnkeeper.interop.report import ImportReport, Progress
+    from turnkeeper.sessions.diagnosis import Diagnosis
 
 
 @asynccontextmanager
@@ -200,6 +201,9 @@ class Turnkeeper:
 
     def export(self, session_id: str, *, sanitise: bool = False) -> AsyncIterator[bytes]:
         """A session as JSON in opencode's shape, piece by piece; ``sanitise`` leaves out what was said."""
+        # Imported here, as below: most programs that open a store neither export, import nor examine it.
+        from turnkeeper.interop import export
+
         return export.chunks(self.store, session_id, sanitise=sanitise)
 
     async def export_all(
@@ -207,25 +211,32 @@ class Turnkeeper:
         target: str | Path,
         session_ids: Iterable[str] | None = None,
         *,
-        layout: Layout = "json",
+        layout: "Layout" = "json",
         sanitise: bool = False,
-        progress: Progress | None = None,
+        progress: "Progress | None" = None,
     ) -> int:
         """Write these sessions (by default all) into a folder or a ``.jsonl`` file, and say how many they were."""
+        from turnkeeper.interop import export_all
+
         return await export_all.export_all(
             self.store, Path(target), session_ids, layout=layout, sanitise=sanitise, progress=progress
         )
 
-    async def import_sessions(self, path: str | Path, *, progress: Progress | None = None) -> ImportReport:
+    async def import_sessions(self, path: str | Path, *, progress: "Progress | None" = None) -> "ImportReport":
         """Take in what ``export``, ``export_all`` or opencode wrote. Ids are kept; what is here is never changed."""
+        from turnkeeper.interop import import_json
+        from turnkeeper.interop.importer import Importer
+
         importer = Importer(self.store, progress)
         await importer.take(import_json.open_export(Path(path)))
         return importer.tally.report(str(path))
 
     async def import_opencode(
-        self, path: str | Path | None = None, *, progress: Progress | None = None
-    ) -> ImportReport:
+        self, path: str | Path | None = None, *, progress: "Progress | None" = None
+    ) -> "ImportReport":
         """Take in opencode's history: its database, its JSON trees, or (by default) all it has on this machine."""
+        from turnkeeper.interop import opencode
+
         place = Path(path) if path is not None else opencode.default_path(os.environ)
         return await opencode.import_opencode(self.store, place, progress=progress)
 
@@ -240,6 +251,8 @@ class Turnkeeper:
         """The durable events of a session from ``after + 1`` on, then each new one, of every process. Never ends."""
         return self.store.journal.tail(session_id, after)
 
-    async def doctor(self, *, fix: bool = False, progress: Callable[[int, int], None] | None = None) -> Diagnosis:
+    async def doctor(self, *, fix: bool = False, progress: Callable[[int, int], None] | None = None) -> "Diagnosis":
         """Whether the store is what its logs say; with ``fix``, derived documents are written again."""
+        from turnkeeper.sessions import doctor
+
         return await doctor.examine(self.store, fix=fix, progress=progress)
