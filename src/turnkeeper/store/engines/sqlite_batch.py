@@ -37,7 +37,7 @@ class Removal:
 
 
 @dataclass(slots=True)
-class _Head:
+class Head:
     """A log as it will be once the batch is written."""
 
     id: int
@@ -48,9 +48,10 @@ class _Head:
 class Batch:
     """The joint effect of the jobs of one group, inside one transaction."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, heads: dict[str, Head]) -> None:
+        """``heads`` are what is known of logs already; they follow the batch, so drop them if it is not committed."""
         self._connection = connection
-        self._heads: dict[str, _Head] = {}
+        self._heads = heads
         self._entries: list[tuple[int, int, bytes]] = []
         self._documents: dict[str, bytes | None] = {}
         self._texts: dict[str, str | None] = {}
@@ -107,18 +108,18 @@ class Batch:
                 run("INSERT INTO word (rowid, words) VALUES (?, ?)", (number, " ".join(words(text))))
         self._texts = {}
 
-    def _head(self, log: str) -> _Head:
+    def _head(self, log: str) -> Head:
         head = self._heads.get(log)
         if head is None:
             row = self._connection.execute(
                 "SELECT id, (SELECT max(seq) FROM entry WHERE log = log.id), fence FROM log WHERE name = ?",
                 (log,),
             ).fetchone()
-            head = _Head(row[0], row[1] or 0, row[2]) if row else _Head(0, 0, 0)
+            head = Head(row[0], row[1] or 0, row[2]) if row else Head(0, 0, 0)
             self._heads[log] = head
         return head
 
-    def _extend(self, log: str, head: _Head, job: Append) -> None:
+    def _extend(self, log: str, head: Head, job: Append) -> None:
         run = self._connection.execute
         if head.id == 0:
             run("INSERT INTO log (name) VALUES (?)", (log,))

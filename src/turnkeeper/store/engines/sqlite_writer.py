@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 import apsw
 
 from turnkeeper.store.engine import StoreUnavailable
-from turnkeeper.store.engines.sqlite_batch import Append, Batch, Removal
+from turnkeeper.store.engines.sqlite_batch import Append, Batch, Head, Removal
 from turnkeeper.store.engines.sqlite_file import StoreFile
 
 QUEUE_JOBS_MAX = 1024
@@ -22,6 +22,8 @@ GROUP_JOBS_MAX = 256
 GROUP_BYTES_MAX = 8 * 1024 * 1024
 """A group stops growing here, so that nobody waits long for a neighbour's megabytes."""
 CHECKPOINT_PAGES = 2000
+HEADS_MAX = 10_000
+"""Logs whose length and fence are remembered from one group to the next."""
 
 Answer = tuple["asyncio.Future[None]", Exception | None]
 
@@ -49,6 +51,8 @@ class Writer:
         self._is_closed = False
         self._connection: apsw.Connection | None = None
         self._wal_pages = 0
+        self._heads: dict[str, Head] = {}
+        self._heads_version: object = None
         self._thread = threading.Thread(target=self._work, name="sqlite-writer", daemon=True)
         self._thread.start()
 
@@ -136,13 +140,20 @@ class Writer:
         crash = self._file.crash
         connection.execute("BEGIN IMMEDIATE")
         crash("sqlite.begin")
-        batch = Batch(connection)
+        batch = Batch(connection, self._known_heads(connection))
         answers: list[Exception | None] = [batch.add(order.job) for order in group]
         batch.write()
         crash("sqlite.before-commit")
         connection.execute("COMMIT")
         crash("sqlite.after-commit")
         return answers
+
+    def _known_heads(self, connection: apsw.Connection) -> dict[str, Head]:
+        """What earlier groups learned about logs, unless another process has written since."""
+        version = connection.pragma("data_version")
+        if version != self._heads_version or len(self._heads) > HEADS_MAX:
+            self._heads, self._heads_version = {}, version
+        return self._heads
 
     def _connect(self) -> apsw.Connection:
         if self._connection is None:
@@ -169,6 +180,7 @@ class Writer:
 
     def _roll_back(self) -> None:
         """Leave no transaction open; a connection that cannot even do that is replaced."""
+        self._heads = {}
         if self._connection is None or not self._connection.in_transaction:
             return
         try:
