@@ -48,7 +48,7 @@ async def test_a_healthy_store_is_ok_and_counted(tk: Turnkeeper) -> None:
     await a_store(tk)
     diagnosis = await tk.doctor()
     counts = (diagnosis.sessions, diagnosis.messages, diagnosis.parts, diagnosis.events)
-    assert (diagnosis.ok, diagnosis.problems, counts) == (True, (), (3, 8, 20, 59))
+    assert (diagnosis.ok, diagnosis.problems, counts) == (True, (), (3, 8, 20, 63))
     assert diagnosis.bytes > 0
 
 
@@ -227,7 +227,7 @@ async def test_a_blob_that_is_gone_is_found_at_the_event_that_mentions_it(tk: Tu
     await tk.store.engine.put({keys.blob(name): None})
     diagnosis = await tk.doctor(fix=True)
     assert not diagnosis.ok
-    assert ("missing blob", OWN, 22) in found(diagnosis)
+    assert ("missing blob", OWN, 24) in found(diagnosis)
 
 
 async def test_a_blob_that_is_not_what_its_name_says_is_found(tk: Turnkeeper) -> None:
@@ -235,7 +235,7 @@ async def test_a_blob_that_is_not_what_its_name_says_is_found(tk: Turnkeeper) ->
     name = sha256(LONG.encode()).hexdigest()
     await tk.store.engine.put({keys.blob(name): LONG.replace("long", "lung", 1).encode()})
     diagnosis = await tk.doctor(fix=True)
-    assert (diagnosis.ok, ("damaged blob", OWN, 22) in found(diagnosis)) == (False, True)
+    assert (diagnosis.ok, ("damaged blob", OWN, 24) in found(diagnosis)) == (False, True)
 
 
 async def test_a_blob_that_nobody_uses_is_found_and_removed(tk: Turnkeeper) -> None:
@@ -304,7 +304,7 @@ async def doctored(file: Path, *, fix: bool = False) -> Diagnosis:
 LOG = "(SELECT id FROM log WHERE name = 'ses_own')"
 
 
-@pytest.mark.parametrize("seq", [1, 2, 3, 9, 28, 29])
+@pytest.mark.parametrize("seq", [1, 2, 3, 9, 30, 31])
 async def test_a_changed_time_is_found_at_its_event(file: Path, seq: int) -> None:
     tamper(
         file, f"UPDATE entry SET body = replace(body, '\"time\":17', '\"time\":16') WHERE log = {LOG} AND seq = ?", seq
@@ -313,7 +313,7 @@ async def test_a_changed_time_is_found_at_its_event(file: Path, seq: int) -> Non
     assert (diagnosis.ok, found(diagnosis)) == (False, [("altered entry", OWN, seq)])
 
 
-@pytest.mark.parametrize("seq", [1, 2, 15, 29])
+@pytest.mark.parametrize("seq", [1, 2, 15, 31])
 async def test_a_changed_link_is_found_at_its_event(file: Path, seq: int) -> None:
     forged = "0" * 32
     tamper(
@@ -325,7 +325,7 @@ async def test_a_changed_link_is_found_at_its_event(file: Path, seq: int) -> Non
     assert found(await doctored(file)) == [("altered entry", OWN, seq)]
 
 
-@pytest.mark.parametrize("seq", [1, 12, 29])
+@pytest.mark.parametrize("seq", [1, 12, 31])
 async def test_an_entry_that_is_no_json_is_found_at_its_event(file: Path, seq: int) -> None:
     tamper(file, f"UPDATE entry SET body = substr(body, 1, 90) WHERE log = {LOG} AND seq = ?", seq)
     assert found(await doctored(file)) == [("unreadable entry", OWN, seq)]
@@ -333,14 +333,14 @@ async def test_an_entry_that_is_no_json_is_found_at_its_event(file: Path, seq: i
 
 async def test_an_event_of_an_unknown_type_is_found(file: Path) -> None:
     tamper(
-        file, f"UPDATE entry SET body = replace(body, 'turn.ended.1', 'turn.ended.9') WHERE log = {LOG} AND seq = 14"
+        file, f"UPDATE entry SET body = replace(body, 'turn.ended.1', 'turn.ended.9') WHERE log = {LOG} AND seq = 15"
     )
     diagnosis = await doctored(file)
-    assert found(diagnosis) == [("unreadable entry", OWN, 14)]
+    assert found(diagnosis) == [("unreadable entry", OWN, 15)]
     assert "a newer turnkeeper may have written it" in diagnosis.problems[0].message
 
 
-@pytest.mark.parametrize(("left", "first"), [(28, 29), (20, 21), (1, 2)])
+@pytest.mark.parametrize(("left", "first"), [(30, 31), (20, 21), (1, 2)])
 async def test_a_log_cut_short_is_found_at_the_first_event_that_is_missing(file: Path, left: int, first: int) -> None:
     tamper(file, f"DELETE FROM entry WHERE log = {LOG} AND seq > ?", left)
     assert found(await doctored(file)) == [("truncated log", OWN, first)]
@@ -372,13 +372,13 @@ async def test_a_fix_leaves_a_damaged_log_and_its_documents_alone(file: Path) ->
 
 
 async def test_a_fix_makes_a_session_readable_from_the_sound_beginning_of_its_log(file: Path) -> None:
-    tamper(file, f"UPDATE entry SET body = replace(body, '\"time\":17', '\"time\":16') WHERE log = {LOG} AND seq = 20")
+    tamper(file, f"UPDATE entry SET body = replace(body, '\"time\":17', '\"time\":16') WHERE log = {LOG} AND seq = 22")
     tamper(file, "DELETE FROM document WHERE key LIKE '%/ses_own' OR key LIKE '%/ses_own/%' OR key LIKE 'part/%_own/%'")
     async with turnkeeper.open(f"sqlite:{file}", mint=Mint.fixed()) as tk:
         diagnosis = await tk.doctor(fix=True)
         assert not diagnosis.ok
         own = [one for one in found(diagnosis) if one[1] == OWN]
-        assert own == [("altered entry", OWN, 20), ("missing document", OWN, None)]
+        assert own == [("altered entry", OWN, 22), ("missing document", OWN, None)]
         page = await tk.messages(OWN)
         assert [one.info.id for one in page.items] == ["msg_u1_own", "msg_a1_own", "msg_u2_own", "msg_a2_own"]
 
@@ -394,7 +394,7 @@ async def test_a_damaged_file_is_reported_as_the_engine_sees_it(file: Path) -> N
     checked = "replace(sql, 'NOT NULL DEFAULT 0', 'NOT NULL DEFAULT 0 CHECK (fence > 0)')"
     tamper(file, f"PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = {checked} WHERE name = 'log'")
     diagnosis = await doctored(file)
-    assert (diagnosis.ok, found(diagnosis)) == (False, [("medium", None, None)])
+    assert (diagnosis.ok, set(found(diagnosis))) == (False, {("medium", None, None)})
 
 
 async def test_a_session_that_is_written_meanwhile_is_examined_again_and_not_reported(tk: Turnkeeper) -> None:

@@ -48,6 +48,8 @@ def _of_event(before: SessionView | None, recorded: Recorded) -> list[Said]:
             prompt = next(p for p in before.inbox if p.message.id == message_id)
             return [_message(prompt.message, seq), *(_part(part, time) for part in prompt.parts)]
         case e.TurnStarted(message=message) | e.TurnEnded(message=message):
+            if isinstance(event, e.TurnEnded) and before is not None and before.turn is not None:
+                seq = before.turn.message.seq
             failed: list[Said] = [("session.error", {"error": message.error})] if message.error is not None else []
             return [_message(message, seq), *failed]
         case e.ContextAdmitted(message=system):

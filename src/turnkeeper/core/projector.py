@@ -7,7 +7,7 @@ from turnkeeper.core.entry import Damaged, Recorded
 from turnkeeper.core.usage import add_tokens
 from turnkeeper.core.view import Admitted, OpenTurn, SessionView
 from turnkeeper.model import event as e
-from turnkeeper.model.event import PartExtended, PartRecorded, SessionCreated
+from turnkeeper.model.event import MessageRecorded, PartExtended, PartRecorded, SessionCreated
 from turnkeeper.model.parts import Part, ReasoningPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import may_follow
 
@@ -74,10 +74,12 @@ def _apply(view: SessionView, recorded: Recorded) -> SessionView:
             return _active(view, time, revert=revert)
         case e.RevertCleared() | e.RevertCommitted():
             return _active(view, time, revert=None)
-        case e.MessageRecorded(message=message, parts=parts):
-            return view.but(messages=view.messages + (not message.seq), parts=view.parts + len(parts))
-        case e.MessageRemoved(part_ids=ids):
-            return view.but(messages=view.messages - 1, parts=view.parts - len(ids))
+        case e.MessageRecorded():
+            return _message_recorded(view, seq, event)
+        case e.MessageRemoved(message_id=message_id, part_ids=ids):
+            is_open = view.turn is not None and view.turn.message.id == message_id
+            counts = {"messages": view.messages - 1, "parts": view.parts - len(ids)}
+            return view.but(turn=None if is_open else view.turn, **counts)
         case e.PartRecorded():
             return _part_recorded(view, seq, event)
         case e.PartExtended():
@@ -135,6 +137,15 @@ def _admitted(view: SessionView, seq: int, message_id: str) -> Admitted:
         if prompt.message.id == message_id:
             return prompt
     raise Damaged(seq, f"names the prompt {message_id}, which is not in the inbox")
+
+
+def _message_recorded(view: SessionView, seq: int, event: MessageRecorded) -> SessionView:
+    message, turn = event.message, view.turn
+    view = view.but(messages=view.messages + (not message.seq), parts=view.parts + len(event.parts))
+    if turn is None or message.id != turn.message.id:
+        return view
+    placed = {part.id: part.but(seq=seq, nth=nth) for nth, part in enumerate(event.parts)}
+    return view.but(turn=turn.but(message=message.but(seq=turn.message.seq), parts={**turn.parts, **placed}))
 
 
 def _part_recorded(view: SessionView, seq: int, event: PartRecorded) -> SessionView:

@@ -228,7 +228,7 @@ def _same(expected: bytes, stored: bytes) -> bool:
         return True
     try:  # An older version may have written the same fields in another order.
         return bool(msgspec.json.decode(expected) == msgspec.json.decode(stored))
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return False
 
 

@@ -206,5 +206,5 @@ class _PartOwners:
 def _owner(part: bytes) -> str | None:
     try:
         return _owned.decode(part).session_id
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return None

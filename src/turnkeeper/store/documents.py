@@ -95,6 +95,8 @@ class Changes:
                 self._message(message, before.turn.message.seq)
                 self._settled(before.turn)
             case e.MessageRemoved():
+                for part_id in event.part_ids:
+                    self._closed(before, event.message_id, part_id)
                 self._removed(after.session.id, event)
             case e.PartRecorded(part=part):
                 self._closed(before, part.message_id, part.id)

@@ -41,7 +41,7 @@ from turnkeeper.model.session import (
     Summary,
     Tokens,
 )
-from turnkeeper.model.status import BUSY, IDLE, Retrying
+from turnkeeper.model.status import BUSY, IDLE, Owner, Retrying
 from turnkeeper.model.todo import Todo
 
 NOW = 1_794_767_525_690
@@ -153,6 +153,7 @@ def a_turn(
         e.TurnStarted(message=turn),
         e.PartRecorded(part=start),
         e.PartRecorded(part=text),
+        e.PartExtended(message_id=turn.id, part_id=text.id, offset=0, text=answer[:100]),
         e.PartRecorded(part=text.but(text=answer, time=Span(start=NOW, end=NOW + 3))),
         e.PartRecorded(part=call),
         e.PartRecorded(part=call.but(state=running())),
@@ -231,9 +232,11 @@ def _turn(session_id: str, ids: Iterator[str], parts: Iterator[str]) -> list[Eve
         e.EpochStarted(epoch=an_epoch()),
         e.ContextAdmitted(message=news, checkpoint={"component/0": "new"}),
         e.InstructionDiscovered(path="/home/me/other/sub/AGENTS.md"),
-        e.StatusChanged(status=BUSY),
+        e.StatusChanged(status=BUSY, owner=Owner(host="here", pid=7, started="12:00")),
         e.TurnStarted(message=answer),
         e.PartRecorded(part=text),
+        e.PartExtended(message_id=answer.id, part_id=text.id, offset=0, text="Look"),
+        e.PartExtended(message_id=answer.id, part_id=text.id, offset=4, text="ing"),
         e.PartRecorded(part=text.but(text="Looking.", time=Span(start=NOW, end=NOW + 1))),
         e.PartRecorded(part=call),
         e.PartRecorded(part=call.but(state=running())),
