@@ -12,6 +12,7 @@ On open the journal is always placed again, because after a power cut nothing bu
 import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
@@ -55,8 +56,7 @@ class Plan:
     decide: Callable[[Known], Intent]
     is_alone: bool = False
     """It looks at documents, so what was planned before must be done first."""
-    is_done: bool = field(default=False, init=False)
-    error: Exception | None = field(default=None, init=False)
+    done: "Future[None]" = field(default_factory=Future, init=False)
 
 
 class Tree:
@@ -174,19 +174,20 @@ class Tree:
             try:
                 decided.append((plan, plan.decide(known)))
             except Exception as error:  # Whatever a caller's own function raises is the caller's answer.
-                plan.error, plan.is_done = error, True
+                plan.done.set_exception(unavailable(error) if isinstance(error, OSError) else error)
         try:
             if decided:
                 self.write([intent for _, intent in decided])
         except (OSError, EngineError) as error:
-            if len(decided) > 1:
-                # One of them does not fit on the disk; it must not take the others with it.
-                for plan, _ in decided:
-                    self._write([plan])
+            if len(decided) == 1:
+                decided[0][0].done.set_exception(unavailable(error))
                 return
-            decided[0][0].error = unavailable(error)
+            # One of them does not fit on the disk; it must not take the others with it.
+            for plan, _ in decided:
+                self._write([plan])
+            return
         for plan, _ in decided:
-            plan.is_done = True
+            plan.done.set_result(None)
 
     def _stage(self, change: Change) -> "_Staged":
         staged = _Staged(self.documents.stage(change.documents, self._staging), words=change.words)

@@ -6,7 +6,6 @@ are renamed into place.
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -18,7 +17,6 @@ import anyio.to_thread
 from turnkeeper.store.engine import (
     NO_DOCUMENTS,
     NO_TEXTS,
-    EngineError,
     Key,
     LogConflict,
     StaleFence,
@@ -31,6 +29,7 @@ from turnkeeper.store.engines.file_journal import Intent
 from turnkeeper.store.engines.file_migrations import MigrationReport, migrate_tree
 from turnkeeper.store.engines.file_names import log_name, relative
 from turnkeeper.store.engines.file_tree import Known, Plan, Tree, unavailable
+from turnkeeper.store.engines.file_writer import Writer
 from turnkeeper.store.engines.words import words
 
 READERS_MAX = 8
@@ -46,10 +45,8 @@ class FilesEngine:
     def __init__(self, tree: Tree, migration: MigrationReport) -> None:
         self.tree = tree
         self.migration = migration
-        self._waiting: list[Plan] = []
-        self._turn = anyio.Lock()
+        self._writer = Writer(tree)
         self._readers = anyio.CapacityLimiter(READERS_MAX)
-        self._writer = anyio.CapacityLimiter(1)
         self._is_closed = False
 
     async def append(
@@ -192,42 +189,13 @@ class FilesEngine:
 
     async def aclose(self) -> None:
         """See Engine.aclose."""
-        if self._is_closed:
-            return
-        self._is_closed = True
-        with anyio.CancelScope(shield=True):
-            async with self._turn:
-                await self._drain()
-            # Should it fail: everything acknowledged is in the journal, and the next to open finds it there.
-            with suppress(OSError, EngineError):
-                await anyio.to_thread.run_sync(self.tree.checkpoint, limiter=self._writer)
+        if not self._is_closed:
+            self._is_closed = True
+            await self._writer.aclose()
 
     async def _commit(self, plan: Plan) -> None:
-        """Wait until a plan is done or refused; whoever comes first does those that came meanwhile along with it."""
         self._refuse_if_closed()
-        self._waiting.append(plan)
-        try:
-            async with self._turn:
-                if not plan.is_done:
-                    await self._drain()
-        finally:
-            if plan in self._waiting:
-                self._waiting.remove(plan)
-        if plan.error is not None:
-            raise plan.error
-
-    async def _drain(self) -> None:
-        plans, self._waiting = self._waiting, []
-        if not plans:
-            return
-        # Shielded: these plans belong to others too, who wait for the answer.
-        with anyio.CancelScope(shield=True):
-            try:
-                await anyio.to_thread.run_sync(self.tree.commit, plans, limiter=self._writer)
-            except (OSError, EngineError) as error:
-                for plan in plans:
-                    if not plan.is_done:
-                        plan.error, plan.is_done = unavailable(error), True
+        await self._writer.write(plan)
 
     async def _read(self, question: Callable[[], T]) -> T:
         self._refuse_if_closed()
