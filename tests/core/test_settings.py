@@ -35,6 +35,7 @@ def test_a_wrong_type_is_named_by_file_and_key(raw: object, message: str | None)
 def test_keys_nobody_knows_are_kept_and_mean_nothing() -> None:
     raw = {"$schema": "x", "theme": {"a": 1}, "provider": {"local": {"options": {"setCacheKey": True}}}}
     assert checked(raw, "x.json") == raw
+    assert typed(raw).provider["local"].own_options == {"setCacheKey": True}
     assert typed(raw).provider["local"].options.base_url is None
 
 

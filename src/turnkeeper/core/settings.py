@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from turnkeeper.model.config import Config, PermissionConfig
+from turnkeeper.model.config import Config, PermissionConfig, ProviderOptions
 from turnkeeper.model.permission import Action, Rule, Ruleset
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import Json, JsonObject
@@ -38,7 +38,13 @@ def merged(files: Iterable[JsonObject]) -> JsonObject:
 
 def typed(raw: JsonObject) -> Config:
     """The settings as a value. ``raw`` has been checked."""
-    return msgspec.convert(raw, Config)
+    config = msgspec.convert(raw, Config)
+    known = {field.encode_name for field in msgspec.structs.fields(ProviderOptions)}
+    providers = {
+        name: provider.but(own_options={key: value for key, value in _options(raw, name).items() if key not in known})
+        for name, provider in config.provider.items()
+    }
+    return config.but(provider=providers)
 
 
 def rules(permission: PermissionConfig | None, tools: Mapping[str, bool] | None = None, *, home: str = "") -> Ruleset:
@@ -51,6 +57,13 @@ def rules(permission: PermissionConfig | None, tools: Mapping[str, bool] | None 
         patterns = {"*": action} if isinstance(action, str) else action
         found += [Rule(permission=name, pattern=_at_home(one, home), action=do) for one, do in patterns.items()]
     return tuple(found)
+
+
+def _options(raw: JsonObject, provider_id: str) -> JsonObject:
+    found: Json = raw
+    for key in ("provider", provider_id, "options"):
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 def _allowed(on: bool) -> Action:

@@ -132,6 +132,8 @@ class ProviderConfig(Setting):
     api: str | None = None
     env: tuple[str, ...] | None = None
     options: ProviderOptions = ProviderOptions()
+    own_options: JsonObject = msgspec.field(default={}, name="$options")
+    """What else stands under ``options`` in the file: the protocol's own matter."""
     models: dict[str, ModelConfig] = {}
     whitelist: tuple[str, ...] | None = None
     blacklist: tuple[str, ...] | None = None

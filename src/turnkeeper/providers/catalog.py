@@ -1,0 +1,214 @@
+"""Catalogue: which providers and models there are, what they cost, and which is chosen when nobody says.
+
+A snapshot of models.dev is shipped (``data/``); a newer one that ``refresh`` fetched takes its place; configuration
+adds to it and changes it. Nothing is fetched unless ``refresh`` is called, and a provider is decoded when asked for.
+"""
+
+import gzip
+import re
+import zlib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from turnkeeper.core.settings import merged
+from turnkeeper.model.catalog import Limits, ModelInfo
+from turnkeeper.model.config import Config, ModelConfig, ProviderConfig, ProviderOptions, Setting
+from turnkeeper.model.refusal import Invalid, NotFound
+from turnkeeper.model.value import JsonObject, Value
+from turnkeeper.providers.models_dev import ROUTES, Entry, Route, model_info, own_protocol
+
+OFFLINE: Final = ModelInfo(
+    provider_id="offline",
+    id="tk-1",
+    name="Offline stand-in",
+    api_id="tk-1",
+    protocol="offline",
+    limits=Limits(context=200_000, output=8_000),
+    reasoning=True,
+    temperature=False,
+    released="2025-01-01",
+)
+"""The rule-based model that is always there."""
+
+_ADDRESSES: Final = {
+    "azure-cognitive-services": "https://${AZURE_COGNITIVE_SERVICES_RESOURCE_NAME}.cognitiveservices.azure.com/openai/v1"
+}
+
+
+class ProviderInfo(Value):
+    """A provider: its models and how to reach it. Headers may hold secrets, so they are not shown."""
+
+    id: str
+    name: str
+    protocol: str
+    """What its models speak, unless they say otherwise."""
+    env: tuple[str, ...]
+    """The variables that may hold its key."""
+    models: dict[str, ModelInfo]
+    urls: dict[str, str]
+    """The base address by protocol; may hold ``${VARIABLE}``."""
+    options: ProviderOptions
+    own_options: JsonObject
+    """What the configuration sets beside the options we know; the protocol's own matter."""
+    configured: bool
+    """Does the configuration speak of it?"""
+
+    def __repr__(self) -> str:
+        return f"ProviderInfo(id={self.id!r}, protocol={self.protocol!r}, models={len(self.models)})"
+
+    def base_url(self, protocol: str, environ: Mapping[str, str]) -> str:
+        """Where to send requests. Raises Invalid if it is not known, or a variable in it is not set."""
+        url = self.options.base_url or self.urls.get(protocol)
+        if not url:
+            raise Invalid(f"provider {self.id!r} has no address; set provider.{self.id}.options.baseURL")
+
+        def value(variable: re.Match[str]) -> str:
+            if not environ.get(variable[1]):
+                raise Invalid(f"provider {self.id!r} needs the environment variable {variable[1]}")
+            return environ[variable[1]]
+
+        return re.sub(r"\$\{(\w+)\}", value, url).rstrip("/")
+
+
+class _Head(Setting):
+    """An entry without its models."""
+
+    env: tuple[str, ...] = ()
+
+
+class Catalog:
+    """All providers and models that may be used here."""
+
+    def __init__(self, config: Config, *, refreshed: Path | None = None) -> None:
+        self._config = config
+        self._entries = _snapshot(refreshed) if refreshed else _shipped()
+        self._known: dict[str, ProviderInfo] = {OFFLINE.provider_id: _offline()}
+
+    def providers(self) -> tuple[str, ...]:
+        """Their ids: those of the configuration first, in its order, then the others by name."""
+        ids = dict.fromkeys([*self._config.provider, *sorted(self._entries), OFFLINE.provider_id])
+        return tuple(provider_id for provider_id in ids if self._allows(provider_id))
+
+    def provider(self, provider_id: str) -> ProviderInfo:
+        """One provider. Raises NotFound, and names ids that look alike."""
+        if provider_id not in self._known:
+            if provider_id not in self.providers():
+                raise NotFound(f"there is no provider {provider_id!r}{_like(provider_id, self.providers())}")
+            entry = self._entries.get(provider_id)
+            shipped = msgspec.json.decode(entry, type=Entry) if entry else None
+            self._known[provider_id] = _provider(provider_id, shipped, self._config.provider.get(provider_id))
+        return self._known[provider_id]
+
+    def is_configured(self, provider_id: str) -> bool:
+        """Does the configuration speak of it?"""
+        return provider_id in self._config.provider
+
+    def variables(self, provider_id: str) -> tuple[str, ...]:
+        """The environment variables a provider of the snapshot looks at. Cheaper than the provider itself."""
+        entry = self._entries.get(provider_id)
+        return msgspec.json.decode(entry, type=_Head).env if entry else ()
+
+    def find(self, provider_id: str, model_id: str) -> ModelInfo:
+        """One model. Raises NotFound, and names ids that look alike."""
+        models = self.provider(provider_id).models
+        if model_id not in models:
+            raise NotFound(f"provider {provider_id!r} has no model {model_id!r}{_like(model_id, models)}")
+        return models[model_id]
+
+    def named(self, name: str) -> ModelInfo:
+        """One model by ``provider/model``, as people write it."""
+        provider_id, slash, model_id = name.partition("/")
+        if not slash or not model_id:
+            raise NotFound(f"{name!r} names no model; write it as provider/model{_like(name, self.providers())}")
+        return self.find(provider_id, model_id)
+
+    def _allows(self, provider_id: str) -> bool:
+        enabled = self._config.enabled_providers
+        return provider_id not in self._config.disabled_providers and (enabled is None or provider_id in enabled)
+
+
+def _provider(provider_id: str, entry: Entry | None, config: ProviderConfig | None) -> ProviderInfo:
+    given = config or ProviderConfig()
+    # An npm name nobody knows is some SDK for a compatible host more often than anything else.
+    route = ROUTES.get(given.npm or (entry.npm if entry else ""), Route("openai-chat"))
+    protocol = given.protocol or route.protocol
+    default = given.api or (entry.api if entry else None) or _ADDRESSES.get(provider_id) or route.base_url
+    models = _models(entry.models if entry else {}, given)
+    spoken = {own_protocol(model) or protocol for model in models.values()} | {protocol}
+    urls = dict.fromkeys(sorted(spoken), default) if default else {}
+    for model in models.values():
+        if model.provider and model.provider.api:
+            urls[own_protocol(model) or protocol] = model.provider.api
+    return ProviderInfo(
+        id=provider_id,
+        name=given.name or (entry.name if entry else provider_id),
+        protocol=protocol,
+        env=_keys(given.env if given.env is not None else entry.env if entry else ()),
+        models={key: model_info(provider_id, key, model, protocol) for key, model in models.items()},
+        urls=urls,
+        options=given.options,
+        own_options=given.own_options,
+        configured=config is not None,
+    )
+
+
+def _models(shipped: Mapping[str, ModelConfig], given: ProviderConfig) -> dict[str, ModelConfig]:
+    """The models of the catalogue with what the configuration says of them, then those only the configuration has."""
+    models = dict(shipped)
+    for key, changes in given.models.items():
+        # A model may be a second name for one of the catalogue, by the id it has there.
+        before = models.get(key) or models.get(changes.id or "") or ModelConfig()
+        both = merged([msgspec.to_builtins(before), msgspec.to_builtins(changes)])
+        models[key] = msgspec.convert(both, ModelConfig)
+    return {
+        key: model
+        for key, model in models.items()
+        if (given.whitelist is None or key in given.whitelist) and key not in (given.blacklist or ())
+    }
+
+
+def _keys(variables: tuple[str, ...]) -> tuple[str, ...]:
+    """Of the variables a provider needs, those that hold a key; the others (a region, a host) stand in its address."""
+    keys = tuple(name for name in variables if re.search(r"KEY|TOKEN|SECRET|_PAT$", name))
+    return keys or variables
+
+
+def _offline() -> ProviderInfo:
+    return ProviderInfo(
+        id=OFFLINE.provider_id,
+        name="Offline",
+        protocol=OFFLINE.protocol,
+        env=(),
+        models={OFFLINE.id: OFFLINE},
+        urls={},
+        options=ProviderOptions(),
+        own_options={},
+        configured=False,
+    )
+
+
+def _like(name: str, names: Mapping[str, object] | tuple[str, ...]) -> str:
+    from difflib import get_close_matches  # Only mistakes pay for it.
+
+    lower = {known.lower(): known for known in names}
+    near = get_close_matches(name.lower(), lower, n=3, cutoff=0.5)
+    near += [known for known in lower if name and name.lower() in known and known not in near][: 3 - len(near)]
+    return f"; did you mean {' or '.join(repr(lower[each]) for each in near)}?" if near else ""
+
+
+@cache
+def _shipped() -> dict[str, msgspec.Raw]:
+    packed = (Path(__file__).parent / "data" / "models.json.gz").read_bytes()
+    return msgspec.json.decode(gzip.decompress(packed), type=dict[str, msgspec.Raw])
+
+
+def _snapshot(refreshed: Path) -> dict[str, msgspec.Raw]:
+    """What ``refresh`` left; what is missing or damaged there is made good by the shipped one."""
+    try:
+        return msgspec.json.decode(gzip.decompress(refreshed.read_bytes()), type=dict[str, msgspec.Raw])
+    except (OSError, EOFError, zlib.error, msgspec.DecodeError):
+        return _shipped()

@@ -1,0 +1,146 @@
+"""Choice: which model answers when nobody names one, which is small enough for titles, and how each is reached."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal
+
+from turnkeeper.model.catalog import ModelInfo
+from turnkeeper.model.config import Config
+from turnkeeper.model.refusal import NotFound
+from turnkeeper.providers.catalog import OFFLINE, Catalog, ProviderInfo
+from turnkeeper.providers.endpoint import Endpoint, Timeouts
+from turnkeeper.workspace.auth import Credentials, Key
+
+PREFERRED: Final = ("anthropic", "openai", "google", "openrouter", "opencode")
+"""Whom a default model is taken from, if several have a key. The others follow by name."""
+
+FAMILIES: Final = ("claude-sonnet", "claude-opus", "gpt", "gpt-codex", "gemini-pro", "kimi", "glm", "qwen", "deepseek")
+"""Which family a default model is of, first match."""
+
+SMALL_FAMILIES: Final = ("gemini-flash", "gpt-nano", "claude-haiku")
+SMALL_FAMILIES_BY_PROVIDER: Final[Mapping[str, tuple[str, ...]]] = {
+    "opencode": ("gpt-nano",),
+    "github-copilot": ("gpt-mini", *SMALL_FAMILIES),
+    # A deployment on Azure has the name its owner gave it, so no model can be assumed to be there.
+    "azure": (),
+    "azure-cognitive-services": (),
+}
+
+# Tokens that people have set for other purposes: they let a provider be used, but do not make it the default.
+_SHARED: Final = frozenset({"GITHUB_TOKEN", "GITLAB_TOKEN", "HF_TOKEN", "DIGITALOCEAN_ACCESS_TOKEN"})
+
+
+def key(provider: ProviderInfo, credentials: Credentials) -> Key | None:
+    """The key for a provider, and where it was found."""
+    return credentials.key(provider.id, provider.env, provider.options.api_key)
+
+
+def available(catalog: Catalog, credentials: Credentials) -> list[ProviderInfo]:
+    """The providers that can be asked now: those with a key, those configured with an address, and the offline one."""
+    worth_a_look = [provider_id for provider_id in catalog.providers() if _may_be(catalog, provider_id, credentials)]
+    return [each for each in map(catalog.provider, worth_a_look) if _reachable(each, credentials)]
+
+
+def default_model(catalog: Catalog, config: Config, credentials: Credentials) -> ModelInfo:
+    """``model`` of the configuration; else of what can be asked the best guess; else the offline model.
+
+    Raises NotFound if the configuration names a model that is not there.
+    """
+    if config.model:
+        return catalog.named(config.model)
+    usable = [provider for provider in available(catalog, credentials) if provider.id != OFFLINE.provider_id]
+    for provider in sorted(usable, key=_preference):
+        found = key(provider, credentials)
+        if found and found.origin.rpartition(" ")[2] in _SHARED:
+            continue
+        if model := _best(provider):
+            return model
+    return OFFLINE
+
+
+def small_model(catalog: Catalog, config: Config, provider_id: str) -> ModelInfo | None:
+    """A cheap model for titles: ``small_model`` of the configuration, else the newest of a small family; None if none.
+
+    The caller then uses the session's own model.
+    """
+    try:
+        if config.small_model:
+            return catalog.named(config.small_model)
+        models = catalog.provider(provider_id).models.values()
+    except NotFound:
+        return None
+    families = SMALL_FAMILIES_BY_PROVIDER.get(provider_id, SMALL_FAMILIES)
+    return _newest_of(families, [model for model in models if model.status == "active"])
+
+
+def endpoint(provider: ProviderInfo, model: ModelInfo, credentials: Credentials) -> Endpoint:
+    """How a model is reached. Raises Invalid if its address needs a variable that is not set."""
+    found = key(provider, credentials)
+    options = provider.options
+    offline = model.protocol == OFFLINE.protocol
+    base_url = None if offline else provider.base_url(model.protocol, credentials.environ)
+    return Endpoint(
+        protocol=model.protocol,
+        provider_id=provider.id,
+        base_url=base_url,
+        api_key=found.secret if found else None,
+        key_required=bool(provider.env) and options.base_url is None and not _is_local(base_url or ""),
+        headers=dict(options.headers or {}),
+        options=provider.own_options,
+        timeouts=Timeouts(
+            first_byte_s=_seconds(options.header_timeout, Timeouts().first_byte_s),
+            idle_s=_seconds(options.chunk_timeout, Timeouts().idle_s),
+            total_s=_seconds(options.timeout, Timeouts().total_s),
+        ),
+    )
+
+
+def _may_be(catalog: Catalog, provider_id: str, credentials: Credentials) -> bool:
+    """Could it be reachable? Asked of all providers, so without decoding their models."""
+    told = provider_id in credentials.stored or provider_id == OFFLINE.provider_id or catalog.is_configured(provider_id)
+    return told or any(credentials.environ.get(name) for name in catalog.variables(provider_id))
+
+
+def _reachable(provider: ProviderInfo, credentials: Credentials) -> bool:
+    if provider.id == OFFLINE.provider_id or key(provider, credentials) is not None:
+        return True
+    return provider.configured and bool(provider.models) and provider.options.base_url is not None
+
+
+def _preference(provider: ProviderInfo) -> tuple[int, int]:
+    """Those of the configuration first, in its order; the rest by rank, then in the order they came."""
+    if provider.configured:
+        return (0, 0)
+    return (1, PREFERRED.index(provider.id) if provider.id in PREFERRED else len(PREFERRED))
+
+
+def _best(provider: ProviderInfo) -> ModelInfo | None:
+    models = list(provider.models.values())
+    able = [model for model in models if model.tool_call and model.status == "active"]
+    if provider.configured and not any(model.released for model in models):
+        return next(iter(able or models), None)  # All of them were written by hand: the first one is meant.
+    return _newest_of(FAMILIES, able) or _newest(able) or next(iter(models), None)
+
+
+def _newest_of(families: Iterable[str], models: list[ModelInfo]) -> ModelInfo | None:
+    found = (_newest([model for model in models if model.family == family]) for family in families)
+    return next((model for model in found if model is not None), None)
+
+
+def _newest(models: list[ModelInfo]) -> ModelInfo | None:
+    # Of equally new ones the shorter name: it is the one without a date or a variant.
+    return min(sorted(models, key=lambda model: (len(model.id), model.id)), key=_age, default=None)
+
+
+def _age(model: ModelInfo) -> tuple[int, ...]:
+    return tuple(-int(number) for number in re.findall(r"\d+", model.released or "0"))
+
+
+def _is_local(url: str) -> bool:
+    return re.match(r"https?://(localhost|127\.|\[::1\])", url) is not None
+
+
+def _seconds(milliseconds: float | Literal[False] | None, default: float | None) -> float | None:
+    if milliseconds is None:
+        return default
+    return None if milliseconds is False or milliseconds <= 0 else milliseconds / 1000

@@ -1,0 +1,149 @@
+"""models.dev: the catalogue's shape, reduced to what we use, and lowered to ModelInfo.
+
+Our vendored snapshot, a refreshed one and the ``provider`` section of a configuration file all have this shape, so
+that one function reads them all.
+"""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+
+from turnkeeper.model.catalog import Limits, ModelInfo, Price, PriceTier
+from turnkeeper.model.config import CostConfig, InterleavedConfig, ModelConfig, PriceConfig, Setting
+from turnkeeper.model.refusal import Invalid
+
+
+class Route(NamedTuple):
+    """How a package of the AI SDK, by which models.dev and opencode name protocols, is reached without it."""
+
+    protocol: str
+    base_url: str | None = None
+
+
+ROUTES: Final[Mapping[str, Route]] = {
+    "@ai-sdk/anthropic": Route("anthropic", "https://api.anthropic.com/v1"),
+    "@ai-sdk/openai": Route("openai-responses", "https://api.openai.com/v1"),
+    "@ai-sdk/google": Route("gemini", "https://generativelanguage.googleapis.com/v1beta"),
+    "@ai-sdk/azure": Route("openai-responses", "https://${AZURE_RESOURCE_NAME}.openai.azure.com/openai/v1"),
+    "@ai-sdk/openai-compatible": Route("openai-chat"),
+    "@ai-sdk/cerebras": Route("openai-chat", "https://api.cerebras.ai/v1"),
+    "@ai-sdk/cohere": Route("openai-chat", "https://api.cohere.ai/compatibility/v1"),
+    "@ai-sdk/deepinfra": Route("openai-chat", "https://api.deepinfra.com/v1/openai"),
+    "@ai-sdk/gateway": Route("openai-chat", "https://ai-gateway.vercel.sh/v1"),
+    "@ai-sdk/groq": Route("openai-chat", "https://api.groq.com/openai/v1"),
+    "@ai-sdk/mistral": Route("openai-chat", "https://api.mistral.ai/v1"),
+    "@ai-sdk/perplexity": Route("openai-chat", "https://api.perplexity.ai"),
+    "@ai-sdk/togetherai": Route("openai-chat", "https://api.together.xyz/v1"),
+    "@ai-sdk/vercel": Route("openai-chat", "https://api.v0.dev/v1"),
+    "@ai-sdk/xai": Route("openai-chat", "https://api.x.ai/v1"),
+    "@aihubmix/ai-sdk-provider": Route("openai-chat", "https://aihubmix.com/v1"),
+    "@openrouter/ai-sdk-provider": Route("openai-chat", "https://openrouter.ai/api/v1"),
+    "venice-ai-sdk-provider": Route("openai-chat", "https://api.venice.ai/api/v1"),
+}
+"""Packages that are not here speak a protocol we do not; the models of their providers are left out."""
+
+_OVER_200K: Final = 200_000
+
+
+class Entry(Setting):
+    """One provider of the catalogue."""
+
+    name: str
+    npm: str
+    env: tuple[str, ...] = ()
+    api: str | None = None
+    models: dict[str, ModelConfig] = {}
+
+
+def reduced(raw: bytes) -> bytes:
+    """A download of models.dev with only what we use: providers whose protocol we speak, models that write text."""
+    try:
+        everything = msgspec.json.decode(raw, type=dict[str, Entry])
+    except msgspec.DecodeError as error:
+        raise Invalid(f"this is no models.dev catalogue: {error}") from error
+    kept = {
+        provider_id: entry.but(models={key: _slim(model, key) for key, model in entry.models.items() if _usable(model)})
+        for provider_id, entry in everything.items()
+        if entry.npm in ROUTES
+    }
+    return msgspec.json.encode({key: entry for key, entry in kept.items() if entry.models}, order="deterministic")
+
+
+def model_info(provider_id: str, key: str, model: ModelConfig, protocol: str) -> ModelInfo:
+    """One entry as the rest of the program knows models. ``protocol`` is its provider's, unless it has its own."""
+    limit, cost = model.limit, model.cost or CostConfig()
+    modalities = (model.modalities.input if model.modalities else None) or ("text",)
+    return ModelInfo(
+        provider_id=provider_id,
+        id=key,
+        name=model.name or key,
+        api_id=model.id or key,
+        protocol=own_protocol(model) or protocol,
+        limits=Limits(context=limit.context or 0, input=limit.input or 0, output=limit.output or 0)
+        if limit
+        else Limits(),
+        price=price(cost),
+        tiers=tiers(cost),
+        modalities=modalities,
+        tool_call=model.tool_call is not False,
+        reasoning=bool(model.reasoning),
+        temperature=bool(model.temperature),
+        interleaved=model.interleaved.field if isinstance(model.interleaved, InterleavedConfig) else None,
+        family=model.family,
+        released=model.release_date,
+        status=model.status or "active",
+        options=model.options or {},
+        variants=model.variants or {},
+    )
+
+
+def own_protocol(model: ModelConfig) -> str | None:
+    """The protocol of a model that does not speak its provider's."""
+    route = model.provider
+    if route is None:
+        return None
+    known = ROUTES.get(route.npm or "")
+    return route.protocol or (known.protocol if known else None)
+
+
+def price(cost: PriceConfig) -> Price:
+    """A row of prices; what is not said costs nothing."""
+    return Price(
+        input=cost.input or 0,
+        output=cost.output or 0,
+        cache_read=cost.cache_read or 0,
+        cache_write=cost.cache_write or 0,
+    )
+
+
+def tiers(cost: CostConfig) -> tuple[PriceTier, ...]:
+    """The prices of long requests, shortest first.
+
+    models.dev repeats the first tier under ``context_over_200k`` whatever its size, for readers that know no tiers.
+    Such a copy would begin too early, so it counts only where it says something of its own.
+    """
+    found = {row.tier.size: price(row) for row in cost.tiers or () if row.tier.type == "context"}
+    if cost.context_over_200k is not None and (over := price(cost.context_over_200k)) not in found.values():
+        found.setdefault(_OVER_200K, over)
+    return tuple(PriceTier(above=size, price=row) for size, row in sorted(found.items()))
+
+
+def _usable(model: ModelConfig) -> bool:
+    own = model.provider
+    speaks = own is None or own.npm is None or own.npm in ROUTES
+    return speaks and model.modalities is not None and "text" in (model.modalities.output or ())
+
+
+def _slim(model: ModelConfig, key: str) -> ModelConfig:
+    inputs = model.modalities.input if model.modalities else None
+    return model.but(
+        id=None if model.id == key else model.id,
+        attachment=None,
+        status=None if model.status == "active" else model.status,
+        reasoning=model.reasoning or None,
+        temperature=model.temperature or None,
+        tool_call=None if model.tool_call else False,
+        modalities=None if inputs == ("text",) or model.modalities is None else model.modalities.but(output=None),
+        provider=model.provider if own_protocol(model) or (model.provider and model.provider.api) else None,
+    )

@@ -1,0 +1,51 @@
+"""Refresh: a newer catalogue, fetched when a person asks for it and from the address they gave."""
+
+import gzip
+import os
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from turnkeeper.model.refusal import Invalid
+from turnkeeper.providers.models_dev import reduced
+
+BYTES_MAX: Final = 64 * 1024 * 1024
+TIMEOUT_S: Final = 60.0
+
+
+async def refresh(url: str, target: Path) -> int:
+    """Fetch models.dev's JSON from ``url`` and keep what we need of it in ``target``; gives its size in bytes.
+
+    Raises Invalid, and leaves what was there, if the answer is no catalogue.
+    """
+    packed = gzip.compress(reduced(await _fetched(url)), compresslevel=9, mtime=0)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(packed)
+        os.replace(name, target)
+    except BaseException:
+        os.unlink(name)
+        raise
+    return len(packed)
+
+
+async def _fetched(url: str) -> bytes:
+    import httpx2  # Loading it takes longer than most commands; those that fetch nothing do without.
+
+    content = bytearray()
+    try:
+        async with (
+            httpx2.AsyncClient(timeout=TIMEOUT_S, follow_redirects=True) as client,
+            client.stream("GET", url) as response,
+        ):
+            if response.status_code != 200:
+                raise Invalid(f"{url} answered with status {response.status_code}")
+            async for piece in response.aiter_bytes():
+                content += piece
+                if len(content) > BYTES_MAX:
+                    raise Invalid(f"{url} sends more than {BYTES_MAX} bytes; that is no catalogue")
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise Invalid(f"{url} cannot be fetched: {error}") from error
+    return bytes(content)
