@@ -203,12 +203,16 @@ class PartRemoved(EventBase):
 
 
 class PromptAdmitted(EventBase):
-    """Input was accepted and is safe; the model does not see it yet."""
+    """Input was accepted and is safe; the model does not see it yet.
+
+    ``digest`` is the hash of what the caller sent, by which the same prompt sent again is known.
+    """
 
     KIND = "prompt.admitted"
     message: UserMessage
     parts: tuple[Part, ...]
     delivery: Delivery
+    digest: str = ""
 
 
 class PromptPromoted(EventBase):

@@ -36,7 +36,10 @@ async def _remove(store: Store, family: list[Session]) -> None:
         logs[session.id] = await store.engine.length(session.id)
         prefixes.extend(keys.of_session(session))
         prefixes.extend(keys.places(session))
-        prefixes.extend(("part", key[-1]) for key, _ in await store.engine.scan(("message", session.id)))
+        messages = [key[-1] for key, _ in await store.engine.scan(("message", session.id))]
+        waiting = [key[-1] for key, _ in await store.engine.scan(("inbox", session.id))]
+        prefixes.extend(("part", name) for name in messages)
+        prefixes.extend(keys.receipt(name) for name in (*messages, *waiting))
         for key, _ in await store.engine.scan(("blobused", session.id)):
             prefixes.append(keys.blob_user(key[-1], session.id))
             orphans[keys.blob(key[-1])] = ("blobuser", key[-1])

@@ -10,6 +10,7 @@ from turnkeeper.core.limits import TEXT_INDEXED_MAX
 from turnkeeper.core.view import Admitted, OpenTurn, SessionView
 from turnkeeper.model import event as e
 from turnkeeper.model.context import Epoch
+from turnkeeper.model.event import Delivery
 from turnkeeper.model.message import AssistantMessage, Message
 from turnkeeper.model.parts import Part, ReasoningPart, SubtaskPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted
@@ -35,6 +36,15 @@ class State(Value):
     parts: int = 0
 
 
+class Admission(Value):
+    """What was admitted under a message id."""
+
+    session_id: str
+    seq: int
+    delivery: Delivery
+    digest: str
+
+
 class Listing(Value):
     """What an entry of a list says, so that lists can be filtered without reading the sessions."""
 
@@ -54,6 +64,7 @@ _epoch = msgspec.json.Decoder(Epoch)
 _piece = msgspec.json.Decoder(str)
 _admitted = msgspec.json.Decoder(Admitted)
 
+read_admission = msgspec.json.Decoder(Admission).decode
 read_state = _state.decode
 read_session = _session.decode
 read_message = _message.decode
@@ -83,6 +94,9 @@ class Changes:
             case e.MessageRecorded(message=message, parts=parts):
                 self._message(message, seq)
                 self._parts(parts, seq)
+            case e.PromptAdmitted(message=message, delivery=delivery, digest=digest):
+                admission = Admission(session_id=message.session_id, seq=seq, delivery=delivery, digest=digest)
+                self.documents[keys.receipt(message.id)] = encode(admission)
             case e.PromptPromoted(message_id=message_id) if before is not None:
                 prompt = next(p for p in before.inbox if p.message.id == message_id)
                 self._message(prompt.message, seq)

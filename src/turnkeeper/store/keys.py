@@ -66,6 +66,11 @@ def inbox(session_id: str, message_id: str) -> Key:
     return ("inbox", session_id, message_id)
 
 
+def receipt(message_id: str) -> Key:
+    """What was admitted under a message id, in whichever session: how the same prompt sent twice is known."""
+    return ("receipt", message_id)
+
+
 def project(project_id: str) -> Key:
     """A project."""
     return ("project", project_id)

@@ -1,0 +1,124 @@
+"""Admit a prompt: resolve its parts, choose agent and model, and make it durable. From then on it is safe."""
+
+from collections.abc import Callable
+from hashlib import sha256
+
+from turnkeeper.core.limits import INBOX_MAX
+from turnkeeper.core.view import SessionView
+from turnkeeper.model import event as e
+from turnkeeper.model.agent import Agent
+from turnkeeper.model.event import Event
+from turnkeeper.model.identifier import check
+from turnkeeper.model.message import MessageTime, ModelChoice, UserMessage
+from turnkeeper.model.parts import Part
+from turnkeeper.model.permission import Rule
+from turnkeeper.model.prompt import Prompt, Receipt
+from turnkeeper.model.refusal import Busy, Conflict, Invalid
+from turnkeeper.model.session import SessionModel
+from turnkeeper.model.status import Idle
+from turnkeeper.model.value import encode
+from turnkeeper.store import documents, keys
+from turnkeeper.store.store import Store
+
+NO_VARIANT = "default"
+
+
+async def admit(
+    store: Store,
+    session_id: str,
+    prompt: Prompt,
+    parts: tuple[Part, ...],
+    message_id: str,
+    agent: Agent,
+    fallback: Callable[[], ModelChoice],
+) -> Receipt:
+    """Admit a prompt whose parts are resolved. The same prompt sent again gets the same receipt.
+
+    Raises Conflict if the id stands for something else, Busy if too much is waiting.
+    """
+    digest = digest_of(prompt)
+    if (known := await _known(store, session_id, message_id, prompt, digest)) is not None:
+        return known
+    session = await store.queries.session(session_id)
+    model = _model(prompt, agent, session.model, fallback)
+    message = UserMessage(
+        id=message_id,
+        session_id=session_id,
+        time=MessageTime(created=store.mint.now()),
+        agent=agent.name,
+        model=model,
+        format=prompt.format,
+        system=prompt.system,
+        tools=prompt.tools,
+    )
+    admitted = e.PromptAdmitted(message=message, parts=parts, delivery=prompt.delivery, digest=digest)
+    view = await store.journal.change(session_id, lambda view: _facts(view, admitted, prompt))
+    seq = next((one.seq for one in view.inbox if one.message.id == message_id), view.seq)
+    return Receipt(message_id=message_id, session_id=session_id, seq=seq, delivery=prompt.delivery)
+
+
+def digest_of(prompt: Prompt) -> str:
+    """What tells one prompt from another: all that the caller sent, but for the id it gave."""
+    return sha256(encode(prompt.but(message_id=None))).hexdigest()[:32]
+
+
+def message_id_of(store: Store, prompt: Prompt) -> str:
+    """The caller's id, checked, or a new one."""
+    if prompt.message_id is None:
+        return store.mint.message_id()
+    try:
+        return check("message", prompt.message_id)
+    except ValueError as error:
+        raise Invalid(str(error)) from error
+
+
+async def _known(store: Store, session_id: str, message_id: str, prompt: Prompt, digest: str) -> Receipt | None:
+    """The receipt of this very prompt, if it was admitted before."""
+    taken, stored = await store.engine.get([keys.message(session_id, message_id), keys.receipt(message_id)])
+    if stored is None:
+        if taken is not None:
+            raise Conflict(f"message {message_id!r} exists already; choose another id")
+        return None
+    known = documents.read_admission(stored)
+    if (known.session_id, known.digest, known.delivery) != (session_id, digest, prompt.delivery):
+        raise Conflict(f"message {message_id!r} was admitted before with other content; choose another id")
+    return Receipt(message_id=message_id, session_id=session_id, seq=known.seq, delivery=known.delivery)
+
+
+def _facts(view: SessionView, admitted: e.PromptAdmitted, prompt: Prompt) -> list[Event]:
+    """What admitting the prompt changes, decided on the newest view."""
+    message = admitted.message
+    if any(one.message.id == message.id for one in view.inbox):
+        return []
+    if len(view.inbox) >= INBOX_MAX:
+        raise Busy(f"{INBOX_MAX} prompts are waiting already; let the session run, or withdraw some")
+    facts: list[Event] = [admitted]
+    if view.session.agent != message.agent:
+        facts.append(e.AgentSelected(agent=message.agent))
+    chosen = SessionModel(
+        id=message.model.model_id,
+        provider_id=message.model.provider_id,
+        variant=message.model.variant or NO_VARIANT,
+    )
+    if view.session.model != chosen:
+        facts.append(e.ModelSelected(model=chosen))
+    if prompt.tools:
+        rules = tuple(
+            Rule(permission=name, pattern="*", action="allow" if on else "deny") for name, on in prompt.tools.items()
+        )
+        facts.append(e.PermissionsSet(rules=rules))
+    if prompt.no_reply and view.turn is None and isinstance(view.status, Idle):
+        facts.append(e.PromptPromoted(message_id=message.id))
+    return facts
+
+
+def _model(prompt: Prompt, agent: Agent, last: SessionModel | None, fallback: Callable[[], ModelChoice]) -> ModelChoice:
+    """The prompt's model, else the agent's, else the one the session used last, else the default."""
+    if prompt.model is not None:
+        return prompt.model.but(variant=prompt.variant or prompt.model.variant)
+    if agent.model is not None:
+        return agent.model.but(variant=prompt.variant or agent.model.variant)
+    if last is not None:
+        kept = last.variant if last.variant != NO_VARIANT else None
+        return ModelChoice(provider_id=last.provider_id, model_id=last.id, variant=prompt.variant or kept)
+    return fallback().but(variant=prompt.variant)
