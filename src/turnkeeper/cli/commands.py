@@ -1,0 +1,82 @@
+"""Every command: its name, the function that does it, and one line about it. A new command is a line here.
+
+Functions are named, not imported: starting costs the command that was asked for and no other.
+"""
+
+from functools import cache
+from typing import Final, NamedTuple
+
+from cyclopts import App, Parameter
+
+PROGRAM: Final = "turnkeeper"
+
+
+class Command(NamedTuple):
+    """One command. ``target`` is ``module:function`` below ``turnkeeper.cli``; a group has commands instead."""
+
+    name: str
+    summary: str
+    target: str = ""
+    commands: tuple["Command", ...] = ()
+
+
+SESSION: Final = (
+    Command("list", "List sessions, newest activity first.", "listing:list_sessions"),
+    Command("show", "Show what a session says of itself.", "reading:show"),
+    Command("create", "Create a session.", "editing:create"),
+    Command("fork", "Copy a session's history into a new session.", "editing:fork"),
+    Command("archive", "Take a session off the list; it keeps everything.", "editing:archive"),
+    Command("restore", "Put an archived session back on the list.", "editing:restore"),
+    Command("rename", "Give a session a title.", "editing:rename"),
+    Command("move", "Let a session work in another directory from now on.", "editing:move"),
+    Command("delete", "Remove a session, its children and all that belongs to them.", "editing:delete"),
+    Command("children", "List the Child Sessions of a session.", "listing:children"),
+    Command("messages", "Show a session's history as a transcript.", "reading:messages"),
+    Command("todo", "Show a session's task list.", "reading:todo"),
+    Command("search", "Find where words were said.", "listing:search"),
+    Command("export", "Write one session, or all, as JSON.", "interop:export"),
+    Command("import", "Bring in sessions from exported files.", "interop:import_files"),
+)
+
+ROOT: Final = Command(
+    PROGRAM,
+    "Turnkeeper keeps the sessions of AI agents in a log that survives being killed at any moment.",
+    commands=(
+        Command("session", "Create, list, read, change and remove sessions.", commands=SESSION),
+        Command("export", "The same as `session export`.", "interop:export"),
+        Command(
+            "import",
+            "Bring in sessions from exported files or from opencode.",
+            "interop:import_files",
+            (Command("opencode", "Bring in the history that opencode has kept.", "interop:import_opencode"),),
+        ),
+        Command("doctor", "Check the store, and rebuild what can be derived.", "doctor:doctor"),
+        Command(
+            "db",
+            "Find the store.",
+            commands=(Command("path", "Print where the store is.", "place:path"),),
+        ),
+    ),
+)
+
+
+@cache
+def build() -> App:
+    """The commands as a cyclopts application. Help and version are ours: its own would load rich to print them."""
+    return _application(ROOT)
+
+
+def _application(group: Command) -> App:
+    plain = Parameter(negative=())  # No --no-json beside each --json.
+    app = App(name=group.name, help_flags=(), version_flags=(), default_parameter=plain)
+    if group.target:
+        from importlib import import_module
+
+        module, _, function = group.target.partition(":")
+        app.default(getattr(import_module(f"turnkeeper.cli.{module}"), function))
+    for command in group.commands:
+        if command.commands:
+            app.command(_application(command))
+        else:
+            app.command(f"turnkeeper.cli.{command.target}", name=command.name, default_parameter=plain)
+    return app

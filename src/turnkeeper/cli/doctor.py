@@ -1,0 +1,114 @@
+"""The command that checks a store."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from turnkeeper.cli import failures
+from turnkeeper.cli.answer import answer
+from turnkeeper.cli.options import EVERYWHERE, Options
+from turnkeeper.cli.progress import progress
+from turnkeeper.cli.screen import Screen, fields, harmless, one_line, plural, size
+from turnkeeper.model.refusal import NotFound
+
+if TYPE_CHECKING:
+    from turnkeeper.sessions.diagnosis import Diagnosis, Problem
+
+PROBLEMS_SHOWN = 20
+
+
+async def doctor(
+    *,
+    fix: Annotated[bool, Parameter(help="Write derived documents again. Never changes or removes an event.")] = False,
+    options: Options = EVERYWHERE,
+) -> int:
+    """Check the store: every link of every log, the documents against the logs, references, the medium.
+
+    Ends with 0 if the store is sound and with 1 if it is damaged; then it names the first event of each log that
+    cannot be trusted. With --json the answer is {"ok", "sessions", "messages", "parts", "events", "bytes",
+    "problems", "engine"}.
+
+    Examples:
+      turnkeeper doctor
+      turnkeeper doctor --fix
+      turnkeeper doctor --json | jq '.problems[] | {sessionID, seq, message}'
+    """
+    if options.is_missing and options.is_named:
+        raise NotFound(f"there is no store {options.url!r} to check; `turnkeeper db path` says where the usual one is")
+    found = await _examined(options, fix=fix)
+    answer(options, found, lambda screen: _diagnosis(screen, found))
+    return failures.OK if found.ok else failures.REFUSED
+
+
+async def _examined(options: Options, *, fix: bool) -> "Diagnosis":
+    from turnkeeper.store.engine import EngineError
+
+    try:
+        async with options.open() as tk:
+            with progress("Checking sessions") as moved:
+                return await tk.doctor(fix=fix, progress=moved)
+    except EngineError as error:  # So damaged, or so out of reach, that it cannot even be opened or read through.
+        return _unopened(str(error))
+
+
+def _unopened(said: str) -> "Diagnosis":
+    from turnkeeper.sessions.diagnosis import Diagnosis, Problem
+
+    problem = Problem(
+        kind="medium",
+        session_id=None,
+        seq=None,
+        message=said,
+        fixed=False,
+        advice="nothing was checked: make the store readable, or restore a copy",
+    )
+    return Diagnosis(ok=False, sessions=0, messages=0, parts=0, events=0, bytes=0, problems=(problem,), engine={})
+
+
+def _diagnosis(screen: Screen, found: "Diagnosis") -> str:
+    counts = [
+        plural(found.sessions, "session"),
+        plural(found.messages, "message"),
+        plural(found.parts, "part"),
+        plural(found.events, "event"),
+    ]
+    rows = [
+        ("Store", screen.path(str(found.engine.get("path", "")))),
+        ("On disk", size(found.bytes) if found.bytes else ""),
+        ("Engine", _build(found)),
+        ("Checked", ", ".join(counts)),
+        ("Verdict", _verdict(screen, found)),
+    ]
+    shown = [_problem(screen, one) for one in found.problems[:PROBLEMS_SHOWN]]
+    if (more := len(found.problems) - PROBLEMS_SHOWN) > 0:
+        shown.append(f"... and {more:,} more; --json shows all of them")
+    return "\n\n".join([fields(screen, rows), *shown])
+
+
+def _build(found: "Diagnosis") -> str:
+    names = {"sqlite": "SQLite", "apsw": "apsw"}
+    return ", ".join(f"{shown} {found.engine[name]}" for name, shown in names.items() if name in found.engine)
+
+
+def _verdict(screen: Screen, found: "Diagnosis") -> str:
+    damage = [one for one in found.problems if one.is_damage]
+    left = [one for one in damage if not one.fixed]
+    if found.ok:
+        told = [f"{plural(len(damage) - len(left), 'problem')} fixed"] if len(damage) > len(left) else []
+        if remarks := len(found.problems) - len(damage):
+            told.append(plural(remarks, "remark"))
+        return f"{screen.paint('✓ sound', 'green')}{''.join(f', {one}' for one in told)}"
+    first = next((one for one in left if one.seq is not None), None)
+    where = f"; the first bad event is {first.seq} of {first.session_id}" if first else ""
+    return screen.paint(f"✗ damaged: {plural(len(left), 'problem')}", "red") + where
+
+
+def _problem(screen: Screen, problem: "Problem") -> str:
+    place = " ".join(
+        text for text in (problem.session_id, f"event {problem.seq}" if problem.seq is not None else None) if text
+    )
+    style = "green" if problem.fixed else "red" if problem.is_damage else "yellow"
+    state = "fixed: " if problem.fixed else ""
+    lines = [f"{screen.paint(f'{state}{problem.kind}', style)}  {screen.paint(harmless(place), 'cyan')}".rstrip()]
+    lines += [f"  {one_line(text)}" for text in (problem.message, problem.advice) if text]
+    return "\n".join(lines)

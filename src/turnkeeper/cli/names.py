@@ -1,0 +1,103 @@
+"""What people type where an id is expected: the id, the beginning of it, or a session's slug."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from turnkeeper.model.refusal import Conflict, Invalid, NotFound
+from turnkeeper.store.engine import Key
+
+if TYPE_CHECKING:
+    from turnkeeper.app import Turnkeeper
+
+BEGINNING_MIN = 4
+"""How much of an id must be given behind its prefix. Less would name something by accident."""
+CANDIDATES_MAX = 8
+
+
+async def session(tk: "Turnkeeper", given: str) -> str:
+    """The id of the session that somebody means. Raises NotFound, or Conflict if it may be several."""
+    if given.startswith("ses_"):
+        found = await _beginning(tk, ("state",), given, "ses_")
+    else:
+        found = await _with_slug(tk, given) or await _beginning(tk, ("state",), f"ses_{given}", "ses_")
+    if len(found) > 1:
+        raise Conflict(f"{given!r} may be any of these sessions; give more of the id:\n{await _lines(tk, found)}")
+    if not found:
+        raise NotFound(f"there is no session {given!r}; `turnkeeper session list --all` shows all of them")
+    return found[0]
+
+
+async def message(tk: "Turnkeeper", session_id: str, given: str) -> str:
+    """The id of the message in this session that somebody means."""
+    prefix = ("message", session_id)
+    found = await _beginning(tk, prefix, given, "msg_")
+    if len(found) > 1:
+        raise Conflict(f"{given!r} may be any of these messages; give more of the id:\n{_indented(found)}")
+    if not found:
+        raise NotFound(
+            f"there is no message {given!r} in session {session_id!r}; "
+            f"`turnkeeper session messages {session_id}` shows them"
+        )
+    return found[0]
+
+
+async def project(tk: "Turnkeeper", given: str) -> str:
+    """The id of the project that somebody means: by its id, the beginning of it, or a directory in it."""
+    if given in (".", "..", "~") or "/" in given:
+        from turnkeeper.workspace.project import identify
+
+        return (await identify(directory(given))).id
+    found = await _beginning(tk, ("project",), given, "")
+    if len(found) > 1:
+        raise Conflict(f"{given!r} may be any of these projects; give more of the id:\n{_indented(found)}")
+    if not found:
+        raise NotFound(f"there is no project {given!r}; give the id `session show` prints, or a directory")
+    return found[0]
+
+
+def directory(given: str | Path) -> Path:
+    """A directory that is there, resolved as sessions store it. Raises Invalid."""
+    path = Path(given).expanduser().resolve()
+    if not path.is_dir():
+        raise Invalid(f"{str(given)!r} is not a directory; name one that exists")
+    return path
+
+
+async def _beginning(tk: "Turnkeeper", kind: Key, given: str, prefix: str) -> list[str]:
+    """The ids of this kind that are, or else begin with, what was given."""
+    if not _could_be_a_segment(given):
+        return []
+    [exact] = await tk.store.engine.get([(*kind, given)])
+    if exact is not None:
+        return [given]
+    if len(given) < len(prefix) + BEGINNING_MIN:
+        return []
+    # "~" stands behind every character an id may have.
+    found = await tk.store.engine.scan(
+        kind, after=(*kind, given), before=(*kind, f"{given}~"), limit=CANDIDATES_MAX + 1
+    )
+    return [key[-1] for key, _ in found]
+
+
+async def _with_slug(tk: "Turnkeeper", given: str) -> list[str]:
+    """The sessions of this slug. There is no index by slug: people type one now and then, programs never do."""
+    found, after = [], None
+    while True:
+        page = await tk.list(roots=False, archived=True, limit=1000, after=after)
+        found += [one.id for one in page.items if one.slug == given]
+        if (after := page.older) is None:
+            return found
+
+
+async def _lines(tk: "Turnkeeper", ids: list[str]) -> str:
+    sessions = [await tk.get(one) for one in ids[:CANDIDATES_MAX]]
+    return _indented([f"{one.id}  {one.title}" for one in sessions], more=len(ids) > CANDIDATES_MAX)
+
+
+def _indented(lines: Iterable[str], *, more: bool = False) -> str:
+    return "\n".join([*(f"  {line}" for line in lines), *(["  ..."] if more else [])])
+
+
+def _could_be_a_segment(given: str) -> bool:
+    return bool(given) and "/" not in given and "\x00" not in given

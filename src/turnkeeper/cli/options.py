@@ -1,0 +1,92 @@
+"""The options that every command takes, and the store they name."""
+
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+from cyclopts import Parameter
+
+from turnkeeper.model.refusal import Invalid
+from turnkeeper.workspace import paths
+
+if TYPE_CHECKING:
+    from turnkeeper.app import Turnkeeper
+
+FILE_NAME: Final = "turnkeeper.db"
+STORE_VARIABLE: Final = "TURNKEEPER_STORE"
+
+SessionName = Annotated[str, Parameter(metavar="ID", help="The session: its id, the beginning of it, or its slug.")]
+"""A session as a person names it; see ``names``."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Where the store is and how to answer."""
+
+    store: Annotated[
+        str | None,
+        Parameter(metavar="STORE", help="The store: sqlite:PATH, files:DIR or memory: (or TURNKEEPER_STORE)."),
+    ] = None
+    data: Annotated[
+        Path | None,
+        Parameter(metavar="DIR", help="The directory of the default store (or TURNKEEPER_DATA)."),
+    ] = None
+    json: Annotated[bool, Parameter(help="Print JSON, and nothing else, on standard output.")] = False
+
+    @property
+    def url(self) -> str:
+        """The store: the one given, else the one in the given directory, else what the environment says."""
+        if self.store is not None:
+            return self.store
+        if self.data is not None:
+            return f"sqlite:{self.data.expanduser().absolute() / FILE_NAME}"
+        if given := os.environ.get(STORE_VARIABLE):
+            return given
+        try:
+            return f"sqlite:{paths.data(os.environ) / FILE_NAME}"
+        except ValueError as error:
+            raise Invalid(str(error)) from error
+
+    @property
+    def is_named(self) -> bool:
+        """Whether somebody named the store itself, and not only where the default one lies."""
+        return self.store is not None or (self.data is None and bool(os.environ.get(STORE_VARIABLE)))
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the store is not there yet."""
+        scheme, _, place = self.url.partition(":")
+        return scheme in ("sqlite", "files") and bool(place) and not Path(place).expanduser().exists()
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator["Turnkeeper"]:
+        """The store, made if it is not there."""
+        async with AsyncExitStack() as stack:
+            yield await _open(stack, self.url)
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator["Turnkeeper"]:
+        """The store for a command that only looks: one that is not there is empty, and is not made by looking."""
+        if self.is_missing and self.is_named:
+            print(f"There is no store {self.url!r} yet; creating or importing a session makes it.", file=sys.stderr)
+        async with AsyncExitStack() as stack:
+            yield await _open(stack, "memory:" if self.is_missing else self.url)
+
+
+async def _open(stack: AsyncExitStack, url: str) -> "Turnkeeper":
+    from turnkeeper.app import open_store
+
+    try:
+        return await stack.enter_async_context(open_store(url))
+    except ValueError as error:
+        # What names no store. Nothing has been done yet that a ValueError could be a bug in.
+        raise Invalid(str(error)) from error
+
+
+EVERYWHERE: Final = Options()
+"""What a command gets if nothing was said."""

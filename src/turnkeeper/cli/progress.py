@@ -1,0 +1,64 @@
+"""Progress of long work, on standard error and only for a person who watches."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+PATIENCE_S = 0.4
+"""Work that is done within this time shows nothing."""
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Callable[..., None]]:
+    """A function to call with (done, total) or (done, total, what), as often as one likes."""
+    bar = _Bar(title) if sys.stderr.isatty() else None
+    try:
+        yield bar.move if bar is not None else _silence
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+class _Bar:
+    """A bar that appears when the work turns out to be long. rich is loaded then."""
+
+    def __init__(self, title: str) -> None:
+        self._title, self._start = title, time.monotonic()
+        self._shown: tuple[Progress, TaskID] | None = None
+
+    def move(self, done: int, total: int, what: str = "") -> None:
+        if self._shown is None:
+            if time.monotonic() - self._start < PATIENCE_S:
+                return
+            self._shown = self._show()
+        shown, task = self._shown
+        shown.update(task, completed=done, total=total or None, what=what)
+
+    def stop(self) -> None:
+        if self._shown is not None:
+            self._shown[0].stop()
+
+    def _show(self) -> "tuple[Progress, TaskID]":
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=28, complete_style="blue", finished_style="blue"),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("[dim]{task.fields[what]}", markup=True),
+        )
+        # Gone when the work is done: the answer says what came of it.
+        shown = Progress(*columns, console=Console(stderr=True), transient=True)
+        shown.start()
+        return shown, shown.add_task(self._title, total=None, what="")
+
+
+def _silence(done: int, total: int, what: str = "") -> None:
+    """Nobody is watching."""

@@ -1,0 +1,143 @@
+"""Commands that read one session: show, messages, todo."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from turnkeeper.cli import names
+from turnkeeper.cli.answer import answer, note
+from turnkeeper.cli.options import EVERYWHERE, Options, SessionName
+from turnkeeper.cli.screen import Screen, fields, harmless, one_line, plural
+
+if TYPE_CHECKING:
+    from turnkeeper.model.session import Session
+    from turnkeeper.model.todo import Todo
+    from turnkeeper.store.documents import State
+
+_MARKS = {"completed": "✓", "in_progress": "●", "cancelled": "✗"}
+
+
+async def show(id: SessionName, /, *, options: Options = EVERYWHERE) -> None:
+    """Show what a session says of itself: title, place, times, usage, cost.
+
+    With --json the answer is the session as the API writes it.
+
+    Examples:
+      turnkeeper session show calm-otter
+      turnkeeper session show ses_e1f51c506ffe --json | jq .cost
+    """
+    async with options.read() as tk:
+        session_id = await names.session(tk, id)
+        session = await tk.get(session_id)
+        state = await tk.store.queries.state(session_id)
+        children = 0 if options.json else len(await tk.children(session_id))
+    answer(options, session, lambda screen: _session(screen, session, state, children))
+
+
+async def messages(
+    id: SessionName,
+    /,
+    *,
+    limit: Annotated[int, Parameter(name=("--limit", "-n"), metavar="N", help="How many messages at most.")] = 20,
+    before: Annotated[str | None, Parameter(metavar="CURSOR", help="The page before this cursor.")] = None,
+    after: Annotated[str | None, Parameter(metavar="CURSOR", help="The page after this cursor.")] = None,
+    context: Annotated[bool, Parameter(help="Also System Messages: what the model was told of its context.")] = False,
+    options: Options = EVERYWHERE,
+) -> None:
+    """Show a session's history as a transcript: its newest messages, oldest on top.
+
+    With --json the answer is a page: {"items": [{"info", "parts"}], "older": CURSOR, "newer": CURSOR}. Give "older"
+    to --before, and "newer" to --after.
+
+    Examples:
+      turnkeeper session messages calm-otter
+      turnkeeper session messages calm-otter --limit 2 --context
+      turnkeeper session messages calm-otter --json | jq '.items[].info.role'
+    """
+    from turnkeeper.cli.transcript import transcript
+    from turnkeeper.model.message import SystemMessage
+
+    async with options.read() as tk:
+        page = await tk.messages(await names.session(tk, id), limit=limit, before=before, after=after)
+    if not context:
+        page = page.but(items=tuple(one for one in page.items if not isinstance(one.info, SystemMessage)))
+    answer(options, page, lambda screen: transcript(screen, page.items))
+    if options.json:
+        return
+    if not page.items:
+        note("Nothing was said here.")
+    if page.older is not None:
+        note(f"There are older ones: add --before {page.older}")
+    if page.newer is not None:
+        note(f"There are newer ones: add --after {page.newer}")
+
+
+async def todo(id: SessionName, /, *, options: Options = EVERYWHERE) -> None:
+    """Show a session's task list.
+
+    Examples:
+      turnkeeper session todo calm-otter
+    """
+    async with options.read() as tk:
+        todos = await tk.todos(await names.session(tk, id))
+    answer(options, todos, lambda screen: "\n".join(_todo(screen, one) for one in todos))
+    if not options.json and not todos:
+        note("The task list is empty.")
+
+
+def _session(screen: Screen, session: "Session", state: "State", children: int) -> str:
+    moment = session.time
+    rows = [
+        ("Title", screen.paint(one_line(session.title), "bold")),
+        ("Session", screen.paint(session.id, "cyan")),
+        ("Slug", harmless(session.slug)),
+        ("Directory", screen.path(session.directory)),
+        ("Project", harmless(session.project_id)),
+        ("Parent", harmless(session.parent_id or "")),
+        ("Fork of", _origin(session)),
+        ("Agent", harmless(session.agent or "")),
+        ("Model", harmless(f"{session.model.provider_id}/{session.model.id}") if session.model else ""),
+        ("Created", f"{screen.date(moment.created)}  {screen.paint(screen.ago(moment.created), 'dim')}"),
+        ("Updated", f"{screen.date(moment.updated)}  {screen.paint(screen.ago(moment.updated), 'dim')}"),
+        ("Archived", screen.paint(screen.date(moment.archived), "yellow") if moment.archived is not None else ""),
+        ("Messages", f"{state.messages:,} with {plural(state.parts, 'part')}, in {plural(state.seq, 'event')}"),
+        ("Children", f"{children:,}" if children else ""),
+        ("Cost", f"${session.cost:,.4f}" if session.cost else ""),
+        ("Tokens", _tokens(session)),
+        ("Changed", _changed(session)),
+        ("Shared at", harmless(session.share.url) if session.share else ""),
+    ]
+    return fields(screen, rows)
+
+
+def _origin(session: "Session") -> str:
+    if session.origin is None:
+        return ""
+    before = f", up to {session.origin.message_id}" if session.origin.message_id else ""
+    return harmless(f"{session.origin.session_id}{before}")
+
+
+def _tokens(session: "Session") -> str:
+    used = session.tokens
+    kinds = {
+        "input": used.input,
+        "output": used.output,
+        "reasoning": used.reasoning,
+        "cache read": used.cache.read,
+        "cache write": used.cache.write,
+    }
+    return ", ".join(f"{count:,} {kind}" for kind, count in kinds.items() if count)
+
+
+def _changed(session: "Session") -> str:
+    if session.summary is None or not session.summary.files:
+        return ""
+    changed = session.summary
+    return f"{plural(changed.files, 'file')}, +{changed.additions:,} -{changed.deletions:,} lines"
+
+
+def _todo(screen: Screen, todo: "Todo") -> str:
+    mark = _MARKS.get(todo.status, "○")
+    is_over = todo.status in ("completed", "cancelled")
+    priority = screen.paint("  high", "yellow") if todo.priority == "high" and not is_over else ""
+    return f"{mark} {screen.paint(one_line(todo.content), *(['dim'] if is_over else []))}{priority}"

@@ -1,0 +1,166 @@
+"""A history as a person reads it: who said what, what was thought, which tools were called and what came of it."""
+
+import json
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+
+from turnkeeper.cli.screen import Screen, harmless, one_line, shortened
+from turnkeeper.model.failure import Failure
+from turnkeeper.model.message import AssistantMessage, Message, SystemMessage, UserMessage
+from turnkeeper.model.parts import (
+    AgentPart,
+    CompactionPart,
+    FilePart,
+    ForeignPart,
+    Part,
+    PatchPart,
+    ReasoningPart,
+    RetryPart,
+    SubtaskPart,
+    TextPart,
+    ToolPart,
+)
+from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolPending, ToolRunning
+from turnkeeper.model.value import JsonObject
+from turnkeeper.store.queries import MessageWithParts
+
+WIDTH_MAX = 100
+"""Prose is not set wider than this: nobody reads lines of two hundred characters."""
+OUTPUT_LINES = 4
+INDENT = "  "
+
+
+def transcript(screen: Screen, messages: Sequence[MessageWithParts]) -> str:
+    """Messages with a line between them."""
+    return "\n\n".join("\n".join(_message(screen, one)) for one in messages)
+
+
+def _message(screen: Screen, message: MessageWithParts) -> Iterator[str]:
+    yield _head(screen, message.info)
+    match message.info:
+        case SystemMessage(updates=updates):
+            for update in updates:
+                yield f"{INDENT}{screen.paint(harmless(update.key), 'dim')}"
+                yield from _prose(screen, update.text, "dim")
+        case AssistantMessage(error=error) if error is not None:
+            yield from _parts(screen, message.parts)
+            yield f"{INDENT}{screen.paint(f'✗ {one_line(_failure(error))}', 'red')}"
+        case _:
+            yield from _parts(screen, message.parts)
+
+
+def _head(screen: Screen, message: Message) -> str:
+    match message:
+        case UserMessage(agent=agent):
+            who, about = screen.paint("user", "bold", "green"), agent
+        case AssistantMessage():
+            who, about = screen.paint("assistant", "bold", "blue"), f"{message.agent} · {message.model_id}"
+        case SystemMessage():
+            who, about = screen.paint("context", "bold", "yellow"), ""
+    rest = "  ".join(text for text in (one_line(about), message.id, screen.date(message.time.created)) if text)
+    return f"{who}  {screen.paint(rest, 'dim')}"
+
+
+def _parts(screen: Screen, parts: Iterable[Part]) -> Iterator[str]:
+    for part in parts:
+        yield from _part(screen, part)
+
+
+def _part(screen: Screen, part: Part) -> Iterator[str]:
+    """A part's lines. Marks that mean something only to the runtime (snapshots, step ends) have none."""
+    match part:
+        case TextPart(text=text):
+            yield from _prose(screen, text, *(["dim"] if part.synthetic or part.ignored else []))
+        case ReasoningPart(text=text):
+            # The bar tells thoughts from words where there are no colours.
+            yield from (f"{INDENT}{screen.paint('┊', 'dim')} {line.strip()}" for line in _prose(screen, text, "dim"))
+        case ToolPart():
+            yield from _tool(screen, part)
+        case FilePart():
+            yield _mark(screen, "◆", f"{part.filename or _address(part.url)} ({part.mime})")
+        case PatchPart(files=files):
+            yield _mark(screen, "±", ", ".join(screen.path(file) for file in files))
+        case SubtaskPart(agent=agent, description=description):
+            yield _mark(screen, "→", f"{agent}: {description}")
+        case AgentPart(name=name):
+            yield _mark(screen, "@", name)
+        case RetryPart(attempt=attempt, error=error):
+            yield _mark(screen, "↻", f"attempt {attempt} failed: {error.data.message}")
+        case CompactionPart():
+            yield _mark(screen, "⋯", "what came before was replaced by a summary")
+        case ForeignPart(body=body):
+            yield _mark(screen, "?", f"a part of the unknown type {body.get('type')!r}")
+        case _:
+            return
+
+
+def _tool(screen: Screen, part: ToolPart) -> Iterator[str]:
+    name = screen.paint(harmless(part.tool), "cyan")
+    match part.state:
+        case ToolCompleted() as state:
+            title = state.title or _arguments(state.input)
+            yield _line(
+                screen, f"{screen.paint('✓', 'green')} {name}", title, _seconds(state.time.start, state.time.end)
+            )
+            yield from _output(screen, state.output)
+        case ToolError() as state:
+            took = _seconds(state.time.start, state.time.end)
+            yield _line(screen, f"{screen.paint('✗', 'red')} {name}", _arguments(state.input), took)
+            yield from _output(screen, state.error, "red")
+        case ToolRunning() as state:
+            title = state.title or _arguments(state.input)
+            yield _line(screen, f"{screen.paint('●', 'yellow')} {name}", title, "running")
+        case ToolPending() as state:
+            yield _line(screen, f"{screen.paint('○', 'dim')} {name}", _arguments(state.input), "pending")
+
+
+def _line(screen: Screen, mark: str, title: str, end: str) -> str:
+    room = (screen.width or WIDTH_MAX) - 40
+    texts = (f"{INDENT}{mark}", shortened(one_line(title), max(room, 20)), screen.paint(end, "dim"))
+    return "  ".join(text for text in texts if text)
+
+
+def _output(screen: Screen, text: str, *styles: str) -> Iterator[str]:
+    """The first lines of what a tool gave back."""
+    lines = harmless(text.strip()).splitlines()
+    room = min(screen.width or WIDTH_MAX, WIDTH_MAX) - 6
+    for line in lines[:OUTPUT_LINES]:
+        yield f"{INDENT}{INDENT}{screen.paint(f'│ {shortened(line, room)}', *(styles or ('dim',)))}"
+    if (more := len(lines) - OUTPUT_LINES) > 0:
+        yield f"{INDENT}{INDENT}{screen.paint(f'│ … {more} more', 'dim')}"
+
+
+def _prose(screen: Screen, text: str, *styles: str) -> Iterator[str]:
+    width = min(screen.width, WIDTH_MAX) - len(INDENT) if screen.width is not None else None
+    for line in harmless(text.strip("\n")).splitlines():
+        space = line[: len(line) - len(line.lstrip())]
+        pieces = [line]
+        if width is not None and len(line) > width:
+            # Long words stay whole: they are paths and addresses, and are copied.
+            pieces = textwrap.wrap(line, width, subsequent_indent=space, break_long_words=False, break_on_hyphens=False)
+        for piece in pieces or [""]:
+            yield f"{INDENT}{screen.paint(piece, *styles)}" if piece.strip() else ""
+
+
+def _mark(screen: Screen, mark: str, text: str) -> str:
+    return f"{INDENT}{screen.paint(f'{mark} {one_line(text)}', 'dim')}"
+
+
+def _arguments(given: JsonObject) -> str:
+    """The input of a call in short: its only argument, or all of them."""
+    if len(given) == 1:
+        return str(next(iter(given.values())))
+    return json.dumps(given, ensure_ascii=False, default=str) if given else ""
+
+
+def _seconds(start: int, end: int) -> str:
+    return f"{(end - start) / 1000:.1f} s"
+
+
+def _address(url: str) -> str:
+    return "attached data" if url.startswith("data:") else url
+
+
+def _failure(failure: Failure) -> str:
+    name = type(failure).__struct_config__.tag
+    return f"{name}: {getattr(failure.data, 'message', '')}".rstrip(": ")
