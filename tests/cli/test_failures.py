@@ -1,0 +1,89 @@
+"""Foreseeable failures: one or two clear lines, a stable exit code, never a traceback."""
+
+import json
+from pathlib import Path
+
+import pytest
+from cli_store import Family, main, tk
+
+REFUSED, USAGE = 1, 2
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["session", "show", "ses_nowhere"], REFUSED, "there is no session 'ses_nowhere'"),
+        (["session", "list", "--after", "rubbish!"], REFUSED, "is not a cursor"),
+        (["session", "list", "--limit", "0"], REFUSED, "at least one"),
+        (["session", "list", "--since", "yesterday-ish"], REFUSED, "is no moment"),
+        (["session", "list", "--since", "3y"], REFUSED, "is no moment"),
+        (["session", "list", "--project", "x", "--directory", "."], REFUSED, "there is no project"),
+        (["session", "list", "--project", ".", "--directory", "."], REFUSED, "not by several"),
+        (["session", "search", " "], REFUSED, "words"),
+        (["session", "search", "x", "--limit", "0"], REFUSED, "at least 1"),
+        (["session", "create", "--directory", "/no/such/place"], REFUSED, "is not a directory"),
+        (["session", "create", "--model", "claude"], REFUSED, "PROVIDER/MODEL"),
+        (["session", "create", "--metadata", "{"], REFUSED, "no JSON"),
+        (["session", "create", "--metadata", "[]"], REFUSED, "JSON object"),
+        (["session", "create", "--title", "  "], REFUSED, "title"),
+        (["session", "create", "--id", "no good"], REFUSED, "is not a session id"),
+        (["session", "create", "--parent", "nobody"], REFUSED, "there is no session"),
+        (["session", "move", "x", "/no/such/place"], REFUSED, "is not a directory"),
+        (["session", "list", "--store", "mysql:x"], REFUSED, "cannot tell which store"),
+        (["session", "list", "--store", "sqlite:"], REFUSED, "names no place"),
+        (["session", "list", "--store", "memory:x"], REFUSED, "has no place"),
+        (["db", "path", "--store", "mysql:x"], REFUSED, "names no store"),
+        (["doctor", "--store", "sqlite:/no/such/store.db"], REFUSED, "to check"),
+        (["session", "create", "--store", "sqlite:/dev/null/x.db"], REFUSED, "/dev/null/x.db"),
+        (["session", "create", "--store", "files:/dev/null/x"], REFUSED, "/dev/null"),
+        (["session", "show"], USAGE, "requires an argument"),
+        (["session", "lst"], USAGE, 'Unknown command "lst". Did you mean "list"'),
+        (["sessions"], USAGE, "Unknown command"),
+        (["session", "list", "--frobnicate"], USAGE, "Unknown option"),
+        (["session", "list", "--limit", "many"], USAGE, "many"),
+        (["session", "list", "--store"], USAGE, "--store"),
+        (["session", "list", "superfluous"], USAGE, "superfluous"),
+        (["session", "rename", "x"], USAGE, "requires an argument"),
+    ],
+)
+def test_a_failure_says_what_is_wrong(data: Path, words: list[str], code: int, said: str) -> None:
+    answer = tk(data, *words)
+    assert (answer.code, answer.out) == (code, "")
+    assert said in answer.err
+    assert 1 <= len(answer.err.splitlines()) <= 2
+
+    as_json = tk(data, *words, "--json")
+    assert (as_json.code, as_json.out) == (code, "")
+    [line] = as_json.err.splitlines()
+    error = json.loads(line)["error"]
+    assert said in error["message"]
+    assert set(error) == {"name", "message"}
+
+
+def test_a_file_that_is_no_store_is_refused_with_its_name(data: Path) -> None:
+    (data / "turnkeeper.db").write_bytes(b"not a database at all, but long enough to be looked at " * 50)
+    answer = tk(data, "session", "list")
+    assert (answer.code, answer.out) == (REFUSED, "")
+    assert "it is not a SQLite database" in answer.err
+
+
+def test_a_store_that_was_named_and_is_not_there_is_empty_and_told(data: Path) -> None:
+    named = f"sqlite:{data / 'other.db'}"
+    answer = tk(data, "session", "list", "--store", named)
+    assert (answer.code, answer.out) == (0, "")
+    assert f"There is no store {named!r} yet" in answer.err
+    assert list(data.iterdir()) == []
+
+
+def test_options_may_stand_before_the_command(data: Path, family: Family) -> None:
+    behind = tk(data, "session", "list", "--json")
+    store = f"sqlite:{data / 'turnkeeper.db'}"
+    assert tk(data, "--json", "session", "list") == behind
+    assert tk(data, "--store", store, "--json", "session", "list") == behind
+    assert tk(data, f"--store={store}", "session", "list", "--json") == behind
+
+
+def test_words_behind_two_dashes_are_no_options(data: Path) -> None:
+    tk(data, "session", "create", "--id", "ses_dashes")
+    assert main(["--data", str(data), "session", "rename", "--", "ses_dashes", "--json"]) == 0
+    assert tk(data, "session", "show", "ses_dashes", "--json").json["title"] == "--json"

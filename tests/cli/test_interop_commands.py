@@ -1,0 +1,150 @@
+"""Commands that exchange sessions with files and with opencode."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from cli_store import Family, api, tk
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    """The data directory of another store."""
+    return tmp_path / "other"
+
+
+async def _exported(opened: object, session_id: str) -> bytes:
+    return b"".join([piece async for piece in opened.export(session_id)])  # type: ignore[attr-defined]
+
+
+def test_an_export_is_what_the_api_writes(data: Path, family: Family, tmp_path: Path) -> None:
+    expected = api(data, lambda opened: _exported(opened, family.root.id))
+    assert tk(data, "session", "export", family.root.id).out.encode() == expected
+    assert tk(data, "export", family.root.slug, "--json").out.encode() == expected
+    target = tmp_path / "wind.json"
+    written = tk(data, "session", "export", family.root.id, "--output", str(target))
+    assert written.out == f"Exported 1 session to {target}\n"
+    assert target.read_bytes() == expected
+
+
+def test_an_export_without_an_id_is_of_the_newest_root(data: Path, family: Family) -> None:
+    answer = tk(data, "export")
+    assert json.loads(answer.out)["info"]["id"] == family.root.id
+    assert answer.err == f"Exporting {family.root.id}  Wind over the bay\n"
+
+
+def test_a_sanitized_export_says_nothing_that_was_said(data: Path, family: Family) -> None:
+    assert "knots" in tk(data, "session", "export", family.root.id).out
+    assert "knots" not in tk(data, "session", "export", family.root.id, "--sanitize").out
+
+
+@pytest.mark.parametrize(("target", "layout"), [("all", "json"), ("all.jsonl", "json"), ("all", "tree")])
+def test_every_session_goes_out_and_comes_in_again(
+    data: Path, family: Family, other: Path, tmp_path: Path, target: str, layout: str
+) -> None:
+    place = str(tmp_path / target)
+    out = tk(data, "session", "export", "--all", "--layout", layout, "--output", place, "--json")
+    assert out.json == {"sessions": 3, "output": place}
+    [report] = tk(other, "session", "import", place, "--json").json
+    assert report["imported"] == {"sessions": 3, "messages": 3, "parts": 16}
+    [again] = tk(other, "import", place, "--json").json
+    assert again == {**report, "imported": report["unchanged"], "unchanged": report["imported"]}
+    for one in family:
+        there, here = (json.loads(tk(where, "session", "export", one.id).out) for where in (other, data))
+        assert there == here
+
+
+def test_one_session_may_be_exported_as_a_tree_or_into_a_folder(data: Path, family: Family, tmp_path: Path) -> None:
+    tk(data, "session", "export", family.root.id, "--layout", "tree", "--output", str(tmp_path / "trees"))
+    assert (tmp_path / "trees" / family.root.id / "meta.json").is_file()
+    tk(data, "session", "export", family.root.id, "--output", str(tmp_path))
+    assert (tmp_path / f"{family.root.id}.json").is_file()
+
+
+def test_an_import_tells_a_person_what_came_of_it(data: Path, family: Family, other: Path, tmp_path: Path) -> None:
+    tk(data, "session", "export", family.root.id, "--output", str(tmp_path / "wind.json"))
+    said = tk(other, "session", "import", str(tmp_path / "wind.json")).out
+    assert said.splitlines() == [
+        f"Source    {tmp_path / 'wind.json'}",
+        "Imported  1 session, 3 messages, 16 parts",
+    ]
+
+
+def test_what_cannot_be_read_is_named_and_the_rest_comes_in(data: Path, other: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    made = tk(data, "session", "create", "--json").json
+    tk(data, "session", "export", made["id"], "--output", str(folder))
+    (folder / "broken.json").write_text("{")
+    answer = tk(other, "session", "import", str(folder))
+    assert answer.code == 1
+    assert "Imported    1 session," in answer.out
+    assert "broken.json" in answer.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["session", "export", "x", "--all", "--output", "y"], "not both"),
+        (["session", "export", "--all"], "--output DIR"),
+        (["session", "export", "x", "--layout", "tree"], "--output DIR"),
+        (["session", "export", "nobody"], "there is no session"),
+        (["session", "export"], "no session to export"),
+        (["session", "export", "--all", "--output", "all.json"], "would be a folder"),
+        (["session", "import"], "give a file"),
+        (["session", "import", "/no/such/file.json"], "there is nothing at"),
+        (["session", "import", "/dev/null"], "/dev/null"),
+        (["import", "opencode", "/no/such/place"], "there is nothing at"),
+        (["import", "opencode", "/dev"], "holds no history of opencode"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(data: Path, words: list[str], said: str) -> None:
+    answer = tk(data, *words)
+    assert (answer.code, answer.out) == (1, "")
+    assert said in answer.err
+    assert len(answer.err.splitlines()) == 1
+
+
+def test_an_export_into_a_folder_that_is_not_there_is_refused(data: Path, family: Family, tmp_path: Path) -> None:
+    answer = tk(data, "session", "export", family.root.id, "--output", str(tmp_path / "no" / "wind.json"))
+    assert answer.code == 1
+    assert "make it first" in answer.err
+
+
+def test_an_unknown_layout_is_a_usage_error(data: Path) -> None:
+    assert tk(data, "session", "export", "--layout", "book").code == 2
+
+
+def test_opencode_is_imported_from_its_tree_and_again_without_change(data: Path, tmp_path: Path) -> None:
+    storage = tmp_path / "opencode" / "storage"
+    info = {
+        "id": "ses_00000000000aTREETREETREETR",
+        "version": "1.0.0",
+        "projectID": "global",
+        "directory": "/bay",
+        "title": "From the tree",
+        "time": {"created": 1, "updated": 2},
+    }
+    write(storage / "session" / "global" / f"{info['id']}.json", info)
+    write(storage / "migration", 2)
+    report = tk(data, "import", "opencode", str(storage.parent), "--json")
+    assert (report.code, report.json["imported"]) == (0, {"sessions": 1, "messages": 0, "parts": 0})
+    assert tk(data, "session", "show", "ses_00000000000a", "--json").json["title"] == "From the tree"
+    again = tk(data, "import", "opencode", str(storage.parent)).out
+    assert "Imported   0 sessions, 0 messages, 0 parts\nUnchanged  1 session, 0 messages, 0 parts" in again
+
+
+def test_a_database_that_is_not_opencodes_is_refused(data: Path, tmp_path: Path) -> None:
+    path = tmp_path / "opencode.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE x (y)")
+    answer = tk(data, "import", "opencode", str(path))
+    assert answer.code == 1
+    assert str(path) in answer.err
+
+
+def write(path: Path, content: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content))
