@@ -223,7 +223,7 @@ async def test_old_lines_of_the_text_index_are_dropped_and_nothing_else(tmp_path
     engine = await open_files(tmp_path)
     long_text = " ".join(f"filler{number}" for number in range(20_000))
     for number in range(20):
-        texts = {("t", "again"): f"{long_text} turn{number}", ("t", f"{number}"): f"apple seed{number}"}
+        texts = {("t", "again"): f"{long_text} turn{number}", ("t", f"{number}", "x"): f"apple seed{number}"}
         await engine.append("ses_1", number, [b"x"], texts=texts)
         if number == 8:
             await engine.remove({}, [("t", "7")])
@@ -232,7 +232,7 @@ async def test_old_lines_of_the_text_index_are_dropped_and_nothing_else(tmp_path
     assert (tmp_path / ".store/words").stat().st_size < 5 * len(long_text)
     assert await reopened.search("turn19", ()) == [("t", "again")]
     assert await reopened.search("turn18", ()) == []
-    kept = [("t", f"{number}") for number in reversed(range(20)) if number != 7]
+    kept = [("t", f"{number}", "x") for number in reversed(range(20)) if number != 7]
     assert await reopened.search("apple", ("t",)) == kept
     await reopened.append("ses_1", 20, [b"x"], texts={("t", "again"): "apple"})
     assert (await reopened.search("apple", ("t",)))[0] == ("t", "again")
@@ -354,8 +354,15 @@ async def test_a_record_that_was_cut_while_it_was_written_is_dropped(tmp_path: P
     reopened = await open_files(tmp_path)
     assert await reopened.read("ses_1") == [b"one", b"two"]
     assert journal.read_bytes() == b""
+    journal.write_bytes(cut)
+    await engine.append("ses_1", 2, [b"three"])
     await engine.aclose()
     await reopened.aclose()
+    journal.write_bytes(cut)
+    last = await open_files(tmp_path)
+    assert await last.read("ses_1") == [b"one", b"two", b"three"]
+    assert journal.read_bytes() == b""
+    await last.aclose()
 
 
 @pytest.mark.parametrize("keep", [0.0, 0.3, 0.5, 0.9, 1.0])
@@ -476,6 +483,31 @@ async def test_a_write_that_does_not_fit_does_not_hurt_those_beside_it(tmp_path:
     await engine.aclose()
 
 
+async def test_what_could_not_be_flushed_is_written_again_before_the_journal_is_emptied(tmp_path: Path) -> None:
+    """After a flush has failed, the system may drop what it held although the next flush succeeds."""
+
+    class ForgetfulDisk(Disk):
+        fails = 0
+
+        def about_to(self, action: str, target: str) -> None:
+            if action == "flush" and target.endswith("a.json"):
+                self.fails += 1
+                if self.fails == 1:
+                    os.truncate(target, 0)
+                    raise OSError(errno.EIO, os.strerror(errno.EIO), target)
+
+    disk = ForgetfulDisk()
+    engine = await open_files(tmp_path, disk=disk)
+    await engine.put({("a",): b'{"n":1}'})
+    await anyio.to_thread.run_sync(engine.tree.checkpoint)
+    assert disk.fails == 1
+    assert await engine.get([("a",)]) == [b'{"n":1}']
+    await engine.aclose()
+    assert disk.fails > 1
+    assert (tmp_path / ".store/journal").read_bytes() == b""
+    assert (tmp_path / "a.json").read_text() == '{\n  "n": 1\n}'
+
+
 async def test_a_file_size_limit_of_the_system_refuses_and_leaves_the_store_whole(tmp_path: Path) -> None:
     program = (
         "import asyncio, resource, sys\n"
@@ -586,17 +618,20 @@ def test_a_waiting_writer_is_not_starved_by_readers_that_keep_coming(tmp_path: P
             reader.join()
 
 
+class StuckDisk(Disk):
+    """A disk that, once armed, does not come back from a flush before it is freed."""
+
+    def __init__(self) -> None:
+        self.is_armed = False
+        self.stuck, self.freed = threading.Event(), threading.Event()
+
+    def about_to(self, action: str, target: str) -> None:
+        if self.is_armed and action == "flush":
+            self.stuck.set()
+            assert self.freed.wait(WAIT_S)
+
+
 async def test_a_reader_does_not_wait_while_a_writer_waits_for_the_disk(tmp_path: Path) -> None:
-    class StuckDisk(Disk):
-        def __init__(self) -> None:
-            self.is_armed = False
-            self.stuck, self.freed = threading.Event(), threading.Event()
-
-        def about_to(self, action: str, target: str) -> None:
-            if self.is_armed and action == "flush":
-                self.stuck.set()
-                assert self.freed.wait(WAIT_S)
-
     disk = StuckDisk()
     engine = await open_files(tmp_path, disk=disk)
     await engine.append("ses_1", 0, [b"one"], {("a",): b"old"})
@@ -652,6 +687,24 @@ async def test_nothing_is_put_in_place_while_a_reader_is_in(tmp_path: Path) -> N
         await engine.put({("a",): b"new", ("b",): b"new"})
     assert found == [(b"old", b"old")]
     assert await engine.get([("a",), ("b",)]) == [b"new", b"new"]
+    await engine.aclose()
+
+
+async def test_an_append_that_is_cancelled_before_its_turn_is_absent(tmp_path: Path) -> None:
+    disk = StuckDisk()
+    engine = await open_files(tmp_path, disk=disk)
+    disk.is_armed = True
+    try:
+        first = asyncio.create_task(engine.append("ses_1", 0, [b"x"]))
+        assert await anyio.to_thread.run_sync(disk.stuck.wait, WAIT_S)
+        second, third = (asyncio.create_task(engine.append(log, 0, [b"x"])) for log in ("ses_2", "ses_3"))
+        await asyncio.sleep(0)
+        second.cancel()
+        assert await asyncio.wait([second]) == ({second}, set())
+    finally:
+        disk.freed.set()
+    assert await asyncio.gather(first, third) == [None, None]
+    assert await engine.logs() == ["ses_1", "ses_3"]
     await engine.aclose()
 
 

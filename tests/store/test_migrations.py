@@ -5,10 +5,13 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.to_thread
 import pytest
 
 from turnkeeper.store.crash import POINTS
@@ -466,6 +469,38 @@ async def test_two_processes_that_open_at_once_migrate_once(tmp_path: Path) -> N
         steps = sorted(process.communicate(timeout=60)[0] for process in (first, second))
     assert steps == ["0", "2"]
     assert documents(tmp_path)["session_diff/ses_1"] == DIFFS
+
+
+async def test_who_opens_while_another_migrates_waits_and_has_nothing_left_to_do(tmp_path: Path) -> None:
+    a_project(tmp_path, "work", tmp_path / "work")
+    entered, freed, entered_too = threading.Event(), threading.Event(), threading.Event()
+
+    def first(worktree: Path) -> list[str]:
+        entered.set()
+        assert freed.wait(30)
+        return [ROOT]
+
+    def second(worktree: Path) -> list[str]:
+        entered_too.set()
+        return [ROOT]
+
+    steps: list[int] = []
+
+    async def open_and_migrate(root_commits: Callable[[Path], list[str]]) -> None:
+        report = await run(tmp_path, root_commits=root_commits)
+        steps.append(report.after - report.before)
+
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(open_and_migrate, first)
+            assert await anyio.to_thread.run_sync(entered.wait, 30)
+            group.start_soon(open_and_migrate, second)
+            assert not await anyio.to_thread.run_sync(entered_too.wait, 0.2)
+            freed.set()
+    finally:
+        freed.set()
+    assert steps == [2, 0]
+    assert not entered_too.is_set()
 
 
 @pytest.mark.parametrize(

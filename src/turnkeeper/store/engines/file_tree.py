@@ -222,14 +222,12 @@ class Tree:
         if state.placed == size and not state.is_placing and not (is_opening and size):
             return state
         found = list(records(file_disk.read(self._journal) or b""))
-        end = found[-1][1] if found else 0
-        if end < size:
-            self.disk.truncate(self._journal, end)
         if not found:
+            self.disk.truncate(self._journal, 0)
             state = replace(state, placed=0, is_placing=False)
             self._save(state)
             return state
-        state = replace(state, version=max(state.version, found[-1][0]), placed=end, is_placing=False)
+        state = replace(state, version=max(state.version, found[-1][0]), placed=found[-1][1], is_placing=False)
         self._place(self._stage(fold(intent for _, _, intent in found)), state)
         return self._checkpoint(state)
 
