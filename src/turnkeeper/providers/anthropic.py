@@ -1,0 +1,223 @@
+"""Anthropic Messages: the wire protocol of Claude and of the hosts that speak like it."""
+
+from collections.abc import Mapping
+
+from turnkeeper.model.failure import Failure
+from turnkeeper.model.request import (
+    AssistantTurn,
+    Call,
+    Media,
+    ModelMessage,
+    ModelRequest,
+    Reasoning,
+    Result,
+    SystemTurn,
+    Text,
+    ToolTurn,
+    UserTurn,
+)
+from turnkeeper.model.value import JsonObject
+from turnkeeper.providers import cache_points, codec, media, sampling, schemas, transforms
+from turnkeeper.providers.anthropic_reader import Reader
+from turnkeeper.providers.codec import Wire
+from turnkeeper.providers.endpoint import Endpoint
+
+__all__ = ["BASE_URL", "Reader", "body", "failure", "headers", "path"]
+
+BASE_URL = "https://api.anthropic.com/v1"
+VERSION = "2023-06-01"
+OUTPUT_DEFAULT = 4096
+"""Tokens to ask for if neither the request nor the catalogue knows better; the protocol demands a number."""
+
+_OPTIONS = {"serviceTier": "service_tier", "stopSequences": "stop_sequences", "cacheControl": "cache_control"}
+_OURS = ("thinking", "effort", "disableParallelToolUse", "cacheTtl", "toolStreaming", "sendReasoning")
+
+
+def path(request: ModelRequest) -> str:
+    """The same for every model."""
+    return "/messages"
+
+
+def headers(endpoint: Endpoint) -> dict[str, str]:
+    """Version and key. Subscription tokens are carried as a bearer."""
+    own = {"anthropic-version": VERSION}
+    if endpoint.api_key:
+        if endpoint.api_key.startswith("sk-ant-oat"):
+            own["authorization"] = f"Bearer {endpoint.api_key}"
+        else:
+            own["x-api-key"] = endpoint.api_key
+    return own
+
+
+def failure(status: int, headers: Mapping[str, str], body: str, endpoint: Endpoint) -> Failure:
+    """What an answer with an error status means."""
+    return codec.plain_failure(status, headers, body, endpoint)
+
+
+def body(request: ModelRequest, endpoint: Endpoint) -> Wire:
+    """The request on the wire."""
+    request = transforms.prepare(request, endpoint)
+    options = codec.merged(request.model.options, request.options)
+    thinking = _thinking(options)
+    wire: Wire = {"model": request.model.api_id, "max_tokens": _output(request, thinking)}
+    system: list[Wire] = [{"type": "text", "text": text} for text in request.system if text]
+    messages = _messages(request)
+    tools: list[Wire] = []
+    if request.tool_choice != "none":
+        tools = [
+            {
+                "name": tool.name,
+                "description": tool.description,
+                "input_schema": schemas.for_model(tool.schema, request.model),
+            }
+            for tool in request.tools
+        ]
+    if "cacheControl" not in options and "cache_control" not in options:
+        cache_points.mark_anthropic(system, messages, tools, cache_points.marker(options))
+    if system:
+        wire["system"] = system
+    wire["messages"] = messages
+    if tools:
+        wire["tools"] = tools
+        wire["tool_choice"] = _tool_choice(request, options)
+    wire.update(_sampled(request, thinking))
+    if isinstance(effort := options.get("effort"), str):
+        wire["output_config"] = {"effort": effort}
+    wire.update(codec.renamed({key: value for key, value in options.items() if key not in _OURS}, _OPTIONS))
+    wire["stream"] = True
+    return wire
+
+
+def _thinking(options: JsonObject) -> Wire | None:
+    given = options.get("thinking")
+    if not isinstance(given, Mapping):
+        return None
+    return codec.renamed(given, {"budgetTokens": "budget_tokens"})
+
+
+def _output(request: ModelRequest, thinking: Wire | None) -> int:
+    """The limit counts thinking too, so what is asked for is asked for behind the thinking."""
+    limit = request.output_max or request.model.limits.output or OUTPUT_DEFAULT
+    budget = (thinking or {}).get("budget_tokens")
+    if isinstance(budget, int) and limit <= budget:
+        limit += budget
+        if request.model.limits.output > budget:
+            limit = min(limit, request.model.limits.output)
+    return limit
+
+
+def _sampled(request: ModelRequest, thinking: Wire | None) -> Wire:
+    if thinking is not None and thinking.get("type") != "disabled":
+        return {"thinking": thinking}  # Sampling parameters are refused beside thinking.
+    chosen = sampling.of(request)
+    wire: Wire = {"temperature": chosen.temperature, "top_p": chosen.top_p, "top_k": chosen.top_k, "thinking": thinking}
+    return {key: value for key, value in wire.items() if value is not None}
+
+
+def _tool_choice(request: ModelRequest, options: JsonObject) -> Wire:
+    choice: Wire = {"type": "any" if request.tool_choice == "required" else "auto"}
+    if options.get("disableParallelToolUse") is True:
+        choice["disable_parallel_tool_use"] = True
+    return choice
+
+
+def _messages(request: ModelRequest) -> list[Wire]:
+    """Messages whose roles alternate; in a user's message, results stand first."""
+    merged: list[tuple[str, list[Wire]]] = []
+    for index, message in enumerate(request.messages):
+        role, blocks = _message(message)
+        if role == "system" and not _may_stand(request.messages, index):
+            role, blocks = "user", [{"type": "text", "text": transforms.system_update(_system_text(message))}]
+        if merged and merged[-1][0] == role != "system":
+            merged[-1][1].extend(blocks)
+        elif blocks:
+            merged.append((role, blocks))
+    for role, blocks in merged:
+        if role == "user":
+            blocks.sort(key=lambda block: block["type"] != "tool_result")
+    return [{"role": role, "content": blocks} for role, blocks in merged]
+
+
+def _may_stand(messages: tuple[ModelMessage, ...], index: int) -> bool:
+    """Whether a native system message is allowed here: behind the user or results, before the assistant or the end."""
+    before = messages[index - 1] if index else None
+    after = messages[index + 1] if index + 1 < len(messages) else None
+    return isinstance(before, UserTurn | ToolTurn) and (after is None or isinstance(after, AssistantTurn))
+
+
+def _system_text(message: ModelMessage) -> str:
+    return message.text if isinstance(message, SystemTurn) else ""
+
+
+def _message(message: ModelMessage) -> tuple[str, list[Wire]]:
+    match message:
+        case UserTurn(content=content):
+            return "user", [_said(part) for part in content]
+        case ToolTurn(results=results):
+            return "user", [_result(result) for result in results]
+        case SystemTurn(text=text):
+            return "system", [{"type": "text", "text": text}]
+        case AssistantTurn():
+            return "assistant", _assistant(message)
+
+
+def _said(part: Text | Media) -> Wire:
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text}
+    kind = "image" if part.mime in media.IMAGES else "document" if part.mime == media.PDF else None
+    if kind is None:
+        return _said(media.stand_in(part, f"the provider does not take files of type {part.mime}"))
+    source: Wire = (
+        {"type": "url", "url": part.url}
+        if part.data is None
+        else {"type": "base64", "media_type": part.mime, "data": part.data}
+    )
+    titled = {"title": part.filename} if kind == "document" and part.filename else {}
+    return {"type": kind, "source": source, **titled}
+
+
+def _result(result: Result) -> Wire:
+    content = [_said(part) for part in result.output if not isinstance(part, Text) or part.text]
+    block: Wire = {
+        "type": "tool_result",
+        "tool_use_id": result.call_id,
+        "content": content or [{"type": "text", "text": transforms.NO_OUTPUT}],
+    }
+    return {**block, "is_error": True} if result.is_error else block
+
+
+def _assistant(turn: AssistantTurn) -> list[Wire]:
+    results = transforms.hosted_results(turn)
+    blocks: list[Wire] = []
+    for part in turn.content:
+        match part:
+            case Text(text=text):
+                blocks.append({"type": "text", "text": text})
+            case Reasoning():
+                blocks.append(_reasoning(part))
+            case Call(executed=True):
+                blocks.extend(_hosted(part, results.get(part.id)))
+            case Call():
+                blocks.append({"type": "tool_use", "id": part.id, "name": part.name, "input": part.input})
+            case Result():
+                pass  # Sent with its call.
+    return blocks
+
+
+def _reasoning(part: Reasoning) -> Wire:
+    """Thinking with its signature. Without one the provider would refuse it, so it is sent as text."""
+    own = codec.own(part.metadata, "anthropic")
+    if own.get("redactedData"):
+        return {"type": "redacted_thinking", "data": own["redactedData"]}
+    if own.get("signature"):
+        return {"type": "thinking", "thinking": part.text, "signature": own["signature"]}
+    return {"type": "text", "text": part.text}
+
+
+def _hosted(call: Call, result: Result | None) -> list[Wire]:
+    block = (result.raw or codec.own(result.metadata, "anthropic").get("block")) if result else None
+    if not isinstance(block, dict) or not codec.text_of(block.get("type")).endswith("_tool_result"):
+        return [{"type": "text", "text": transforms.hosted_text(call, result)}]
+    kind = codec.own(call.metadata, "anthropic").get("callType") or "server_tool_use"
+    used: Wire = {"type": kind, "id": call.id, "name": call.name, "input": call.input}
+    return [used, {**block, "tool_use_id": call.id}]

@@ -1,0 +1,196 @@
+"""Google Gemini: the wire protocol of generateContent."""
+
+from collections.abc import Mapping
+from urllib.parse import quote
+
+import msgspec
+
+from turnkeeper.model.catalog import ModelInfo
+from turnkeeper.model.failure import ApiFailure, Failure
+from turnkeeper.model.request import (
+    AssistantTurn,
+    Call,
+    Media,
+    ModelMessage,
+    ModelRequest,
+    Reasoning,
+    Result,
+    SystemTurn,
+    Text,
+    ToolTurn,
+    UserTurn,
+)
+from turnkeeper.model.value import JsonObject
+from turnkeeper.providers import codec, sampling, schemas, transforms
+from turnkeeper.providers.codec import Wire
+from turnkeeper.providers.endpoint import Endpoint
+from turnkeeper.providers.gemini_reader import Reader
+
+__all__ = ["BASE_URL", "Reader", "body", "failure", "headers", "path"]
+
+BASE_URL = "https://generativelanguage.googleapis.com/v1beta"
+UNSIGNED = "skip_thought_signature_validator"
+"""Stands for the signature of a call that another model made; the newer models refuse a call without one."""
+
+_MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
+_OURS = frozenset({"thinkingConfig", "safetySettings", "cachedContent", "cacheTtl", "labels"})
+
+
+def path(request: ModelRequest) -> str:
+    """Names the model; the answer is asked for as server-sent events."""
+    return f"/models/{quote(request.model.api_id, safe='/')}:streamGenerateContent?alt=sse"
+
+
+def headers(endpoint: Endpoint) -> dict[str, str]:
+    """The key, in a header and never in the address."""
+    return {"x-goog-api-key": endpoint.api_key} if endpoint.api_key else {}
+
+
+def failure(status: int, headers: Mapping[str, str], body: str, endpoint: Endpoint) -> Failure:
+    """What an answer with an error status means. How long to wait is said in the body and put where others say it."""
+    found = codec.plain_failure(status, headers, body, endpoint)
+    wait = _retry_delay(body)
+    if isinstance(found, ApiFailure) and wait and "retry-after" not in headers:
+        return found.but(data=found.data.but(response_headers={**headers, "retry-after": wait}))
+    return found
+
+
+def body(request: ModelRequest, endpoint: Endpoint) -> Wire:
+    """The request on the wire."""
+    request = transforms.prepare(request, endpoint)
+    options = codec.merged(_base(request.model), request.model.options, request.options)
+    wire: Wire = {}
+    if system := [{"text": text} for text in request.system if text]:
+        wire["systemInstruction"] = {"parts": system}
+    wire["contents"] = _contents(request)
+    if request.tools:
+        wire["tools"] = [{"functionDeclarations": [_tool(request, index) for index in range(len(request.tools))]}]
+        wire["toolConfig"] = {"functionCallingConfig": {"mode": _MODES[request.tool_choice]}}
+    chosen = sampling.of(request)
+    config: Wire = {
+        "maxOutputTokens": request.output_max,
+        "temperature": chosen.temperature,
+        "topP": chosen.top_p,
+        "topK": chosen.top_k,
+        "thinkingConfig": options.get("thinkingConfig"),
+    }
+    config = {key: value for key, value in config.items() if value is not None}
+    wire["generationConfig"] = {**config, **{key: value for key, value in options.items() if key not in _OURS}}
+    wire.update({key: options[key] for key in ("safetySettings", "cachedContent", "labels") if key in options})
+    return wire
+
+
+def _base(model: ModelInfo) -> Wire:
+    if not model.reasoning:
+        return {}
+    level = {"thinkingLevel": "high"} if "gemini-3" in model.api_id else {}
+    return {"thinkingConfig": {"includeThoughts": True, **level}}
+
+
+def _tool(request: ModelRequest, index: int) -> Wire:
+    tool = request.tools[index]
+    schema = schemas.for_model(tool.schema, request.model)
+    declared: Wire = {"name": tool.name, "description": tool.description}
+    # An object without properties is refused; a tool without input leaves it out.
+    return {**declared, "parameters": schema} if schema.get("properties") else declared
+
+
+def _contents(request: ModelRequest) -> list[Wire]:
+    """Contents whose roles alternate."""
+    merged: list[tuple[str, list[Wire]]] = []
+    wire_ids: dict[str, object] = {}
+    for message in request.messages:
+        role, parts = _message(message, request.model, wire_ids)
+        if merged and merged[-1][0] == role:
+            merged[-1][1].extend(parts)
+        elif parts:
+            merged.append((role, parts))
+    return [{"role": role, "parts": parts} for role, parts in merged]
+
+
+def _message(message: ModelMessage, model: ModelInfo, wire_ids: dict[str, object]) -> tuple[str, list[Wire]]:
+    match message:
+        case UserTurn(content=content):
+            return "user", [_said(part) for part in content]
+        case SystemTurn(text=text):
+            return "user", [{"text": transforms.system_update(text)}]
+        case ToolTurn(results=results):
+            return "user", [part for result in results for part in _result(result, model, wire_ids)]
+        case AssistantTurn():
+            return "model", _assistant(message, model, wire_ids)
+
+
+def _said(part: Text | Media) -> Wire:
+    if isinstance(part, Text):
+        return {"text": part.text}
+    if part.data is None:
+        return {"fileData": {"mimeType": part.mime, "fileUri": part.url}}
+    return {"inlineData": {"mimeType": part.mime, "data": part.data}}
+
+
+def _result(result: Result, model: ModelInfo, wire_ids: dict[str, object]) -> list[Wire]:
+    """A result; its media inside it where the model takes them there, else behind it."""
+    files = [_said(part) for part in result.output if isinstance(part, Media)]
+    response: Wire = {"error" if result.is_error else "output": transforms.result_text(result)}
+    answered: Wire = {"name": result.name, "response": response}
+    if result.call_id in wire_ids:
+        answered["id"] = wire_ids[result.call_id]
+    if files and "gemini-3" in model.api_id:
+        return [{"functionResponse": {**answered, "parts": files}}]
+    return [{"functionResponse": answered}, *files]
+
+
+def _assistant(turn: AssistantTurn, model: ModelInfo, wire_ids: dict[str, object]) -> list[Wire]:
+    hosted = transforms.hosted_results(turn)
+    parts: list[Wire] = []
+    has_call = False
+    for part in turn.content:
+        own = codec.own(part.metadata, "google")
+        match part:
+            case Text(text=text):
+                parts.append(_signed({"text": text}, own))
+            case Reasoning(text=text):
+                if text or own.get("thoughtSignature"):
+                    parts.append(_signed({"text": text, "thought": True}, own))
+            case Call(executed=True):
+                parts.extend(_hosted(part, hosted.get(part.id)))
+            case Call():
+                call: Wire = {"name": part.name, "args": part.input}
+                if wire_id := own.get("callId"):
+                    wire_ids[part.id] = call["id"] = wire_id
+                signed = _signed({"functionCall": call}, own)
+                if not has_call and "thoughtSignature" not in signed and "gemini-3" in model.api_id:
+                    signed["thoughtSignature"] = UNSIGNED
+                has_call = True
+                parts.append(signed)
+            case Result():
+                pass  # Sent with its call.
+    return parts
+
+
+def _signed(part: Wire, own: JsonObject) -> Wire:
+    return {**part, "thoughtSignature": own["thoughtSignature"]} if own.get("thoughtSignature") else part
+
+
+def _hosted(call: Call, result: Result | None) -> list[Wire]:
+    own = codec.own(call.metadata, "google").get("part")
+    given = result.raw if result else None
+    if isinstance(own, dict) and isinstance(given, dict) and "codeExecutionResult" in given:
+        return [own, given]
+    return [{"text": transforms.hosted_text(call, result)}]
+
+
+def _retry_delay(body: str) -> str | None:
+    """Seconds from ``error.details[].retryDelay``, which reads like ``34.07s``."""
+    try:
+        parsed = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+    error = (parsed[0] if isinstance(parsed, list) and parsed else parsed) or {}
+    error = error.get("error") if isinstance(error, dict) else None
+    details = error.get("details") if isinstance(error, dict) else None
+    for detail in details if isinstance(details, list) else ():
+        delay = detail.get("retryDelay") if isinstance(detail, dict) else None
+        if isinstance(delay, str) and delay.endswith("s"):
+            return delay[:-1]
+    return None

@@ -1,0 +1,219 @@
+"""OpenAI Chat Completions: the wire protocol of OpenAI's older models and of most other hosts.
+
+The protocol has no place for reasoning: it goes back only to models that name a field for it (``interleaved``), for
+the others refuse it. That is the one thing left out without a word.
+"""
+
+from collections.abc import Mapping
+
+from turnkeeper.model.failure import Failure
+from turnkeeper.model.request import (
+    AssistantTurn,
+    Call,
+    Media,
+    ModelMessage,
+    ModelRequest,
+    Reasoning,
+    Result,
+    SystemTurn,
+    Text,
+    ToolTurn,
+    UserTurn,
+)
+from turnkeeper.model.value import encode
+from turnkeeper.providers import cache_points, codec, media, sampling, schemas, transforms
+from turnkeeper.providers.codec import Wire
+from turnkeeper.providers.endpoint import Endpoint
+from turnkeeper.providers.openai_chat_reader import Reader
+
+__all__ = ["BASE_URL", "Reader", "body", "failure", "headers", "path"]
+
+BASE_URL = "https://api.openai.com/v1"
+FROM_TOOL = "These files come from the tool results above:"
+
+_OPTIONS = {
+    "reasoningEffort": "reasoning_effort",
+    "textVerbosity": "verbosity",
+    "parallelToolCalls": "parallel_tool_calls",
+    "serviceTier": "service_tier",
+    "maxCompletionTokens": "max_completion_tokens",
+    "promptCacheKey": "prompt_cache_key",
+    "promptCacheRetention": "prompt_cache_retention",
+    "safetyIdentifier": "safety_identifier",
+    "logitBias": "logit_bias",
+    "responseFormat": "response_format",
+    "topK": "top_k",
+}
+_OURS = ("cacheTtl", "reasoningSummary", "include", "textVerbosityDefault")
+_CACHE_KEY_HOSTS = frozenset({"openai", "azure", "xai", "mistral", "venice", "deepinfra", "cerebras"})
+_AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+
+
+def path(request: ModelRequest) -> str:
+    """The same for every model."""
+    return "/chat/completions"
+
+
+def headers(endpoint: Endpoint) -> dict[str, str]:
+    """The key, as a bearer; Azure has a header of its own."""
+    if not endpoint.api_key:
+        return {}
+    if endpoint.provider_id.startswith("azure"):
+        return {"api-key": endpoint.api_key}
+    return {"authorization": f"Bearer {endpoint.api_key}"}
+
+
+def failure(status: int, headers: Mapping[str, str], body: str, endpoint: Endpoint) -> Failure:
+    """What an answer with an error status means."""
+    return codec.plain_failure(status, headers, body, endpoint)
+
+
+def cache_key(request: ModelRequest, endpoint: Endpoint) -> Wire:
+    """The key by which requests of one session find the same cache, for hosts that know one."""
+    wanted = endpoint.options.get("setCacheKey")
+    if (
+        wanted is False
+        or not request.session_id
+        or (wanted is not True and endpoint.provider_id not in _CACHE_KEY_HOSTS)
+    ):
+        return {}
+    return {"prompt_cache_key": request.session_id}
+
+
+def body(request: ModelRequest, endpoint: Endpoint) -> Wire:
+    """The request on the wire."""
+    request = transforms.prepare(request, endpoint)
+    is_openai = transforms.is_openai(request.model, endpoint)
+    options = codec.merged(_base(request, endpoint), request.model.options, request.options)
+    messages = _system(request, is_openai, endpoint)
+    for message in request.messages:
+        messages.extend(_message(message, request, is_openai))
+    if cache_points.takes_markers(request.model, endpoint):
+        cache_points.mark_messages(messages, cache_points.marker(options))
+    wire: Wire = {"model": request.model.api_id, "messages": messages}
+    if request.tools:
+        wire["tools"] = [
+            _tool(tool.name, tool.description, schemas.for_model(tool.schema, request.model), is_openai)
+            for tool in request.tools
+        ]
+        wire["tool_choice"] = request.tool_choice
+    if request.output_max is not None:
+        wire["max_completion_tokens" if is_openai else "max_tokens"] = request.output_max
+    chosen = sampling.of(request)
+    sampled: Wire = {
+        "temperature": chosen.temperature,
+        "top_p": chosen.top_p,
+        "top_k": None if is_openai else chosen.top_k,
+    }
+    wire.update({key: value for key, value in sampled.items() if value is not None})
+    wire.update(codec.renamed({key: value for key, value in options.items() if key not in _OURS}, _OPTIONS))
+    wire["stream"] = True
+    if endpoint.options.get("includeUsage") is not False and endpoint.provider_id != "mistral":
+        wire["stream_options"] = {"include_usage": True}
+    return wire
+
+
+def _base(request: ModelRequest, endpoint: Endpoint) -> Wire:
+    base = cache_key(request, endpoint)
+    if transforms.is_openai(request.model, endpoint) or endpoint.provider_id in ("xai", "github-copilot"):
+        base["store"] = False
+    if endpoint.provider_id == "openrouter":
+        base["usage"] = {"include": True}
+    if request.model.reasoning and endpoint.provider_id in ("zai", "zhipuai", "zai-coding-plan", "zhipuai-coding-plan"):
+        base["thinking"] = {"type": "enabled", "clear_thinking": False}
+    return base
+
+
+def _system(request: ModelRequest, is_openai: bool, endpoint: Endpoint) -> list[Wire]:
+    """System messages. Many hosts take only one, so parts are kept apart only where that serves a cache."""
+    parts = [text for text in request.system if text]
+    role = "developer" if is_openai and request.model.reasoning else "system"
+    if not is_openai and not cache_points.takes_markers(request.model, endpoint):
+        parts = ["\n\n".join(parts)] if parts else []
+    return [{"role": role, "content": text} for text in parts]
+
+
+def _tool(name: str, description: str, schema: Wire, is_openai: bool) -> Wire:
+    function: Wire = {"name": name, "description": description, "parameters": schema}
+    return {"type": "function", "function": {**function, "strict": False} if is_openai else function}
+
+
+def _message(message: ModelMessage, request: ModelRequest, is_openai: bool) -> list[Wire]:
+    match message:
+        case UserTurn(content=content):
+            return [{"role": "user", "content": _content([_said(part) for part in content])}]
+        case SystemTurn(text=text):
+            return [{"role": "developer" if is_openai and request.model.reasoning else "system", "content": text}]
+        case ToolTurn(results=results):
+            return _results(results)
+        case AssistantTurn():
+            return _assistant(message, request.model.interleaved)
+
+
+def _content(parts: list[Wire]) -> object:
+    """A lone text stands as a string, which every host understands."""
+    if len(parts) == 1 and parts[0]["type"] == "text":
+        return parts[0]["text"]
+    return parts
+
+
+def _said(part: Text | Media) -> Wire:
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text}
+    if part.mime.startswith("image/"):
+        if part.data is not None and part.mime not in media.IMAGES:
+            return _said(media.stand_in(part, f"the provider does not take images of type {part.mime}"))
+        return {"type": "image_url", "image_url": {"url": media.data_url(part)}}
+    if part.data is None:
+        return _said(media.stand_in(part, "the provider takes only its content, not its address"))
+    if part.mime == media.PDF:
+        file: Wire = {"filename": part.filename or "file.pdf", "file_data": media.data_url(part)}
+        return {"type": "file", "file": file}
+    if part.mime in _AUDIO:
+        return {"type": "input_audio", "input_audio": {"data": part.data, "format": _AUDIO[part.mime]}}
+    return _said(media.stand_in(part, f"the provider does not take files of type {part.mime}"))
+
+
+def _results(results: tuple[Result, ...]) -> list[Wire]:
+    """One message for each result. Their media follow as a user's, for a tool's message takes only words."""
+    messages: list[Wire] = [
+        {"role": "tool", "tool_call_id": result.call_id, "content": transforms.result_text(result)}
+        for result in results
+    ]
+    files = [part for result in results for part in result.output if isinstance(part, Media)]
+    if files:
+        parts = [_said(Text(text=FROM_TOOL)), *(_said(part) for part in files)]
+        messages.append({"role": "user", "content": parts})
+    return messages
+
+
+def _assistant(turn: AssistantTurn, field: str | None) -> list[Wire]:
+    hosted = transforms.hosted_results(turn)
+    texts: list[str] = []
+    calls: list[Wire] = []
+    for part in turn.content:
+        match part:
+            case Text(text=text):
+                texts.append(text)
+            case Call(executed=True):
+                texts.append(transforms.hosted_text(part, hosted.get(part.id)))
+            case Call():
+                function = {"name": part.name, "arguments": encode(part.input).decode()}
+                calls.append({"id": part.id, "type": "function", "function": function})
+            case _:
+                pass  # Reasoning goes to its field, results to their calls.
+    text = "\n\n".join(texts) if hosted else "".join(texts)
+    message: Wire = {"role": "assistant", "content": text or (None if calls else "")}
+    if field:
+        message[field] = _reasoning([part for part in turn.content if isinstance(part, Reasoning)], field)
+    elif not text and not calls:
+        return []  # It held nothing but reasoning; hosts refuse an empty message.
+    return [{**message, "tool_calls": calls} if calls else message]
+
+
+def _reasoning(parts: list[Reasoning], field: str) -> object:
+    if field == "reasoning_details":
+        details = [codec.own(part.metadata, "openrouter").get("reasoning_details") for part in parts]
+        if any(details):
+            return [item for found in details if isinstance(found, list) for item in found]
+    return "".join(part.text for part in parts)

@@ -1,0 +1,219 @@
+"""OpenAI Chat Completions, the answer: chunks become stream events, in the dialects of the hosts that speak it."""
+
+import msgspec
+
+from turnkeeper.model.failure import OverflowData, OverflowFailure
+from turnkeeper.model.stream import Usage
+from turnkeeper.providers import codec
+from turnkeeper.providers.answer import Malformed
+
+
+class _Function(msgspec.Struct):
+    name: str | None = None
+    arguments: str | dict[str, object] | None = None
+
+
+class _ToolCall(msgspec.Struct):
+    index: int | None = None
+    id: str | None = None
+    function: _Function | None = None
+    extra_content: object = None
+
+
+class _Piece(msgspec.Struct):
+    """Content as a list, which Mistral sends for models that think."""
+
+    type: str = ""
+    text: str = ""
+    thinking: "str | list[_Piece]" = ""
+
+
+class _Delta(msgspec.Struct):
+    content: str | list[_Piece] | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    reasoning_details: list[object] | None = None
+    refusal: str | None = None
+    tool_calls: list[_ToolCall] | None = None
+
+
+class _Choice(msgspec.Struct):
+    index: int = 0
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+    prompt_tokens_details: dict[str, object] | None = None
+    completion_tokens_details: dict[str, object] | None = None
+    prompt_cache_hit_tokens: int | None = None
+    cost: float | None = None
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[_Choice] | None = None
+    usage: _Usage | None = None
+    error: object = None
+
+
+_decoder = msgspec.json.Decoder(_Chunk)
+
+_REASONS = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tool-calls",
+    "function_call": "tool-calls",
+    "content_filter": "content-filter",
+    "error": "error",
+    "model_context_window_exceeded": "length",
+}
+
+
+class Reader(codec.Reader):
+    """Reads the chunks of one completion."""
+
+    def __init__(self, provider_id: str = "") -> None:
+        super().__init__(provider_id)
+        self._text = self._reasoning = 0
+        self._is_reasoning = False
+        self._details: list[object] = []
+        self._calls: dict[int, str] = {}
+        self._metadata: dict[str, object] = {}
+        self._finished: set[str] = set()
+        self._reason: str | None = None
+        self._is_refused = False
+        self._cost: float | None = None
+
+    def read(self, name: bytes, data: bytes) -> None:
+        """Take in one chunk."""
+        if data == b"[DONE]":
+            self._finish()
+            return
+        chunk = codec.decode(_decoder, data)
+        if chunk.error is not None or name == b"error":
+            self.fail_with(msgspec.json.decode(data))
+            return
+        if chunk.usage is not None:
+            self._count(chunk.usage)
+        for choice in chunk.choices or ():
+            if choice.index:
+                continue  # We ask for one answer; a second would be mixed into it.
+            if choice.delta is not None:
+                self._delta(choice.delta)
+            if choice.finish_reason:
+                self._reason = choice.finish_reason
+                self._end_calls()
+
+    def complete(self) -> bool:
+        """A finish reason says it all; hosts forget the closing mark."""
+        if self._reason is None:
+            return False
+        self._finish()
+        return True
+
+    def _delta(self, delta: _Delta) -> None:
+        content = delta.content
+        if content.__class__ is str:
+            if content:
+                self._say(str(content))
+        elif content:
+            self._pieces([piece for piece in content if isinstance(piece, _Piece)])
+        if thought := delta.reasoning_content or delta.reasoning:
+            self._think(thought)
+        if delta.reasoning_details:
+            if not self._is_reasoning:
+                self._think("")
+            self._details.extend(delta.reasoning_details)
+        if delta.refusal:
+            self._is_refused = True
+            self._say(delta.refusal)
+        for call in delta.tool_calls or ():
+            self._call(call)
+
+    def _say(self, text: str) -> None:
+        if self._is_reasoning:
+            self._end_reasoning()
+        self.answer.text(f"text-{self._text}", text)
+
+    def _think(self, text: str) -> None:
+        block = f"reasoning-{self._reasoning}"
+        if not self._is_reasoning:
+            self._is_reasoning = True
+            self.answer.open_reasoning(block)
+        self.answer.reasoning(block, text)
+
+    def _end_reasoning(self) -> None:
+        details = {"openrouter": {"reasoning_details": self._details}} if self._details else None
+        self.answer.close_reasoning(f"reasoning-{self._reasoning}", details)
+        self._reasoning += 1
+        self._is_reasoning, self._details = False, []
+
+    def _pieces(self, pieces: list[_Piece]) -> None:
+        for piece in pieces:
+            if piece.type == "thinking":
+                thought = piece.thinking
+                self._think(thought if isinstance(thought, str) else "".join(inner.text for inner in thought))
+            elif piece.text:
+                self._say(piece.text)
+
+    def _call(self, call: _ToolCall) -> None:
+        if self._is_reasoning:
+            self._end_reasoning()
+        index = call.index if call.index is not None else len(self._calls) - (0 if call.id else 1)
+        name = call.function.name if call.function else None
+        known = self._calls.get(index)
+        if known is None or (call.id and name and call.id != known):
+            if known is not None and known not in self._finished:
+                self._end_call(known)  # A host that gives every call the same index.
+            known = self._calls[index] = call.id or f"call_{len(self._calls)}"
+            self.answer.open_call(known, name or "")
+            if call.extra_content is not None:
+                self._metadata[known] = call.extra_content
+        given = call.function.arguments if call.function else None
+        if given:
+            if known in self._finished:
+                raise Malformed(f"there is input for the call {known!r}, which is complete")
+            self.answer.call_input(known, given if isinstance(given, str) else msgspec.json.encode(given).decode())
+
+    def _end_calls(self) -> None:
+        for call_id in self._calls.values():
+            if call_id not in self._finished:
+                self._end_call(call_id)
+
+    def _end_call(self, call_id: str) -> None:
+        self._finished.add(call_id)
+        extra = self._metadata.get(call_id)
+        self.answer.close_call(call_id, metadata={"openai": {"extraContent": extra}} if extra is not None else None)
+
+    def _finish(self) -> None:
+        if self._reason == "model_context_window_exceeded" and not self.answer.has_said:
+            message = "The conversation fills the model's context window; there is no room for an answer."
+            self.answer.fail(OverflowFailure(data=OverflowData(message=message)))
+            return
+        if self._is_reasoning:
+            self._end_reasoning()
+        self._end_calls()
+        reason = "content-filter" if self._is_refused else _REASONS.get(self._reason or "", "unknown")
+        if reason == "unknown" and self.answer.has_calls:
+            reason = "tool-calls"
+        billed = {"openrouter": {"cost": self._cost}} if self._cost is not None else None
+        self.answer.finish(reason, billed)
+
+    def _count(self, usage: _Usage) -> None:
+        self._cost = usage.cost if usage.cost is not None else self._cost
+        given, said = usage.prompt_tokens or 0, usage.completion_tokens or 0
+        details = usage.prompt_tokens_details or {}
+        read = details.get("cached_tokens")
+        write = details.get("cache_write_tokens")
+        thought = (usage.completion_tokens_details or {}).get("reasoning_tokens")
+        self.answer.usage = Usage(
+            input=given,
+            output=said,
+            reasoning=thought if isinstance(thought, int) else 0,
+            cache_read=read if isinstance(read, int) else usage.prompt_cache_hit_tokens or 0,
+            cache_write=write if isinstance(write, int) else 0,
+            total=usage.total_tokens if usage.total_tokens is not None else given + said,
+        )

@@ -1,0 +1,199 @@
+"""OpenAI Responses: the wire protocol of OpenAI's reasoning models. Nothing is stored at the provider by default."""
+
+from collections.abc import Mapping
+
+from turnkeeper.model.failure import Failure
+from turnkeeper.model.request import (
+    AssistantTurn,
+    Call,
+    Media,
+    ModelMessage,
+    ModelRequest,
+    Reasoning,
+    Result,
+    SystemTurn,
+    Text,
+    ToolTurn,
+    UserTurn,
+)
+from turnkeeper.model.value import JsonObject, encode
+from turnkeeper.providers import codec, media, openai_chat, sampling, schemas, transforms
+from turnkeeper.providers.codec import Wire
+from turnkeeper.providers.endpoint import Endpoint
+from turnkeeper.providers.openai_responses_reader import Reader
+
+__all__ = ["BASE_URL", "Reader", "body", "failure", "headers", "path"]
+
+BASE_URL = "https://api.openai.com/v1"
+ENCRYPTED = "reasoning.encrypted_content"
+
+_OPTIONS = {
+    "parallelToolCalls": "parallel_tool_calls",
+    "serviceTier": "service_tier",
+    "promptCacheKey": "prompt_cache_key",
+    "promptCacheRetention": "prompt_cache_retention",
+    "safetyIdentifier": "safety_identifier",
+    "maxToolCalls": "max_tool_calls",
+    "previousResponseId": "previous_response_id",
+}
+_OURS = ("reasoningEffort", "reasoningSummary", "textVerbosity", "cacheTtl", "setCacheKey")
+
+
+def path(request: ModelRequest) -> str:
+    """The same for every model."""
+    return "/responses"
+
+
+def headers(endpoint: Endpoint) -> dict[str, str]:
+    """The key, as for OpenAI's other protocol."""
+    return openai_chat.headers(endpoint)
+
+
+def failure(status: int, headers: Mapping[str, str], body: str, endpoint: Endpoint) -> Failure:
+    """What an answer with an error status means."""
+    return codec.plain_failure(status, headers, body, endpoint)
+
+
+def body(request: ModelRequest, endpoint: Endpoint) -> Wire:
+    """The request on the wire."""
+    request = transforms.prepare(request, endpoint)
+    options = codec.merged(_base(request, endpoint), request.model.options, request.options)
+    stores = options.get("store") is True
+    role = "developer" if request.model.reasoning else "system"
+    items: list[Wire] = [{"role": role, "content": text} for text in request.system if text]
+    for message in request.messages:
+        items.extend(_items(message, role, stores))
+    wire: Wire = {"model": request.model.api_id, "input": items}
+    if request.tools:
+        wire["tools"] = [
+            {
+                "type": "function",
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": schemas.for_model(tool.schema, request.model),
+                "strict": False,
+            }
+            for tool in request.tools
+        ]
+        wire["tool_choice"] = request.tool_choice
+    if request.output_max is not None:
+        wire["max_output_tokens"] = request.output_max
+    chosen = sampling.of(request)
+    sampled: Wire = {"temperature": chosen.temperature, "top_p": chosen.top_p}
+    wire.update({key: value for key, value in sampled.items() if value is not None})
+    wire.update(_spoken(options))
+    wire.update(codec.renamed({key: value for key, value in options.items() if key not in _OURS}, _OPTIONS))
+    wire["stream"] = True
+    return wire
+
+
+def _base(request: ModelRequest, endpoint: Endpoint) -> Wire:
+    """What is asked for unless someone says otherwise."""
+    base: Wire = {"store": False, **openai_chat.cache_key(request, endpoint)}
+    if request.model.reasoning:
+        base["include"] = [ENCRYPTED]
+    name = request.model.api_id.lower()
+    if "gpt-5" in name and "chat" not in name and "pro" not in name:
+        base |= {"reasoningEffort": "medium", "reasoningSummary": "auto"}
+        if "gpt-5." in name and "codex" not in name and not endpoint.provider_id.startswith("azure"):
+            base["textVerbosity"] = "low"
+    return base
+
+
+def _spoken(options: JsonObject) -> Wire:
+    """Effort, summary and verbosity stand in objects of their own."""
+    wire: Wire = {}
+    reasoning = {"effort": options.get("reasoningEffort"), "summary": options.get("reasoningSummary")}
+    if any(reasoning.values()):
+        wire["reasoning"] = {key: value for key, value in reasoning.items() if value}
+    if options.get("textVerbosity"):
+        wire["text"] = {"verbosity": options["textVerbosity"]}
+    return wire
+
+
+def _items(message: ModelMessage, role: str, stores: bool) -> list[Wire]:
+    match message:
+        case UserTurn(content=content):
+            return [{"role": "user", "content": [_said(part) for part in content]}]
+        case SystemTurn(text=text):
+            return [{"role": role, "content": text}]
+        case ToolTurn(results=results):
+            return [_result(result) for result in results]
+        case AssistantTurn():
+            return _assistant(message, stores)
+
+
+def _said(part: Text | Media) -> Wire:
+    if isinstance(part, Text):
+        return {"type": "input_text", "text": part.text}
+    if part.mime.startswith("image/"):
+        if part.data is not None and part.mime not in media.IMAGES:
+            return _said(media.stand_in(part, f"the provider does not take images of type {part.mime}"))
+        return {"type": "input_image", "image_url": media.data_url(part), "detail": "auto"}
+    if part.mime == media.PDF:
+        if part.data is None:
+            return {"type": "input_file", "file_url": part.url}
+        return {"type": "input_file", "filename": part.filename or "file.pdf", "file_data": media.data_url(part)}
+    return _said(media.stand_in(part, f"the provider does not take files of type {part.mime}"))
+
+
+def _result(result: Result) -> Wire:
+    output: object = transforms.result_text(result)
+    if any(isinstance(part, Media) for part in result.output):
+        output = [_said(part) for part in result.output if not isinstance(part, Text) or part.text]
+    return {"type": "function_call_output", "call_id": result.call_id, "output": output}
+
+
+def _assistant(turn: AssistantTurn, stores: bool) -> list[Wire]:
+    hosted = transforms.hosted_results(turn)
+    items: list[Wire] = []
+    for part in turn.content:
+        match part:
+            case Text(text=text):
+                if text:
+                    phase = codec.own(part.metadata, "openai").get("phase")
+                    said: Wire = {"role": "assistant", "content": text}
+                    items.append({**said, "phase": phase} if phase else said)
+            case Reasoning():
+                _reasoning(part, items, stores)
+            case Call(executed=True):
+                items.append(_hosted(part, hosted.get(part.id), stores))
+            case Call():
+                arguments = encode(part.input).decode()
+                items.append({"type": "function_call", "call_id": part.id, "name": part.name, "arguments": arguments})
+            case Result():
+                pass  # Sent with its call.
+    return [item for item in items if item.get("type") != "reasoning" or stores or "encrypted_content" in item]
+
+
+def _reasoning(part: Reasoning, items: list[Wire], stores: bool) -> None:
+    """One item for all summaries of one reasoning. Without its encrypted form a provider that stores nothing cannot
+    read it; such an item is left out, as the protocol asks.
+    """
+    own = codec.own(part.metadata, "openai")
+    item_id = own.get("itemId")
+    if not isinstance(item_id, str):
+        if part.text.strip():
+            items.append({"role": "assistant", "content": part.text})
+        return
+    if stores:
+        reference: Wire = {"type": "item_reference", "id": item_id}
+        if reference not in items:
+            items.append(reference)
+        return
+    item = next((known for known in items if known.get("type") == "reasoning" and known.get("id") == item_id), None)
+    if item is None:
+        item = {"type": "reasoning", "id": item_id, "summary": []}
+        items.append(item)
+    summary = item["summary"]
+    if part.text and isinstance(summary, list):
+        summary.append({"type": "summary_text", "text": part.text})
+    if isinstance(sealed := own.get("reasoningEncryptedContent"), str):
+        item["encrypted_content"] = sealed
+
+
+def _hosted(call: Call, result: Result | None, stores: bool) -> Wire:
+    item = (result.raw or codec.own(result.metadata, "openai").get("item")) if result else None
+    if not isinstance(item, dict) or not codec.text_of(item.get("type")).endswith("_call"):
+        return {"role": "assistant", "content": transforms.hosted_text(call, result)}
+    return {"type": "item_reference", "id": item.get("id")} if stores else dict(item)

@@ -1,0 +1,216 @@
+"""Transforms: what model families demand of a request, whatever protocol carries it. Applied in a fixed order.
+
+Nothing is dropped without a word, but for two things no reader would miss: empty texts, and reasoning that neither
+says anything nor carries a signature.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+
+from turnkeeper.model.catalog import ModelInfo
+from turnkeeper.model.request import (
+    AssistantTurn,
+    Call,
+    Media,
+    ModelMessage,
+    ModelRequest,
+    Reasoning,
+    Result,
+    SystemTurn,
+    Text,
+    ToolTurn,
+    UserTurn,
+)
+from turnkeeper.model.value import encode
+from turnkeeper.providers import media
+from turnkeeper.providers.endpoint import Endpoint
+
+NO_OUTPUT = "[The tool gave no output]"
+BRIDGE = "Done."
+"""What the assistant says between a result and a user's message where a family demands a word of it."""
+RESULT_CHARS_MAX = 4000
+
+_MISTRAL = re.compile(r"mistral|devstral|codestral|pixtral|mixtral")
+_NATIVE_SYSTEM = re.compile(r"(?:\A|/)(?:gpt-|o[1-9]|chatgpt|codex)")
+_NOT_PLAIN = re.compile(r"[^a-zA-Z0-9_-]")
+_NOT_ALPHANUMERIC = re.compile(r"[^a-zA-Z0-9]")
+
+
+def prepare(request: ModelRequest, endpoint: Endpoint) -> ModelRequest:
+    """The request as its model's family wants it."""
+    model = request.model
+    messages = [_readable(message, model) for message in request.messages]
+    if not takes_system_turns(model, endpoint):
+        messages = _without_system_turns(messages)
+    if model.protocol == "anthropic":
+        messages = [kept for message in messages if (kept := _without_blanks(message)) is not None]
+    if "claude" in model.api_id.lower():
+        messages = _with_call_ids(messages, lambda call_id: _NOT_PLAIN.sub("_", call_id))
+    if is_mistral(model):
+        messages = _bridged(_with_call_ids(messages, _nine_characters()))
+    elif "deepseek" in model.api_id.lower():
+        messages = [_with_reasoning(message) for message in messages]
+    return request.but(messages=tuple(messages))
+
+
+def is_mistral(model: ModelInfo) -> bool:
+    """Whether the model is of the Mistral family."""
+    return model.provider_id == "mistral" or _MISTRAL.search(model.api_id.lower()) is not None
+
+
+def is_openai(model: ModelInfo, endpoint: Endpoint) -> bool:
+    """Whether OpenAI itself, or Azure, answers: they demand what compatible hosts may not know."""
+    return endpoint.provider_id in ("openai", "azure") or model.provider_id in ("openai", "azure")
+
+
+def takes_system_turns(model: ModelInfo, endpoint: Endpoint) -> bool:
+    """Whether a system message may stand inside the conversation. ``midSystem`` of the endpoint's options decides."""
+    said = endpoint.options.get("midSystem")
+    if isinstance(said, bool):
+        return said
+    name = model.api_id.lower()
+    if model.protocol == "anthropic":
+        return "opus-4-8" in name or "opus-4.8" in name
+    if model.protocol == "openai-responses":
+        return True
+    return model.protocol == "openai-chat" and (is_openai(model, endpoint) or _NATIVE_SYSTEM.search(name) is not None)
+
+
+def system_update(text: str) -> str:
+    """A Mid-Conversation System Message in a user's mouth: marked, and escaped so that none can be forged inside."""
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return f"<system-update>\n{escaped}\n</system-update>"
+
+
+def result_text(result: Result) -> str:
+    """The words of a result, for protocols that take only words; media are said to be elsewhere."""
+    lines = [part.text if isinstance(part, Text) else f"[{media.named(part)} follows]" for part in result.output]
+    return "\n".join(line for line in lines if line) or NO_OUTPUT
+
+
+def hosted_text(call: Call, result: Result | None) -> str:
+    """A hosted call and what came of it as words, for those who cannot take the provider's own records."""
+    given = encode(call.input).decode()
+    if result is None:
+        return f"[{call.name} was run by a provider with {given}; its result is not known]"
+    said = result_text(result) if result.output else encode(result.raw).decode()
+    if len(said) > RESULT_CHARS_MAX:
+        said = f"{said[:RESULT_CHARS_MAX]} [{len(said) - RESULT_CHARS_MAX} more characters]"
+    return f"[{call.name} was run by a provider with {given}]\n{said}"
+
+
+def hosted_results(turn: AssistantTurn) -> dict[str, Result]:
+    """The results of hosted calls, by call."""
+    return {part.call_id: part for part in turn.content if isinstance(part, Result)}
+
+
+def _readable(message: ModelMessage, model: ModelInfo) -> ModelMessage:
+    """Media that the model cannot read are replaced by a text that says so."""
+    match message:
+        case UserTurn(content=content) if any(isinstance(part, Media) for part in content):
+            return message.but(content=_checked(content, model))
+        case ToolTurn(results=results) if any(isinstance(p, Media) for result in results for p in result.output):
+            return message.but(results=tuple(r.but(output=_checked(r.output, model)) for r in results))
+        case _:
+            return message
+
+
+def _checked(content: Iterable[Text | Media], model: ModelInfo) -> tuple[Text | Media, ...]:
+    return tuple(media.checked(part, model.modalities) if isinstance(part, Media) else part for part in content)
+
+
+def _without_system_turns(messages: list[ModelMessage]) -> list[ModelMessage]:
+    """System turns go to the user's message before them, or become one."""
+    changed: list[ModelMessage] = []
+    for message in messages:
+        if not isinstance(message, SystemTurn):
+            changed.append(message)
+            continue
+        part = Text(text=system_update(message.text))
+        before = changed[-1] if changed else None
+        if isinstance(before, UserTurn):
+            changed[-1] = before.but(content=(*before.content, part))
+        else:
+            changed.append(UserTurn(content=(part,)))
+    return changed
+
+
+def _without_blanks(message: ModelMessage) -> ModelMessage | None:
+    match message:
+        case UserTurn(content=content):
+            kept = tuple(part for part in content if not (isinstance(part, Text) and not part.text))
+            return message if len(kept) == len(content) else message.but(content=kept) if kept else None
+        case AssistantTurn(content=parts):
+            left = tuple(part for part in parts if not _is_blank(part))
+            return message if len(left) == len(parts) else message.but(content=left) if left else None
+        case SystemTurn(text=""):
+            return None
+        case _:
+            return message
+
+
+def _is_blank(part: Text | Reasoning | Call | Result) -> bool:
+    match part:
+        case Text(text=""):
+            return True
+        case Reasoning(text=text, metadata=metadata):
+            inner = (metadata or {}).get("anthropic")
+            return not text.strip() and not (isinstance(inner, dict) and (inner.keys() & {"signature", "redactedData"}))
+        case _:
+            return False
+
+
+def _with_call_ids(messages: list[ModelMessage], rename: Callable[[str], str]) -> list[ModelMessage]:
+    """Calls and their results under other ids."""
+    changed: list[ModelMessage] = []
+    for message in messages:
+        match message:
+            case AssistantTurn(content=content):
+                parts = tuple(
+                    part.but(id=rename(part.id))
+                    if isinstance(part, Call)
+                    else part.but(call_id=rename(part.call_id))
+                    if isinstance(part, Result)
+                    else part
+                    for part in content
+                )
+                changed.append(message.but(content=parts))
+            case ToolTurn(results=results):
+                changed.append(message.but(results=tuple(r.but(call_id=rename(r.call_id)) for r in results)))
+            case _:
+                changed.append(message)
+    return changed
+
+
+def _nine_characters() -> Callable[[str], str]:
+    """Gives each id nine letters and digits. Ids that begin alike would become one, so a count tells them apart."""
+    known: dict[str, str] = {}
+    taken: set[str] = set()
+
+    def rename(call_id: str) -> str:
+        if call_id not in known:
+            base = _NOT_ALPHANUMERIC.sub("", call_id)[:9].ljust(9, "0")
+            name, count = base, 1
+            while name in taken:
+                count += 1
+                name = base[: 9 - len(str(count))] + str(count)
+            known[call_id] = name
+            taken.add(name)
+        return known[call_id]
+
+    return rename
+
+
+def _bridged(messages: list[ModelMessage]) -> list[ModelMessage]:
+    changed: list[ModelMessage] = []
+    for message in messages:
+        if isinstance(message, UserTurn) and changed and isinstance(changed[-1], ToolTurn):
+            changed.append(AssistantTurn(content=(Text(text=BRIDGE),)))
+        changed.append(message)
+    return changed
+
+
+def _with_reasoning(message: ModelMessage) -> ModelMessage:
+    if isinstance(message, AssistantTurn) and not any(isinstance(part, Reasoning) for part in message.content):
+        return message.but(content=(*message.content, Reasoning(text="")))
+    return message
