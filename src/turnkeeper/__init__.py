@@ -8,11 +8,11 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from turnkeeper.model.version import __version__
+
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
     from turnkeeper.mint import Mint
-
-__version__ = "0.1.0"
 
 __all__ = ["__version__", "open"]
 

@@ -72,6 +72,12 @@ MEDIA_BYTES_MAX = 20 * 1024 * 1024
 EDITED_BYTES_MAX = 32 * 1024 * 1024
 """The largest file the edit and write tools take into memory."""
 
+DIFF_LINES_MAX = 5000
+"""How many lines of a diff clients are shown with a call."""
+
+DIFF_BYTES_MAX = 256 * 1024
+"""How many bytes of a diff clients are shown with a call."""
+
 COMMAND_TIMEOUT_S = 120.0
 """How long a command may run unless the call says otherwise."""
 
@@ -95,3 +101,6 @@ PROGRESS_CHARS_MAX = 30_000
 
 DOOM_LOOP_CALLS = 3
 """How many identical calls in a row are one too many."""
+
+PROGRESS_MS = 1000
+"""How often the progress of a running tool is recorded at the most."""

@@ -7,7 +7,7 @@
 | a user's refusal of a tool | Rest | they said no; nothing goes on until they speak |
 | an unanswered user message, or calls that were settled | RunTurn | the model owes an answer |
 | an empty or unknown finish, not too often | RunTurn | some providers end a stream without a word |
-| a structured answer missing, tries left | RunTurn(remind) | the caller asked for JSON |
+| a structured answer missing, tries left | RunTurn | the caller asked for JSON |
 | a queued prompt | Promote the first | one at a time, when it would otherwise rest |
 | anything else | Rest | |
 """
@@ -34,11 +34,14 @@ class Promote(Value):
 
 
 class RunTurn(Value):
-    """Ask the model. ``step`` counts turns since the user spoke; ``remind`` repeats what the answer must be."""
+    """Ask the model. ``step`` counts turns since the user spoke.
+
+    ``tries_left`` counts down the further tries at a structured answer; None if prose will do.
+    """
 
     user: Entry
     step: int
-    remind: bool = False
+    tries_left: int | None = None
 
 
 class Rest(Value):
@@ -67,6 +70,7 @@ def next_action(view: SessionView, history: History, *, resume: bool = False) ->
 
 
 REFUSED = "the user refused a tool"
+STRUCTURED_TOOL = "StructuredOutput"
 
 
 def _owed(history: History, *, resume: bool) -> RunTurn | Rest:
@@ -75,36 +79,41 @@ def _owed(history: History, *, resume: bool) -> RunTurn | Rest:
     if user is None:
         return Rest(reason="nobody has spoken")
     turns = _turns_after(history, user)
-    step = len(turns) + 1
+    turn = RunTurn(user=user, step=len(turns) + 1, tries_left=_tries_left(user, turns))
     if not turns:
-        return RunTurn(user=user, step=step)
+        return turn
     last = turns[-1]
     message = last.message
     assert isinstance(message, AssistantMessage), "turns are assistant messages"
-    if resume and message.error is not None:
-        return RunTurn(user=user, step=step)
     if message.error is not None:
-        return Rest(reason=f"the last turn failed: {type(message.error).__name__}")
+        return turn if resume else Rest(reason=f"the last turn failed: {type(message.error).__name__}")
     if any(is_refused(part) for part in last.parts):
-        return RunTurn(user=user, step=step) if resume else Rest(reason=REFUSED)
+        return turn if resume else Rest(reason=REFUSED)
     if message.structured is not None or message.summary:
         return Rest(reason="answered")
     if any(is_continuable(part) for part in last.parts):
-        return RunTurn(user=user, step=step)
+        return turn
     if _is_empty(last) and _empty_streak(turns) <= EMPTY_TURNS_MAX:
-        return RunTurn(user=user, step=step)
-    return _structured(user, turns, step)
-
-
-def _structured(user: Entry, turns: list[Entry], step: int) -> RunTurn | Rest:
-    """A structured answer is asked for again as often as the caller allowed."""
-    message = user.message
-    assert isinstance(message, UserMessage), "the user speaks in user messages"
-    if isinstance(message.format, JsonSchemaFormat):
-        misses = sum(1 for turn in turns if not any(is_continuable(part) for part in turn.parts))
-        if misses <= message.format.retry_count:
-            return RunTurn(user=user, step=step, remind=True)
+        return turn
+    if turn.tries_left is not None and turn.tries_left >= 0:
+        return turn
     return Rest(reason="answered")
+
+
+def _tries_left(user: Entry, turns: list[Entry]) -> int | None:
+    """How often a structured answer may still be asked for again; None if the user wants prose."""
+    message = user.message
+    if not isinstance(message, UserMessage) or not isinstance(message.format, JsonSchemaFormat):
+        return None
+    return message.format.retry_count - sum(_missed(turn) for turn in turns)
+
+
+def _missed(turn: Entry) -> bool:
+    """Whether a turn was a failed try at a structured answer: words only, or an answer that does not fit."""
+    answers = [part for part in turn.parts if isinstance(part, ToolPart) and part.tool == STRUCTURED_TOOL]
+    if answers:
+        return all(isinstance(part.state, ToolError) for part in answers)
+    return not any(is_continuable(part) for part in turn.parts)
 
 
 def last_user(history: History) -> Entry | None:

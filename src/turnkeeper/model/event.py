@@ -258,10 +258,11 @@ class InstructionDiscovered(EventBase):
 
 
 class TurnStarted(EventBase):
-    """A request is about to be sent; what comes of it belongs to this message."""
+    """A request is about to be sent; what comes of it belongs to this message. ``request`` is the request's hash."""
 
     KIND = "turn.started"
     message: AssistantMessage
+    request: str = ""
 
 
 class TurnEnded(EventBase):

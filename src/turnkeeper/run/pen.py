@@ -5,7 +5,7 @@ from turnkeeper.model.event import Event, StatusChanged
 from turnkeeper.model.refusal import Busy
 from turnkeeper.model.status import BUSY, IDLE, Owner, Status
 from turnkeeper.store.store import Store
-from turnkeeper.workspace.process import is_alive
+from turnkeeper.workspace.owner import is_alive
 
 
 class Pen:

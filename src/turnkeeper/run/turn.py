@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from hashlib import sha256
 
 import anyio
 from anyio.abc import TaskGroup
@@ -22,6 +23,8 @@ from turnkeeper.model.failure import (
     MessageData,
     NoData,
     OutputLengthFailure,
+    StructuredOutputData,
+    StructuredOutputFailure,
     UnknownData,
     UnknownFailure,
 )
@@ -33,6 +36,7 @@ from turnkeeper.model.request import ModelRequest
 from turnkeeper.model.session import ZERO_TOKENS, Tokens
 from turnkeeper.model.status import BUSY, Retrying
 from turnkeeper.model.stream import StreamEvent
+from turnkeeper.model.value import Json, encode
 from turnkeeper.providers.provider import Provider
 from turnkeeper.run.pen import Pen
 
@@ -62,9 +66,14 @@ class Turn:
         message: AssistantMessage,
         directory: str,
         settle: Settle,
+        *,
+        structured: Callable[[], Json] = lambda: None,
+        tries: int | None = None,
+        retries: int = 0,
     ) -> None:
         self._pen, self._world, self._provider, self._request = pen, world, provider, request
         self._message, self._directory, self._settle = message, directory, settle
+        self._structured, self._tries, self._retries = structured, tries, retries
         self._scribe = self._new_scribe()
         self._tokens: Tokens = ZERO_TOKENS
         self._cost: float = 0
@@ -72,7 +81,7 @@ class Turn:
 
     async def run(self) -> None:
         """Run the turn. Whatever happens, the log has its end."""
-        await self._pen.append(TurnStarted(message=self._message))
+        await self._pen.append(TurnStarted(message=self._message, request=fingerprint(self._request)))
         try:
             while await self._try():
                 pass
@@ -188,13 +197,23 @@ class Turn:
             return ContentFilterFailure(data=MessageData(message="the provider refused the content"))
         if finish is not None and finish.reason == "length" and not self._scribe.has_output:
             return OutputLengthFailure(data=NoData())
+        if self._tries is not None and self._tries <= 0 and self._structured() is None:
+            return self._unstructured()
         return None
+
+    def _unstructured(self) -> Failure | None:
+        """No structured answer and no try left; calls of other tools are still owed their results."""
+        if self._scribe.has_begun_tools:
+            return None
+        data = StructuredOutputData(message="the model gave no answer that fits the schema", retries=self._retries)
+        return StructuredOutputFailure(data=data)
 
     async def _end(self, failure: Failure | None, *, finish: str | None = None) -> None:
         """The step's own mark, and the message as it will stay."""
         reason = finish or (self._scribe.finish.reason if self._scribe.finish is not None else None)
         ended = self._message.but(
             error=failure,
+            structured=self._structured(),
             finish="error" if failure is not None and reason is None else reason,
             cost=self._cost,
             tokens=self._tokens,
@@ -237,6 +256,11 @@ class Turn:
 
     def _now(self) -> int:
         return self._world.mint.now()
+
+
+def fingerprint(request: ModelRequest) -> str:
+    """The hash of what a request asks: system, tools and messages."""
+    return sha256(encode([request.system, request.tools, request.messages])).hexdigest()[:32]
 
 
 def _as_api(words: str) -> ApiFailure:

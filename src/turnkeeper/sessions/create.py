@@ -1,6 +1,5 @@
 """Create a session."""
 
-import turnkeeper
 from turnkeeper.core.edits import check_title
 from turnkeeper.core.limits import NESTING_MAX
 from turnkeeper.core.titles import default_title
@@ -9,6 +8,7 @@ from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.refusal import Conflict, Invalid, NotFound
 from turnkeeper.model.session import ZERO_TOKENS, Session, SessionModel, SessionTime
 from turnkeeper.model.value import JsonObject, encode
+from turnkeeper.model.version import __version__
 from turnkeeper.store import keys
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import ProjectPlace
@@ -44,7 +44,7 @@ async def create(
         title=check_title(title) if title is not None else default_title(now, child=parent_id is not None),
         agent=agent,
         model=model,
-        version=turnkeeper.__version__,
+        version=__version__,
         metadata=metadata,
         permission=permission,
         cost=0,

@@ -2,10 +2,10 @@
 
 from collections.abc import AsyncIterator
 
-import turnkeeper
 from turnkeeper.core.fork import Copier
 from turnkeeper.core.titles import base_of_fork, fork_title, number_of_fork
 from turnkeeper.model.session import Origin, Session, SessionTime
+from turnkeeper.model.version import __version__
 from turnkeeper.sessions.create import remember_project
 from turnkeeper.store import keys
 from turnkeeper.store.queries import MessageWithParts
@@ -31,7 +31,7 @@ async def fork(
         path=place.path if place else source.path,
         origin=Origin(session_id=session_id, message_id=message_id),
         title=await _title(store, source),
-        version=turnkeeper.__version__,
+        version=__version__,
         metadata=source.metadata,
         cost=copier.cost,
         tokens=copier.tokens,

@@ -45,7 +45,7 @@ class ToolRunning(Value, tag_field="status", tag="running"):
 
 
 class ToolCompleted(Value, tag_field="status", tag="completed"):
-    """The tool returned. ``output_paths`` name files that hold what the bounded output leaves out."""
+    """The tool returned. ``full`` is the whole output, where ``output`` was bounded for the model."""
 
     input: JsonObject
     raw: str | None = None
@@ -57,6 +57,7 @@ class ToolCompleted(Value, tag_field="status", tag="completed"):
     structured: Json = None
     content: tuple[JsonObject, ...] | None = None
     output_paths: tuple[str, ...] | None = None
+    full: str | None = None
 
 
 class ToolError(Value, tag_field="status", tag="error"):

@@ -1,0 +1,176 @@
+"""Prepare a turn: agent, model, epoch, history and tools become one request; then the turn is run."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from turnkeeper.context.texts import text
+from turnkeeper.core.history import Entry, History, visible
+from turnkeeper.core.lowering import lower
+from turnkeeper.core.next_action import STRUCTURED_TOOL, RunTurn
+from turnkeeper.core.permission import merge
+from turnkeeper.core.view import SessionView
+from turnkeeper.model.agent import Agent
+from turnkeeper.model.catalog import ModelInfo
+from turnkeeper.model.event import TurnEnded, TurnStarted
+from turnkeeper.model.failure import UnknownData, UnknownFailure
+from turnkeeper.model.message import (
+    AssistantMessage,
+    AssistantTime,
+    JsonSchemaFormat,
+    ModelChoice,
+    TurnPath,
+    UserMessage,
+)
+from turnkeeper.model.parts import Part
+from turnkeeper.model.permission import Ruleset
+from turnkeeper.model.refusal import Refusal
+from turnkeeper.model.request import ModelMessage, ModelRequest, SystemTurn, ToolDefinition
+from turnkeeper.model.session import ZERO_TOKENS
+from turnkeeper.model.value import JsonObject
+from turnkeeper.providers.provider import Provider
+from turnkeeper.run.boundary import cross
+from turnkeeper.run.pen import Pen
+from turnkeeper.run.permission import Approvals, Asker
+from turnkeeper.run.settle import Settlement
+from turnkeeper.run.turn import Surroundings, Turn
+from turnkeeper.store.store import Store
+from turnkeeper.tools.toolbox import Toolbox
+from turnkeeper.workspace.project import ProjectPlace, identify
+
+
+@dataclass(frozen=True)
+class Means:
+    """What a directory's configuration gives its sessions: who may answer, with what, and under which rules."""
+
+    agents: Mapping[str, Agent]
+    toolbox: Toolbox
+    rules: Ruleset
+    find: Callable[[ModelChoice], ModelInfo]
+    """Raises a Refusal that says what there is instead."""
+    provider: Callable[[ModelInfo], Provider]
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """Prepares and runs turns."""
+
+    store: Store
+    world: Surroundings
+    means: Callable[[ProjectPlace], Awaitable[Means]]
+    ask: Asker
+    approvals: Approvals
+
+    async def run(self, pen: Pen, view: SessionView, history: History, action: RunTurn) -> None:
+        """One turn, from its preparation to its end."""
+        user = action.user.message
+        assert isinstance(user, UserMessage), "a turn answers the user"
+        place = await identify(Path(view.session.directory))
+        message = self._message(user, place)
+        try:
+            means = await self.means(place)
+            model = means.find(user.model)
+            agent = _agent(means.agents, user.agent)
+            provider = means.provider(model)
+        except Refusal as refusal:
+            await self._refused(pen, message, str(refusal))
+            return
+        epoch = await cross(pen, view, model, agent, place)
+        rules = merge(means.rules, agent.permission, view.session.permission or ())
+        toolbox = means.toolbox.visible(rules, user.tools)
+        schema = user.format.schema if isinstance(user.format, JsonSchemaFormat) else None
+        is_last = agent.steps is not None and action.step >= agent.steps
+        request = ModelRequest(
+            model=model,
+            system=tuple(one.text for one in epoch.baseline) + _system(user, schema),
+            messages=_messages(history, model, action, is_last=is_last),
+            tools=() if is_last else _tools(toolbox, schema),
+            tool_choice="none" if is_last else "required" if schema is not None else "auto",
+            temperature=agent.temperature,
+            top_p=agent.top_p,
+            session_id=view.session.id,
+            parent_session_id=view.session.parent_id,
+            options=agent.options,
+        )
+        settlement = Settlement(
+            pen=pen,
+            mint=self.store.mint,
+            toolbox=Toolbox(()) if is_last else toolbox,
+            directory=place.directory,
+            worktree=place.worktree,
+            rules=rules,
+            approvals=self.approvals,
+            ask=self.ask,
+            todos=lambda: self.store.queries.todos(view.session.id),
+            earlier=_parts_since(history, action.user),
+            schema=schema,
+        )
+        turn = Turn(
+            pen,
+            self.world,
+            provider,
+            request,
+            message,
+            view.session.directory,
+            settlement.settle,
+            structured=lambda: settlement.structured,
+            tries=action.tries_left,
+            retries=action.step - 1,
+        )
+        await turn.run()
+
+    def _message(self, user: UserMessage, place: ProjectPlace) -> AssistantMessage:
+        return AssistantMessage(
+            id=self.store.mint.message_id(),
+            session_id=user.session_id,
+            time=AssistantTime(created=self.store.mint.now()),
+            parent_id=user.id,
+            model_id=user.model.model_id,
+            provider_id=user.model.provider_id,
+            variant=user.model.variant,
+            mode=user.agent,
+            agent=user.agent,
+            path=TurnPath(cwd=str(place.directory), root=str(place.worktree)),
+            cost=0,
+            tokens=ZERO_TOKENS,
+        )
+
+    async def _refused(self, pen: Pen, message: AssistantMessage, reason: str) -> None:
+        """A turn that cannot even be asked for is on record like any other failure."""
+        failure = UnknownFailure(data=UnknownData(message=reason))
+        ended = message.but(error=failure, time=message.time.but(completed=self.store.mint.now()))
+        await pen.append(TurnStarted(message=message), TurnEnded(message=ended))
+
+
+def _agent(agents: Mapping[str, Agent], name: str) -> Agent:
+    if name not in agents:
+        known = ", ".join(sorted(one.name for one in agents.values() if not one.hidden))
+        raise Refusal(f"there is no agent {name!r}; the agents are: {known}")
+    return agents[name]
+
+
+def _system(user: UserMessage, schema: JsonObject | None) -> tuple[str, ...]:
+    own = (user.system,) if user.system and user.system.strip() else ()
+    return (*own, text("structured")) if schema is not None else own
+
+
+def _messages(history: History, model: ModelInfo, action: RunTurn, *, is_last: bool) -> tuple[ModelMessage, ...]:
+    messages = lower(visible(history.entries), model)
+    if is_last:
+        messages = (*messages, SystemTurn(text=text("max_steps")))
+    if action.tries_left is not None and action.step > 1:
+        messages = (*messages, SystemTurn(text=text("structured")))
+    return messages
+
+
+def _tools(toolbox: Toolbox, schema: JsonObject | None) -> tuple[ToolDefinition, ...]:
+    definitions = toolbox.definitions()
+    if schema is None:
+        return definitions
+    shape = {key: value for key, value in schema.items() if key != "$schema"}
+    answer = ToolDefinition(name=STRUCTURED_TOOL, description=text("structured_tool"), schema=shape)
+    return tuple(sorted((*definitions, answer), key=lambda tool: tool.name))
+
+
+def _parts_since(history: History, user: Entry) -> list[Part]:
+    return [part for entry in history.entries if entry.message.seq > user.message.seq for part in entry.parts]

@@ -1,0 +1,199 @@
+"""Settle one tool call: permission, doom loop, run, bound, record. Recorded also when it is stopped half-way."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+
+from turnkeeper.core.doom_loop import is_doom_loop
+from turnkeeper.core.json_schema import violations
+from turnkeeper.core.limits import CALLS_PARALLEL_MAX, CALLS_PER_TURN_MAX, PROGRESS_MS, RECORD_GRACE_S
+from turnkeeper.core.next_action import STRUCTURED_TOOL
+from turnkeeper.core.transcribe import interrupted
+from turnkeeper.mint import Mint
+from turnkeeper.model.event import PartRecorded, TodosSet
+from turnkeeper.model.parts import FilePart, Part, ToolPart
+from turnkeeper.model.parts.tool import SettledTime, ToolCompleted, ToolError, ToolRunning, ToolState
+from turnkeeper.model.permission import Ruleset
+from turnkeeper.model.todo import Todo
+from turnkeeper.model.value import Json, JsonObject
+from turnkeeper.run.pen import Pen
+from turnkeeper.run.permission import Approvals, Asker, PermissionRequest, permit
+from turnkeeper.tools.output import BoundOutput
+from turnkeeper.tools.tool import Rejected, ToolContext, ToolFailure
+from turnkeeper.tools.toolbox import Toolbox
+
+
+@dataclass
+class Settlement:
+    """Settles the calls of one turn."""
+
+    pen: Pen
+    mint: Mint
+    toolbox: Toolbox
+    directory: Path
+    worktree: Path
+    rules: Ruleset
+    approvals: Approvals
+    ask: Asker
+    todos: Callable[[], Awaitable[tuple[Todo, ...]]]
+    earlier: Sequence[Part]
+    """The parts since the user last spoke, by which a doom loop is told."""
+    schema: JsonObject | None = None
+    structured: Json = None
+    """The structured answer, once it was given."""
+    _limiter: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(CALLS_PARALLEL_MAX))
+    _seen: list[Part] = field(default_factory=list)
+
+    async def settle(self, part: ToolPart) -> None:
+        """Run one call that is recorded as running, and record what came of it."""
+        call = _Call(self, part, [*self.earlier, *self._seen], len(self._seen))
+        self._seen.append(part)
+        try:
+            async with self._limiter:
+                state = await call.run()
+        except anyio.get_cancelled_exc_class():
+            with anyio.move_on_after(RECORD_GRACE_S, shield=True):
+                await call.record(interrupted(call.part, self.mint.now()))
+            raise
+        await call.record(state)
+
+
+class _Call:
+    """One call on its way."""
+
+    def __init__(self, turn: Settlement, part: ToolPart, earlier: Sequence[Part], number: int) -> None:
+        self._turn, self.part, self._earlier, self._number = turn, part, earlier, number
+        self._reported = 0
+
+    async def record(self, state: ToolState) -> None:
+        self.part = self.part.but(state=state)
+        await self._turn.pen.append(PartRecorded(part=self.part))
+
+    async def run(self) -> ToolState:
+        try:
+            if self._number >= CALLS_PER_TURN_MAX:
+                raise ToolFailure(f"One answer may make {CALLS_PER_TURN_MAX} calls. Do the rest in your next answer.")
+            if self.part.tool == STRUCTURED_TOOL and self._turn.schema is not None:
+                return self._answer(self._turn.schema)
+            await self._check_doom_loop()
+            return self._completed(await self._turn.toolbox.run(self.part.tool, self._input(), self._context()))
+        except Rejected as refusal:
+            # Without a word from the user the session rests; with one the model goes on by it.
+            return self._failed(str(refusal), {} if refusal.feedback else {"rejected": True})
+        except ToolFailure as failure:
+            return self._failed(str(failure), {})
+        except Exception as error:
+            # A tool may come from anywhere; its bugs are the model's to work around, not the session's end.
+            return self._failed(f"The tool failed: {type(error).__name__}: {error}", {})
+
+    def _input(self) -> JsonObject:
+        return self.part.state.input
+
+    def _answer(self, schema: JsonObject) -> ToolState:
+        """Take the structured answer, or say what is wrong with it."""
+        wrong = violations(self._input(), schema)
+        if wrong:
+            raise ToolFailure(
+                "The answer does not fit the schema:\n" + "\n".join(wrong) + "\nCorrect it and call again."
+            )
+        self._turn.structured = self._input()
+        return self._state("The answer was taken.", title="Structured answer", metadata={"structured": True})
+
+    async def _check_doom_loop(self) -> None:
+        if not is_doom_loop(self._earlier, self.part.tool, self._input()):
+            return
+        await self._permit("doom_loop", (self.part.tool,), (self.part.tool,), {"input": dict(self._input())})
+
+    def _context(self) -> ToolContext:
+        turn = self._turn
+        return ToolContext(
+            directory=turn.directory,
+            worktree=turn.worktree,
+            session_id=self.part.session_id,
+            message_id=self.part.message_id,
+            call_id=self.part.call_id,
+            ask=self._ask,
+            progress=self._progress,
+            todos=turn.todos,
+            set_todos=self._set_todos,
+            discovered=lambda _: None,
+        )
+
+    async def _ask(
+        self, permission: str, patterns: Sequence[str], *, always: Sequence[str], metadata: JsonObject
+    ) -> None:
+        await self._permit(permission, tuple(patterns), tuple(always), metadata)
+
+    async def _permit(
+        self, permission: str, patterns: tuple[str, ...], always: tuple[str, ...], metadata: JsonObject
+    ) -> None:
+        request = PermissionRequest(
+            id=self._turn.mint.ascending("per"),
+            session_id=self.part.session_id,
+            message_id=self.part.message_id,
+            call_id=self.part.call_id,
+            permission=permission,
+            patterns=patterns,
+            always=always,
+            metadata=metadata,
+        )
+        await permit(request, self._turn.rules, self._turn.approvals, self._turn.ask)
+
+    async def _progress(self, *, title: str | None = None, metadata: JsonObject | None = None) -> None:
+        """Keep what a running tool reports; recorded at most so often, for each record is a write."""
+        state = self.part.state
+        if not isinstance(state, ToolRunning):
+            return
+        running = state.but(title=title or state.title, metadata={**(state.metadata or {}), **(metadata or {})})
+        now = self._turn.mint.now()
+        if now - self._reported >= PROGRESS_MS:
+            self._reported = now
+            await self.record(running)
+        else:
+            self.part = self.part.but(state=running)
+
+    async def _set_todos(self, todos: tuple[Todo, ...]) -> None:
+        await self._turn.pen.append(TodosSet(todos=todos))
+
+    def _completed(self, bound: BoundOutput) -> ToolState:
+        output = bound.output
+        attachments = tuple(
+            FilePart(
+                id=self._turn.mint.part_id(),
+                session_id=self.part.session_id,
+                message_id=self.part.message_id,
+                mime=file.mime,
+                filename=file.filename,
+                url=file.url,
+            )
+            for file in output.attachments
+        )
+        return self._state(
+            output.output,
+            title=output.title,
+            metadata=output.metadata,
+            attachments=attachments or None,
+            full=bound.bounded.full,
+        )
+
+    def _state(self, output: str, **rest: object) -> ToolState:
+        state = ToolCompleted(
+            input=self._input(), raw=self._raw(), output=output, title="", metadata={}, time=self._time()
+        )
+        return state.but(**rest)
+
+    def _failed(self, text: str, metadata: JsonObject) -> ToolState:
+        state = self.part.state
+        kept = state.metadata if isinstance(state, ToolRunning) else None
+        merged = {**(kept or {}), **metadata}
+        return ToolError(input=self._input(), raw=self._raw(), error=text, metadata=merged or None, time=self._time())
+
+    def _raw(self) -> str | None:
+        return self.part.state.raw if isinstance(self.part.state, ToolRunning) else None
+
+    def _time(self) -> SettledTime:
+        state = self.part.state
+        now = self._turn.mint.now()
+        return SettledTime(start=state.time.start if isinstance(state, ToolRunning) else now, end=now)
