@@ -95,7 +95,9 @@ def command(*words: str) -> list[str]:
 
 
 def environment(data: Path, **more: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("TURNKEEPER_")}
+    # Unbuffered output would never be written late, and so never be refused late.
+    unwanted = {"PYTHONUNBUFFERED", *(name for name in os.environ if name.startswith("TURNKEEPER_"))}
+    kept = {name: value for name, value in os.environ.items() if name not in unwanted}
     return {**kept, "TURNKEEPER_DATA": str(data), "COLUMNS": "100", **more}
 
 

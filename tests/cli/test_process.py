@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -15,8 +16,6 @@ import pytest
 from cli_store import Family, command, environment, process
 
 import turnkeeper
-
-SLUG = re.compile(r"[a-z]+-[a-z]+")
 
 
 def test_a_walk_through_the_commands(data: Path) -> None:
@@ -134,6 +133,7 @@ def read_until(ours: int, wanted: str) -> str:
     """What the program wrote up to these words, or up to its end."""
     seen = b""
     while wanted.encode() not in seen or not wanted:
+        assert select.select([ours], [], [], 60)[0], f"the program stopped after {seen.decode()!r}"
         try:
             more = os.read(ours, 65536)
         except OSError:  # The other end is closed: the program has ended.

@@ -36,4 +36,4 @@ def write(body: bytes) -> None:
 
 def note(text: str) -> None:
     """Something for the person at the terminal that is not part of the answer: on standard error."""
-    show(text, to=sys.stderr)
+    show(Screen.of(sys.stderr).paint(text, "dim"), to=sys.stderr)
