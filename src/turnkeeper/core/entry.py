@@ -91,6 +91,14 @@ def read(entry: bytes, seq: int) -> tuple[Recorded, str]:
     return Recorded(seq, envelope.time, event), envelope.prev
 
 
+def follows(entry: bytes, prev: str) -> bool:
+    """Whether an entry carries this hash as its predecessor's. An unreadable one is for ``chain`` to report."""
+    try:
+        return _envelope.decode(entry).prev == prev
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return True
+
+
 def chain(
     session_id: str, entries: Iterable[bytes], *, after: int = 0, prev: str = ""
 ) -> Iterable[tuple[Recorded, str]]:

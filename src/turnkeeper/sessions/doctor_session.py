@@ -133,7 +133,7 @@ class Examination:
         """What stands where this session's documents belong, expected or not."""
         own = self.session_id
         single: set[Key] = {(kind, own) for kind in keys.ONE_EACH}
-        single.update(key for key in expected if key[0] in ("session", "recent", "fork", "blobuser"))
+        single.update(key for key in expected if key[0] not in (*keys.MANY_EACH, "part"))
         wanted = sorted(single)
         found = await self._engine.get(wanted)
         stored = {key: body for key, body in zip(wanted, found, strict=True) if body is not None}

@@ -21,7 +21,7 @@ Owned: TypeAlias = tuple[Key, str]
 
 
 class _Owned(Value):
-    """The one field of a part that says whose it is."""
+    """The one field of a part, or of a receipt, that says whose it is."""
 
     session_id: str
 
@@ -47,6 +47,7 @@ class Sweep:
         await self._walk("recent", self._unlisted, lambda key, _: key[-1])
         await self._walk("fork", self._unlisted, lambda key, _: key[-1])
         await self._walk("part", self._without_message, _PartOwners())
+        await self._walk("receipt", self._unreceipted, lambda _, body: _owner(body))
         await self._walk("blobuser", self._unused, lambda key, _: key[2])
         for session_id, found in self._leftovers.items():
             await self._leftover(session_id, found)
@@ -105,6 +106,9 @@ class Sweep:
 
     async def _without_message(self, found: list[Owned]) -> list[Owned]:
         return await self._without(found, [keys.message(session_id, key[1]) for key, session_id in found])
+
+    async def _unreceipted(self, found: list[Owned]) -> list[Owned]:
+        return await self._without(found, [keys.receipted(session_id, key[1]) for key, session_id in found])
 
     async def _unused(self, found: list[Owned]) -> list[Owned]:
         return await self._without(found, [keys.blob_used(key[2], key[1]) for key, _ in found])
@@ -203,8 +207,8 @@ class _PartOwners:
         return self._owners.get(key[2])
 
 
-def _owner(part: bytes) -> str | None:
+def _owner(body: bytes) -> str | None:
     try:
-        return _owned.decode(part).session_id
+        return _owned.decode(body).session_id
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None

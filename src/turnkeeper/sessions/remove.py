@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from turnkeeper.core.notify import deleted
 from turnkeeper.model.notification import Notification
-from turnkeeper.model.refusal import Conflict
+from turnkeeper.model.refusal import Conflict, NotFound
 from turnkeeper.model.session import Session
 from turnkeeper.store import keys
 from turnkeeper.store.engine import Key, LogConflict
@@ -19,7 +19,7 @@ async def remove(store: Store, session_id: str, publish: Callable[[Notification]
         family = [*reversed(await store.queries.children(session_id, recursive=True)), root]
         try:
             await _remove(store, family)
-        except LogConflict:
+        except (LogConflict, NotFound):
             continue  # Somebody wrote meanwhile: look again, so that nothing of it is left.
         for session in family:
             store.journal.forget(session.id)
@@ -32,14 +32,16 @@ async def _remove(store: Store, family: list[Session]) -> None:
     logs: dict[str, int] = {}
     prefixes: list[Key] = []
     orphans: dict[Key, Key] = {}
-    for session in family:
-        logs[session.id] = await store.engine.length(session.id)
+    for one in family:
+        # The length first: what is written after it makes the removal be refused, and so nothing is overlooked.
+        logs[one.id] = await store.engine.length(one.id)
+        session = await store.queries.session(one.id)
         prefixes.extend(keys.of_session(session))
         prefixes.extend(keys.places(session))
         messages = [key[-1] for key, _ in await store.engine.scan(("message", session.id))]
-        waiting = [key[-1] for key, _ in await store.engine.scan(("inbox", session.id))]
+        receipts = [key[-1] for key, _ in await store.engine.scan(("receipted", session.id))]
         prefixes.extend(("part", name) for name in messages)
-        prefixes.extend(keys.receipt(name) for name in (*messages, *waiting))
+        prefixes.extend(keys.receipt(name) for name in receipts)
         for key, _ in await store.engine.scan(("blobused", session.id)):
             prefixes.append(keys.blob_user(key[-1], session.id))
             orphans[keys.blob(key[-1])] = ("blobuser", key[-1])

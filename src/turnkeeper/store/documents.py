@@ -97,6 +97,7 @@ class Changes:
             case e.PromptAdmitted(message=message, delivery=delivery, digest=digest):
                 admission = Admission(session_id=message.session_id, seq=seq, delivery=delivery, digest=digest)
                 self.documents[keys.receipt(message.id)] = encode(admission)
+                self.documents[keys.receipted(message.session_id, message.id)] = b"{}"
             case e.PromptPromoted(message_id=message_id) if before is not None:
                 prompt = next(p for p in before.inbox if p.message.id == message_id)
                 self._message(prompt.message, seq)
@@ -254,10 +255,15 @@ def _seq_of(part: Part, before: SessionView | None, seq: int) -> int:
 
 async def load(engine: Engine, session_id: str) -> tuple[SessionView, str] | None:
     """The view as the documents have it, and the hash of the log's head; None if there is no such session."""
-    [stored] = await engine.get([keys.state(session_id)])
-    if stored is None:
-        return None
-    state = read_state(stored)
+    while True:
+        [stored] = await engine.get([keys.state(session_id)])
+        loaded = await _load(engine, session_id, read_state(stored)) if stored is not None else None
+        # Read in several steps, so the state document is asked twice: a view of two moments would never come right.
+        if stored is None or [stored] == await engine.get([keys.state(session_id)]):
+            return loaded
+
+
+async def _load(engine: Engine, session_id: str, state: State) -> tuple[SessionView, str] | None:
     session, todos, epoch = await engine.get(
         [keys.session(state.project_id, session_id), keys.todo(session_id), keys.epoch(session_id)]
     )

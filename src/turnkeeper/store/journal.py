@@ -48,6 +48,10 @@ class _Slot:
         self.head = ""
         self.grown: anyio.Event | None = None  # Made by a tail that waits; most sessions have none.
 
+    def drop(self) -> None:
+        """Forget the view, and the hash with it: a session created anew under the same id has another chain."""
+        self.view, self.head = None, ""
+
 
 class Journal:
     """Appends, folds and tells."""
@@ -66,7 +70,11 @@ class Journal:
         """Begin a session's log, with further events in the same transaction. Raises Conflict if it exists."""
         slot = self._slot(session.id)
         async with slot.lock:
+            if slot.view is not None:
+                await self._catch_up(slot, session.id)
             try:
+                if slot.view is not None:
+                    raise LogConflict(session.id, 0, slot.view.seq)
                 return await self._commit(slot, session.id, [SessionCreated(session=session), *events])
             except LogConflict:
                 raise Conflict(f"session {session.id!r} exists already") from None
@@ -113,7 +121,7 @@ class Journal:
         """Drop what is held of a session that was removed."""
         slot = self._slots.pop(session_id, None)
         if slot is not None:
-            slot.view = None
+            slot.drop()
             self._wake(slot)
 
     def _slot(self, session_id: str) -> _Slot:
@@ -127,12 +135,12 @@ class Journal:
 
     def _evict(self) -> None:
         """Let go of the views used longest ago; a slot somebody holds stays, for its lock orders the writers."""
-        for session_id in list(self._slots):
+        *older, _ = self._slots  # The newest is about to be used.
+        for session_id in older:
             if len(self._slots) <= VIEWS_CACHED_MAX:
                 return
-            slot = self._slots[session_id]
-            statistics = slot.lock.statistics()
-            if not statistics.locked and not statistics.tasks_waiting and slot.view is not None:
+            statistics = self._slots[session_id].lock.statistics()
+            if not statistics.locked and not statistics.tasks_waiting:
                 del self._slots[session_id]
 
     async def _decide(
@@ -169,7 +177,11 @@ class Journal:
         view, head = loaded if loaded is not None else (None, entry.genesis(session_id))
         behind = await self._engine.read(session_id, after=view.seq if view else 0)
         if behind:
-            view, head = await self._repair(session_id, view, head, behind)
+            try:
+                view, head = await self._repair(session_id, view, head, behind)
+            except LogConflict:  # Another process goes on writing, and its documents with it.
+                await self._load(slot, session_id)
+                return
         elif view is not None and (length := await self._engine.length(session_id)) < view.seq:
             raise Damaged(length + 1, f"is missing from the log of {session_id}, which once had {view.seq}")
         slot.view, slot.head = view, head
@@ -195,9 +207,11 @@ class Journal:
         assert view is not None, "only a loaded slot is caught up"
         behind = await self._engine.read(session_id, after=view.seq)
         if not behind:
-            if await self._engine.length(session_id) == 0:
-                self.forget(session_id)
-                slot.view = None
+            await self._check_identity(slot, session_id, view)
+            return
+        if not entry.follows(behind[0], slot.head):
+            slot.drop()  # Removed and created anew by another process: nothing we know of it is true.
+            await self._load(slot, session_id)
             return
         for recorded, link in entry.chain(session_id, behind, after=view.seq, prev=slot.head):
             after = apply(view, recorded)
@@ -205,6 +219,18 @@ class Journal:
             view, slot.head = after, link
         slot.view = view
         self._wake(slot)
+
+    async def _check_identity(self, slot: _Slot, session_id: str, view: SessionView) -> None:
+        """Notice that a log without news was removed by another process, and perhaps created anew."""
+        [stored] = await self._engine.get([keys.state(session_id)])
+        if stored is None:
+            self.forget(session_id)
+            slot.drop()
+            return
+        state = documents.read_state(stored)
+        if state.seq < view.seq or (state.seq == view.seq and state.head != slot.head):
+            slot.drop()
+            await self._load(slot, session_id)
 
     async def _commit(
         self, slot: _Slot, session_id: str, events: Sequence[Event], *, fence: int | None = None

@@ -71,6 +71,11 @@ def receipt(message_id: str) -> Key:
     return ("receipt", message_id)
 
 
+def receipted(session_id: str, message_id: str) -> Key:
+    """The same by session, so that removing one finds its receipts, also those of withdrawn prompts."""
+    return ("receipted", session_id, message_id)
+
+
 def project(project_id: str) -> Key:
     """A project."""
     return ("project", project_id)
@@ -160,7 +165,7 @@ def places(owner: Session) -> Iterator[Key]:
 ONE_EACH = ("state", "todo", "session_diff", "share", "epoch", "busy")
 """Kinds of which a session has at most one document, under its id."""
 
-MANY_EACH = ("message", "order", "inbox", "blobused")
+MANY_EACH = ("message", "order", "inbox", "receipted", "blobused")
 """Kinds of which a session has any number, below its id."""
 
 

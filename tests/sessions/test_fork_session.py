@@ -1,0 +1,152 @@
+"""Fork a session: a copy that stands by itself."""
+
+from pathlib import Path
+
+import pytest
+
+from turnkeeper.app import Turnkeeper
+from turnkeeper.core.limits import BLOB_CHARS_MIN
+from turnkeeper.model import event as e
+from turnkeeper.model.message import AssistantMessage
+from turnkeeper.model.parts import CompactionPart
+from turnkeeper.model.refusal import NotFound
+from turnkeeper.model.session import Origin
+from turnkeeper.store.queries import MessageWithParts
+from turnkeeper.testing.builders import a_session, a_turn, a_user
+
+SOURCE = "ses_source"
+
+
+async def a_history(tk: Turnkeeper, **session: object) -> None:
+    """Two turns, and a compaction that keeps the second one."""
+    tail = CompactionPart(id="prt_z", session_id=SOURCE, message_id="msg_z", auto=True, tail_start_id="msg_u2_source")
+    await tk.store.journal.create(
+        a_session(SOURCE, **session),
+        *a_turn(SOURCE, 1, answer="x" * BLOB_CHARS_MIN),
+        *a_turn(SOURCE, 2),
+        e.MessageRecorded(message=a_user(SOURCE, "msg_z"), parts=(tail,)),
+    )
+
+
+async def history(tk: Turnkeeper, session_id: str) -> list[MessageWithParts]:
+    return [one async for one in tk.stream(session_id, reverse=False)]
+
+
+def told(one: MessageWithParts) -> object:
+    """What is said in a message, whatever its ids are."""
+    place = {"id": "", "session_id": "", "message_id": "", "seq": 0, "nth": 0}
+    parts = [
+        part.but(**place, **({"tail_start_id": None} if isinstance(part, CompactionPart) else {})) for part in one.parts
+    ]
+    links = {"parent_id": ""} if isinstance(one.info, AssistantMessage) else {}
+    return one.info.but(id="", session_id="", seq=0, **links), parts
+
+
+async def test_a_fork_has_the_same_history_under_new_ids(tk: Turnkeeper) -> None:
+    await a_history(tk)
+    forked = await tk.fork(SOURCE)
+    old, new = await history(tk, SOURCE), await history(tk, forked.id)
+    assert [told(one) for one in new] == [told(one) for one in old]
+    ids = {one.info.id for one in [*old, *new]} | {part.id for one in [*old, *new] for part in one.parts}
+    assert len(ids) == 2 * (5 + 11)
+    assert {one.info.session_id for one in new} == {forked.id}
+
+
+async def test_links_inside_a_fork_point_into_it(tk: Turnkeeper) -> None:
+    await a_history(tk)
+    new = await history(tk, (await tk.fork(SOURCE)).id)
+    parents = [one.info.parent_id for one in new if isinstance(one.info, AssistantMessage)]
+    assert parents == [new[0].info.id, new[2].info.id]
+    [tail] = new[4].parts
+    assert isinstance(tail, CompactionPart)
+    assert tail.tail_start_id == new[2].info.id
+
+
+async def test_a_fork_ends_before_the_message_it_names(tk: Turnkeeper) -> None:
+    await a_history(tk)
+    forked = await tk.fork(SOURCE, message_id="msg_u2_source")
+    assert len(await history(tk, forked.id)) == 2
+    assert forked.origin == Origin(session_id=SOURCE, message_id="msg_u2_source")
+    assert (await tk.fork(SOURCE, message_id="msg_u1_source")).cost == 0
+
+
+async def test_a_fork_is_a_root_that_knows_where_it_comes_from(tk: Turnkeeper) -> None:
+    await a_history(tk, parent_id="ses_parent", metadata={"a": 1}, agent="plan")
+    forked = await tk.fork(SOURCE)
+    assert (forked.parent_id, forked.origin) == (None, Origin(session_id=SOURCE))
+    assert (forked.metadata, forked.directory) == ({"a": 1}, "/home/me/prj")
+    assert forked.time.archived is None
+
+
+async def test_a_fork_can_work_elsewhere(tk: Turnkeeper, place: Path) -> None:
+    await a_history(tk)
+    forked = await tk.fork(SOURCE, directory=place)
+    assert (forked.directory, forked.project_id) == (str(place), "global")
+
+
+async def test_a_fork_brings_the_usage_of_what_it_copied(tk: Turnkeeper) -> None:
+    await a_history(tk)
+    whole, half = await tk.fork(SOURCE), await tk.fork(SOURCE, message_id="msg_u2_source")
+    assert (whole.cost, whole.tokens.input, half.cost, half.tokens.input) == (1.0, 200, 0.5, 100)
+
+
+async def test_a_message_that_is_not_there_is_refused(tk: Turnkeeper) -> None:
+    await a_history(tk)
+    with pytest.raises(NotFound, match="there is no message 'msg_none' in session 'ses_source'"):
+        await tk.fork(SOURCE, message_id="msg_none")
+    with pytest.raises(NotFound, match="there is no session"):
+        await tk.fork("ses_none")
+    assert len((await tk.list()).items) == 1
+
+
+async def test_forks_of_one_title_are_numbered(tk: Turnkeeper) -> None:
+    source = await tk.create(title="Work")
+    first = await tk.fork(source.id)
+    second = await tk.fork(source.id)
+    third = await tk.fork(first.id)
+    assert [one.title for one in (first, second, third)] == ["Work (fork #1)", "Work (fork #2)", "Work (fork #3)"]
+
+
+async def test_the_number_of_a_removed_fork_is_free_again(tk: Turnkeeper) -> None:
+    source = await tk.create(title="Work")
+    first = await tk.fork(source.id)
+    await tk.remove(first.id)
+    assert (await tk.fork(source.id)).title == "Work (fork #1)"
+
+
+async def test_a_renamed_fork_gives_its_number_back(tk: Turnkeeper) -> None:
+    source = await tk.create(title="Work")
+    first = await tk.fork(source.id)
+    await tk.rename(first.id, "Something else")
+    assert (await tk.fork(source.id)).title == "Work (fork #1)"
+
+
+async def test_a_fork_is_one_transaction_and_shares_its_blobs(tk: Turnkeeper) -> None:
+    await a_history(tk)
+    before = len(await tk.store.engine.scan(("blob",)))
+    forked = await tk.fork(SOURCE)
+    assert len(await tk.store.engine.scan(("blob",))) == before == 1
+    assert (await tk.doctor()).ok
+    await tk.remove(SOURCE)
+    texts = [getattr(part, "text", "") for one in await history(tk, forked.id) for part in one.parts]
+    assert "x" * BLOB_CHARS_MIN in texts
+
+
+async def test_a_change_to_a_fork_does_not_reach_its_source(tk: Turnkeeper) -> None:
+    await a_history(tk)
+    forked = await tk.fork(SOURCE)
+    before = await history(tk, SOURCE)
+    [first, *_] = await history(tk, forked.id)
+    await tk.remove_message(forked.id, first.info.id)
+    await tk.rename(forked.id, "Other")
+    assert await history(tk, SOURCE) == before
+    assert (await tk.doctor()).ok
+
+
+async def test_a_fork_while_a_turn_is_open_copies_what_is_there(tk: Turnkeeper) -> None:
+    await tk.store.journal.create(a_session(SOURCE), *a_turn(SOURCE, 1)[:7])
+    forked = await tk.fork(SOURCE)
+    assert [told(one) for one in await history(tk, forked.id)] == [told(one) for one in await history(tk, SOURCE)]
+    view = await tk.store.journal.view(forked.id)
+    assert view.turn is None
+    assert (await tk.doctor()).ok
