@@ -177,7 +177,7 @@ def signature(method: Callable[..., object]) -> str:
     """The parameters as a caller writes them, without modules in front of the types."""
     found = inspect.signature(method)
     own = [parameter for key, parameter in found.parameters.items() if key != "self"]
-    text = re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Z_a-z])", "", str(found.replace(parameters=own)))
+    text = plainly(str(found.replace(parameters=own)))
     if len(text) <= 90:
         return text
     keyword = False
@@ -187,8 +187,13 @@ def signature(method: Callable[..., object]) -> str:
             keyword = True
             lines.append("    *,")
         lines.append(f"    {parameter},")
-    inner = re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Z_a-z])", "", "\n".join(lines))
+    inner = plainly("\n".join(lines))
     return f"(\n{inner}\n){text[text.rindex(')') + 1 :]}"
+
+
+def plainly(text: str) -> str:
+    """A signature without modules in front of types, and without quotes around those that are imported late."""
+    return re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Z_a-z])", "", re.sub(r"'([A-Z]\w*(?: \| None)?)'", r"\1", text))
 
 
 def said(thing: object) -> str:
