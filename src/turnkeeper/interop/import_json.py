@@ -137,10 +137,10 @@ def _shared(items: list[Json], place: str) -> RawSession:
         data.setdefault(str(as_object(item)["type"]), []).append(as_object(as_object(item)["data"]))
     if not data.get("session"):
         raise Unreadable("is the data of a share without a session")
-    parts: dict[Json, list[Json]] = {}
+    parts: dict[str, list[Json]] = {}
     for part in data.get("part", []):
-        parts.setdefault(part.get("messageID"), []).append(part)
-    messages = [RawMessage(info, parts.get(info.get("id"), [])) for info in data.get("message", [])]
+        parts.setdefault(str(part.get("messageID")), []).append(part)
+    messages = [RawMessage(info, parts.get(str(info.get("id")), [])) for info in data.get("message", [])]
     return RawSession(data["session"][0], sorted(messages, key=lambda message: age(message.info)), place=place)
 
 
@@ -159,8 +159,8 @@ def _tree(folder: Path) -> list[RawSession]:
             continue
         parts = info.pop("parts", None) if isinstance(info, dict) else None
         _add(session, info, parts, nth)
-    place = {name: nth for nth, name in enumerate(order)} if isinstance(order, list) else {}
-    session.messages.sort(key=lambda message: (place.get(message.info.get("id"), len(place)), *age(message.info)))
+    place = {str(name): nth for nth, name in enumerate(order)} if isinstance(order, list) else {}
+    session.messages.sort(key=lambda message: (place.get(str(message.info.get("id")), len(place)), *age(message.info)))
     return [session]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from anyio import to_thread
 
 from turnkeeper.interop.land import land
-from turnkeeper.interop.normalise import Incoming, incoming
+from turnkeeper.interop.normalise import Incoming, incoming, is_safe
 from turnkeeper.interop.raw import RawObject, RawSession, Source, Unreadable
 from turnkeeper.interop.report import Finding, Progress, Tally
 from turnkeeper.model.value import encode
@@ -72,7 +72,7 @@ class Importer:
         return self._places[directory]
 
     async def _projects(self, projects: list[RawObject]) -> None:
-        documents = {keys.project(project["id"]): encode(project) for project in projects}
+        documents = {keys.project(project["id"]): encode(project) for project in projects if is_safe(project["id"])}
         known = await self._store.engine.get(list(documents))
         new = {key: documents[key] for key, there in zip(documents, known, strict=True) if there is None}
         if new:

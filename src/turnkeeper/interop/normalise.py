@@ -167,9 +167,10 @@ def _message_info(raw: RawObject, session: Session, model: RawObject, prompt: st
 
 
 def _user(info: RawObject, model: RawObject) -> RawObject:
-    info["agent"] = info.get("agent") or "build"
-    if not isinstance(info.get("model"), dict):
-        info["model"] = model
+    info["agent"] = _text(info.get("agent")) or "build"
+    given = shapes.as_object(info.get("model"))
+    if not all(isinstance(given.get(name), str) for name in model):
+        info["model"] = {**given, **model}
     if "variant" in info:  # Once it stood beside the model.
         variant = info.pop("variant")
         info["model"] = {"variant": variant, **info["model"]} if variant is not None else info["model"]
@@ -192,13 +193,14 @@ def _models(messages: list[RawMessage]) -> list[RawObject]:
 
 
 def _assistant(info: RawObject, session: Session, prompt: str) -> RawObject:
-    info["parentID"] = info.get("parentID") or prompt
-    info["agent"] = info.get("agent") or info.get("mode") or "build"
-    info["mode"] = info.get("mode") or info["agent"]
-    info["modelID"] = info.get("modelID") or UNKNOWN
-    info["providerID"] = info.get("providerID") or UNKNOWN
+    info["parentID"] = _text(info.get("parentID")) or prompt
+    info["agent"] = _text(info.get("agent")) or _text(info.get("mode")) or "build"
+    info["mode"] = _text(info.get("mode")) or info["agent"]
+    info["modelID"] = _text(info.get("modelID")) or UNKNOWN
+    info["providerID"] = _text(info.get("providerID")) or UNKNOWN
     path = shapes.as_object(info.get("path"))
-    info["path"] = {"cwd": session.directory, "root": path.get("cwd", session.directory), **path}
+    cwd = _text(path.get("cwd")) or session.directory
+    info["path"] = {**path, "cwd": cwd, "root": _text(path.get("root")) or cwd}
     info["cost"] = info["cost"] if shapes.is_number(info.get("cost")) else 0
     info["tokens"] = shapes.tokens(info.get("tokens"))
     if isinstance(info.get("error"), dict):

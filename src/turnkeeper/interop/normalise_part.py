@@ -33,7 +33,7 @@ def part_of(raw: RawObject, message: Message, nth: int, has_id: bool) -> Part:
     name = raw["id"] if has_id else derived_id("prt", message.time.created, nth, message.id, "part")
     place = {"id": name, "sessionID": message.session_id, "messageID": message.id}
     placed = {**raw, **place}
-    if placed.get("type") in KNOWN:
+    if isinstance(placed.get("type"), str) and placed["type"] in KNOWN:
         try:
             return cast(Part, fit(_filled(placed, message), Part))
         except Unreadable:

@@ -57,8 +57,7 @@ class OpencodeDatabase:
 
     def names(self) -> Sequence[str]:
         """The ids of the sessions, in the order they were created."""
-        order = "time_created, id" if "time_created" in self._columns["session"] else "rowid"
-        return [str(row["id"]) for row in self._rows("session", order=order)]
+        return [str(row["id"]) for row in self._rows("session", order=("time_created", "id"), only=("id",))]
 
     def projects(self) -> Iterable[RawObject]:
         """The projects of the sessions."""
@@ -118,23 +117,29 @@ class OpencodeDatabase:
     def _columns_of(self, table: str) -> tuple[str, ...]:
         return tuple(str(row[1]) for row in self._connection.execute(f'PRAGMA table_info("{table}")'))
 
-    def _rows(self, table: str, where: str = "", values: tuple[str, ...] = (), order: str = "rowid") -> list[RawObject]:
-        """Rows as objects, whatever columns this version has; none if it has not even the table."""
+    def _rows(
+        self, table: str, owner: str | None = None, *, order: Sequence[str] = (), only: Sequence[str] = ()
+    ) -> list[RawObject]:
+        """Rows as objects, of all or of one session, whatever columns this version has; none without the table."""
+        key = "id" if table == "session" else "session_id"
         columns = self._columns.get(table, ())
-        if not columns or (where and where not in columns):
+        if not columns or (owner is not None and key not in columns):
             return []
-        names = ", ".join(f'CAST("{name}" AS BLOB)' if name in JSON_COLUMNS else f'"{name}"' for name in columns)
-        condition = f'WHERE "{where}" = ?' if where else ""
-        found = self._connection.execute(f'SELECT {names} FROM "{table}" {condition} ORDER BY {order}', values)
-        return [dict(zip(columns, row, strict=True)) for row in found]
+        wanted = only or columns
+        names = ", ".join(f'CAST("{name}" AS BLOB)' if name in JSON_COLUMNS else f'"{name}"' for name in wanted)
+        condition = f'WHERE "{key}" = ?' if owner is not None else ""
+        ordered = ", ".join(name for name in order if name in columns) or "rowid"
+        query = f'SELECT {names} FROM "{table}" {condition} ORDER BY {ordered}'
+        found = self._connection.execute(query, () if owner is None else (owner,))
+        return [dict(zip(wanted, map(_text, wanted, row), strict=True)) for row in found]
 
     def _session(self, name: str) -> RawSession:
-        [row] = self._rows("session", "id", (name,))
+        [row] = self._rows("session", name)
         session = RawSession(session_info(row), [], place=f"session {name}")
-        for share in self._rows("session_share", "session_id", (name,)):
+        for share in self._rows("session_share", name):
             secret = {key: share[key] for key in ("id", "secret", "url") if isinstance(share.get(key), str)}
             session.info["share"] = {**session.info.get("share", {}), **secret}
-        session.todos = self._rows("todo", "session_id", (name,), order="position") if "todo" in self._columns else None
+        session.todos = self._rows("todo", name, order=("position",)) if "todo" in self._columns else None
         session.diffs = self._diffs(name)
         first, second = self._messages(name, session), self._second(name, session)
         session.messages.extend(heapq.merge(first, second, key=lambda message: created(message.info)))
@@ -142,7 +147,7 @@ class OpencodeDatabase:
             Finding(
                 reason="a prompt that opencode has not promoted yet", session_id=name, message_id=str(pending["id"])
             )
-            for pending in self._rows("session_input", "session_id", (name,))
+            for pending in self._rows("session_input", name)
             if pending.get("promoted_seq") is None
         )
         return session
@@ -165,7 +170,7 @@ class OpencodeDatabase:
 
     def _second(self, name: str, session: RawSession) -> list[RawMessage]:
         """The messages of the second generation, in the order of their own sequence."""
-        rows = list(self._readable("session_message", name, session, _second_info, order="seq"))
+        rows = list(self._readable("session_message", name, session, _second_info, order=("seq",)))
         directory = str(session.info.get("directory") or "/")
         agents = [row["agent"] for row in rows if isinstance(row.get("agent"), str)]
         translation = Translation(
@@ -188,10 +193,10 @@ class OpencodeDatabase:
         name: str,
         session: RawSession,
         read: Callable[[RawObject], RawObject],
-        order: str = "rowid",
+        order: Sequence[str] = (),
     ) -> Iterator[RawObject]:
         """The rows of a session as JSON; a broken one is reported and does not stop the others."""
-        for row in self._rows(table, "session_id", (name,), order=order):
+        for row in self._rows(table, name, order=order):
             try:
                 yield read(row)
             except Unreadable as error:
@@ -251,6 +256,11 @@ def _copied(path: Path, folder: Path) -> Path:
         if _footprint(path) == before:
             return target
     raise Conflict(f"{path} is being written without pause; stop opencode and try again")
+
+
+def _text(name: str, value: object) -> object:
+    """A column that should hold text and holds bytes is read as text; JSON is asked for as bytes and stays so."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) and name not in JSON_COLUMNS else value
 
 
 def _second_info(row: RawObject) -> RawObject:

@@ -39,12 +39,12 @@ _MAPPED = frozenset(
 
 
 def session_info(row: RawObject) -> RawObject:
-    """A row of ``session``. Raises Unreadable."""
+    """A row of ``session``."""
     info = {name: row[column] for column, name in _PLAIN.items() if row.get(column) is not None}
-    info |= {name: parse(row[column]) for column, name in _PARSED.items() if row.get(column) is not None}
+    info |= {name: _json(row[column]) for column, name in _PARSED.items() if row.get(column) is not None}
     summary = {name: row[f"summary_{name}"] for name in _SUMMARY if row.get(f"summary_{name}") is not None}
     if row.get("summary_diffs") is not None:
-        summary["diffs"] = parse(row["summary_diffs"])
+        summary["diffs"] = _json(row["summary_diffs"])
     if summary:
         info["summary"] = summary
     if row.get("cost") is not None:
@@ -112,7 +112,7 @@ def _data(row: RawObject) -> RawObject:
 
 
 def _json(value: Json) -> Json:
-    """A column we know nothing of: JSON if it reads as such."""
+    """A column's JSON; the text as it is where it is none."""
     if not isinstance(value, bytes | str):
         return value
     try:

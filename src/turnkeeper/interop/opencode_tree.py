@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from turnkeeper.interop.opencode_epoch0 import upgraded
 from turnkeeper.interop.opencode_row import arrival
 from turnkeeper.interop.raw import RawMessage, RawObject, RawSession, Unreadable, parse
 from turnkeeper.interop.report import Finding
 from turnkeeper.interop.shapes import age, as_object, created
 from turnkeeper.model.value import Json
+from turnkeeper.store.engines import file_epoch0
 
 
 class OpencodeTree:
@@ -109,7 +109,15 @@ class _Old(_Place):
         for file, info in _readable(self._storage / "session" / "message" / name, session):
             folder = self._storage / "session" / "part" / name / file.stem
             parts: list[RawObject] = [{**part, "id": one.stem} for one, part in _readable(folder, session)]
-            info, embedded = upgraded({**info, "id": file.stem})
+            try:
+                info, embedded, dropped = file_epoch0.current({"sessionID": name, **info, "id": file.stem})
+            except (file_epoch0.Unreadable, AttributeError, KeyError, TypeError) as error:
+                # Some facts of that age stand three objects deep; any of them may be something else.
+                session.unreadable.append(Finding(reason=str(error), place=str(file), session_id=name))
+                continue
+            if dropped:
+                reason = f"{dropped} parts of a kind that later versions do not have"
+                session.skipped.append(Finding(reason=reason, session_id=name, message_id=file.stem))
             yield _message(file, info, [*embedded, *parts])
 
 

@@ -78,7 +78,7 @@ def parse(body: bytes | str) -> Json:
     """
     try:
         return msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass  # Strict and fast; what it refuses is looked at again, slowly.
     try:
         return _whole(json.loads(body, parse_constant=lambda _: None, parse_float=_finite))

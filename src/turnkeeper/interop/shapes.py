@@ -65,7 +65,7 @@ def failure(raw: RawObject) -> tuple[RawObject, bool]:
     data = as_object(raw.get("data"))
     name, message = raw.get("name"), data.get("message")
     said = message if isinstance(message, str) else ""
-    if name not in FAILURES:
+    if not isinstance(name, str) or name not in FAILURES:
         return {"name": "UnknownError", "data": {"message": f"{name or raw.get('type')}: {said or raw}"}}, True
     if name == "MessageOutputLengthError":
         return {**raw, "data": data}, False

@@ -1,0 +1,22 @@
+"""Stores to import into: every engine for what depends on it, memory for the rest."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from turnkeeper.app import Turnkeeper, open_store
+from turnkeeper.store.engines import ENGINES
+
+
+@pytest.fixture(params=ENGINES)
+async def each_tk(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Turnkeeper]:
+    place = "" if request.param == "memory" else f"{tmp_path}/store"
+    async with open_store(f"{request.param}:{place}", directory=tmp_path) as tk:
+        yield tk
+
+
+@pytest.fixture
+async def tk(tmp_path: Path) -> AsyncIterator[Turnkeeper]:
+    async with open_store("memory:", directory=tmp_path) as opened:
+        yield opened

@@ -1,0 +1,216 @@
+"""opencode's JSON trees come in at every age, as they lie, and are left as they were."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opencode_files import contents, database, dump, exported
+
+from turnkeeper.app import Turnkeeper
+from turnkeeper.interop.report import Counts
+from turnkeeper.model.todo import Todo
+from turnkeeper.store.engines.file_migrations import migrate
+
+PROJECT = "5b0fc27fd1de8d7c1e6a8dd0ffb2bdd6f05dd1a0"
+DIFF = {"file": "a.py", "before": "1\n", "after": "2\n", "additions": 1, "deletions": 1}
+USAGE = {"input": 1, "output": 2, "reasoning": 0, "cache": {"read": 0, "write": 0}}
+
+
+def write(file: Path, value: Any) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(value, indent=2))
+
+
+def an_old_project(data: Path, worktree: str) -> None:
+    """A tree from before 0.6, with a message of each of its three shapes."""
+    session = data / "project/home-user-weather/storage/session"
+    write(
+        session / "info/ses_old.json",
+        {"id": "ses_old", "title": "Old", "version": "0.1", "time": {"created": 1, "updated": 9}},
+    )
+    write(session / "share/ses_old.json", {"secret": "s", "url": "https://share.example/old"})
+    path = {"cwd": worktree, "root": worktree}
+    call = {"state": "result", "toolCallId": "call_1", "toolName": "bash", "args": {"command": "ls"}, "result": "a\nb"}
+    assistant = {"modelID": "m", "providerID": "p", "path": path, "cost": 0.5, "tokens": USAGE, "system": ["be kind"]}
+    described = {
+        "id": "msg_2",
+        "role": "assistant",
+        "parts": [{"type": "text", "text": "well"}, {"type": "tool-invocation", "toolInvocation": call}],
+        "metadata": {
+            "sessionID": "ses_old",
+            "time": {"created": 2, "completed": 3},
+            "assistant": assistant,
+            "tool": {"call_1": {"title": "List", "time": {"start": 2, "end": 3}, "exit": 0}},
+        },
+    }
+    asked = {
+        "id": "msg_1",
+        "role": "user",
+        "parts": [{"type": "text", "text": "hello"}, {"type": "source-url", "url": "https://x.example"}],
+        "metadata": {"sessionID": "ses_old", "time": {"created": 1}},
+    }
+    embedded = {
+        "id": "msg_3",
+        "sessionID": "ses_old",
+        "role": "assistant",
+        "time": {"created": 4},
+        "path": path,
+        "cost": 0.25,
+        "tokens": USAGE,
+        "parts": [{"id": "call_9", "type": "tool", "tool": "bash", "state": {"status": "pending"}}],
+    }
+    separate = {
+        "id": "msg_4",
+        "sessionID": "ses_old",
+        "role": "assistant",
+        "time": {"created": 5},
+        "mode": "plan",
+        "path": path,
+    }
+    for message in (asked, described, embedded, separate):
+        write(session / f"message/ses_old/{message['id']}.json", message)
+    part = {"id": "prt_4", "sessionID": "ses_old", "messageID": "msg_4", "type": "text", "text": "done"}
+    write(session / "part/ses_old/msg_4/prt_4.json", part)
+
+
+def a_tree(data: Path, marker: str, **session: Any) -> None:
+    """A tree since 0.6, as it was after so many migrations."""
+    storage = data / "storage"
+    storage.mkdir(parents=True, exist_ok=True)
+    (storage / "migration").write_text(marker)
+    write(
+        storage / f"project/{PROJECT}.json", {"id": PROJECT, "vcs": "git", "worktree": "/home/user/weather", "time": {}}
+    )
+    info = {"id": "ses_1", "projectID": PROJECT, "directory": "/home/user/weather", "title": "Tree", "version": "1.0"}
+    info["time"] = {"created": 10, "updated": 20}
+    write(storage / f"session/{PROJECT}/ses_1.json", {**info, **session})
+    place = {"sessionID": "ses_1"}
+    write(storage / "message/ses_1/msg_a.json", {"id": "msg_a", **place, "role": "user", "time": {"created": 11}})
+    turn = {"role": "assistant", "providerID": "p", "modelID": "m", "mode": "build", "cost": 0.5, "tokens": USAGE}
+    write(
+        storage / "message/ses_1/msg_b.json", {"id": "msg_b", **place, **turn, "time": {"created": 12, "completed": 13}}
+    )
+    # Minted around the moment when the time in an id starts again: the later part has the smaller id.
+    text = {"type": "text", "messageID": "msg_b", **place}
+    write(storage / "part/msg_b/prt_fffffffff001AAAAAAAAAAAAAA.json", {**text, "text": "first"})
+    write(storage / "part/msg_b/prt_000000002001AAAAAAAAAAAAAA.json", {**text, "text": "second"})
+    write(
+        storage / "todo/ses_1.json",
+        [{"id": "1", "content": "c", "status": "pending", "priority": "low"}, {"no": "task"}],
+    )
+    write(storage / "session_share/ses_1.json", {"id": "x", "secret": "s", "url": "https://share.example/1"})
+
+
+async def test_a_tree_from_before_the_first_migration_comes_in(tk: Turnkeeper, tmp_path: Path) -> None:
+    an_old_project(tmp_path / "data", "/home/user/weather")
+    before = contents(tmp_path)
+    report = await tk.import_opencode(tmp_path / "data")
+    assert report.imported == Counts(sessions=1, messages=4, parts=5)
+    assert (report.unreadable, [one.message_id for one in report.skipped]) == ((), ["msg_1"])
+    assert contents(tmp_path) == before
+    export = await exported(tk, "ses_old")
+    assert export["info"]["directory"] == "/home/user/weather"
+    assert export["info"]["share"] == {"url": "https://share.example/old"}
+    assert (export["info"]["cost"], export["info"]["tokens"]["output"]) == (0.75, 4)
+    assert [message["info"]["id"] for message in export["messages"]] == ["msg_1", "msg_2", "msg_3", "msg_4"]
+    tool = export["messages"][1]["parts"][1]
+    assert (tool["callID"], tool["state"]["output"], tool["state"]["metadata"]) == ("call_1", "a\nb", {"exit": 0})
+    assert export["messages"][1]["info"]["system"] == ["be kind"]
+    assert export["messages"][2]["parts"][0]["state"] == {"status": "pending", "input": {}, "raw": ""}
+    assert [message["info"].get("mode") for message in export["messages"]] == [None, "build", "build", "plan"]
+
+
+async def test_what_was_migrated_meanwhile_is_the_same_history(tk: Turnkeeper, tmp_path: Path) -> None:
+    worktree = tmp_path / "weather"
+    worktree.mkdir()
+    an_old_project(tmp_path / "old", str(worktree))
+    shutil.copytree(tmp_path / "old", tmp_path / "new")
+    await migrate(tmp_path / "new/storage", root_commits=lambda _: [PROJECT])
+    await tk.import_opencode(tmp_path / "old")
+    before = (await exported(tk, "ses_old"))["messages"]
+    report = await tk.import_opencode(tmp_path / "new")
+    assert (report.imported, report.unchanged.messages, report.unchanged.parts) == (Counts(), 4, 5)
+    assert (await exported(tk, "ses_old"))["messages"] == before
+
+
+@pytest.mark.parametrize("marker", ["", "0", "1", "2"])
+async def test_a_tree_at_every_marker_comes_in_with_its_changed_files(
+    each_tk: Turnkeeper, tmp_path: Path, marker: str
+) -> None:
+    data = tmp_path / "data"
+    is_extracted = marker == "2"
+    summary = {"additions": 1, "deletions": 1, **({} if is_extracted else {"diffs": [DIFF]})}
+    a_tree(data, marker, summary=summary)
+    if is_extracted:
+        write(data / "storage/session_diff/ses_1.json", [DIFF])
+    before = contents(data)
+    report = await each_tk.import_opencode(data)
+    assert report.imported == Counts(sessions=1, messages=2, parts=2)
+    assert contents(data) == before
+    session = await each_tk.get("ses_1")
+    assert (session.project_id, session.cost, session.time.updated) == (PROJECT, 0.5, 20)
+    assert session.summary is not None
+    assert (session.summary.additions, session.summary.files) == (1, 1)
+    listed = await each_tk.diffs("ses_1") if is_extracted else session.summary.diffs
+    assert listed is not None
+    assert listed[0].patch == "--- a.py\n+++ a.py\n@@ -1 +1 @@\n-1\n+2\n"
+    assert await each_tk.todos("ses_1") == (Todo(content="c", status="pending", priority="low", id="1"),)
+    again = await dump(each_tk)
+    assert (await each_tk.import_opencode(data)).unchanged.sessions == 1
+    assert await dump(each_tk) == again
+
+
+async def test_parts_stand_in_the_order_they_came_even_where_ids_start_again(tk: Turnkeeper, tmp_path: Path) -> None:
+    a_tree(tmp_path / "data", "2")
+    await tk.import_opencode(tmp_path / "data")
+    parts = (await exported(tk, "ses_1"))["messages"][1]["parts"]
+    assert [part["text"] for part in parts] == ["first", "second"]
+
+
+async def test_the_storage_folder_itself_may_be_named(tk: Turnkeeper, tmp_path: Path) -> None:
+    a_tree(tmp_path / "data", "2")
+    assert (await tk.import_opencode(tmp_path / "data/storage")).imported.sessions == 1
+
+
+async def test_a_session_in_database_and_tree_is_taken_from_the_database(tk: Turnkeeper, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    path = database(data)
+    a_tree(data, "2")
+    session = "ses_e1f51fd02ffeUWS15bdbhBWfvn"
+    write(data / f"storage/session/{PROJECT}/{session}.json", {"id": session, "title": "Older"})
+    report = await tk.import_opencode(data)
+    assert (report.imported.sessions, report.conflicts) == (11, ())
+    assert path.exists()
+    assert (await tk.get(session)).title == "Add wind to the forecast"
+
+
+async def test_broken_files_are_named_and_the_rest_comes_in(tk: Turnkeeper, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    a_tree(data, "2")
+    an_old_project(data, "/home/user/weather")
+    storage = data / "storage"
+    broken = [
+        storage / f"session/{PROJECT}/ses_broken.json",
+        storage / "message/ses_1/msg_broken.json",
+        storage / "part/msg_b/prt_broken.json",
+        storage / f"project/{PROJECT}.json",
+    ]
+    for file in broken:
+        file.write_text("{")
+    old = data / "project/home-user-weather/storage/session/message/ses_old/msg_odd.json"
+    write(old, {"role": "assistant", "metadata": {"sessionID": "ses_old", "time": {"created": 1}, "assistant": 5}})
+    write(storage / "message/ses_gone/msg_1.json", {})
+    report = await tk.import_opencode(data)
+    assert report.imported == Counts(sessions=2, messages=6, parts=7)
+    assert {one.place for one in report.unreadable} == {"ses_broken", str(broken[1]), str(broken[2]), str(old)}
+    assert "1 messages of a session that is not there" in {one.reason for one in report.skipped}
+
+
+async def test_the_worktree_of_a_tree_tells_the_project(tk: Turnkeeper, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    here = await tk.create(directory=tmp_path)
+    an_old_project(data, str(tmp_path))
+    await tk.import_opencode(data)
+    assert (await tk.get("ses_old")).project_id == here.project_id
