@@ -1,8 +1,9 @@
-"""Settings are checked by key, merged in order, and permissions become rules."""
+"""Settings are checked by key and merged in order."""
 
 import pytest
 
-from turnkeeper.core.settings import checked, merged, rules, typed
+from turnkeeper.core.permission import parse_rules
+from turnkeeper.core.settings import checked, merged, typed
 from turnkeeper.model.permission import Rule
 from turnkeeper.model.refusal import Invalid
 
@@ -55,27 +56,10 @@ def test_later_settings_win_objects_are_merged_and_lists_replaced() -> None:
 
 def test_a_permission_in_one_word_is_not_wiped_out_by_a_finer_one() -> None:
     files = [checked({"permission": "ask"}, "a"), checked({"permission": {"bash": "allow"}}, "b")]
-    assert rules(typed(merged(files)).permission) == (
+    assert parse_rules(typed(merged(files)).permission, "/home/ada") == (
         Rule(permission="*", pattern="*", action="ask"),
         Rule(permission="bash", pattern="*", action="allow"),
     )
-
-
-def test_rules_keep_the_order_of_the_file() -> None:
-    given = {"edit": "deny", "bash": {"*": "ask", "git *": "allow"}, "read": {"~/secret": "deny", "$HOME/x": "ask"}}
-    assert rules(given, {"write": True, "webfetch": False}, home="/home/ada") == (
-        Rule(permission="edit", pattern="*", action="allow"),
-        Rule(permission="webfetch", pattern="*", action="deny"),
-        Rule(permission="edit", pattern="*", action="deny"),
-        Rule(permission="bash", pattern="*", action="ask"),
-        Rule(permission="bash", pattern="git *", action="allow"),
-        Rule(permission="read", pattern="/home/ada/secret", action="deny"),
-        Rule(permission="read", pattern="/home/ada/x", action="ask"),
-    )
-
-
-def test_no_permission_is_no_rule() -> None:
-    assert rules(None) == ()
 
 
 def test_a_provider_never_shows_its_key() -> None:

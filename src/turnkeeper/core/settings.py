@@ -1,19 +1,17 @@
 """Settings: configuration files checked, merged and turned into a Config, as pure functions of their JSON."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
-from turnkeeper.model.config import Config, PermissionConfig, ProviderOptions
-from turnkeeper.model.permission import Action, Rule, Ruleset
+from turnkeeper.model.config import Config, ProviderOptions
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import Json, JsonObject
 
 _PLACE: Final = re.compile(r"(?P<reason>.*?)(?: - at `(?:key in )?\$(?P<path>.*)`)?", re.DOTALL)
 _TOGETHER: Final = frozenset({"instructions"})
-_EDITING: Final = frozenset({"write", "edit", "patch", "multiedit", "apply_patch"})
 
 
 def checked(raw: Json, where: str) -> JsonObject:
@@ -47,38 +45,11 @@ def typed(raw: JsonObject) -> Config:
     return config.but(provider=providers)
 
 
-def rules(permission: PermissionConfig | None, tools: Mapping[str, bool] | None = None, *, home: str = "") -> Ruleset:
-    """The rules that a ``permission`` setting means, in its order; what the old ``tools`` said comes before it."""
-    found = [
-        Rule(permission=_permission_of(tool), pattern="*", action=_allowed(on)) for tool, on in (tools or {}).items()
-    ]
-    given = {"*": permission} if isinstance(permission, str) else permission or {}
-    for name, action in given.items():
-        patterns = {"*": action} if isinstance(action, str) else action
-        found += [Rule(permission=name, pattern=_at_home(one, home), action=do) for one, do in patterns.items()]
-    return tuple(found)
-
-
 def _options(raw: JsonObject, provider_id: str) -> JsonObject:
     found: Json = raw
     for key in ("provider", provider_id, "options"):
         found = found.get(key) if isinstance(found, dict) else None
     return found if isinstance(found, dict) else {}
-
-
-def _allowed(on: bool) -> Action:
-    return "allow" if on else "deny"
-
-
-def _permission_of(tool: str) -> str:
-    return "edit" if tool in _EDITING else tool
-
-
-def _at_home(pattern: str, home: str) -> str:
-    for start in ("~", "$HOME"):
-        if home and (pattern == start or pattern.startswith(f"{start}/")):
-            return home + pattern[len(start) :]
-    return pattern
 
 
 def _merged(one: JsonObject, other: JsonObject, *, depth: int) -> JsonObject:
