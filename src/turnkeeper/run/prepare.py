@@ -60,6 +60,8 @@ class Preparation:
     means: Callable[[ProjectPlace], Awaitable[Means]]
     ask: Asker
     approvals: Approvals
+    begun: Callable[[SessionView, History, UserMessage, ProjectPlace], None] | None = None
+    """Told when the first turn after a prompt begins, so that upkeep can start beside it."""
 
     async def run(self, pen: Pen, view: SessionView, history: History, action: RunTurn) -> None:
         """One turn, from its preparation to its end."""
@@ -67,6 +69,8 @@ class Preparation:
         assert isinstance(user, UserMessage), "a turn answers the user"
         place = await identify(Path(view.session.directory))
         message = self._message(user, place)
+        if self.begun is not None and action.step == 1:
+            self.begun(view, history, user, place)
         try:
             means = await self.means(place)
             model = means.find(user.model)

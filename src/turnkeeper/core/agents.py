@@ -1,0 +1,62 @@
+"""Agents: the built-in ones, changed and added to by configuration."""
+
+from turnkeeper.core.permission import merge, parse_rules, parse_switches
+from turnkeeper.model.agent import Agent
+from turnkeeper.model.config import AgentConfig, Config
+from turnkeeper.model.message import ModelChoice
+from turnkeeper.model.permission import Rule
+from turnkeeper.model.refusal import Invalid
+
+BUILD = "build"
+TITLE = "title"
+
+BUILT_IN = (
+    Agent(name=BUILD, description="Does the work: reads, changes and runs."),
+    Agent(
+        name="plan",
+        description="Looks and plans; changes nothing.",
+        permission=(
+            Rule(permission="edit", pattern="*", action="deny"),
+            Rule(permission="bash", pattern="*", action="ask"),
+        ),
+    ),
+    Agent(name=TITLE, hidden=True, temperature=0.5, permission=(Rule(permission="*", pattern="*", action="deny"),)),
+)
+
+
+def agents(config: Config, home: str) -> dict[str, Agent]:
+    """Every agent that may be asked for, by name."""
+    known = {agent.name: agent for agent in BUILT_IN}
+    for name, given in config.agent.items():
+        if given.disable:
+            known.pop(name, None)
+        else:
+            known[name] = _changed(known.get(name) or Agent(name=name, mode="all"), given, home)
+    return known
+
+
+def default_agent(known: dict[str, Agent], config: Config) -> Agent:
+    """The agent of a prompt that names none."""
+    wanted = config.default_agent
+    if wanted is not None:
+        agent = known.get(wanted)
+        if agent is None or agent.mode == "subagent" or agent.hidden:
+            raise Invalid(f"default_agent {wanted!r} is not an agent that can be talked to; choose another")
+        return agent
+    return next(agent for agent in known.values() if agent.mode != "subagent" and not agent.hidden)
+
+
+def _changed(agent: Agent, given: AgentConfig, home: str) -> Agent:
+    changes: dict[str, object] = {
+        name: value
+        for name in ("description", "prompt", "mode", "hidden", "temperature", "top_p", "options")
+        if (value := getattr(given, name)) is not None
+    }
+    if (steps := given.steps if given.steps is not None else given.max_steps) is not None:
+        changes["steps"] = steps
+    if given.model is not None:
+        provider_id, _, model_id = given.model.partition("/")
+        changes["model"] = ModelChoice(provider_id=provider_id, model_id=model_id, variant=given.variant)
+    rules = parse_rules(given.permission, home) if given.permission is not None else ()
+    switches = parse_switches(given.tools) if given.tools else ()
+    return agent.but(**changes, permission=merge(agent.permission, switches, rules))

@@ -1,0 +1,101 @@
+"""Means: what the configuration of a directory gives its sessions. Read for each turn, so an edit takes effect."""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from turnkeeper.core.agents import agents
+from turnkeeper.core.permission import default_rules, merge, parse_rules, parse_switches
+from turnkeeper.model.catalog import ModelInfo
+from turnkeeper.model.config import Config
+from turnkeeper.model.message import ModelChoice
+from turnkeeper.model.permission import Ruleset
+from turnkeeper.model.value import encode
+from turnkeeper.providers import choice
+from turnkeeper.providers.catalog import OFFLINE, Catalog
+from turnkeeper.providers.endpoint import Endpoint
+from turnkeeper.providers.provider import Provider
+from turnkeeper.run.prepare import Means
+from turnkeeper.tools import load as load_tools
+from turnkeeper.tools.toolbox import Toolbox
+from turnkeeper.workspace import auth, paths
+from turnkeeper.workspace.config import load as load_config
+from turnkeeper.workspace.project import ProjectPlace
+
+Transport = Callable[[Endpoint], Provider]
+"""Makes a provider for an endpoint."""
+
+
+class DirectoryMeans:
+    """Reads the configuration of directories and gives what sessions there may use."""
+
+    def __init__(self, transport: Transport, environ: Mapping[str, str] | None = None) -> None:
+        self._transport = transport
+        self._environ = environ if environ is not None else os.environ
+        self._toolbox: Toolbox | None = None
+        self._catalogs: dict[str, tuple[Config, Catalog]] = {}
+        self._providers: dict[bytes, Provider] = {}
+
+    async def means(self, place: ProjectPlace) -> Means:
+        """What a session in this place may use now. Raises Invalid if the configuration is wrong."""
+        config, catalog = self.catalog(place)
+        credentials = auth.credentials(self._environ)
+        home = str(Path.home())
+
+        def provider(model: ModelInfo) -> Provider:
+            return self._provider(choice.endpoint(catalog.provider(model.provider_id), model, credentials))
+
+        return Means(
+            agents=agents(config, home),
+            toolbox=self._tools(),
+            rules=_rules(config, home),
+            find=lambda wanted: find(catalog, wanted),
+            provider=provider,
+        )
+
+    def catalog(self, place: ProjectPlace) -> tuple[Config, Catalog]:
+        """The configuration that holds in a place, and the models it knows."""
+        config = load_config(place.directory, place.worktree, self._environ).config
+        known = self._catalogs.get(str(place.directory))
+        if known is None or known[0] != config:
+            refreshed = paths.cache(self._environ) / "models.json"
+            catalog = Catalog(config, refreshed=refreshed if refreshed.exists() else None)
+            known = self._catalogs[str(place.directory)] = (config, catalog)
+        return known
+
+    def default_model(self, place: ProjectPlace) -> ModelChoice:
+        """The model of a prompt for which nobody named one."""
+        config, catalog = self.catalog(place)
+        model = choice.default_model(catalog, config, auth.credentials(self._environ))
+        return ModelChoice(provider_id=model.provider_id, model_id=model.id)
+
+    def small_model(self, place: ProjectPlace, used: ModelChoice) -> ModelInfo:
+        """The model for titles: a small one if the provider has one, else the one in use."""
+        config, catalog = self.catalog(place)
+        return choice.small_model(catalog, config, used.provider_id) or find(catalog, used)
+
+    def _provider(self, endpoint: Endpoint) -> Provider:
+        key = encode(endpoint)
+        if key not in self._providers:
+            self._providers[key] = self._transport(endpoint)
+        return self._providers[key]
+
+    def _tools(self) -> Toolbox:
+        if self._toolbox is None:
+            self._toolbox = Toolbox(load_tools())
+        return self._toolbox
+
+
+def find(catalog: Catalog, wanted: ModelChoice) -> ModelInfo:
+    """A model of the catalogue, with its variant's options. Raises NotFound with what looks alike."""
+    if wanted.provider_id == OFFLINE.provider_id:
+        return OFFLINE
+    model = catalog.find(wanted.provider_id, wanted.model_id)
+    variant = model.variants.get(wanted.variant) if wanted.variant else None
+    return model.but(options={**model.options, **variant}) if isinstance(variant, dict) else model
+
+
+def _rules(config: Config, home: str) -> Ruleset:
+    switches = parse_switches(config.tools) if config.tools else ()
+    own = parse_rules(config.permission, home) if config.permission is not None else ()
+    return merge(default_rules(), switches, own)

@@ -1,0 +1,100 @@
+"""Upkeep: what is done for a session beside its turns, never in their way. Now: the title."""
+
+import re
+from contextlib import aclosing
+
+from turnkeeper.context.texts import text
+from turnkeeper.core.history import Entry, History
+from turnkeeper.core.lowering import lower
+from turnkeeper.core.titles import is_default
+from turnkeeper.core.usage import cost, step_tokens
+from turnkeeper.core.view import SessionView
+from turnkeeper.model.catalog import ModelInfo
+from turnkeeper.model.event import Event, SessionTitled, UsageRecorded
+from turnkeeper.model.message import UserMessage
+from turnkeeper.model.parts import SubtaskPart, TextPart
+from turnkeeper.model.request import ModelRequest, Text, UserTurn
+from turnkeeper.model.stream import FinishStep, StreamError, TextDelta, Usage
+from turnkeeper.providers.provider import Provider
+from turnkeeper.store.store import Store
+
+TITLE_MAX = 100
+ASKED = "Give a title for this conversation:"
+
+_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
+
+
+def wants_title(view: SessionView, history: History) -> bool:
+    """Whether a session should be named now: a root that nobody named, at its first real message."""
+    if view.session.parent_id is not None or not is_default(view.session.title):
+        return False
+    return sum(_is_real(entry) for entry in history.entries) == 1
+
+
+def title_request(history: History, model: ModelInfo, temperature: float | None) -> ModelRequest:
+    """What a small model is asked for a title."""
+    first = next(entry for entry in history.entries if _is_real(entry))
+    subtasks = [part.prompt for part in first.parts if isinstance(part, SubtaskPart)]
+    said = (UserTurn(content=(Text(text="\n".join(subtasks)),)),) if subtasks else lower([first], model)
+    return ModelRequest(
+        model=model,
+        system=(text("title"),),
+        messages=(UserTurn(content=(Text(text=ASKED),)), *said),
+        temperature=temperature if model.temperature else None,
+        session_id=first.message.session_id,
+    )
+
+
+def cleaned(answer: str) -> str | None:
+    """The title in a model's answer: its first line that says something, cut to size; None if there is none."""
+    lines = (line.strip() for line in _THOUGHT.sub("", answer).splitlines())
+    title = next((line for line in lines if line), None)
+    if title is not None and len(title) > TITLE_MAX:
+        return title[: TITLE_MAX - 3] + "..."
+    return title
+
+
+async def give_title(store: Store, session_id: str, provider: Provider, request: ModelRequest) -> None:
+    """Ask for a title and set it, if nobody named the session meanwhile. A failure is nobody's trouble."""
+    pieces: list[str] = []
+    usage: Usage | None = None
+    async with aclosing(provider.stream(request)) as answer:
+        async for batch in answer:
+            for event in batch:
+                match event:
+                    case TextDelta(text=more):
+                        pieces.append(more)
+                    case FinishStep(usage=counted) | StreamError(usage=counted):
+                        usage = counted or usage
+                    case _:
+                        pass
+    title = cleaned("".join(pieces))
+    bill = _bill(request.model, usage)
+
+    def decide(view: SessionView) -> list[Event]:
+        named: list[Event] = [SessionTitled(title=title)] if title and is_default(view.session.title) else []
+        return [*bill, *named]
+
+    await store.journal.change(session_id, decide)
+
+
+def _bill(model: ModelInfo, usage: Usage | None) -> list[Event]:
+    if usage is None:
+        return []
+    tokens = step_tokens(usage)
+    return [
+        UsageRecorded(
+            purpose="title",
+            provider_id=model.provider_id,
+            model_id=model.id,
+            tokens=tokens,
+            cost=float(cost(tokens, usage, model)),
+        )
+    ]
+
+
+def _is_real(entry: Entry) -> bool:
+    """Whether the user said something here, and not the runtime in their name."""
+    if not isinstance(entry.message, UserMessage):
+        return False
+    return any(not (isinstance(part, TextPart) and part.synthetic) for part in entry.parts)
