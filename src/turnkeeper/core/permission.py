@@ -1,0 +1,142 @@
+"""Permission rules: which call may run, which is denied, which the user is asked about. The last match wins."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeAlias, get_args
+
+from turnkeeper.core import wildcard
+from turnkeeper.model.permission import Action, Rule, Ruleset
+from turnkeeper.model.refusal import Invalid
+from turnkeeper.model.value import Value, encode
+
+PLAIN: Final = frozenset({"todowrite", "question", "webfetch", "websearch", "doom_loop"})
+"""Permissions that take one action for everything: there is nothing in their calls to match patterns against."""
+
+_ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
+_EDITING: Final = frozenset({"write", "edit", "patch", "apply_patch"})
+
+
+class Allow(Value):
+    """Go on."""
+
+
+class Deny(Value):
+    """A rule says no. ``rules`` are those about this permission, for the model to see what it may try instead."""
+
+    rules: Ruleset
+
+    @property
+    def reason(self) -> str:
+        """What the model is told."""
+        return (
+            "This call is denied by a rule; the user was not asked and asking again will not help. "
+            f"The rules for it are: {encode(self.rules).decode()}"
+        )
+
+
+class Ask(Value):
+    """The user decides about these patterns; the others are allowed already."""
+
+    patterns: tuple[str, ...]
+
+
+Decision: TypeAlias = Allow | Deny | Ask
+
+
+def merge(*rulesets: Iterable[Rule]) -> Ruleset:
+    """One ruleset out of several, the later ones stronger."""
+    return tuple(rule for rules in rulesets for rule in rules)
+
+
+def evaluate(rules: Sequence[Rule], permission: str, pattern: str) -> Action:
+    """What the last matching rule says; ``ask`` if none matches."""
+    for rule in reversed(rules):
+        if wildcard.matches(permission, rule.permission) and wildcard.matches(pattern, rule.pattern):
+            return rule.action
+    return "ask"
+
+
+def decide(rules: Sequence[Rule], permission: str, patterns: Sequence[str], approvals: Sequence[Rule] = ()) -> Decision:
+    """Whether a call may go on. One denied pattern denies it.
+
+    ``approvals`` are what the user allowed for good. They answer only what the rules would ask, so no approval
+    undoes a configured deny.
+    """
+    actions = [(pattern, evaluate(rules, permission, pattern)) for pattern in patterns]
+    if any(action == "deny" for _, action in actions):
+        return Deny(rules=tuple(rule for rule in rules if wildcard.matches(permission, rule.permission)))
+    allowing = [rule for rule in approvals if rule.action == "allow"]
+    open_patterns = [
+        pattern for pattern, action in actions if action == "ask" and evaluate(allowing, permission, pattern) != "allow"
+    ]
+    return Ask(patterns=tuple(dict.fromkeys(open_patterns))) if open_patterns else Allow()
+
+
+def hides(rules: Sequence[Rule], permission: str) -> bool:
+    """Whether nothing under this permission could ever run, so that its tools need not be offered."""
+    for rule in reversed(rules):
+        if wildcard.matches(permission, rule.permission):
+            return rule.pattern == "*" and rule.action == "deny"
+    return False
+
+
+def default_rules(free_directories: Iterable[str] = ()) -> Ruleset:
+    """What holds before anyone configured anything. ``free_directories`` lie outside and need no asking."""
+    return (
+        Rule(permission="*", pattern="*", action="allow"),
+        Rule(permission="doom_loop", pattern="*", action="ask"),
+        Rule(permission="external_directory", pattern="*", action="ask"),
+        *(
+            Rule(permission="external_directory", pattern=f"{directory.rstrip('/')}/*", action="allow")
+            for directory in free_directories
+        ),
+        # Secrets live in these files; the example file has none.
+        Rule(permission="read", pattern="*", action="allow"),
+        Rule(permission="read", pattern="*.env", action="ask"),
+        Rule(permission="read", pattern="*.env.*", action="ask"),
+        Rule(permission="read", pattern="*.env.example", action="allow"),
+    )
+
+
+def parse_rules(config: object, home: str) -> Ruleset:
+    """The ``permission`` value of a configuration, in the order it was written; Invalid says what is wrong with it."""
+    if isinstance(config, str):
+        return (Rule(permission="*", pattern="*", action=_action(config, "permission")),)
+    if not isinstance(config, Mapping):
+        raise Invalid(f"'permission' must be an action or an object, not {config!r}")
+    return merge(*(_entry(str(key), entry, home) for key, entry in config.items()))
+
+
+def parse_switches(tools: Mapping[str, bool]) -> Ruleset:
+    """The older form, ``{"tools": {name: bool}}``, as rules. All editing tools go by ``edit``."""
+    return tuple(
+        Rule(permission="edit" if name in _EDITING else name, pattern="*", action="allow" if on else "deny")
+        for name, on in tools.items()
+    )
+
+
+def _entry(permission: str, entry: object, home: str) -> Ruleset:
+    if not isinstance(entry, Mapping):
+        return (Rule(permission=permission, pattern="*", action=_action(entry, f"permission.{permission}")),)
+    if permission in PLAIN:
+        raise Invalid(f'\'permission.{permission}\' takes one action, not patterns; write "allow", "ask" or "deny"')
+    return tuple(
+        Rule(
+            permission=permission,
+            pattern=_at_home(str(pattern), home),
+            action=_action(action, f"permission.{permission}.{pattern}"),
+        )
+        for pattern, action in entry.items()
+    )
+
+
+def _action(value: object, where: str) -> Action:
+    for action in _ACTIONS:
+        if value == action:
+            return action
+    raise Invalid(f"{where!r} must be one of {', '.join(_ACTIONS)}, not {value!r}")
+
+
+def _at_home(pattern: str, home: str) -> str:
+    if pattern == "~" or pattern.startswith("~/"):
+        return home + pattern[1:]
+    return home + pattern.removeprefix("$HOME") if pattern.startswith("$HOME") else pattern
