@@ -1,0 +1,120 @@
+"""What a shell command must be asked about: its simple commands, what approving each covers, the paths it names."""
+
+from typing import Final
+
+from turnkeeper.core import shell_scan, wildcard
+from turnkeeper.core.shell_scan import SimpleCommand
+from turnkeeper.core.shell_words import Word
+from turnkeeper.model.value import Value
+
+CHANGING_DIRECTORY: Final = frozenset({"cd", "chdir", "popd", "pushd"})
+NAMING_PATHS: Final = CHANGING_DIRECTORY | {"rm", "cp", "mv", "mkdir", "touch", "chmod", "chown", "cat"}
+"""Commands whose arguments are taken for paths."""
+
+_RUNNING_OTHERS = (
+    "bash busybox command dash doas env eval exec find fish ksh nice nohup parallel setsid sh source ssh strace sudo su"
+    " time timeout watch xargs zsh ."
+)
+RUNNING_OTHERS: Final = frozenset(_RUNNING_OTHERS.split())
+"""Commands that run what their arguments say. Approving one with any arguments would approve everything."""
+
+
+def _arities() -> dict[str, int]:
+    two = (
+        "bazel brew bun cargo cdk cf cmake composer consul crictl deno docker eksctl firebase flyctl git go gradle"
+        " helm heroku hugo ip kind kubectl kustomize make mc minikube mongosh mysql mvn ng npm nvm nx openssl pip"
+        " pipenv pnpm poetry podman psql pulumi pyenv python rake rbenv redis-cli rustup serverless skaffold sls sst"
+        " swift systemctl terraform tmux turbo ufw vault vercel volta wp yarn"
+    )
+    three = "aws az doctl gcloud gh sfdx"
+    groups = (
+        "bun run|x,cargo add|run,consul kv,deno task,docker builder|compose|container|image|network|volume,"
+        "eksctl create,git config|remote|stash,ip addr|link|netns|route,kind create,kubectl kustomize|rollout,mc admin,"
+        "npm exec|init|run|view,openssl req|x509,pnpm dlx|exec|run,podman container|image,pulumi stack,"
+        "terraform workspace,vault auth|kv,yarn dlx|run"
+    )
+    arities = dict.fromkeys(two.split(), 2) | dict.fromkeys(three.split(), 3)
+    for group in groups.split(","):
+        name, _, subcommands = group.partition(" ")
+        arities |= {f"{name} {subcommand}": 3 for subcommand in subcommands.split("|")}
+    return arities
+
+
+ARITIES: Final = _arities()
+"""How many words name a command: ``npm run test`` is three. The longest known beginning counts; others have one."""
+
+
+class CommandAsk(Value):
+    """What a command asks for. ``always`` are the patterns that an approval for good would allow.
+
+    ``paths`` are as the shell would see them, relative ones and ``~`` included, wildcards cut off.
+    """
+
+    patterns: tuple[str, ...]
+    always: tuple[str, ...]
+    paths: tuple[str, ...]
+
+
+def command_ask(command: str) -> CommandAsk:
+    """What a command must be asked about.
+
+    Of a command that is not understood, the whole is asked about, and with it every piece that might be a command: a
+    rule that allows its first word must not let the rest through.
+    """
+    commands = shell_scan.scan(command)
+    if commands is None:
+        patterns = (command.strip(), *shell_scan.fragments(command))
+        return CommandAsk(
+            patterns=tuple(dict.fromkeys(patterns)),
+            always=tuple(dict.fromkeys(map(wildcard.literal, patterns))),
+            paths=(),
+        )
+    asked = [simple for simple in commands if not _only_changes_directory(simple)]
+    return CommandAsk(
+        patterns=tuple(dict.fromkeys(simple.source for simple in asked)),
+        always=tuple(dict.fromkeys(_always(simple) for simple in asked)),
+        paths=tuple(dict.fromkeys(path for simple in commands for path in _paths(simple))),
+    )
+
+
+def _always(simple: SimpleCommand) -> str:
+    """The pattern for this command with any further arguments, where its first words say what it does."""
+    exact = wildcard.literal(simple.source)
+    words = [word.value for word in simple.words]
+    if simple.assigns or not words or words[0].rsplit("/", 1)[-1] in RUNNING_OTHERS:
+        return exact
+    known = (ARITIES.get(" ".join(words[:count])) for count in range(len(words), 0, -1))
+    arity = next((arity for arity in known if arity is not None), 1)
+    naming = simple.words[:arity]
+    prefix = " ".join(words[:arity])
+    # A flag says nothing of what is done (``git -C x push``), and a rule is matched against the text as written.
+    is_plain = not any(word.is_dynamic or word.value.startswith("-") or word.pattern_at is not None for word in naming)
+    if len(naming) < arity or not is_plain or not f"{simple.source} ".startswith(f"{prefix} "):
+        return exact
+    return wildcard.literal(prefix) + " *"
+
+
+def _only_changes_directory(simple: SimpleCommand) -> bool:
+    return (
+        bool(simple.words) and simple.words[0].value in CHANGING_DIRECTORY and not simple.targets and not simple.assigns
+    )
+
+
+def _paths(simple: SimpleCommand) -> list[str]:
+    words = list(simple.targets)
+    if simple.words and simple.words[0].value in NAMING_PATHS:
+        arguments = [word for word in simple.words[1:] if not word.value.startswith(("-", "+"))]
+        words += arguments
+        if simple.words[0].value in ("cd", "chdir") and len(simple.words) == 1:
+            return ["~", *_written(words)]
+    return _written(words)
+
+
+def _written(words: list[Word]) -> list[str]:
+    """The paths that can be read off the text. A quoted ``~`` is a file of that name."""
+    paths = []
+    for word in words:
+        path = word.value if word.pattern_at is None else word.value[: word.pattern_at]
+        if not word.is_dynamic and path:
+            paths.append(path if not path.startswith("~") or word.source.startswith("~") else f"./{path}")
+    return paths

@@ -1,0 +1,186 @@
+"""The shell scanner finds every simple command, or says that it does not understand."""
+
+import shlex
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from turnkeeper.core.permission import Allow, Ask, Deny, decide
+from turnkeeper.core.shell_rules import CommandAsk, command_ask
+from turnkeeper.core.shell_scan import fragments, scan
+from turnkeeper.model.permission import Rule
+
+
+def sources(command: str) -> list[str] | None:
+    found = scan(command)
+    return None if found is None else [simple.source for simple in found]
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("ls", ["ls"]),
+        ("  ls -la  ", ["ls -la"]),
+        ("", []),
+        ("# nothing", []),
+        ("ls # all", ["ls"]),
+        ("echo a#b", ["echo a#b"]),
+        ("a; b && c || d | e |& f & g\nh", list("abcdefgh")),
+        ("echo 'a; b' \"c && d\" e\\;f", ["echo 'a; b' \"c && d\" e\\;f"]),
+        ("echo a \\\n b", ["echo a \\\n b"]),
+        ("(cd x; make) && ls", ["cd x", "make", "ls"]),
+        ("{ a; b; } > out 2>&1", ["a", "b", "> out 2>&1"]),
+        ("(a) > out", ["a", "> out"]),
+        ("if a; then b; elif c; then d; else e; fi", list("abcde")),
+        ("while read x; do rm $x; done < list", ["read x", "rm $x", "< list"]),
+        ("for f in a b; do rm $f; done", ["rm $f"]),
+        ("for f in $(find .); do\n  rm $f\ndone", ["find .", "rm $f"]),
+        ("! a && time b", ["a", "b"]),
+        ("echo $(a; b) `c | d`", ["echo $(a; b) `c | d`", "a", "b", "c", "d"]),
+        ("echo `a \\`b\\``", ["echo `a \\`b\\``", "a `b`", "b"]),
+        ('echo "x $(a "$(b)") y"', ['echo "x $(a "$(b)") y"', 'a "$(b)"', "b"]),
+        ("echo ${x:-$(a)} $x $? $((1 + $(b) * (2)))", ["echo ${x:-$(a)} $x $? $((1 + $(b) * (2)))", "a", "b"]),
+        ("diff <(a) >(b)", ["diff <(a) >(b)", "a", "b"]),
+        ("echo $'it\\'s; a' $\"b\"", ["echo $'it\\'s; a' $\"b\""]),
+        ("echo \"$'$(a)'\"", ["echo \"$'$(a)'\"", "a"]),
+        ("A=1 B=$(a) cmd", ["A=1 B=$(a) cmd", "a"]),
+        ("PATH=/x", ["PATH=/x"]),
+        ("cat <<EOF\n$(a) b; c\nEOF\nd", ["cat <<EOF", "a", "d"]),
+        ("cat <<'EOF' | e\n$(a) 'b\nEOF\nd", ["cat <<'EOF'", "e", "d"]),
+        ("cat <<-X\n\tit's\n\tX\nd", ["cat <<-X", "d"]),
+        (
+            "git commit -m \"$(cat <<'EOF'\nFix; it's (done)\nEOF\n)\"",
+            ["git commit -m \"$(cat <<'EOF'\nFix; it's (done)\nEOF\n)\"", "cat <<'EOF'"],
+        ),
+        ("a 2>/dev/null >>log <in &>all", ["a 2>/dev/null >>log <in &>all"]),
+        ("echo if then done", ["echo if then done"]),
+        ("echo '' \"\"", ["echo '' \"\""]),
+        ("éa\u00a0b; c", ["éa\u00a0b", "c"]),
+        ("echo [a] {b,c} *?", ["echo [a] {b,c} *?"]),
+    ],
+)
+def test_every_simple_command_is_found(command: str, expected: list[str]) -> None:
+    assert sources(command) == expected
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo 'a",
+        'echo "a',
+        "echo $(a",
+        "echo `a",
+        "echo ${a",
+        "echo $((1)",
+        "(a",
+        "a)",
+        "case x in x) rm y;; esac",
+        "f() { rm x; }; f",
+        "function f { rm x; }",
+        "[[ -f x && -f y ]]",
+        "a=(1 2)",
+        "echo @(a|b)",
+        "for x do rm y; done",
+        "cat <<EOF\nnever ends",
+        "cat <<$X\n$X\n",
+        "cat <<A $(b\nc)\nA\n",
+        "echo ${x:-'$(rm y)'}",
+        "echo $[1+1]",
+        "(a) b",
+        "{ a; } b",
+        "a >",
+        "a ;; b",
+        "echo " + "$(" * 40 + "a" + ")" * 40,
+        "echo " + "${x:-" * 5000 + "}" * 5000,
+        "(" * 5000,
+    ],
+)
+def test_what_is_not_understood_is_said_to_be_so(command: str) -> None:
+    assert sources(command) is None
+
+
+WORDS = st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8), max_size=4)
+COMMANDS = st.lists(
+    st.builds(lambda name, words: shlex.join([name, *words]), st.sampled_from(["ls", "rm", "x-y"]), WORDS),
+    min_size=1,
+    max_size=5,
+)
+
+
+@given(COMMANDS, st.lists(st.sampled_from(["; ", " && ", "||", " | ", "\n", " & "]), min_size=5, max_size=5))
+def test_quoted_words_never_hide_or_make_a_command(commands: list[str], separators: list[str]) -> None:
+    text = "".join(command + separator for command, separator in zip(commands, separators, strict=False))
+    assert sources(text) == commands
+
+
+@given(COMMANDS)
+def test_words_mean_what_the_shell_makes_of_them(commands: list[str]) -> None:
+    found = scan("; ".join(commands))
+    assert found is not None
+    assert [[word.value for word in simple.words] for simple in found] == [shlex.split(command) for command in commands]
+
+
+@given(st.text("abc $(){}[]`'\"\\;&|<>\n#!*=\t01", max_size=40))
+def test_any_text_is_scanned_or_given_up_and_a_plain_command_after_it_is_never_lost(text: str) -> None:
+    found = sources(f"{text}\nrm marker")
+    if found is None:
+        assert any("rm marker" in piece for piece in fragments(f"{text}\nrm marker"))
+    else:
+        assert any("rm marker" in source for source in found) or "#" in text or "<<" in text
+
+
+def ask(patterns: list[str], always: list[str], paths: list[str] | None = None) -> CommandAsk:
+    return CommandAsk(patterns=tuple(patterns), always=tuple(always), paths=tuple(paths or []))
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (
+            "git status && ls -la /etc | head -2",
+            ask(["git status", "ls -la /etc", "head -2"], ["git status *", "ls *", "head *"]),
+        ),
+        ("npm run test -- -x", ask(["npm run test -- -x"], ["npm run test *"])),
+        ("git remote add o u", ask(["git remote add o u"], ["git remote add *"])),
+        ("aws s3 ls", ask(["aws s3 ls"], ["aws s3 ls *"])),
+        ("make", ask(["make"], ["make"])),
+        ("git -C x push", ask(["git -C x push"], ["git -C x push"])),
+        ("env rm *", ask(["env rm *"], ["env rm ?"])),
+        ("/usr/bin/sudo ls", ask(["/usr/bin/sudo ls"], ["/usr/bin/sudo ls"])),
+        ("LD_PRELOAD=x ls", ask(["LD_PRELOAD=x ls"], ["LD_PRELOAD=x ls"])),
+        ("$X y", ask(["$X y"], ["$X y"])),
+        ("'git' status", ask(["'git' status"], ["'git' status"])),
+        ("cd sub && make all", ask(["make all"], ["make all *"], ["sub"])),
+        ("cd", ask([], [], ["~"])),
+        ("cd a > b", ask(["cd a > b"], ["cd *"], ["b", "a"])),
+        (
+            "rm -rf ~/x '~/y' \"$HOME/z\" a/*.py +b",
+            ask(["rm -rf ~/x '~/y' \"$HOME/z\" a/*.py +b"], ["rm *"], ["~/x", "./~/y", "a/"]),
+        ),
+        ("echo a > ../out 2>&1 < in", ask(["echo a > ../out 2>&1 < in"], ["echo *"], ["../out", "in"])),
+        ("ls; ls", ask(["ls"], ["ls *"])),
+    ],
+)
+def test_a_command_asks_for_its_parts_and_an_approval_covers_no_more_than_it_names(
+    command: str, expected: CommandAsk
+) -> None:
+    assert command_ask(command) == expected
+
+
+def rules(*pairs: tuple[str, str]) -> tuple[Rule, ...]:
+    return tuple(Rule(permission="bash", pattern=pattern, action=action) for pattern, action in pairs)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("command", ["git status; case x in x) rm y;; esac", "git log 'x; rm y", "git f() { rm y; }"])
+def test_what_is_not_understood_is_not_let_through_by_its_first_word(command: str) -> None:
+    asked = command_ask(command)
+    assert isinstance(decide(rules(("*", "ask"), ("git *", "allow")), "bash", asked.patterns), Ask)
+    assert isinstance(decide(rules(("*", "allow"), ("rm *", "deny")), "bash", asked.patterns), Deny)
+
+
+def test_an_approved_command_is_not_asked_about_again() -> None:
+    for command in ["git status -s && rm *", "case x in x) rm y;; esac", "git -C a* push", "FOO=* make x?"]:
+        asked = command_ask(command)
+        approvals = rules(*((pattern, "allow") for pattern in asked.always))
+        assert decide((), "bash", asked.patterns, approvals) == Allow()
