@@ -1,0 +1,129 @@
+"""Edit: replace one text by another in a file, where the model's memory of the first may be slightly off.
+
+Strategies are tried from strict to loose (``edit_strategies``); each proposes stretches of the file. A stretch that
+occurs once is replaced. Whatever is ambiguous or far larger than what was asked for is refused, never guessed.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable
+from typing import TypeAlias
+
+from turnkeeper.core.edit_strategies import STRATEGIES
+from turnkeeper.model.value import Value
+
+
+class Edited(Value):
+    """The new content, by which strategy it was found, and how many places changed."""
+
+    content: str
+    strategy: str
+    count: int
+
+
+class Missing(Value):
+    """Nothing in the file looks like the text."""
+
+
+class Ambiguous(Value):
+    """The text occurs more than once; ``count`` is how often, at least."""
+
+    count: int
+
+
+class Oversized(Value):
+    """What was found is so much larger than the text that it must be something else."""
+
+    lines: int
+
+
+Outcome: TypeAlias = Edited | Missing | Ambiguous | Oversized
+
+
+def edit(content: str, old: str, new: str, *, every: bool = False) -> Outcome:
+    """Replace ``old`` by ``new`` once, or ``every`` occurrence.
+
+    Line ends do not matter for finding. What is put in has the file's own: CRLF if it has any; everything else in the
+    file stays as it is to the byte.
+    """
+    has_crlf = "\r\n" in content
+    plain = content.replace("\r\n", "\n")
+    found = locate(plain, old.replace("\r\n", "\n"), every=every)
+    if not isinstance(found, Found):
+        return found
+    replacement = new.replace("\r\n", "\n")
+    replacement = replacement.replace("\n", "\r\n") if has_crlf else replacement
+    original = _original_places(content) if has_crlf else None
+    pieces, at = [], 0
+    for start, end in found.spans:
+        first, last = (start, end) if original is None else (original(start), original(end))
+        pieces += [content[at:first], replacement]
+        at = last
+    return Edited(content="".join([*pieces, content[at:]]), strategy=found.strategy, count=len(found.spans))
+
+
+class Found(Value):
+    """Where the text is, as stretches from start to end, and by which strategy."""
+
+    strategy: str
+    spans: tuple[tuple[int, int], ...]
+
+
+def locate(content: str, search: str, *, every: bool = False) -> Found | Missing | Ambiguous | Oversized:
+    """Where in a text the searched one is. Line ends must be the same in both."""
+    most = 0
+    for name, propose in STRATEGIES:
+        # Blank text is everywhere once blanks are forgiven.
+        if name != "exact" and not search.strip():
+            break
+        for candidate in propose(content, search):
+            if not candidate:
+                continue
+            if name != "trimmed ends":
+                candidate = _with_line_end(content, candidate, search)
+            count = _count(content, candidate)
+            if count > 1 and not every:
+                most = max(most, count)
+                continue
+            if name != "exact" and _is_oversized(candidate, search):
+                return Oversized(lines=candidate.count("\n") + 1)
+            return Found(strategy=name, spans=_occurrences(content, candidate))
+    return Ambiguous(count=most) if most else Missing()
+
+
+def _with_line_end(content: str, candidate: str, search: str) -> str:
+    """Lines are proposed without the last one's end; a search that has it means it."""
+    has_it = search.endswith("\n") and not candidate.endswith("\n") and f"{candidate}\n" in content
+    return f"{candidate}\n" if has_it else candidate
+
+
+def _count(content: str, candidate: str) -> int:
+    """How often a text occurs; two that overlap are two, for it is unclear which is meant."""
+    count = content.count(candidate)
+    return 2 if count == 1 and content.find(candidate) != content.rfind(candidate) else count
+
+
+def _occurrences(content: str, candidate: str) -> tuple[tuple[int, int], ...]:
+    spans = []
+    start = content.find(candidate)
+    while start >= 0:
+        spans.append((start, start + len(candidate)))
+        start = content.find(candidate, start + len(candidate))
+    return tuple(spans)
+
+
+def _is_oversized(candidate: str, search: str) -> bool:
+    lines, wanted = candidate.count("\n") + 1, search.count("\n") + 1
+    if lines >= max(wanted + 3, wanted * 2):
+        return True
+    length, asked = len(candidate.strip()), len(search.strip())
+    return lines > 1 and length > max(asked + 500, asked * 4)
+
+
+def _original_places(content: str) -> Callable[[int], int]:
+    """From a place in the text with plain line ends to the same place in the original."""
+    shortened: list[int] = []  # Where, in the plain text, the line ends stand that lost a carriage return.
+    at = content.find("\r\n")
+    while at >= 0:
+        shortened.append(at - len(shortened))
+        at = content.find("\r\n", at + 2)
+    return lambda place: place + bisect_left(shortened, place)
