@@ -41,7 +41,7 @@ def a_request(
 
 
 async def answer(provider: Provider, request: ModelRequest | None = None) -> list[StreamEvent]:
-    return [event async for event in provider.stream(request or a_request())]
+    return [event async for events in provider.stream(request or a_request()) for event in events]
 
 
 async def test_text_comes_word_by_word() -> None:
@@ -186,7 +186,7 @@ async def test_a_gate_holds_the_answer_until_it_is_opened() -> None:
     provider = Scripted().says("before").waits(gate).says("after")
 
     async def read() -> None:
-        async for event in provider.stream(a_request()):
+        async for [event] in provider.stream(a_request()):
             seen.append(event)
 
     async with anyio.create_task_group() as group:
@@ -207,7 +207,7 @@ async def test_a_hanging_answer_ends_when_its_reader_is_cancelled() -> None:
     provider, said = Scripted().says("half").hangs(), anyio.Event()
 
     async def read() -> None:
-        async for event in provider.stream(a_request()):
+        async for [event] in provider.stream(a_request()):
             if isinstance(event, TextEnd):
                 said.set()
 

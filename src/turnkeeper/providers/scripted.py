@@ -3,7 +3,7 @@
 provider = Scripted().calls("bash", command="ls").then().says("two files")
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from typing import assert_never
 
 import anyio
@@ -64,13 +64,13 @@ class Scripted(Script):
         self._is_title = is_title
         self._calls = 0
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        """The next answer of the script."""
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
+        """The next answer of the script, each event by itself."""
         self.requests.append(request)
         answer = self.take(is_title=self._is_title(request))
         try:
             async for event in self._play(answer):
-                yield event
+                yield [event]
         finally:
             self.closed += 1
 
