@@ -1,7 +1,9 @@
 """What subscribers are told of an event: the one place where notifications are derived."""
 
+from collections.abc import Mapping
 from typing import TypeAlias
 
+from turnkeeper.core.blobs import lower
 from turnkeeper.core.entry import Recorded
 from turnkeeper.core.view import SessionView
 from turnkeeper.model import event as e
@@ -10,6 +12,7 @@ from turnkeeper.model.notification import Notification
 from turnkeeper.model.parts import Part
 from turnkeeper.model.session import Session
 from turnkeeper.model.status import Idle
+from turnkeeper.model.value import Value
 
 Said: TypeAlias = tuple[str, dict[str, object]]
 
@@ -22,6 +25,18 @@ def notify(before: SessionView | None, recorded: Recorded, after: SessionView) -
     if before.session is not after.session and before.session != after.session:
         said.append(_notification(after.session, recorded.seq, "session.updated", {"info": after.session}))
     return said
+
+
+def spelt_out(notification: Notification, texts: Mapping[str, str]) -> Notification:
+    """The notification with blobs in the place of their marks, for subscribers who have no store to ask."""
+    properties = {name: _spelt_out(value, texts) for name, value in notification.properties.items()}
+    return notification.but(properties=properties)
+
+
+def _spelt_out(value: object, texts: Mapping[str, str]) -> object:
+    if isinstance(value, Value):
+        return lower(value, texts)
+    return tuple(_spelt_out(item, texts) for item in value) if isinstance(value, tuple) else value
 
 
 def deleted(session: Session, seq: int = 0) -> Notification:

@@ -216,12 +216,15 @@ class Changes:
             self._part(part, part.seq, part.nth)
 
     def _part(self, part: Part, seq: int, nth: int) -> None:
+        is_edit = part.seq != 0
         if part.seq != seq or part.nth != nth:
             part = part.but(seq=seq, nth=nth)
         self.documents[keys.part(part.message_id, part.id)] = encode(part)
         text = searchable(part)
         if text:
             self.texts[keys.text(part.session_id, part.message_id, part.id)] = text[:TEXT_INDEXED_MAX]
+        elif is_edit:  # What it said before is said no longer. A part still streaming has never been indexed.
+            self.texts[keys.text(part.session_id, part.message_id, part.id)] = None
 
 
 def _at_work(view: SessionView | None) -> bool:

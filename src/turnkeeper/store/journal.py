@@ -14,7 +14,7 @@ import anyio
 from turnkeeper.core import blobs, entry
 from turnkeeper.core.entry import Damaged, Recorded
 from turnkeeper.core.limits import TAIL_POLL_S, VIEWS_CACHED_MAX
-from turnkeeper.core.notify import notify
+from turnkeeper.core.notify import notify, spelt_out
 from turnkeeper.core.projector import apply
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.event import Event, SessionCreated
@@ -213,11 +213,15 @@ class Journal:
             slot.drop()  # Removed and created anew by another process: nothing we know of it is true.
             await self._load(slot, session_id)
             return
-        for recorded, link in entry.chain(session_id, behind, after=view.seq, prev=slot.head):
+        notifications: list[Notification] = []
+        head = slot.head
+        for recorded, link in entry.chain(session_id, behind, after=view.seq, prev=head):
             after = apply(view, recorded)
-            self._tell(notify(view, recorded, after))
-            view, slot.head = after, link
-        slot.view = view
+            notifications.extend(notify(view, recorded, after))
+            view, head = after, link
+        notifications = await self._spelt_out(notifications, {})
+        slot.view, slot.head = view, head
+        self._tell(notifications)
         self._wake(slot)
 
     async def _check_identity(self, slot: _Slot, session_id: str, view: SessionView) -> None:
@@ -250,18 +254,35 @@ class Journal:
         await self._engine.append(session_id, after, batch.entries, batch.changes.documents, texts=texts, fence=fence)
         crash_point("journal.after-append")
         slot.view, slot.head = batch.view, batch.head
-        self._tell(batch.notifications)
+        notifications = batch.notifications
+        if batch.has_marks():
+            notifications = await self._spelt_out(notifications, batch.blobs)
+        self._tell(notifications)
         self._wake(slot)
         return batch.view
+
+    async def _spelt_out(self, notifications: list[Notification], lifted: dict[str, bytes]) -> list[Notification]:
+        """Notifications as subscribers hear them: with the text itself, not with marks."""
+        wanted = {name for one in notifications for name in blobs.references(encode(one))}
+        if not wanted:
+            return notifications
+        known = await self._blobs(wanted, lifted)
+        texts = {name: body.decode("utf-8", "surrogatepass") for name, body in known.items()}
+        return [spelt_out(one, texts) for one in notifications]
+
+    async def _blobs(self, wanted: set[str], lifted: dict[str, bytes]) -> dict[str, bytes]:
+        """These blobs, of which some were just lifted; one that is missing is left out."""
+        missing = sorted(wanted - lifted.keys())
+        stored = await self._engine.get([keys.blob(name) for name in missing]) if missing else []
+        found = {name: body for name, body in zip(missing, stored, strict=True) if body is not None}
+        return {**found, **lifted}
 
     async def _plain(self, texts: dict[Key, str | None], lifted: dict[str, bytes]) -> dict[Key, str | None]:
         """Texts with the blobs they mention spelt out, so that search finds words and not hashes."""
         wanted = {name for text in texts.values() if text for name in blobs.mentioned(text)}
         if not wanted:
             return texts
-        missing = sorted(wanted - lifted.keys())
-        stored = dict(zip(missing, await self._engine.get([keys.blob(name) for name in missing]), strict=True))
-        known = {name: body for name, body in {**stored, **lifted}.items() if body is not None}
+        known = await self._blobs(wanted, lifted)
         return {key: text and blobs.spell_out(text, known) for key, text in texts.items()}
 
     def _tell(self, notifications: Sequence[Notification]) -> None:
@@ -284,6 +305,10 @@ class _Batch:
         self.notifications: list[Notification] = []
         self.changes = Changes()
         self.blobs: dict[str, bytes] = {}
+
+    def has_marks(self) -> bool:
+        """Whether something of what was written is held as a blob."""
+        return any(body is not None and blobs.references(body) for body in self.changes.documents.values())
 
     def add(self, event: Event) -> None:
         """Fold one event: its entry, its documents, its blobs, its notifications."""
