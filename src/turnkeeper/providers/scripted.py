@@ -3,11 +3,11 @@
 provider = Scripted().calls("bash", command="ls").then().says("two files")
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import aclosing
 from typing import assert_never
 
 import anyio
-import anyio.lowlevel
 
 from turnkeeper.model.request import ModelRequest
 from turnkeeper.model.stream import (
@@ -69,12 +69,14 @@ class Scripted(Script):
         self.requests.append(request)
         answer = self.take(is_title=self._is_title(request))
         try:
-            async for event in self._play(answer):
-                yield [event]
+            # Closed here and now: an inner generator left to itself is closed some time later.
+            async with aclosing(self._play(answer)) as events:
+                async for event in events:
+                    yield [event]
         finally:
             self.closed += 1
 
-    async def _play(self, answer: ScriptedAnswer) -> AsyncIterator[StreamEvent]:
+    async def _play(self, answer: ScriptedAnswer) -> AsyncGenerator[StreamEvent, None]:
         yield Start(request_id=f"req_{len(self.requests)}")
         yield StartStep()
         pause_s = 0.0
