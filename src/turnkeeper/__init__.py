@@ -13,18 +13,24 @@ from turnkeeper.model.version import __version__
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
     from turnkeeper.mint import Mint
+    from turnkeeper.run.runtime import Settings
 
 __all__ = ["__version__", "open"]
 
 
 def open(
-    store: str | None = None, *, directory: str | Path | None = None, mint: "Mint | None" = None
+    store: str | None = None,
+    *,
+    directory: str | Path | None = None,
+    mint: "Mint | None" = None,
+    settings: "Settings | None" = None,
 ) -> "AbstractAsyncContextManager[Turnkeeper]":
     """Open a store of sessions: ``sqlite:PATH``, ``files:DIR`` or ``memory:``; by default the user's own.
 
     ``directory`` is where new sessions work (by default the current one). ``mint`` gives time and ids in tests.
+    ``settings`` say how sessions are run: who is asked for permission, and through what providers are reached.
     """
     # Imported here: the command line asks for the version alone and must not pay for the rest.
     from turnkeeper.app import open_store
 
-    return open_store(store, directory=directory, mint=mint)
+    return open_store(store, directory=directory, mint=mint, settings=settings)

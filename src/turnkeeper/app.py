@@ -6,10 +6,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import anyio
+from anyio.abc import TaskGroup
+
 from turnkeeper.bus import Bus
 from turnkeeper.core.entry import Recorded
 from turnkeeper.mint import Mint
-from turnkeeper.model.notification import Notification
+from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.model.parts import Part
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.session import FileDiff, Session, SessionModel
@@ -27,20 +30,39 @@ from turnkeeper.workspace.project import identify
 if TYPE_CHECKING:
     from turnkeeper.interop.export_all import Layout
     from turnkeeper.interop.report import ImportReport, Progress
+    from turnkeeper.model.prompt import Prompt, Receipt
+    from turnkeeper.model.status import Status
+    from turnkeeper.run.coordinator import Outcome
+    from turnkeeper.run.runtime import Runtime, Settings
     from turnkeeper.sessions.diagnosis import Diagnosis
 
 
 @asynccontextmanager
 async def open_store(
-    store: str | None = None, *, directory: str | Path | None = None, mint: Mint | None = None
+    store: str | None = None,
+    *,
+    directory: str | Path | None = None,
+    mint: Mint | None = None,
+    settings: "Settings | None" = None,
 ) -> AsyncIterator["Turnkeeper"]:
     """Open a store (``sqlite:PATH``, ``files:DIR`` or ``memory:``; by default SQLite in the data directory)."""
     engine = await open_engine(store or default_store())
-    bus: Bus[Notification] = Bus()
+    bus: Bus[Notification | Delta] = Bus()
     mint = mint or Mint()
     try:
         opened = Store(engine, Journal(engine, mint, bus.publish), Queries(engine), mint)
-        yield Turnkeeper(opened, bus, Path(directory or Path.cwd()))
+        raised: Exception | None = None
+        async with anyio.create_task_group() as group:
+            turnkeeper = Turnkeeper(opened, bus, Path(directory or Path.cwd()), group, settings)
+            try:
+                yield turnkeeper
+            except Exception as error:
+                raised = error  # Raised again outside: the group would wrap it, and callers catch what was raised.
+            finally:
+                await turnkeeper.stop()
+                group.cancel_scope.cancel()
+        if raised is not None:
+            raise raised
     finally:
         bus.close()
         await engine.aclose()
@@ -54,9 +76,69 @@ def default_store() -> str:
 class Turnkeeper:
     """Durable agent sessions. Every method is safe to call from several tasks and several processes at once."""
 
-    def __init__(self, store: Store, bus: "Bus[Notification]", directory: Path) -> None:
+    def __init__(
+        self,
+        store: Store,
+        bus: "Bus[Notification | Delta]",
+        directory: Path,
+        group: TaskGroup,
+        settings: "Settings | None" = None,
+    ) -> None:
         self.store = store
-        self._bus, self._directory = bus, directory
+        self._bus, self._directory, self._group, self._settings = bus, directory, group, settings
+        self._running: Runtime | None = None
+
+    @property
+    def runtime(self) -> "Runtime":
+        """What runs sessions in this process; made when it is first needed."""
+        if self._running is None:
+            # Imported here: who only looks at sessions must not pay for what runs them.
+            from turnkeeper.run.runtime import Runtime, Settings
+
+            self._running = Runtime(self.store, self._group, self._bus.publish, self._settings or Settings())
+        return self._running
+
+    async def stop(self) -> None:
+        """Stop every session that is being run here, and wait until all is settled."""
+        if self._running is not None:
+            await self._running.aclose()
+
+    async def prompt(
+        self,
+        session_id: str,
+        prompt: "str | Prompt",
+        *,
+        resume: bool = True,
+    ) -> "Receipt":
+        """Admit a prompt: once this returns it is safe. The session is then run, unless ``resume`` is False."""
+        from turnkeeper.model.prompt import Prompt, TextInput
+        from turnkeeper.sessions import prompt as prompting
+
+        if isinstance(prompt, str):
+            prompt = Prompt(parts=(TextInput(text=prompt),))
+        session = await self.store.queries.session(session_id)
+        place = await identify(Path(session.directory))
+        receipt = await prompting.prompt(self.store, self.runtime, place, session_id, prompt)
+        if resume and not prompt.no_reply:
+            self.runtime.wake(session_id)
+        return receipt
+
+    async def run(self, session_id: str, *, resume: bool = False) -> "Outcome":
+        """Run a session until it rests. ``resume`` asks for one more turn where the last one failed or was stopped."""
+        await self.store.queries.state(session_id)
+        return await self.runtime.run(session_id, resume=resume)
+
+    async def wait(self, session_id: str) -> "Outcome":
+        """Wait until a session rests, if it is being run here."""
+        return await self.runtime.wait(session_id)
+
+    async def interrupt(self, session_id: str) -> bool:
+        """Stop a session and wait until all is settled; whether it was being run here."""
+        return self._running is not None and await self._running.interrupt(session_id)
+
+    async def status(self, session_id: str) -> "Status":
+        """What a session is doing: idle, busy, or waiting to try again."""
+        return (await self.store.queries.state(session_id)).status
 
     async def create(
         self,
@@ -242,7 +324,7 @@ class Turnkeeper:
 
     def subscribe(
         self, *, session_id: str | None = None, size: int = 1024
-    ) -> AbstractAsyncContextManager[AsyncIterator[Notification]]:
+    ) -> AbstractAsyncContextManager[AsyncIterator[Notification | Delta]]:
         """What happens from now on: ``async with tk.subscribe() as notifications: async for one in notifications``."""
         match = (lambda one: one.session_id == session_id) if session_id is not None else None
         return self._bus.subscribe(match=match, size=size)

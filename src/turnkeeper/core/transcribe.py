@@ -175,7 +175,7 @@ class Scribe:
 
     def _settle_batch(self, now: int) -> None:
         """After a batch: record what opened in it and stayed open, send its text, save what has grown large."""
-        for part in self._unrecorded.values():
+        for part in list(self._unrecorded.values()):
             self._record(part)
         self._unrecorded.clear()
         for block in self._blocks.values():

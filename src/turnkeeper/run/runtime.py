@@ -1,8 +1,7 @@
 """The runtime: everything that runs sessions in this process, put together."""
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -23,7 +22,7 @@ from turnkeeper.run.histories import Histories
 from turnkeeper.run.means import DirectoryMeans, Transport
 from turnkeeper.run.permission import Approvals, Asker, reject_all
 from turnkeeper.run.prepare import Preparation
-from turnkeeper.run.transport import network
+from turnkeeper.run.transport import Network
 from turnkeeper.run.turn import Surroundings
 from turnkeeper.run.upkeep import give_title, title_request, wants_title
 from turnkeeper.store.store import Store
@@ -53,10 +52,10 @@ class Runtime:
         group: TaskGroup,
         publish: Callable[[Delta], None],
         settings: Settings,
-        transport: Transport,
     ) -> None:
-        self._store, self._group, self._settings = store, group, settings
-        self.means = DirectoryMeans(transport)
+        self._store, self._group = store, group
+        self._network = Network()
+        self.means = DirectoryMeans(settings.transport or self._network.provider)
         world = Surroundings(mint=store.mint, publish=publish, sleep=settings.sleep, random=settings.random)
         self._histories = Histories(store)
         preparation = Preparation(
@@ -85,6 +84,12 @@ class Runtime:
     async def interrupt(self, session_id: str) -> bool:
         """Stop a session's drain and wait until all is settled; whether one was running here."""
         return await self._coordinator.interrupt(session_id)
+
+    async def aclose(self) -> None:
+        """Stop every drain, wait until all is settled, and let go of the network."""
+        for session_id in self.active:
+            await self.interrupt(session_id)
+        await self._network.aclose()
 
     @property
     def active(self) -> frozenset[str]:
@@ -132,20 +137,3 @@ class Runtime:
         except Exception:
             # The top of a background job: a session without a title is no reason to end anything.
             log.exception("no title for %s", session_id)
-
-
-@asynccontextmanager
-async def running(store: Store, publish: Callable[[Delta], None], settings: Settings) -> AsyncIterator[Runtime]:
-    """A runtime for as long as it is needed; leaving it stops every drain and waits until all is settled."""
-    async with AsyncExitStack() as stack:
-        transport = settings.transport
-        if transport is None:
-            transport = await stack.enter_async_context(network())
-        group = await stack.enter_async_context(anyio.create_task_group())
-        runtime = Runtime(store, group, publish, settings, transport)
-        try:
-            yield runtime
-        finally:
-            for session_id in runtime.active:
-                await runtime.interrupt(session_id)
-            group.cancel_scope.cancel()

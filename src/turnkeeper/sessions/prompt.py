@@ -17,10 +17,25 @@ from turnkeeper.model.refusal import Busy, Conflict, Invalid
 from turnkeeper.model.session import SessionModel
 from turnkeeper.model.status import Idle
 from turnkeeper.model.value import encode
+from turnkeeper.run.runtime import Runtime
+from turnkeeper.sessions.resolve import Resolution, resolve
 from turnkeeper.store import documents, keys
 from turnkeeper.store.store import Store
+from turnkeeper.workspace.project import ProjectPlace
 
 NO_VARIANT = "default"
+
+
+async def prompt(store: Store, runtime: Runtime, place: ProjectPlace, session_id: str, prompt: Prompt) -> Receipt:
+    """Resolve a prompt's parts and admit it."""
+    if not prompt.parts:
+        raise Invalid("a prompt needs at least one part; say something")
+    message_id = message_id_of(store, prompt)
+    if (known := await _known(store, session_id, message_id, prompt, digest_of(prompt))) is not None:
+        return known
+    agent = await runtime.agent(prompt.agent, place)
+    parts = await resolve(prompt.parts, Resolution(store.mint, session_id, message_id, place, agent))
+    return await admit(store, session_id, prompt, parts, message_id, agent, lambda: runtime.means.default_model(place))
 
 
 async def admit(
