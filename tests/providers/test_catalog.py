@@ -308,7 +308,9 @@ async def test_a_host_that_does_not_answer_is_named(tmp_path: Path) -> None:
         await refresh(url, tmp_path / "models.json.gz")
 
 
-@pytest.mark.parametrize("damage", [None, b"", b"no gzip", gzip.compress(b"[]"), gzip.compress(b'{"a": ')[:-9]])
+@pytest.mark.parametrize(
+    "damage", [None, b"", b"no gzip", gzip.compress(b"[]", mtime=0), gzip.compress(b'{"a": ', mtime=0)[:-9]]
+)
 def test_a_damaged_refreshed_catalogue_is_made_good_by_the_shipped_one(tmp_path: Path, damage: bytes | None) -> None:
     target = tmp_path / "models.json.gz"
     if damage is not None:

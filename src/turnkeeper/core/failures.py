@@ -105,9 +105,9 @@ def is_overflow(text: str) -> bool:
 
 
 def http_failure(
-    status: int, headers: Mapping[str, str], body: str, *, provider_id: str = "", url: str | None = None
+    status: int, headers: Mapping[str, str] | None, body: str, *, provider_id: str = "", url: str | None = None
 ) -> Failure:
-    """What an answer with an error status means."""
+    """What an answer with an error status means. Without headers it was a code inside a stream."""
     fault = read_fault(_json(body))
     message = _message(status, body, fault)
     if fault.code == "context_length_exceeded" or _is_overflow_answer(status, message, fault):
@@ -119,7 +119,7 @@ def http_failure(
             message=message,
             status_code=status,
             is_retryable=is_retryable_status(status, provider_id),
-            response_headers=dict(headers),
+            response_headers=dict(headers) if headers is not None else None,
             response_body=body or None,
             metadata={"url": url} if url else None,
         )
@@ -138,7 +138,7 @@ def stream_failure(error: object, *, provider_id: str = "") -> Failure:
     fault = read_fault(error)
     body = encode(error).decode()
     if fault.code.isdecimal() and 400 <= int(fault.code) < 600:
-        return http_failure(int(fault.code), {}, body, provider_id=provider_id)
+        return http_failure(int(fault.code), None, body, provider_id=provider_id)
     if any(is_overflow(word) for word in (fault.message, fault.code, fault.type)):
         return OverflowFailure(data=OverflowData(message=fault.message or fault.code, response_body=body))
     names = {fault.code, fault.type}

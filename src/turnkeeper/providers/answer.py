@@ -56,6 +56,7 @@ class Answer:
         self._reasonings: dict[str, None] = {}
         self._calls: dict[str, _Writing] = {}
         self._closed: set[str] = set()
+        self._awaited: set[str] = set()
 
     def take(self) -> list[StreamEvent]:
         """The events since the last time."""
@@ -142,6 +143,8 @@ class Answer:
         raw = raw or written
         self.events.append(ToolInputEnd(id=call_id))
         self.has_calls = self.has_calls or not writing.executed
+        if writing.executed:
+            self._awaited.add(call_id)
         self.has_said = True
         understood, parsed = parse_input(raw)
         if not understood:
@@ -161,10 +164,12 @@ class Answer:
 
     def result(self, call_id: str, name: str, output: Json, metadata: JsonObject | None = None) -> None:
         """What a tool gave that the provider ran."""
+        self._settle(call_id)
         self.events.append(ToolResult(id=call_id, name=name, output=output, metadata=metadata))
 
     def result_failed(self, call_id: str, name: str, error: str, metadata: JsonObject | None = None) -> None:
         """A tool that the provider ran has failed."""
+        self._settle(call_id)
         self.events.append(ToolFailed(id=call_id, name=name, error=error, metadata=metadata))
 
     def close_blocks(self) -> None:
@@ -189,6 +194,11 @@ class Answer:
         """The answer broke off."""
         self.events.append(StreamError(failure=failure, usage=self.usage))
         self.is_over = True
+
+    def _settle(self, call_id: str) -> None:
+        if call_id not in self._awaited:
+            raise Malformed(f"there is a result for the call {call_id!r}, which awaits none")
+        self._awaited.remove(call_id)
 
     def _fresh(self, name: str) -> None:
         if name in self._closed or name in self._texts or name in self._reasonings or name in self._calls:

@@ -192,7 +192,8 @@ def _assistant(turn: AssistantTurn) -> list[Wire]:
     for part in turn.content:
         match part:
             case Text(text=text):
-                blocks.append({"type": "text", "text": text})
+                cited = codec.own(part.metadata, "anthropic").get("citations")
+                blocks.append({"type": "text", "text": text, **({"citations": cited} if cited else {})})
             case Reasoning():
                 blocks.append(_reasoning(part))
             case Call(executed=True):

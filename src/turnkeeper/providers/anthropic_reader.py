@@ -30,6 +30,7 @@ class _Delta(msgspec.Struct):
     thinking: str | None = None
     signature: str | None = None
     partial_json: str | None = None
+    citation: object = None
     stop_reason: str | None = None
     stop_details: object = None
 
@@ -64,6 +65,7 @@ class _Block:
     def __init__(self, kind: str, name: str, given: JsonObject | None = None) -> None:
         self.kind, self.name, self.given = kind, name, given
         self.signature = ""
+        self.citations: list[object] = []
 
 
 class Reader(codec.Reader):
@@ -172,6 +174,8 @@ class Reader(codec.Reader):
             self.answer.call_input(block.name, delta.partial_json)
         elif delta.signature is not None:
             block.signature += delta.signature
+        elif delta.citation is not None:
+            block.citations.append(delta.citation)
 
     def _begun_late(self, index: int, delta: _Delta) -> _Block:
         """A block whose beginning never came. Words can do without; a call cannot, for it has no name."""
@@ -187,7 +191,9 @@ class Reader(codec.Reader):
             raise Malformed(f"block {index} ends, but is not open")
         self._closed.add(index)
         if block.kind == "text":
-            self.answer.close_text(block.name)
+            self.answer.close_text(
+                block.name, {"anthropic": {"citations": block.citations}} if block.citations else None
+            )
         elif block.kind == "thinking":
             signed = {"anthropic": {"signature": block.signature}} if block.signature else None
             self.answer.close_reasoning(block.name, signed)

@@ -1,0 +1,57 @@
+"""Recorded byte streams and how to read them, shared by the tests of providers."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from turnkeeper.model.catalog import Limits, ModelInfo
+from turnkeeper.model.stream import StreamEvent
+from turnkeeper.providers import codec_of
+from turnkeeper.providers.endpoint import Endpoint
+from turnkeeper.providers.sse import SseParser
+
+FIXTURES = Path(__file__).parent / "fixtures"
+RECORDINGS = sorted(file.stem for file in FIXTURES.glob("*.sse"))
+
+MODELS = {
+    "anthropic": ("anthropic", "claude-sonnet-4-5"),
+    "openai-chat": ("openai", "gpt-4.1"),
+    "openai-responses": ("openai", "gpt-5"),
+    "gemini": ("google", "gemini-2.5-pro"),
+}
+
+
+def recording(name: str) -> bytes:
+    return (FIXTURES / f"{name}.sse").read_bytes()
+
+
+def read(protocol: str, chunks: Iterable[bytes]) -> list[StreamEvent]:
+    """All events of a stream that comes in these chunks."""
+    reader, parser = codec_of(protocol).Reader("test"), SseParser()
+    events: list[StreamEvent] = []
+    for chunk in chunks:
+        for name, data in parser.feed(chunk):
+            events += reader.feed(name, data)
+    return events + reader.end(parser.end())
+
+
+def read_recording(name: str) -> list[StreamEvent]:
+    return read(name.partition(".")[0], [recording(name)])
+
+
+def a_model(protocol: str, **changes: object) -> ModelInfo:
+    provider_id, model_id = MODELS[protocol]
+    model = ModelInfo(
+        provider_id=provider_id,
+        id=model_id,
+        name=model_id,
+        api_id=model_id,
+        protocol=protocol,
+        limits=Limits(context=200_000, output=64_000),
+        modalities=("text", "image", "pdf"),
+        reasoning=protocol == "openai-responses",
+    )
+    return model.but(**changes)
+
+
+def an_endpoint(protocol: str, **changes: object) -> Endpoint:
+    return Endpoint(protocol=protocol, provider_id=MODELS[protocol][0], api_key="sk-test").but(**changes)
