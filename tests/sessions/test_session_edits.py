@@ -6,9 +6,11 @@ import anyio
 import pytest
 
 from turnkeeper.app import Turnkeeper
+from turnkeeper.core.limits import BLOB_CHARS_MIN
 from turnkeeper.mint import FixedMint
+from turnkeeper.model.event import SummaryRecorded
 from turnkeeper.model.refusal import Invalid, NotFound
-from turnkeeper.model.session import Session
+from turnkeeper.model.session import FileDiff, Session, Summary
 from turnkeeper.model.todo import Todo
 
 
@@ -128,3 +130,17 @@ async def test_everything_done_to_a_session_leaves_it_sound(tk: Turnkeeper, tmp_
     await tk.update(session.id, count_up)
     await tk.set_todos(session.id, [Todo(content="a", status="pending", priority="low")])
     assert (await tk.doctor()).problems == ()
+
+
+async def test_long_text_in_settings_comes_back_whole(tk: Turnkeeper) -> None:
+    text = "long " * BLOB_CHARS_MIN
+    created = await tk.create(metadata={"text": text})
+    todo = Todo(content=text, status="pending", priority="low")
+    assert await tk.set_todos(created.id, [todo]) == (todo,)
+    assert await tk.todos(created.id) == (todo,)
+    for session in (created, await tk.rename(created.id, "b"), await tk.touch(created.id), await tk.get(created.id)):
+        assert session.metadata == {"text": text}
+    diff = FileDiff(patch=text, additions=1, deletions=0)
+    summary = Summary(additions=1, deletions=0, files=1)
+    await tk.store.journal.append(created.id, SummaryRecorded(summary=summary, diffs=(diff,)))
+    assert await tk.diffs(created.id) == (diff,)

@@ -56,7 +56,7 @@ async def create(
         view = await store.journal.create(session)
     except Conflict:
         return await store.queries.session(session.id)
-    return view.session
+    return await store.queries.whole(view.session)
 
 
 async def remember_project(store: Store, place: ProjectPlace) -> None:

@@ -18,13 +18,13 @@ async def update(store: Store, session_id: str, editor: Callable[[Session], Sess
         return [*edits(view_session, editor(view_session)), e.SessionTouched()]
 
     view = await store.journal.change(session_id, lambda view: decide(view.session))
-    return view.session
+    return await store.queries.whole(view.session)
 
 
 async def patch(store: Store, session_id: str, editor: Callable[[Session], Session]) -> Session:
     """The same without counting as activity by itself: nothing happens if nothing changes."""
     view = await store.journal.change(session_id, lambda view: edits(view.session, editor(view.session)))
-    return view.session
+    return await store.queries.whole(view.session)
 
 
 async def rename(store: Store, session_id: str, title: str) -> Session:
@@ -34,7 +34,8 @@ async def rename(store: Store, session_id: str, title: str) -> Session:
 
 async def touch(store: Store, session_id: str) -> Session:
     """Count something as activity."""
-    return (await store.journal.append(session_id, e.SessionTouched())).session
+    view = await store.journal.append(session_id, e.SessionTouched())
+    return await store.queries.whole(view.session)
 
 
 async def archive(store: Store, session_id: str) -> Session:
@@ -61,4 +62,4 @@ async def move(store: Store, session_id: str, place: ProjectPlace) -> Session:
 async def set_todos(store: Store, session_id: str, todos: tuple[Todo, ...]) -> tuple[Todo, ...]:
     """Replace the task list."""
     view = await store.journal.change(session_id, lambda view: [e.TodosSet(todos=todos)] if view.todos != todos else [])
-    return view.todos
+    return tuple([await store.queries.whole(todo) for todo in view.todos])

@@ -6,15 +6,15 @@ from typing import TypeVar
 import msgspec
 
 from turnkeeper.core import blobs
-from turnkeeper.core.limits import STREAM_PAGE
+from turnkeeper.core.limits import LEDGER_PAGE, STREAM_PAGE
 from turnkeeper.model.message import Message
 from turnkeeper.model.parts import Part
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.session import FileDiff, Session
 from turnkeeper.model.todo import Todo
-from turnkeeper.model.value import Value
+from turnkeeper.model.value import Value, encode
 from turnkeeper.store import documents, keys
-from turnkeeper.store.documents import Listing, State
+from turnkeeper.store.documents import LedgerRow, Listing, State
 from turnkeeper.store.engine import Engine, Key
 from turnkeeper.store.page import Page, check_limit, cursor, place_of
 
@@ -141,12 +141,24 @@ class Queries:
     async def todos(self, session_id: str) -> tuple[Todo, ...]:
         """The task list."""
         [stored] = await self._engine.get([keys.todo(session_id)])
-        return documents.read_todos(stored) if stored else ()
+        return await self._all_whole(documents.read_todos(stored), stored) if stored else ()
+
+    async def ledger(self, session_id: str | None = None) -> AsyncIterator[LedgerRow]:
+        """The rows of the ledger, of one session or of all; by session, then in the order they were recorded."""
+        prefix: Key = ("ledger", session_id) if session_id is not None else ("ledger",)
+        place: Key | None = None
+        while True:
+            found = await self._engine.scan(prefix, after=place, limit=LEDGER_PAGE)
+            for _, body in found:
+                yield documents.read_ledger_row(body)
+            if len(found) < LEDGER_PAGE:
+                return
+            place = found[-1][0]
 
     async def diffs(self, session_id: str) -> tuple[FileDiff, ...]:
         """What the session changed on disk."""
         [stored] = await self._engine.get([keys.diff(session_id)])
-        return _diffs.decode(stored) if stored else ()
+        return await self._all_whole(_diffs.decode(stored), stored) if stored else ()
 
     async def message(self, session_id: str, message_id: str) -> MessageWithParts:
         """One message with its parts. Raises NotFound."""
@@ -237,6 +249,14 @@ class Queries:
             )
             for info, body, group in zip(infos, stored, groups, strict=True)
         ]
+
+    async def whole(self, value: V) -> V:
+        """A value taken from a view, with its blobs read back into it."""
+        return await self._whole(value, encode(value))
+
+    async def _all_whole(self, values: tuple[V, ...], stored: bytes) -> tuple[V, ...]:
+        texts = await self._blobs(blobs.references(stored))
+        return tuple(blobs.lower(value, texts) for value in values) if texts else values
 
     async def _whole(self, value: V, stored: bytes) -> V:
         """A value with its blobs read back into it."""
