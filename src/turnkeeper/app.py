@@ -46,14 +46,10 @@ async def open_store(
     settings: "Settings | None" = None,
 ) -> AsyncIterator["Turnkeeper"]:
     """Open a store (``sqlite:PATH``, ``files:DIR`` or ``memory:``; by default SQLite in the data directory)."""
-    engine = await open_engine(store or default_store())
-    bus: Bus[Notification | Delta] = Bus()
-    mint = mint or Mint()
-    try:
-        opened = Store(engine, Journal(engine, mint, bus.publish), Queries(engine), mint)
+    async with look(store, directory=directory, mint=mint, settings=settings) as turnkeeper:
         raised: Exception | None = None
         async with anyio.create_task_group() as group:
-            turnkeeper = Turnkeeper(opened, bus, Path(directory or Path.cwd()), group, settings)
+            turnkeeper.group = group
             try:
                 yield turnkeeper
             except Exception as error:
@@ -63,6 +59,23 @@ async def open_store(
                 group.cancel_scope.cancel()
         if raised is not None:
             raise raised
+
+
+@asynccontextmanager
+async def look(
+    store: str | None = None,
+    *,
+    directory: str | Path | None = None,
+    mint: Mint | None = None,
+    settings: "Settings | None" = None,
+) -> AsyncIterator["Turnkeeper"]:
+    """The same for those who run nothing: commands that look at sessions or change them start faster without."""
+    engine = await open_engine(store or default_store())
+    bus: Bus[Notification | Delta] = Bus()
+    mint = mint or Mint()
+    try:
+        opened = Store(engine, Journal(engine, mint, bus.publish), Queries(engine), mint)
+        yield Turnkeeper(opened, bus, Path(directory or Path.cwd()), settings)
     finally:
         bus.close()
         await engine.aclose()
@@ -81,11 +94,12 @@ class Turnkeeper:
         store: Store,
         bus: "Bus[Notification | Delta]",
         directory: Path,
-        group: TaskGroup,
         settings: "Settings | None" = None,
     ) -> None:
         self.store = store
-        self._bus, self._directory, self._group, self._settings = bus, directory, group, settings
+        self.group: TaskGroup | None = None
+        """Where drains live; None while nothing can be run."""
+        self._bus, self._directory, self._settings = bus, directory, settings
         self._running: Runtime | None = None
 
     @property
@@ -95,7 +109,8 @@ class Turnkeeper:
             # Imported here: who only looks at sessions must not pay for what runs them.
             from turnkeeper.run.runtime import Runtime, Settings
 
-            self._running = Runtime(self.store, self._group, self._bus.publish, self._settings or Settings())
+            assert self.group is not None, "a store that was opened only to look at runs nothing"
+            self._running = Runtime(self.store, self.group, self._bus.publish, self._settings or Settings())
         return self._running
 
     async def stop(self) -> None:

@@ -79,10 +79,10 @@ class Options:
 
 
 async def _open(stack: AsyncExitStack, url: str) -> "Turnkeeper":
-    from turnkeeper.app import open_store
+    from turnkeeper.app import look
 
     try:
-        return await stack.enter_async_context(open_store(url))
+        return await stack.enter_async_context(look(url))
     except ValueError as error:
         # What names no store. Nothing has been done yet that a ValueError could be a bug in.
         raise Invalid(str(error)) from error
