@@ -186,6 +186,20 @@ async def test_text_added_in_pieces_is_read_whole_before_and_after_the_turn_ends
     assert (await tk.doctor()).ok
 
 
+async def test_a_long_piece_added_to_a_part_is_read_back_in_its_place(tk: Turnkeeper) -> None:
+    piece = "piece " * BLOB_CHARS_MIN
+    started, ended = a_turn(OWN, 1)[:6], a_turn(OWN, 1)[13]
+    await tk.store.journal.create(a_session(OWN), *started)
+    for offset, text in ((0, "a "), (2, piece), (2 + len(piece), " z")):
+        more = e.PartExtended(message_id="msg_a1_own", part_id="prt_1_own_c", offset=offset, text=text)
+        await tk.store.journal.append(OWN, more)
+    open_parts = (await tk.message(OWN, "msg_a1_own")).parts
+    assert [part.text for part in open_parts if isinstance(part, TextPart)] == [f"a {piece} z"]
+    await tk.store.journal.append(OWN, ended)
+    assert (await tk.message(OWN, "msg_a1_own")).parts == open_parts
+    assert (await tk.doctor()).problems == ()
+
+
 async def test_diffs_are_kept_apart_from_the_session(tk: Turnkeeper) -> None:
     await tk.store.journal.create(a_session(OWN), *every_event(OWN)[1:])
     [diff] = await tk.diffs(OWN)

@@ -17,7 +17,7 @@ from turnkeeper.core.limits import TAIL_POLL_S, VIEWS_CACHED_MAX
 from turnkeeper.core.notify import notify, spelt_out
 from turnkeeper.core.projector import apply
 from turnkeeper.core.view import SessionView
-from turnkeeper.model.event import Event, SessionCreated
+from turnkeeper.model.event import Event, PartExtended, SessionCreated
 from turnkeeper.model.notification import Notification
 from turnkeeper.model.refusal import Conflict, NotFound
 from turnkeeper.model.session import Session
@@ -313,7 +313,8 @@ class _Batch:
     def add(self, event: Event) -> None:
         """Fold one event: its entry, its documents, its blobs, its notifications."""
         body = encode(event)
-        lifted, found = blobs.lift(event, body)
+        # A piece of text is put behind other text, and a mark inside a text would be none.
+        lifted, found = (event, {}) if isinstance(event, PartExtended) else blobs.lift(event, body)
         if found:
             event, body = lifted, encode(lifted)
             self.blobs.update(found)
