@@ -82,7 +82,7 @@ def _of_event(before: SessionView | None, recorded: Recorded) -> list[Said]:
             return [("todo.updated", {"todos": todos})]
         case e.SummaryRecorded(diffs=diffs) if diffs is not None:
             return [("session.diff", {"diff": diffs})]
-        case e.StatusChanged(status=status):
+        case e.StatusChanged(status=status) if before is None or before.status != status:
             idle: list[Said] = [("session.idle", {})] if isinstance(status, Idle) else []
             return [("session.status", {"status": status}), *idle]
         case _:

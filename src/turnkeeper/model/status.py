@@ -26,11 +26,12 @@ Status: TypeAlias = Idle | Busy | Retrying
 
 
 class Owner(Value):
-    """The process that runs a session: enough to tell whether it is still alive."""
+    """The process that runs a session: enough to tell whether it is still alive. ``runtime`` tells two in it apart."""
 
     host: str
     pid: int
     started: str
+    runtime: str = ""
 
 
 IDLE = Idle()

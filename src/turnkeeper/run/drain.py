@@ -3,12 +3,9 @@
 from dataclasses import dataclass
 from typing import assert_never
 
-import anyio
-
-from turnkeeper.core.limits import RECORD_GRACE_S
 from turnkeeper.core.next_action import Abandon, Promote, Rest, RunTurn, next_action
 from turnkeeper.model.event import PromptPromoted
-from turnkeeper.model.status import Owner
+from turnkeeper.model.status import Idle, Owner
 from turnkeeper.run.abandon import abandon
 from turnkeeper.run.histories import Histories
 from turnkeeper.run.pen import Pen, take_pen
@@ -27,13 +24,22 @@ class Drain:
 
     async def run(self, session_id: str, resume: bool = False) -> str:
         """Run until there is nothing to do; the reason. Raises Busy while another process runs the session."""
+        if (reason := await self._rests(session_id, resume)) is not None:
+            return reason
         pen = await take_pen(self.store, session_id, self.owner)
         try:
             return await self._loop(pen, resume)
         except BaseException:
-            with anyio.move_on_after(RECORD_GRACE_S, shield=True):
-                await pen.lay_down()
+            await pen.lay_down()
             raise
+
+    async def _rests(self, session_id: str, resume: bool) -> str | None:
+        """Why nothing is to be done, if nobody has the session; a wake for nothing leaves no trace."""
+        view = await self.store.journal.view(session_id)
+        if view.owner is not None or not isinstance(view.status, Idle):
+            return None
+        action = next_action(view, await self.histories.get(session_id), resume=resume)
+        return action.reason if isinstance(action, Rest) else None
 
     async def _loop(self, pen: Pen, resume: bool) -> str:
         while True:

@@ -1,7 +1,6 @@
 """Means: what the configuration of a directory gives its sessions. Read for each turn, so an edit takes effect."""
 
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from turnkeeper.core.agents import agents
@@ -16,7 +15,7 @@ from turnkeeper.providers.catalog import OFFLINE, Catalog
 from turnkeeper.providers.endpoint import Endpoint
 from turnkeeper.providers.provider import Provider
 from turnkeeper.run.prepare import Means
-from turnkeeper.tools import load as load_tools
+from turnkeeper.tools.tool import AnyTool
 from turnkeeper.tools.toolbox import Toolbox
 from turnkeeper.workspace import auth, paths
 from turnkeeper.workspace.config import load as load_config
@@ -29,9 +28,10 @@ Transport = Callable[[Endpoint], Provider]
 class DirectoryMeans:
     """Reads the configuration of directories and gives what sessions there may use."""
 
-    def __init__(self, transport: Transport, environ: Mapping[str, str] | None = None) -> None:
-        self._transport = transport
-        self._environ = environ if environ is not None else os.environ
+    def __init__(
+        self, transport: Transport, tools: Callable[[], Sequence[AnyTool]], environ: Mapping[str, str]
+    ) -> None:
+        self._transport, self._load_tools, self._environ = transport, tools, environ
         self._toolbox: Toolbox | None = None
         self._catalogs: dict[str, tuple[Config, Catalog]] = {}
         self._providers: dict[bytes, Provider] = {}
@@ -82,7 +82,7 @@ class DirectoryMeans:
 
     def _tools(self) -> Toolbox:
         if self._toolbox is None:
-            self._toolbox = Toolbox(load_tools())
+            self._toolbox = Toolbox(self._load_tools())
         return self._toolbox
 
 

@@ -1,4 +1,9 @@
-"""The pen: what a drain writes with. Every append carries the drain's fence, so a replaced owner cannot write."""
+"""The pen: what a drain writes with. Every append carries the drain's fence, so a replaced owner cannot write.
+
+Writing is shielded: an interrupt comes before an append or after it, so whoever wrote knows what is on record.
+"""
+
+import anyio
 
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.event import Event, StatusChanged
@@ -17,7 +22,9 @@ class Pen:
 
     async def append(self, *events: Event) -> SessionView:
         """Make events true. Raises StaleFence once another process owns the session."""
-        return await self._store.journal.append(self.session_id, *events, fence=self._fence)
+        with anyio.CancelScope(shield=True):
+            view = await self._store.journal.append(self.session_id, *events, fence=self._fence)
+        return view
 
     async def status(self, status: Status) -> None:
         """Tell what the session is doing, if that changed."""
@@ -33,7 +40,8 @@ class Pen:
                 return []
             return [StatusChanged(status=IDLE)]
 
-        view = await self._store.journal.change(self.session_id, decide, fence=self._fence)
+        with anyio.CancelScope(shield=True):
+            view = await self._store.journal.change(self.session_id, decide, fence=self._fence)
         return view.owner != self._owner
 
 
@@ -46,6 +54,7 @@ async def take_pen(store: Store, session_id: str, owner: Owner) -> Pen:
         return [StatusChanged(status=BUSY, owner=owner)]
 
     # The fence is read before the decision: who raises it first wins, the other is refused by the engine.
-    fence = await store.engine.fence(session_id) + 1
-    await store.journal.change(session_id, decide, fence=fence)
+    with anyio.CancelScope(shield=True):
+        fence = await store.engine.fence(session_id) + 1
+        await store.journal.change(session_id, decide, fence=fence)
     return Pen(store, session_id, owner, fence)

@@ -1,8 +1,10 @@
 """The runtime: everything that runs sessions in this process, put together."""
 
 import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from random import Random
 
@@ -26,10 +28,14 @@ from turnkeeper.run.transport import Network
 from turnkeeper.run.turn import Surroundings
 from turnkeeper.run.upkeep import give_title, title_request, wants_title
 from turnkeeper.store.store import Store
+from turnkeeper.tools import load as load_tools
+from turnkeeper.tools.tool import AnyTool
 from turnkeeper.workspace.owner import is_alive, this_process
 from turnkeeper.workspace.project import ProjectPlace
 
 log = logging.getLogger(__name__)
+
+_numbers = count(1)  # Tells the runtimes of this process apart; two of them may have opened one store.
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,8 @@ class Settings:
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep
     random: Callable[[], float] = Random().random
     titles: bool = True
+    tools: Callable[[], Sequence[AnyTool]] = load_tools
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
 
 class Runtime:
@@ -54,8 +62,10 @@ class Runtime:
         settings: Settings,
     ) -> None:
         self._store, self._group = store, group
+        self._upkeep: dict[str, anyio.Event] = {}
         self._network = Network()
-        self.means = DirectoryMeans(settings.transport or self._network.provider)
+        transport = settings.transport or self._network.provider
+        self.means = DirectoryMeans(transport, settings.tools, settings.environ)
         world = Surroundings(mint=store.mint, publish=publish, sleep=settings.sleep, random=settings.random)
         self._histories = Histories(store)
         preparation = Preparation(
@@ -66,7 +76,8 @@ class Runtime:
             approvals=Approvals(),
             begun=self._title if settings.titles else None,
         )
-        drain = Drain(store, self._histories, this_process(), preparation)
+        owner = this_process().but(runtime=str(next(_numbers)))
+        drain = Drain(store, self._histories, owner, preparation)
         self._coordinator = Coordinator(group, drain.run)
 
     def wake(self, session_id: str) -> None:
@@ -85,11 +96,21 @@ class Runtime:
         """Stop a session's drain and wait until all is settled; whether one was running here."""
         return await self._coordinator.interrupt(session_id)
 
+    async def forget(self, session_id: str) -> None:
+        """Stop a session that is to be removed, and let go of what is held of it."""
+        await self.interrupt(session_id)
+        self._histories.forget(session_id)
+
     async def aclose(self) -> None:
         """Stop every drain, wait until all is settled, and let go of the network."""
         for session_id in self.active:
             await self.interrupt(session_id)
         await self._network.aclose()
+
+    async def wait_upkeep(self, session_id: str) -> None:
+        """Wait until what is done for a session beside its turns is done."""
+        if (under_way := self._upkeep.get(session_id)) is not None:
+            await under_way.wait()
 
     @property
     def active(self) -> frozenset[str]:
@@ -112,18 +133,23 @@ class Runtime:
 
         A turn of which nothing was recorded is asked again; ``continue`` also goes on where output was cut off.
         """
-        found = []
-        for key, _ in await self._store.engine.scan(("busy",)):
-            session_id = key[-1]
-            view = await self._store.journal.view(session_id)
-            if view.owner is not None and (is_alive(view.owner) or session_id in self.active):
-                continue
-            found.append(session_id)
+        found = [key[-1] for key, _ in await self._store.engine.scan(("busy",)) if await self._is_orphan(key[-1])]
+
+        async def run(session_id: str) -> None:
             await self.run(session_id, resume=policy == "continue")
+
+        async with anyio.create_task_group() as group:
+            for session_id in found:
+                group.start_soon(run, session_id)
         return found
 
+    async def _is_orphan(self, session_id: str) -> bool:
+        owner = (await self._store.journal.view(session_id)).owner
+        return session_id not in self.active and (owner is None or not is_alive(owner))
+
     def _title(self, view: SessionView, history: History, user: UserMessage, place: ProjectPlace) -> None:
-        if wants_title(view, history):
+        if wants_title(view, history) and view.session.id not in self._upkeep:
+            self._upkeep[view.session.id] = anyio.Event()
             self._group.start_soon(self._give_title, view.session.id, history, user.model, place)
 
     async def _give_title(self, session_id: str, history: History, used: ModelChoice, place: ProjectPlace) -> None:
@@ -137,3 +163,5 @@ class Runtime:
         except Exception:
             # The top of a background job: a session without a title is no reason to end anything.
             log.exception("no title for %s", session_id)
+        finally:
+            self._upkeep.pop(session_id).set()

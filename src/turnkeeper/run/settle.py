@@ -8,7 +8,7 @@ import anyio
 
 from turnkeeper.core.doom_loop import is_doom_loop
 from turnkeeper.core.json_schema import violations
-from turnkeeper.core.limits import CALLS_PARALLEL_MAX, CALLS_PER_TURN_MAX, PROGRESS_MS, RECORD_GRACE_S
+from turnkeeper.core.limits import CALLS_PARALLEL_MAX, CALLS_PER_TURN_MAX, PROGRESS_MS
 from turnkeeper.core.next_action import STRUCTURED_TOOL
 from turnkeeper.core.transcribe import interrupted
 from turnkeeper.mint import Mint
@@ -54,8 +54,7 @@ class Settlement:
             async with self._limiter:
                 state = await call.run()
         except anyio.get_cancelled_exc_class():
-            with anyio.move_on_after(RECORD_GRACE_S, shield=True):
-                await call.record(interrupted(call.part, self.mint.now()))
+            await call.record(interrupted(call.part, self.mint.now()))
             raise
         await call.record(state)
 
