@@ -80,7 +80,7 @@ def body(request: ModelRequest, endpoint: Endpoint) -> Wire:
     if tools:
         wire["tools"] = tools
         wire["tool_choice"] = _tool_choice(request, options)
-    wire.update(_sampled(request, thinking))
+    wire.update(_sampled(request, thinking, endpoint))
     if isinstance(effort := options.get("effort"), str):
         wire["output_config"] = {"effort": effort}
     wire.update(codec.renamed({key: value for key, value in options.items() if key not in _OURS}, _OPTIONS))
@@ -106,9 +106,12 @@ def _output(request: ModelRequest, thinking: Wire | None) -> int:
     return limit
 
 
-def _sampled(request: ModelRequest, thinking: Wire | None) -> Wire:
-    if thinking is not None and thinking.get("type") != "disabled":
-        return {"thinking": thinking}  # Sampling parameters are refused beside thinking.
+def _sampled(request: ModelRequest, thinking: Wire | None, endpoint: Endpoint) -> Wire:
+    """Thinking, or sampling: they are refused beside each other, and sampling by newer models and versions at all."""
+    is_thinking = thinking is not None and thinking.get("type") != "disabled"
+    version = {name.lower(): value for name, value in endpoint.headers.items()}.get("anthropic-version", VERSION)
+    if is_thinking or not request.model.temperature or version != VERSION:
+        return {"thinking": thinking} if thinking is not None else {}
     chosen = sampling.of(request)
     wire: Wire = {"temperature": chosen.temperature, "top_p": chosen.top_p, "top_k": chosen.top_k, "thinking": thinking}
     return {key: value for key, value in wire.items() if value is not None}

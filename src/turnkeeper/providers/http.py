@@ -27,6 +27,10 @@ REQUEST_IDS = ("request-id", "x-request-id", "apim-request-id", "x-goog-request-
 CONNECTIONS_MAX = 200
 IDLE_CONNECTIONS_MAX = 20
 
+DRAIN_S = 0.1
+DRAIN_CHUNKS_MAX = 8
+"""A provider that does not end its stream after the last event costs a connection, not a wait."""
+
 _NOT_STREAMS = ("application/json", "text/html")
 _TROUBLES = (httpx2.HTTPError, httpx2.InvalidURL, TooLarge, UnicodeError, OSError)
 
@@ -65,6 +69,7 @@ class HttpProvider:
                 portions = await stack.enter_async_context(aclosing(_answered(chunks, reader, wait)))
                 async for events in portions:
                     yield events
+                await _drain(chunks)
         except _TimedOut as out:
             yield reader.end(cause=out.failure)
         except _TROUBLES as error:
@@ -140,6 +145,14 @@ async def _answered(
         if reader.is_over:
             return
     yield reader.end(parser.end())
+
+
+async def _drain(chunks: AsyncIterator[bytes]) -> None:
+    """Read what little may be left behind the answer, so that the connection can be used again."""
+    with anyio.move_on_after(DRAIN_S):
+        for _ in range(DRAIN_CHUNKS_MAX):
+            if await anext(chunks, None) is None:
+                return
 
 
 class _TimedOut(Exception):
