@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -62,6 +63,13 @@ def second_message(path: Path, seq: int, kind: str, **data: Any) -> str:
             (name, SECOND, kind, seq, json.dumps(data)),
         )
     return name
+
+
+def a_repository(place: Path) -> None:
+    """A git repository with one commit."""
+    identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
+    subprocess.run(["git", "init", "-q", str(place)], check=True)
+    subprocess.run(["git", "-C", str(place), *identity, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -67,6 +67,7 @@ async def test_an_export_replaces_an_older_one_whole(tk: Turnkeeper, tmp_path: P
     names = {file.split("/")[-1] for file in contents(out / SESSION)}
     assert "msg_gone.json" not in names
     assert sorted(path.name for path in out.iterdir()) == [SESSION, f"{SESSION}.json"]
+    assert [path.stat().st_mode & 0o077 for path in out.iterdir()] == [0, 0]
 
 
 async def test_the_tree_is_the_one_of_the_seeds(tk: Turnkeeper, tmp_path: Path) -> None:
@@ -82,6 +83,15 @@ async def test_the_tree_is_the_one_of_the_seeds(tk: Turnkeeper, tmp_path: Path) 
     assert [todo["content"] for todo in files["todo.json"]] == ["write tests", "document wind"]
     snapshots = {part["snapshot"] for one in theirs["messages"] for part in one["parts"] if "snapshot" in part}
     assert {name for name in files if name.startswith("snapshot/")} == {f"snapshot/{tree}.json" for tree in snapshots}
+
+
+async def test_what_a_killed_export_left_behind_is_not_imported(tk: Turnkeeper, tmp_path: Path) -> None:
+    await imported(tk, tmp_path, EXPORT)
+    out = tmp_path / "out"
+    await tk.export_all(out, layout="tree")
+    (out / SESSION).rename(out / f".{SESSION}.x1y2")
+    with pytest.raises(Invalid, match="holds no exported sessions"):
+        await tk.import_sessions(out)
 
 
 async def test_a_tree_needs_a_folder(tk: Turnkeeper, tmp_path: Path) -> None:

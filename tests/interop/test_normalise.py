@@ -162,7 +162,7 @@ def test_a_diff_of_before_and_after_gets_a_patch() -> None:
 
 
 def test_a_diff_of_very_long_files_replaces_them_whole() -> None:
-    long = {"file": "a", "before": "x\n" * 9000, "after": "y\n" * 9000, "additions": 1, "deletions": 1}
+    long = {"file": "a", "before": "x\n" * 9000, "after": "x\n" * 8999 + "y\n", "additions": 1, "deletions": 1}
     [diff] = through(a_history({**USER, "summary": {"diffs": [long]}}))["messages"][0]["info"]["summary"]["diffs"]
     assert diff["patch"].startswith("--- a\n+++ a\n@@ -1,9000 +1,9000 @@\n-x\n")
 

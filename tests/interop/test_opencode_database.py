@@ -11,6 +11,7 @@ from opencode_files import (
     EXPORTS,
     MAIN,
     SECOND,
+    a_repository,
     being_written,
     change,
     contents,
@@ -276,13 +277,8 @@ async def test_a_folder_without_history_is_refused(tk: Turnkeeper, tmp_path: Pat
 async def test_a_session_takes_the_id_that_its_project_has_here(tk: Turnkeeper, tmp_path: Path) -> None:
     repository = tmp_path / "weather"
     remote = "https://git.example/ada/weather.git"
-    identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
-    for arguments in (
-        ["init", "-q", str(repository)],
-        ["-C", str(repository), *identity, "commit", "-q", "--allow-empty", "-m", "first"],
-        ["-C", str(repository), "remote", "add", "origin", remote],
-    ):
-        subprocess.run(["git", *arguments], check=True)
+    a_repository(repository)
+    subprocess.run(["git", "-C", str(repository), "remote", "add", "origin", remote], check=True)
     path = database(tmp_path / "data")
     change(
         path,

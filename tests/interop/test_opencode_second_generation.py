@@ -194,6 +194,18 @@ async def test_both_generations_in_one_session_stand_in_the_order_of_their_times
     assert order.index("msg_between") == 1
 
 
+async def test_what_such_a_turn_cost_is_on_the_message_as_in_the_source(tk: Turnkeeper, tmp_path: Path) -> None:
+    path = database(tmp_path)
+    await tk.import_opencode(path)
+    usage = {"input": 1, "output": 2, "reasoning": 3, "cache": {"read": 4, "write": 5}}
+    name = second_message(path, 20, "assistant", agent="build", content=[], finish="stop", cost=0.5, tokens=usage)
+    assert (await tk.import_opencode(path)).grown == 1
+    export = await exported(tk, SECOND)
+    assert (export["messages"][3]["info"]["id"], export["messages"][3]["info"]["cost"]) == (name, 0.5)
+    # The row of the session does not count it, then or now.
+    assert (export["info"]["cost"], export["info"]["tokens"]["input"]) == (0, 0)
+
+
 async def test_importing_them_again_changes_nothing(tk: Turnkeeper, tmp_path: Path) -> None:
     path = database(tmp_path)
     second_message(path, 20, "compaction", reason="manual", summary="so far", recent="last words")

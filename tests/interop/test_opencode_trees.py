@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from opencode_files import contents, database, dump, exported
+from opencode_files import a_repository, contents, database, dump, exported
 
 from turnkeeper.app import Turnkeeper
 from turnkeeper.interop.report import Counts
@@ -209,8 +209,8 @@ async def test_broken_files_are_named_and_the_rest_comes_in(tk: Turnkeeper, tmp_
 
 
 async def test_the_worktree_of_a_tree_tells_the_project(tk: Turnkeeper, tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    here = await tk.create(directory=tmp_path)
-    an_old_project(data, str(tmp_path))
-    await tk.import_opencode(data)
-    assert (await tk.get("ses_old")).project_id == here.project_id
+    a_repository(tmp_path / "weather")
+    here = await tk.create(directory=tmp_path / "weather")
+    an_old_project(tmp_path / "data", str(tmp_path / "weather"))
+    await tk.import_opencode(tmp_path / "data")
+    assert (await tk.get("ses_old")).project_id == here.project_id != "global"

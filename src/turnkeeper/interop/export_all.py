@@ -1,6 +1,5 @@
 """Export many sessions: a folder of files, one file of lines, or a folder for each session (seed 003's tree)."""
 
-import os
 import shutil
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
@@ -62,7 +61,6 @@ async def export_tree(store: Store, session_id: str, target: Path, *, sanitise: 
     session = await store.queries.session(session_id)
     draft = Path(mkdtemp(dir=target, prefix=f".{session_id}."))
     try:
-        os.chmod(draft, 0o755)
         tree = _Tree(draft, sanitise)
         async for message in store.queries.stream(session_id, reverse=False):
             tree.message(message)

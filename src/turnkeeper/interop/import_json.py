@@ -57,8 +57,9 @@ def open_export(path: Path) -> Exports:
     readers = dict(_in_file(path))
     try:
         # The first one tells whether this is an export at all; what is broken behind it is reported, not refused.
-        for reader in list(readers.values())[:1]:
-            reader()
+        for name, reader in list(readers.items())[:1]:
+            found = list(reader())
+            readers[name] = lambda: found
     except (OSError, Unreadable) as error:
         raise Invalid(f"{path} {error}") from error
     if not readers:

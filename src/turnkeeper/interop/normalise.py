@@ -31,7 +31,7 @@ UNKNOWN = "unknown"
 TIME_MAX = 253_402_300_799_999
 """The last millisecond of the year 9999."""
 
-_SAFE = re.compile(r"[A-Za-z0-9_.-]+")
+_SAFE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class IncomingMessage(Value):
