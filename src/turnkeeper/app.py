@@ -2,14 +2,14 @@
 
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
 from anyio.abc import TaskGroup
 
-from turnkeeper.bus import Bus
+from turnkeeper.bus import Bus, Subscription
 from turnkeeper.core.entry import Recorded
 from turnkeeper.mint import Mint
 from turnkeeper.model.notification import Delta, Notification
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from turnkeeper.run.coordinator import Outcome
     from turnkeeper.run.runtime import Runtime, Settings
     from turnkeeper.sessions.diagnosis import Diagnosis
+    from turnkeeper.store.documents import LedgerRow
 
 
 @asynccontextmanager
@@ -150,6 +151,20 @@ class Turnkeeper:
     async def interrupt(self, session_id: str) -> bool:
         """Stop a session and wait until all is settled; whether it was being run here."""
         return self._running is not None and await self._running.interrupt(session_id)
+
+    async def abort(self, session_id: str) -> bool:
+        """Stop a session here, or close what a dead process left open; whether there was anything to stop.
+
+        Raises Busy while another living process runs it: only that process can stop.
+        """
+        from turnkeeper.sessions import abort
+
+        return await self.interrupt(session_id) or await abort.close(self.store, session_id)
+
+    async def wait_upkeep(self, session_id: str) -> None:
+        """Wait until what is done for a session beside its turns is done: a session that ends here gets its title."""
+        if self._running is not None:
+            await self._running.wait_upkeep(session_id)
 
     async def status(self, session_id: str) -> "Status":
         """What a session is doing: idle, busy, or waiting to try again."""
@@ -287,6 +302,10 @@ class Turnkeeper:
         """Replace the task list."""
         return await edit.set_todos(self.store, session_id, tuple(todos))
 
+    def ledger(self, session_id: str | None = None) -> "AsyncIterator[LedgerRow]":
+        """What was paid for: one row for each attempt, of one session or of all."""
+        return self.store.queries.ledger(session_id)
+
     async def diffs(self, session_id: str) -> tuple[FileDiff, ...]:
         """What the session changed on disk, file by file."""
         await self.store.queries.state(session_id)
@@ -337,9 +356,7 @@ class Turnkeeper:
         place = Path(path) if path is not None else opencode.default_path(os.environ)
         return await opencode.import_opencode(self.store, place, progress=progress)
 
-    def subscribe(
-        self, *, session_id: str | None = None, size: int = 1024
-    ) -> AbstractAsyncContextManager[AsyncIterator[Notification | Delta]]:
+    def subscribe(self, *, session_id: str | None = None, size: int = 1024) -> Subscription[Notification | Delta]:
         """What happens from now on: ``async with tk.subscribe() as notifications: async for one in notifications``."""
         match = (lambda one: one.session_id == session_id) if session_id is not None else None
         return self._bus.subscribe(match=match, size=size)

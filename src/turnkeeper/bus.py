@@ -64,6 +64,10 @@ class Subscription(Generic[T]):
             await self._arrival.wait()
         return self._queue.popleft()
 
+    def close(self) -> None:
+        """Hear nothing more. What is queued is still delivered, then the iterator ends."""
+        self._finish()
+
     def _offer(self, notification: T) -> None:
         try:
             if self._match is not None and not self._match(notification):

@@ -15,6 +15,9 @@ PAGE_MAX = 1000
 STREAM_PAGE = 50
 """How many messages a stream through a history reads at once."""
 
+LEDGER_PAGE = 2000
+"""How many rows of the ledger are read at once."""
+
 TEXT_INDEXED_MAX = 256 * 1024
 """How much of one part's text the search index takes."""
 
@@ -104,3 +107,15 @@ DOOM_LOOP_CALLS = 3
 
 PROGRESS_MS = 1000
 """How often the progress of a running tool is recorded at the most."""
+
+COMPONENT_LOAD_S = 5.0
+"""How long a Context Component may take to load before it counts as unavailable."""
+
+COMPONENT_CHARS_MAX = 100_000
+"""How long one component's text may be."""
+
+INSTRUCTION_BYTES_MAX = 256 * 1024
+"""How large an instruction file may be."""
+
+TREE_FILES_MAX = 200
+"""How many files the project's file tree names."""

@@ -14,7 +14,7 @@ from turnkeeper.model.event import Delivery
 from turnkeeper.model.message import AssistantMessage, Message
 from turnkeeper.model.parts import Part, ReasoningPart, SubtaskPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted
-from turnkeeper.model.session import Session
+from turnkeeper.model.session import Session, Tokens
 from turnkeeper.model.status import IDLE, Idle, Owner, Status
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Value, encode
@@ -54,6 +54,20 @@ class Listing(Value):
     archived: bool = False
 
 
+class LedgerRow(Value):
+    """What one attempt cost, whatever came of it; ``time`` is when it was recorded."""
+
+    session_id: str
+    time: int
+    purpose: str
+    provider_id: str
+    model_id: str
+    message_id: str | None = None
+    attempt: int = 1
+    tokens: Tokens
+    cost: int | float
+
+
 _state = msgspec.json.Decoder(State)
 _session = msgspec.json.Decoder(Session)
 _message: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
@@ -70,6 +84,7 @@ read_session = _session.decode
 read_message = _message.decode
 read_part = _part.decode
 read_todos = _todos.decode
+read_ledger_row = msgspec.json.Decoder(LedgerRow).decode
 
 
 def state_or_none(stored: bytes | None) -> State | None:
@@ -89,7 +104,7 @@ class Changes:
 
     def of_event(self, before: SessionView | None, recorded: Recorded, after: SessionView) -> None:
         """Add what one event changes in the history."""
-        seq, _, event = recorded
+        seq, time, event = recorded
         match event:
             case e.MessageRecorded(message=message, parts=parts):
                 self._message(message, seq)
@@ -122,6 +137,8 @@ class Changes:
                 self._closed(before, message_id, part_id)
                 self.documents[keys.part(message_id, part_id)] = None
                 self.texts[keys.text(after.session.id, message_id, part_id)] = None
+            case e.UsageRecorded():
+                self.documents[keys.ledger(after.session.id, seq)] = encode(_row(after.session.id, time, event))
             case e.SummaryRecorded(diffs=diffs):
                 self.documents[keys.diff(after.session.id)] = None if diffs is None else encode(diffs)
             case _:
@@ -225,6 +242,20 @@ class Changes:
             self.texts[keys.text(part.session_id, part.message_id, part.id)] = text[:TEXT_INDEXED_MAX]
         elif is_edit:  # What it said before is said no longer. A part still streaming has never been indexed.
             self.texts[keys.text(part.session_id, part.message_id, part.id)] = None
+
+
+def _row(session_id: str, time: int, event: e.UsageRecorded) -> LedgerRow:
+    return LedgerRow(
+        session_id=session_id,
+        time=time,
+        purpose=event.purpose,
+        provider_id=event.provider_id,
+        model_id=event.model_id,
+        message_id=event.message_id,
+        attempt=event.attempt,
+        tokens=event.tokens,
+        cost=event.cost,
+    )
 
 
 def _at_work(view: SessionView | None) -> bool:

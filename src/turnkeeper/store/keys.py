@@ -101,6 +101,11 @@ def busy(session_id: str) -> Key:
     return ("busy", session_id)
 
 
+def ledger(session_id: str, seq: int) -> Key:
+    """One row of the ledger: what one attempt cost, under the place of its event."""
+    return ("ledger", session_id, f"{seq:012d}")
+
+
 def text(session_id: str, *place: str) -> Key:
     """Where searchable text of a session stands: the title, or a part of a message."""
     return ("text", session_id, *place)
@@ -165,7 +170,7 @@ def places(owner: Session) -> Iterator[Key]:
 ONE_EACH = ("state", "todo", "session_diff", "share", "epoch", "busy")
 """Kinds of which a session has at most one document, under its id."""
 
-MANY_EACH = ("message", "order", "inbox", "receipted", "blobused")
+MANY_EACH = ("message", "order", "inbox", "receipted", "blobused", "ledger")
 """Kinds of which a session has any number, below its id."""
 
 
