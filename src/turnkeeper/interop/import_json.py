@@ -58,8 +58,7 @@ def open_export(path: Path) -> Exports:
     try:
         # The first one tells whether this is an export at all; what is broken behind it is reported, not refused.
         for name, reader in list(readers.items())[:1]:
-            found = list(reader())
-            readers[name] = lambda: found
+            readers[name] = partial(list, list(reader()))
     except (OSError, Unreadable) as error:
         raise Invalid(f"{path} {error}") from error
     if not readers:
