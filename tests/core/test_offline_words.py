@@ -111,7 +111,13 @@ def test_every_example_it_gives_is_understood_whole(example: str) -> None:
 def test_a_long_text_is_written_and_a_long_riddle_is_left_alone() -> None:
     content = "replace a with b in c and so on, " * 2_000
     assert tasks(f"write a.txt: {content}") == [[write("a.txt", f"{content.strip()}\n")]]
-    assert tasks("replace " + "a with " * 20_000) == []
+    assert tasks("replace " + "a with " * 20_000 + "b in c") == []
+
+
+def test_only_what_is_quoted_may_be_long() -> None:
+    command = "echo " * 1_000
+    assert tasks(f"run `{command}`") == [[bash(command.strip())]]
+    assert tasks(f"run {command}") == []
 
 
 @given(st.text(max_size=200))
