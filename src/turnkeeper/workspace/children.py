@@ -1,0 +1,129 @@
+"""Processes: started in a group of their own, heard while they run, and ended with everything they started."""
+
+import os
+import signal
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from subprocess import DEVNULL
+from typing import Final
+
+import anyio
+from anyio.abc import Process
+from anyio.lowlevel import checkpoint
+
+from turnkeeper.core.limits import KILL_GRACE_S
+
+CHUNK_BYTES: Final = 64 * 1024
+_LOOK_AGAIN_S: Final = 0.02
+
+
+class Running:
+    """A started process. What it and its children print, on either stream, comes as one."""
+
+    def __init__(self, process: Process, output: int, grace_s: float) -> None:
+        self._process, self._output, self._grace_s = process, output, grace_s
+
+    @property
+    def id(self) -> int:
+        """The number of the process and of its group."""
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """What it ended with, once it has; a signal's number below zero if one ended it."""
+        return self._process.returncode
+
+    async def wait(self) -> int:
+        """Wait for the process; what it started in the background may go on."""
+        return await self._process.wait()
+
+    async def read(self) -> bytes:
+        """The next piece of output as soon as there is one; nothing once nobody can write any more."""
+        await checkpoint()
+        while True:
+            try:
+                return os.read(self._output, CHUNK_BYTES)
+            except BlockingIOError:
+                await anyio.wait_readable(self._output)
+
+    def read_rest(self) -> bytes:
+        """What was printed and not read yet, without waiting."""
+        pieces = []
+        try:
+            while piece := os.read(self._output, CHUNK_BYTES):
+                pieces.append(piece)
+        except BlockingIOError:
+            pass
+        return b"".join(pieces)
+
+    async def end(self) -> None:
+        """End the whole group: ask, wait a little, then insist. Not to be interrupted, and bounded in time."""
+        with anyio.CancelScope(shield=True):
+            # A stopped process hears nothing until it is continued.
+            if self._send(signal.SIGTERM) and self._send(signal.SIGCONT):
+                with anyio.move_on_after(self._grace_s):
+                    await self._process.wait()
+                    # Nobody tells us of the end of a group whose leader is gone: we have to look.
+                    while self._send(0) and _has_living(self.id):  # noqa: ASYNC110
+                        await anyio.sleep(_LOOK_AGAIN_S)
+            self._send(signal.SIGKILL)
+            with anyio.move_on_after(self._grace_s):
+                await self._process.wait()
+
+    def _send(self, number: int) -> bool:
+        """Send a signal to the group; whether there still is one."""
+        try:
+            os.killpg(self._process.pid, number)
+        except (ProcessLookupError, PermissionError):
+            return False
+        return True
+
+
+def _has_living(group: int) -> bool:
+    """Whether a group has members that are not dead already and only wait for their parent to notice.
+
+    In a container the first process often never does, and a group of such dead would be waited for in vain.
+    """
+    processes = [entry for entry in os.listdir("/proc") if entry.isdecimal()] if os.path.isdir("/proc/self") else []
+    for number in processes:
+        try:
+            state, _, own, *_ = Path("/proc", number, "stat").read_text().rpartition(")")[2].split()
+        except (OSError, ValueError):
+            continue
+        if int(own) == group and state not in "ZX":
+            return True
+    # Where there is no such list, the group's being there is all we know.
+    return not processes
+
+
+@asynccontextmanager
+async def started(
+    arguments: Sequence[str], directory: Path, environ: Mapping[str, str], *, grace_s: float = KILL_GRACE_S
+) -> AsyncIterator[Running]:
+    """A process without terminal or input, ended with its group unless it was done and the block left in peace."""
+    output, writing = os.pipe()
+    try:
+        os.set_blocking(output, False)
+        try:
+            process = await anyio.open_process(
+                list(arguments),
+                stdin=DEVNULL,
+                stdout=writing,
+                stderr=writing,
+                cwd=directory,
+                env=environ,
+                start_new_session=True,
+            )
+        finally:
+            os.close(writing)
+        running = Running(process, output, grace_s)
+        is_done = False
+        try:
+            yield running
+            is_done = running.exit_code is not None
+        finally:
+            if not is_done:
+                await running.end()
+    finally:
+        os.close(output)

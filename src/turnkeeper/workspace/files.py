@@ -1,0 +1,172 @@
+"""Files as tools use them: bounded reads, text that goes back as it came, writes that are whole or absent."""
+
+import os
+import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Final
+from weakref import WeakValueDictionary
+
+import anyio
+
+from turnkeeper.core.limits import EDITED_BYTES_MAX
+from turnkeeper.model.refusal import Invalid
+
+BOM: Final = b"\xef\xbb\xbf"
+SNIFFED_BYTES: Final = 4096
+"""How much of a file is looked at to tell what it is."""
+
+_BINARY: Final = (
+    "zip tar gz exe dll so class jar war 7z doc docx xls xlsx ppt pptx odt ods odp bin dat obj o a lib wasm pyc pyo"
+)
+_BINARY_SUFFIXES: Final = frozenset(f".{name}" for name in _BINARY.split())
+_TEXT_CONTROLS: Final = frozenset(b"\t\n\v\f\r\b\x1b")
+_numbers: Final = count()
+_locks: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A file's text. Bytes that are not UTF-8 are kept as surrogates, so that writing gives them back."""
+
+    text: str
+    has_bom: bool
+
+    def encode(self, text: str) -> bytes:
+        """Another text in the same form."""
+        return (BOM if self.has_bom else b"") + text.encode("utf-8", "surrogateescape")
+
+
+def real(path: Path) -> Path:
+    """The path without links, also of a file that is not there yet."""
+    return Path(os.path.realpath(path))
+
+
+def is_inside(path: Path, directory: Path, worktree: Path) -> bool:
+    """Whether a path, once its links are followed, lies in the directory or the worktree.
+
+    A worktree that is the root of the file system means that there is no project, and holds nothing.
+    """
+    roots = [real(directory)]
+    if worktree != Path(worktree.anchor):
+        roots.append(real(worktree))
+    place = real(path)
+    return any(place.is_relative_to(root) for root in roots)
+
+
+def read_text(path: Path) -> TextFile:
+    """A text file as a whole; Invalid if it is binary, too large or no file."""
+    content = read_bytes(path, EDITED_BYTES_MAX)
+    if is_binary(path, content[:SNIFFED_BYTES]):
+        raise Invalid(f"{str(path)!r} is a binary file")
+    has_bom = content.startswith(BOM)
+    return TextFile(content[len(BOM) if has_bom else 0 :].decode("utf-8", "surrogateescape"), has_bom)
+
+
+def read_bytes(path: Path, bytes_max: int) -> bytes:
+    """A file's bytes; Invalid if there are more than so many, or if it is a device, a pipe or a directory."""
+    require_regular(path)
+    with open(path, "rb") as file:
+        content = file.read(bytes_max + 1)
+    if len(content) > bytes_max:
+        raise Invalid(f"{str(path)!r} is larger than {bytes_max} bytes")
+    return content
+
+
+def require_regular(path: Path) -> None:
+    """Refuse what is no file: reading a pipe or a device may never end."""
+    mode = os.stat(path).st_mode
+    if stat.S_ISDIR(mode):
+        raise Invalid(f"{str(path)!r} is a directory, not a file")
+    if not stat.S_ISREG(mode):
+        raise Invalid(f"{str(path)!r} is not a regular file")
+
+
+def printable(text: str) -> str:
+    """The text as it may be shown: bytes that are no UTF-8 become replacement characters."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Replace a file's content at once, or leave it; make it and its directories if they are not there.
+
+    Links are followed and stay; mode and owner stay too. A file that may not be written is refused even where its
+    directory would let it be replaced.
+    """
+    target = real(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    before = os.stat(target) if target.exists() else None
+    if before is not None and not os.access(target, os.W_OK):
+        raise PermissionError(f"{str(path)!r} is read-only")
+    temporary = target.parent / f".turnkeeper-{os.getpid()}-{next(_numbers)}"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(content)
+            if before is not None:
+                _keep_owner_and_mode(file.fileno(), before)
+            file.flush()
+            # Without this a power cut could leave the new name with nothing under it.
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def is_binary(path: Path, head: bytes) -> bool:
+    """Whether a file is no text, by its name and its beginning."""
+    if path.suffix.lower() in _BINARY_SUFFIXES or b"\0" in head:
+        return True
+    controls = sum(byte < 32 and byte not in _TEXT_CONTROLS for byte in head)
+    return controls * 10 > len(head) * 3
+
+
+def media_type(head: bytes) -> str | None:
+    """The type of an image or PDF by its first bytes."""
+    if head.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if head.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if head.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "image/webp"
+    return "application/pdf" if head.startswith(b"%PDF-") else None
+
+
+def entries(directory: Path) -> list[str]:
+    """The names in a directory in order; those of directories, and of links to them, end in a slash."""
+    with os.scandir(directory) as found:
+        return sorted(f"{entry.name}/" if entry.is_dir() else entry.name for entry in found)
+
+
+def similar(path: Path, limit: int = 3) -> list[Path]:
+    """Files beside a missing one whose names hold its name, or are held by it."""
+    try:
+        names = sorted(os.listdir(path.parent))
+    except OSError:
+        return []
+    wanted = path.name.lower()
+    return [path.parent / name for name in names if name.lower() in wanted or wanted in name.lower()][:limit]
+
+
+@asynccontextmanager
+async def holding(path: Path) -> AsyncIterator[None]:
+    """Keep other calls of this process from changing a file between reading and writing it."""
+    key = str(real(path))
+    lock = _locks.get(key)
+    if lock is None:
+        lock = _locks[key] = anyio.Lock()
+    async with lock:
+        yield
+
+
+def _keep_owner_and_mode(descriptor: int, before: os.stat_result) -> None:
+    # Only root may give files away; anyone else's file then belongs to who wrote it last.
+    with suppress(PermissionError):
+        os.fchown(descriptor, before.st_uid, before.st_gid)
+    os.fchmod(descriptor, stat.S_IMODE(before.st_mode))

@@ -1,0 +1,127 @@
+"""Shell: run a command line, hear its output while it runs, and never leave it running when nobody waits."""
+
+import shutil
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import anyio
+
+from turnkeeper.core.limits import DRAIN_S, KILL_GRACE_S, OUTPUT_KEPT_MAX, PROGRESS_CHARS_MAX, PROGRESS_INTERVAL_S
+from turnkeeper.workspace.children import Running, started
+
+KNOWN: Final = frozenset({"bash", "zsh", "sh", "dash", "ksh", "ash"})
+"""Shells that understand what models write. Others, or none at all, give way to these."""
+
+Heard: TypeAlias = Callable[[str], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What came of a command. ``exit_code`` is None if it ran out of time; below zero, a signal ended it."""
+
+    output: str
+    exit_code: int | None
+    is_held: bool = False
+    """Something it started goes on and holds its output."""
+
+
+class KeptOutput:
+    """The beginning and the end of an output of any length, in bounded memory."""
+
+    def __init__(self, bytes_max: int = OUTPUT_KEPT_MAX) -> None:
+        self._half = bytes_max // 2
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._dropped = 0
+
+    def add(self, piece: bytes) -> None:
+        """Take the next piece."""
+        room = self._half - len(self._head)
+        self._head += piece[:room]
+        self._tail += piece[room:]
+        # Letting it grow to twice its size makes the cost of cutting independent of how small the pieces are.
+        if len(self._tail) > 2 * self._half:
+            self._cut()
+
+    def text(self) -> str:
+        """All that is kept, with a line in the place of what is not."""
+        if len(self._tail) > self._half:
+            self._cut()
+        if not self._dropped:
+            return (self._head + self._tail).decode("utf-8", "replace")
+        head, tail = (half.decode("utf-8", "replace") for half in (self._head, self._tail))
+        return f"{head}\n[... {self._dropped} bytes were not kept ...]\n{tail}"
+
+    def ending(self, characters: int) -> str:
+        """The last of it."""
+        kept = self._tail if len(self._tail) >= characters * 4 else self._head + self._tail
+        return kept[-characters * 4 :].decode("utf-8", "replace")[-characters:]
+
+    def _cut(self) -> None:
+        over = len(self._tail) - self._half
+        del self._tail[:over]
+        self._dropped += over
+
+
+async def run(
+    command: str,
+    directory: Path,
+    *,
+    environ: Mapping[str, str],
+    timeout_s: float,
+    heard: Heard | None = None,
+    interval_s: float = PROGRESS_INTERVAL_S,
+    grace_s: float = KILL_GRACE_S,
+) -> Ran:
+    """Run a command to its end, or to the end of its time; then, as when cancelled, its process group is ended.
+
+    ``heard`` gets the end of the output so far, not more often than every ``interval_s``.
+    """
+    arguments = [choose(environ), "-c", command]
+    kept = KeptOutput()
+    async with started(arguments, directory, {**environ, "TERM": "dumb"}, grace_s=grace_s) as running:
+        closed = anyio.Event()
+        with anyio.move_on_after(timeout_s) as time:
+            async with anyio.create_task_group() as reading:
+                reading.start_soon(_hear, running, kept, closed, heard, interval_s)
+                await running.wait()
+                with anyio.move_on_after(DRAIN_S):
+                    await closed.wait()
+                reading.cancel_scope.cancel()
+        has_ended = running.exit_code is not None and not time.cancelled_caught
+        if not has_ended:
+            await running.end()
+        kept.add(running.read_rest())
+        return Ran(kept.text(), running.exit_code if has_ended else None, is_held=has_ended and not closed.is_set())
+
+
+def choose(environ: Mapping[str, str]) -> str:
+    """The user's shell if models can be expected to know it; else bash, else sh."""
+    preferred = environ.get("SHELL", "")
+    path = environ.get("PATH")
+    if Path(preferred).name in KNOWN and (found := shutil.which(preferred, path=path)):
+        return found
+    return shutil.which("bash", path=path) or shutil.which("sh", path=path) or "/bin/sh"
+
+
+async def _hear(
+    running: Running, kept: KeptOutput, closed: anyio.Event, heard: Heard | None, interval_s: float
+) -> None:
+    """Read until nobody writes any more. News waits until the last report is old enough, and is then told."""
+    told_at = anyio.current_time() - interval_s
+    has_news = False
+    while True:
+        piece: bytes | None = None
+        with anyio.move_on_after(max(told_at + interval_s - anyio.current_time(), 0) if has_news else None):
+            piece = await running.read()
+        if piece == b"":
+            break
+        if piece is not None:
+            kept.add(piece)
+            has_news = heard is not None
+        if has_news and heard is not None and anyio.current_time() >= told_at + interval_s:
+            await heard(kept.ending(PROGRESS_CHARS_MAX))
+            told_at, has_news = anyio.current_time(), False
+    closed.set()

@@ -1,0 +1,118 @@
+"""Files: what is inside, what is text, and that a write is whole or absent."""
+
+import os
+import stat
+from pathlib import Path
+
+import anyio
+import pytest
+
+from turnkeeper.model.refusal import Invalid
+from turnkeeper.workspace import files
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("project/a", True),
+        ("project", True),
+        ("project/missing/deep", True),
+        ("project-two/a", False),
+        ("other/a", False),
+        ("project/out/a", False),
+        ("project/in/a", True),
+        ("way/a", True),
+        ("project/loop/a", True),
+    ],
+)
+def test_a_path_is_inside_by_where_its_links_lead(tmp_path: Path, path: str, expected: bool) -> None:
+    for name in ("project/sub", "other", "project-two"):
+        (tmp_path / name).mkdir(parents=True)
+    os.symlink(tmp_path / "other", tmp_path / "project/out")
+    os.symlink("sub", tmp_path / "project/in")
+    os.symlink("project", tmp_path / "way")
+    os.symlink("loop", tmp_path / "project/loop")
+    assert files.is_inside(tmp_path / path, tmp_path / "project", tmp_path / "project") is expected
+
+
+def test_a_worktree_widens_the_inside_unless_it_is_the_root(tmp_path: Path) -> None:
+    assert files.is_inside(tmp_path / "b", tmp_path / "a", tmp_path)
+    assert not files.is_inside(tmp_path / "b", tmp_path / "a", Path("/"))
+
+
+def test_text_goes_back_as_it_came(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    for content in (b"", b"a\r\nb\n", b"\xef\xbb\xbfmark", b"caf\xe9 \xff"):
+        file.write_bytes(content)
+        read = files.read_text(file)
+        assert read.encode(read.text) == content
+
+
+def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"12345")
+    assert files.read_bytes(tmp_path / "a", 5) == b"12345"
+    with pytest.raises(Invalid, match="larger than 4 bytes"):
+        files.read_bytes(tmp_path / "a", 4)
+
+
+def test_devices_pipes_and_directories_are_no_files(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (Path("/dev/zero"), tmp_path / "pipe", tmp_path):
+        with pytest.raises(Invalid):
+            files.read_bytes(path, 10)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o755, 0o4711])
+def test_a_write_keeps_the_mode(tmp_path: Path, mode: int) -> None:
+    file = tmp_path / "a"
+    file.touch()
+    file.chmod(mode)
+    files.write_whole(file, b"x")
+    assert (file.read_bytes(), stat.S_IMODE(file.stat().st_mode)) == (b"x", mode)
+
+
+def test_a_new_file_has_the_mode_that_the_user_gives_new_files(tmp_path: Path) -> None:
+    (tmp_path / "plain").touch()
+    files.write_whole(tmp_path / "a", b"x")
+    assert (tmp_path / "a").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_reader_sees_the_old_content_or_the_new_one(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    file.write_bytes(b"old")
+    with open(file, "rb") as reading:
+        files.write_whole(file, b"brand new")
+        assert reading.read() == b"old"
+    assert file.read_bytes() == b"brand new"
+
+
+def test_a_write_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    with pytest.raises(OSError, match="a"):
+        files.write_whole(tmp_path / "a", b"x")
+    assert os.listdir(tmp_path) == ["a"]
+
+
+async def test_who_holds_a_file_keeps_others_out_by_whatever_name(tmp_path: Path) -> None:
+    os.symlink("a", tmp_path / "b")
+    order: list[str] = []
+    inside = anyio.Event()
+
+    async def second() -> None:
+        await inside.wait()
+        async with files.holding(tmp_path / "b"):
+            order.append("second")
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(second)
+        async with files.holding(tmp_path / "a"):
+            inside.set()
+            for _ in range(10):
+                await anyio.sleep(0)
+            order.append("first")
+    assert order == ["first", "second"]
+
+
+async def test_files_are_held_apart(tmp_path: Path) -> None:
+    async with files.holding(tmp_path / "a"), files.holding(tmp_path / "b"):
+        pass
