@@ -1,1 +1,29 @@
-"""Tools: one file each. A new one is a file here and a line in BUILT_IN."""
+"""Tools: one file each. A new one is a file here, its text in ``texts`` and a line in BUILT_IN."""
+
+from collections.abc import Iterable
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, cast
+
+if TYPE_CHECKING:
+    from turnkeeper.tools.tool import AnyTool
+
+BUILT_IN: Final[dict[str, str]] = {
+    "bash": "turnkeeper.tools.bash:BASH",
+    "edit": "turnkeeper.tools.edit:EDIT",
+    "glob": "turnkeeper.tools.glob:GLOB",
+    "grep": "turnkeeper.tools.grep:GREP",
+    "read": "turnkeeper.tools.read:READ",
+    "todowrite": "turnkeeper.tools.todowrite:TODOWRITE",
+    "write": "turnkeeper.tools.write:WRITE",
+}
+"""Each tool's name and where it is. Named, not imported: a program that runs no tool loads none."""
+
+
+def load(names: Iterable[str] = tuple(BUILT_IN)) -> "list[AnyTool]":
+    """The built-in tools of these names."""
+    tools = []
+    for name in names:
+        module, _, constant = BUILT_IN[name].partition(":")
+        # The table holds names, so the checker cannot see what they lead to; the tool contract looks at each.
+        tools.append(cast("AnyTool", getattr(import_module(module), constant)))
+    return tools

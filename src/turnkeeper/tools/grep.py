@@ -1,0 +1,78 @@
+"""grep: lines that match a regular expression, file by file."""
+
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from turnkeeper.core.glob_pattern import compile_glob
+from turnkeeper.core.limits import LINE_CHARS_MAX, MATCHES_MAX
+from turnkeeper.model.value import Value
+from turnkeeper.tools.reach import reach
+from turnkeeper.tools.tool import Tool, ToolContext, ToolFailure, ToolOutput, text
+from turnkeeper.workspace import ripgrep
+from turnkeeper.workspace.ripgrep import Match
+
+
+class GrepArguments(Value):
+    """What to look for, where, and in which files."""
+
+    pattern: Annotated[str, Meta(description="The regular expression, in the syntax of Rust's regex crate.")]
+    path: Annotated[str | None, Meta(description="The file or directory to search. Default: the directory.")] = None
+    include: Annotated[
+        str | None, Meta(description="Only files that match this glob, such as *.py or src/**/*.ts.")
+    ] = None
+
+
+async def execute(arguments: GrepArguments, context: ToolContext) -> ToolOutput:
+    """Show the first lines that match."""
+    metadata = {"pattern": arguments.pattern, "path": arguments.path, "include": arguments.include}
+    await context.ask("grep", [arguments.pattern], always=["*"], metadata=metadata)
+    place = await reach(arguments.path or ".", context, "file" if arguments.path else "directory")
+    if not place.exists():
+        raise ToolFailure(f"{str(place)!r} does not exist.")
+    directory, below = (place, "./") if place.is_dir() else (place.parent, f"./{place.name}")
+    include = arguments.include
+    expression = compile_glob(include) if include else None
+    found = await ripgrep.search(
+        arguments.pattern,
+        directory,
+        lambda name: expression is None or expression.fullmatch(name) is not None,
+        MATCHES_MAX + 1,
+        below=below,
+        names=include if include and "/" not in include else None,
+    )
+    matches, is_cut = found[:MATCHES_MAX], len(found) > MATCHES_MAX
+    return ToolOutput(
+        title=arguments.pattern,
+        output=_listing(matches, directory, is_cut=is_cut),
+        metadata={"matches": len(matches), "truncated": is_cut},
+    )
+
+
+def _listing(matches: list[Match], directory: Path, *, is_cut: bool) -> str:
+    if not matches:
+        return "No files found"
+    count = f"{len(matches)} match{'' if len(matches) == 1 else 'es'}"
+    blocks = [f"Found {'more than ' if is_cut else ''}{count}"]
+    for path, group in groupby(matches, key=lambda match: match.path):
+        lines = [f"  Line {match.line}: {_short(match.text)}" for match in group]
+        blocks.append("\n".join([f"{directory / path}:", *lines]))
+    if is_cut:
+        blocks.append(f"(Only the first {len(matches)} are shown; use a narrower pattern, path or include.)")
+    return "\n\n".join(blocks)
+
+
+def _short(line: str) -> str:
+    return line if len(line) <= LINE_CHARS_MAX else f"{line[:LINE_CHARS_MAX]}..."
+
+
+GREP: Final = Tool(
+    name="grep",
+    description=text("grep"),
+    parameters=GrepArguments,
+    execute=execute,
+    permission="grep",
+    read_only=True,
+)

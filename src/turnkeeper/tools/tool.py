@@ -1,0 +1,148 @@
+"""Tool: the seam to what a model may do. Arguments in, output out; the context is all it may do besides.
+
+    ToolFailure             what went wrong, in words that the model reads and can act on
+    ├── Denied              a rule says no; the model goes on without
+    └── Rejected            the user said no; without feedback the session rests
+
+A tool knows neither the store nor the loop: whoever runs it hands it callbacks.
+"""
+
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+import msgspec
+
+from turnkeeper.core.permission import Deny
+from turnkeeper.model.refusal import Refusal
+from turnkeeper.model.request import ToolDefinition
+from turnkeeper.model.todo import Todo
+from turnkeeper.model.value import JsonObject, Value
+from turnkeeper.tools.schema import schema_of
+
+Arguments = TypeVar("Arguments", bound=msgspec.Struct)
+
+
+class ToolFailure(Exception):
+    """The call came to nothing. The text is for the model: what is wrong and what to do instead."""
+
+
+class Denied(ToolFailure):
+    """A rule denies the call."""
+
+    def __init__(self, deny: Deny) -> None:
+        super().__init__(deny.reason)
+        self.rules = deny.rules
+
+
+class Rejected(ToolFailure):
+    """The user rejected the call. With feedback the model goes on by it; without, the session rests."""
+
+    def __init__(self, feedback: str | None = None) -> None:
+        said = f" The user says: {feedback}" if feedback else ""
+        super().__init__(f"The user rejected this call.{said}")
+        self.feedback = feedback
+
+
+class Attachment(Value):
+    """A file that goes with an output. ``url`` is a ``data:`` address."""
+
+    mime: str
+    url: str
+    filename: str | None = None
+
+
+class ToolOutput(Value):
+    """What a tool gives back: a line for people, the text for the model, and what clients show.
+
+    A tool that bounds its own output says so with ``truncated`` in its metadata; all others are bounded for it.
+    """
+
+    title: str
+    output: str
+    metadata: JsonObject = {}
+    attachments: tuple[Attachment, ...] = ()
+
+
+class Ask(Protocol):
+    """Ask for permission."""
+
+    async def __call__(
+        self, permission: str, patterns: Sequence[str], *, always: Sequence[str], metadata: JsonObject
+    ) -> None:
+        """Return when all patterns are allowed; raise Denied or Rejected. ``always`` is what an approval covers."""
+        ...
+
+
+class Progress(Protocol):
+    """Report how a running call is doing."""
+
+    async def __call__(self, *, title: str | None = None, metadata: JsonObject | None = None) -> None:
+        """Replace what clients are shown of the running call."""
+        ...
+
+
+@dataclass(frozen=True)
+class ToolContext:
+    """All a tool may do and know besides its arguments."""
+
+    directory: Path
+    """Where the session works; relative paths begin here."""
+    worktree: Path
+    """The top of the project; the root of the file system where there is none."""
+    session_id: str
+    message_id: str
+    call_id: str
+    ask: Ask
+    progress: Progress
+    todos: Callable[[], Awaitable[tuple[Todo, ...]]]
+    set_todos: Callable[[tuple[Todo, ...]], Awaitable[None]]
+    discovered: Callable[[Path], None]
+    """Told of each file that was read, so that instructions near it can be noticed."""
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+
+@dataclass(frozen=True)
+class Tool(Generic[Arguments]):
+    """A capability: a value, not a class to inherit."""
+
+    name: str
+    description: str
+    parameters: type[Arguments]
+    """What the model must give; the schema it is shown is derived from it."""
+    execute: Callable[[Arguments, ToolContext], Awaitable[ToolOutput]]
+    permission: str
+    """What its rules go by; several tools may share one."""
+    read_only: bool = False
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Other names that models use for parameters, and what they mean."""
+
+    async def run(self, arguments: Arguments, context: ToolContext) -> ToolOutput:
+        """Execute one call. Whatever the disk or a rule of ours refuses is a ToolFailure."""
+        try:
+            return await self.execute(arguments, context)
+        except Refusal as refusal:
+            raise ToolFailure(_sentence(str(refusal))) from refusal
+        except OSError as error:
+            named = f"{str(error.filename)!r}: " if error.filename is not None else ""
+            raise ToolFailure(_sentence(f"{named}{error.strerror or error}")) from error
+
+    def definition(self) -> ToolDefinition:
+        """The tool as a model is told of it."""
+        return ToolDefinition(name=self.name, description=self.description, schema=schema_of(self.parameters))
+
+
+# A collection of tools has many kinds of arguments; each is decoded for its own tool, and only there.
+AnyTool: TypeAlias = Tool[Any]
+
+
+def text(name: str) -> str:
+    """The description that stands in ``texts``: what a model reads is prose, and reviewed as such."""
+    return resources.files("turnkeeper.tools").joinpath("texts", f"{name}.txt").read_text("utf-8").strip()
+
+
+def _sentence(message: str) -> str:
+    return message[:1].upper() + message[1:] if message else "The call failed."

@@ -1,0 +1,59 @@
+"""Toolbox: the tools one agent may see in one turn, and how a call of the model finds its tool and runs."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from turnkeeper.core import permission
+from turnkeeper.model.permission import Rule
+from turnkeeper.model.request import ToolDefinition
+from turnkeeper.tools import schema
+from turnkeeper.tools.output import BoundOutput, bound_output
+from turnkeeper.tools.tool import AnyTool, ToolContext, ToolFailure
+
+
+class Toolbox:
+    """A fixed selection of tools, in the order of their names so that equal selections make equal requests."""
+
+    def __init__(self, tools: Iterable[AnyTool]) -> None:
+        self._tools = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
+
+    def visible(self, rules: Sequence[Rule], switches: Mapping[str, bool] | None = None) -> "Toolbox":
+        """Those that the rules do not wholly deny and that the user's message (``tools``) did not switch off."""
+        off = {name for name, on in (switches or {}).items() if not on}
+        return Toolbox(
+            tool
+            for tool in self._tools.values()
+            if tool.name not in off and not permission.hides(rules, tool.permission)
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the tools, sorted."""
+        return tuple(self._tools)
+
+    def definitions(self) -> tuple[ToolDefinition, ...]:
+        """The tools as a model is told of them."""
+        return tuple(tool.definition() for tool in self._tools.values())
+
+    def find(self, name: str) -> AnyTool | None:
+        """The tool a model means, also if it got the case wrong."""
+        if name in self._tools:
+            return self._tools[name]
+        return next((tool for tool in self._tools.values() if tool.name.lower() == name.lower()), None)
+
+    async def run(self, name: str, input: object, context: ToolContext) -> BoundOutput:
+        """Run one call and bound what it gives; ToolFailure has what the model must know to do better."""
+        tool = self.find(name)
+        if tool is None:
+            known = ", ".join(self._tools) or "none"
+            raise ToolFailure(f"There is no tool named {name!r}. The tools are: {known}.")
+        return bound_output(await tool.run(decode(tool, input), context))
+
+
+def decode(tool: AnyTool, input: object) -> object:
+    """The input as the tool's arguments; ToolFailure names each violation and asks for another try."""
+    try:
+        return schema.decode(tool.parameters, input, tool.aliases)
+    except schema.Violations as violations:
+        raise ToolFailure(
+            f"The input for {tool.name} does not fit its schema:\n{violations}\nRewrite the input and call again."
+        ) from violations

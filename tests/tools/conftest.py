@@ -1,0 +1,88 @@
+"""A context that tools run in: it allows or refuses as its rules say, and remembers what was asked and told."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from turnkeeper.core.permission import Ask, Deny, decide
+from turnkeeper.model.permission import Rule
+from turnkeeper.model.todo import Todo
+from turnkeeper.model.value import JsonObject
+from turnkeeper.tools import load
+from turnkeeper.tools.output import BoundOutput
+from turnkeeper.tools.tool import Denied, Rejected, ToolContext, ToolOutput
+from turnkeeper.tools.toolbox import Toolbox
+
+
+@dataclass
+class Desk:
+    """A project directory, the built-in tools over it, and what happened."""
+
+    directory: Path
+    worktree: Path
+    rules: list[Rule] = field(default_factory=lambda: [Rule(permission="*", pattern="*", action="allow")])
+    asked: list[tuple[str, list[str], list[str]]] = field(default_factory=list)
+    shown: list[JsonObject] = field(default_factory=list)
+    progress: list[JsonObject] = field(default_factory=list)
+    todos: tuple[Todo, ...] = ()
+    discovered: list[Path] = field(default_factory=list)
+    before_answer: Callable[[], None] = lambda: None
+    on_progress: Callable[[], None] = lambda: None
+    toolbox: Toolbox = field(default_factory=lambda: Toolbox(load()))
+
+    async def run(self, tool: str, **input: object) -> ToolOutput:
+        """One call, as the model is shown its output."""
+        return (await self.settle(tool, **input)).output
+
+    async def settle(self, tool: str, **input: object) -> BoundOutput:
+        return await self.toolbox.run(tool, input, self.context())
+
+    def refuse(self, permission: str, pattern: str = "*", action: str = "deny") -> None:
+        self.rules.append(Rule(permission=permission, pattern=pattern, action=action))  # type: ignore[arg-type]
+
+    def context(self) -> ToolContext:
+        return ToolContext(
+            directory=self.directory,
+            worktree=self.worktree,
+            session_id="ses_1",
+            message_id="msg_1",
+            call_id="call_1",
+            ask=self._ask,
+            progress=self._progress,
+            todos=self._todos,
+            set_todos=self._set_todos,
+            discovered=self.discovered.append,
+            environ={**os.environ, "SHELL": "/bin/bash"},
+        )
+
+    async def _ask(
+        self, permission: str, patterns: Sequence[str], *, always: Sequence[str], metadata: JsonObject
+    ) -> None:
+        self.asked.append((permission, list(patterns), list(always)))
+        self.shown.append(metadata)
+        decision = decide(self.rules, permission, patterns)
+        self.before_answer()
+        if isinstance(decision, Deny):
+            raise Denied(decision)
+        if isinstance(decision, Ask):
+            raise Rejected
+
+    async def _progress(self, *, title: str | None = None, metadata: JsonObject | None = None) -> None:
+        self.progress.append({"title": title, **(metadata or {})})
+        self.on_progress()
+
+    async def _todos(self) -> tuple[Todo, ...]:
+        return self.todos
+
+    async def _set_todos(self, todos: tuple[Todo, ...]) -> None:
+        self.todos = todos
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    project = tmp_path / "project"
+    project.mkdir()
+    return Desk(project, project)

@@ -1,0 +1,197 @@
+"""What holds for every tool, whatever it does. A tool is tested here by being listed in BUILT_IN."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import msgspec
+import pytest
+
+from turnkeeper.model.request import ToolDefinition
+from turnkeeper.model.value import Value
+from turnkeeper.tools import BUILT_IN, load
+from turnkeeper.tools.schema import schema_of
+from turnkeeper.tools.tool import Denied, Rejected, Tool, ToolContext, ToolFailure, ToolOutput
+from turnkeeper.tools.toolbox import Toolbox
+
+# One input for each tool that works in a directory with the file a.txt that holds "one".
+WORKING: dict[str, dict[str, object]] = {
+    "bash": {"command": "true"},
+    "edit": {"filePath": "a.txt", "oldString": "one", "newString": "two"},
+    "glob": {"pattern": "*"},
+    "grep": {"pattern": "one"},
+    "read": {"filePath": "a.txt"},
+    "todowrite": {"todos": []},
+    "write": {"filePath": "b.txt", "content": "x"},
+}
+# And inputs that fit the schema and cannot work.
+FAILING: dict[str, list[dict[str, object]]] = {
+    "bash": [{"command": "  "}, {"command": "ls", "workdir": "missing"}],
+    "edit": [
+        {"filePath": "missing", "oldString": "a", "newString": "b"},
+        {"filePath": "a.txt", "oldString": "a", "newString": "a"},
+        {"filePath": "a.txt", "oldString": "nothing like it", "newString": "b"},
+        {"filePath": "a.txt", "oldString": "", "newString": "b"},
+        {"filePath": ".", "oldString": "a", "newString": "b"},
+        {"filePath": "pipe", "oldString": "a", "newString": "b"},
+        {"filePath": "a\0b", "oldString": "a", "newString": "b"},
+    ],
+    "glob": [{"pattern": "[a"}, {"pattern": "*", "path": "missing"}, {"pattern": "*", "path": "a.txt"}],
+    "grep": [{"pattern": "("}, {"pattern": "a", "path": "missing"}, {"pattern": "a", "include": "{a"}],
+    "read": [
+        {"filePath": "missing"},
+        {"filePath": "a.txt", "offset": 9},
+        {"filePath": "pipe"},
+        {"filePath": "x" * 300},
+        {"filePath": "a\0b"},
+    ],
+    "todowrite": [],
+    "write": [
+        {"filePath": ".", "content": "x"},
+        {"filePath": "a.txt/b", "content": "x"},
+        {"filePath": "pipe", "content": ""},
+    ],
+}
+
+
+@pytest.fixture(params=sorted(BUILT_IN))
+def tool(request: pytest.FixtureRequest) -> Tool:
+    return load([request.param])[0]
+
+
+@pytest.fixture(autouse=True)
+def files(desk) -> Iterator[None]:
+    (desk.directory / "a.txt").write_text("one\n")
+    os.mkfifo(desk.directory / "pipe")
+    return None
+
+
+def test_a_tool_goes_by_the_name_it_is_listed_under(tool: Tool) -> None:
+    assert BUILT_IN[tool.name].startswith(f"turnkeeper.tools.{tool.name}:")
+    assert re.fullmatch(r"[a-z][a-z0-9_]{0,63}", tool.name)
+    assert tool.name in WORKING
+    assert tool.name in FAILING
+
+
+def test_a_tool_says_what_it_does(tool: Tool) -> None:
+    assert len(tool.description) > 40
+    assert tool.description == tool.description.strip()
+
+
+def test_every_text_belongs_to_a_tool() -> None:
+    texts = Path(__file__).parents[2] / "src/turnkeeper/tools/texts"
+    assert sorted(file.stem for file in texts.iterdir()) == sorted(BUILT_IN)
+
+
+def test_a_schema_is_plain_and_describes_every_parameter(tool: Tool) -> None:
+    schema = tool.definition().schema
+    assert schema["type"] == "object"
+    assert set(schema["required"]) <= set(schema["properties"])
+    for name, parameter in schema["properties"].items():
+        assert parameter["description"], name
+        assert "type" in parameter, name
+    text = msgspec.json.encode(schema).decode()
+    assert not re.search(r'"(\$ref|\$defs|anyOf|title|null)"', text)
+
+
+def test_a_schema_is_the_same_every_time(tool: Tool) -> None:
+    schema_of.cache_clear()
+    first = msgspec.json.encode(tool.definition())
+    schema_of.cache_clear()
+    assert msgspec.json.encode(tool.definition()) == first
+
+
+async def test_a_call_that_works_gives_a_title_and_an_output(tool: Tool, desk) -> None:
+    output = await desk.run(tool.name, **WORKING[tool.name])
+    assert output.title
+    assert output.output
+    assert isinstance(output.metadata["truncated"], bool)
+    msgspec.json.encode(output)
+
+
+async def test_a_call_asks_by_its_tools_permission(tool: Tool, desk) -> None:
+    await desk.run(tool.name, **WORKING[tool.name])
+    assert [permission for permission, _, _ in desk.asked] == [tool.permission]
+
+
+async def test_a_denied_call_does_nothing(tool: Tool, desk) -> None:
+    desk.refuse(tool.permission)
+    before = listing(desk.directory)
+    with pytest.raises(Denied):
+        await desk.run(tool.name, **WORKING[tool.name])
+    assert (listing(desk.directory), desk.todos) == (before, ())
+
+
+async def test_a_rejected_call_does_nothing(tool: Tool, desk) -> None:
+    desk.refuse(tool.permission, action="ask")
+    before = listing(desk.directory)
+    with pytest.raises(Rejected):
+        await desk.run(tool.name, **WORKING[tool.name])
+    assert (listing(desk.directory), desk.todos) == (before, ())
+
+
+async def test_a_read_only_tool_changes_nothing(tool: Tool, desk) -> None:
+    before = listing(desk.directory)
+    await desk.run(tool.name, **WORKING[tool.name])
+    if tool.read_only:
+        assert listing(desk.directory) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "input"),
+    [(name, input) for name, inputs in FAILING.items() for input in inputs],
+    ids=lambda value: str(value)[:60],
+)
+async def test_a_call_that_cannot_work_fails_in_words(name: str, input: dict, desk) -> None:
+    before = listing(desk.directory)
+    with pytest.raises(ToolFailure) as failure:
+        await desk.run(name, **input)
+    assert str(failure.value).strip()
+    assert listing(desk.directory) == before
+
+
+async def test_an_input_that_does_not_fit_fails_before_anything_is_asked(tool: Tool, desk) -> None:
+    with pytest.raises(ToolFailure, match="Rewrite the input"):
+        await desk.toolbox.run(tool.name, {}, desk.context())
+    with pytest.raises(ToolFailure, match="must be a JSON object"):
+        await desk.toolbox.run(tool.name, "text", desk.context())
+    assert desk.asked == []
+
+
+async def test_a_call_that_is_cancelled_while_it_asks_does_nothing(tool: Tool, desk) -> None:
+    before = listing(desk.directory)
+    with anyio.CancelScope() as scope:
+        desk.before_answer = scope.cancel
+        await desk.run(tool.name, **WORKING[tool.name])
+    assert (listing(desk.directory), children()) == (before, set())
+
+
+class Shout(Value):
+    """The rehearsal's parameters."""
+
+    words: str
+
+
+async def shout(arguments: Shout, context: ToolContext) -> ToolOutput:
+    return ToolOutput(title="shout", output=arguments.words.upper())
+
+
+async def test_a_tool_from_elsewhere_works_with_no_other_edit(desk) -> None:
+    tool = Tool(name="shout", description="Shouts.", parameters=Shout, execute=shout, permission="shout")
+    desk.toolbox = Toolbox([*load(), tool])
+    assert await desk.run("shout", words="hi") == ToolOutput(title="shout", output="HI", metadata={"truncated": False})
+    schema = {"type": "object", "properties": {"words": {"type": "string"}}, "required": ["words"]}
+    definition = ToolDefinition(name="shout", description="Shouts.", schema=schema)
+    assert definition in desk.toolbox.definitions()
+
+
+def listing(directory: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() if path.is_file() else b"" for path in sorted(directory.rglob("*"))}
+
+
+def children() -> set[str]:
+    """The processes below this one that still run."""
+    tasks = Path(f"/proc/{os.getpid()}/task")
+    return {child for task in tasks.iterdir() for child in (task / "children").read_text().split()}

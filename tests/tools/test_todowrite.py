@@ -1,0 +1,24 @@
+"""todowrite: the list is replaced as a whole."""
+
+import json
+
+from turnkeeper.model.todo import Todo
+
+
+async def test_the_list_is_replaced_and_shown(desk) -> None:
+    desk.todos = (Todo(content="old", status="pending", priority="low"),)
+    todos = [
+        {"content": "a", "status": "completed", "priority": "high"},
+        {"content": "b", "status": "in_progress", "priority": "low", "id": "2"},
+        {"content": "c"},
+    ]
+    output = await desk.run("todowrite", todos=todos)
+    assert desk.todos == (
+        Todo(content="a", status="completed", priority="high"),
+        Todo(content="b", status="in_progress", priority="low", id="2"),
+        Todo(content="c", status="pending", priority="medium"),
+    )
+    shown = [*todos[:2], {"content": "c", "status": "pending", "priority": "medium"}]
+    assert json.loads(output.output) == shown
+    assert (output.title, list(output.metadata["todos"])) == ("2 todos", shown)
+    assert desk.asked == [("todowrite", ["*"], ["*"])]

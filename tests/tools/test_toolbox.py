@@ -1,0 +1,124 @@
+"""Which tools an agent sees, how a call finds its tool, and what its input may look like."""
+
+from typing import Annotated
+
+import pytest
+from msgspec import Meta
+
+from turnkeeper.core.bounding import bound
+from turnkeeper.core.limits import OUTPUT_LINES_MAX
+from turnkeeper.model.permission import Rule
+from turnkeeper.model.value import Value
+from turnkeeper.tools import BUILT_IN, load
+from turnkeeper.tools.output import bound_output
+from turnkeeper.tools.tool import Rejected, Tool, ToolContext, ToolFailure, ToolOutput
+from turnkeeper.tools.toolbox import Toolbox, decode
+
+DENY_EDITING = Rule(permission="edit", pattern="*", action="deny")
+
+
+def test_tools_are_sorted_by_name() -> None:
+    assert Toolbox(reversed(load())).names == tuple(sorted(BUILT_IN))
+    assert [definition.name for definition in Toolbox(load()).definitions()] == sorted(BUILT_IN)
+
+
+def test_tools_that_rules_wholly_deny_are_not_offered() -> None:
+    assert set(BUILT_IN) - set(Toolbox(load()).visible([DENY_EDITING]).names) == {"edit", "write"}
+    assert Toolbox(load()).visible([DENY_EDITING, Rule(permission="edit", pattern="docs/*", action="allow")]).names == (
+        tuple(sorted(BUILT_IN))
+    )
+    assert Toolbox(load()).visible([Rule(permission="*", pattern="*", action="deny")]).names == ()
+
+
+def test_tools_that_the_user_switched_off_are_not_offered() -> None:
+    assert set(BUILT_IN) - set(Toolbox(load()).visible([], {"bash": False, "read": True}).names) == {"bash"}
+
+
+def test_a_name_in_the_wrong_case_is_repaired_and_an_unknown_one_is_not() -> None:
+    toolbox = Toolbox(load())
+    assert toolbox.find("Read") is toolbox.find("read")
+    assert toolbox.find("reed") is None
+
+
+async def test_a_call_of_an_unknown_tool_is_told_which_there_are(desk) -> None:
+    with pytest.raises(ToolFailure, match=r"no tool named 'reed'. The tools are: bash, edit, glob"):
+        await desk.run("reed")
+
+
+async def test_a_tool_that_is_not_visible_cannot_be_called(desk) -> None:
+    desk.toolbox = desk.toolbox.visible([DENY_EDITING])
+    with pytest.raises(ToolFailure, match="no tool named 'write'"):
+        await desk.run("write", filePath="a", content="b")
+
+
+class Item(Value):
+    name: str
+
+
+class Everything(Value):
+    file_path: str
+    count: Annotated[int, Meta(ge=1)] | None = None
+    flag: bool = False
+    items: tuple[Item, ...] = ()
+
+
+async def nothing(arguments: Everything, context: ToolContext) -> ToolOutput:
+    return ToolOutput(title="t", output="o")
+
+
+TOOL = Tool(
+    name="every", description="d", parameters=Everything, execute=nothing, permission="p", aliases={"path": "filePath"}
+)
+
+
+@pytest.mark.parametrize(
+    ("input", "expected"),
+    [
+        ({"filePath": "a"}, Everything(file_path="a")),
+        ({"file_path": "a"}, Everything(file_path="a")),
+        ({"path": "a", "unknown": 1}, Everything(file_path="a")),
+        ({"path": "b", "filePath": "a"}, Everything(file_path="a")),
+        ({"filePath": "a", "count": "3", "flag": "true"}, Everything(file_path="a", count=3, flag=True)),
+        ({"filePath": "a", "count": None, "flag": None}, Everything(file_path="a")),
+        ({"filePath": "a", "items": [{"name": "x"}]}, Everything(file_path="a", items=(Item(name="x"),))),
+    ],
+)
+def test_near_misses_are_forgiven(input: dict, expected: Everything) -> None:
+    assert decode(TOOL, input) == expected
+
+
+def test_every_violation_is_named_at_once() -> None:
+    with pytest.raises(ToolFailure) as failure:
+        decode(TOOL, {"count": 0, "flag": "perhaps", "items": [{"name": 1}]})
+    assert str(failure.value).splitlines() == [
+        "The input for every does not fit its schema:",
+        "- 'filePath' is missing",
+        "- 'count': Expected `int` >= 1",
+        "- 'flag': Expected `bool`, got `str`",
+        "- 'items': Expected `str`, got `int` - at `$[0].name`",
+        "Rewrite the input and call again.",
+    ]
+
+
+@pytest.mark.parametrize("text", ["a\0b", "a\ud800"])
+def test_text_that_no_system_takes_is_a_violation(text: str) -> None:
+    with pytest.raises(ToolFailure, match="'filePath' holds a NUL or half a character"):
+        decode(TOOL, {"filePath": text})
+
+
+def test_a_long_output_is_bounded_and_the_whole_is_given_beside_it() -> None:
+    text = "line\n" * (OUTPUT_LINES_MAX + 1)
+    output, bounded = bound_output(ToolOutput(title="t", output=text, metadata={"a": 1}))
+    assert output == ToolOutput(title="t", output=bound(text).text, metadata={"a": 1, "truncated": True})
+    assert bounded.full == text
+
+
+def test_an_output_that_its_tool_bounded_is_left_alone() -> None:
+    output = ToolOutput(title="t", output="line\n" * (OUTPUT_LINES_MAX + 1), metadata={"truncated": False})
+    assert bound_output(output).output == output
+    assert bound_output(output).bounded.full is None
+
+
+def test_feedback_reaches_the_model() -> None:
+    assert str(Rejected("use uv")) == "The user rejected this call. The user says: use uv"
+    assert Rejected().feedback is None
