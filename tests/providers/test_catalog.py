@@ -14,7 +14,7 @@ from turnkeeper.model.config import Config
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.providers.catalog import OFFLINE, Catalog
 from turnkeeper.providers.models_dev import reduced
-from turnkeeper.providers.refresh import refresh
+from turnkeeper.providers.refresh import location, refresh
 
 
 def a_config(**settings: object) -> Config:
@@ -275,7 +275,8 @@ async def fetched(content: bytes, target: Path, status: bytes = b"200 OK") -> in
 
 
 async def test_a_refreshed_catalogue_takes_the_place_of_the_shipped_one(tmp_path: Path) -> None:
-    target = tmp_path / "cache" / "models.json.gz"
+    target = location({"XDG_CACHE_HOME": str(tmp_path)})
+    assert target.parent == tmp_path / "turnkeeper"
     size = await fetched(json.dumps(SMALL).encode(), target)
     assert target.stat().st_size == size
     catalog = Catalog(Config(), refreshed=target)

@@ -3,14 +3,21 @@
 import gzip
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.providers.models_dev import reduced
+from turnkeeper.workspace import paths
 
 BYTES_MAX: Final = 64 * 1024 * 1024
 TIMEOUT_S: Final = 60.0
+
+
+def location(environ: Mapping[str, str]) -> Path:
+    """Where a refreshed catalogue is kept, and looked for. It may be deleted at any time."""
+    return paths.cache(environ) / "models.json.gz"
 
 
 async def refresh(url: str, target: Path) -> int:
