@@ -48,6 +48,8 @@ CONTINUE = "Continue."
 _DATA_URL = re.compile(r"data:([^;,]*)(;base64)?,(.*)", re.DOTALL)
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
+_MIME = re.compile(r"[\w.+-]+/[\w.+*-]+(;.*)?", re.ASCII)
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
 
 
 def lower(entries: Iterable[Entry], model: ModelInfo) -> tuple[ModelMessage, ...]:
@@ -61,7 +63,7 @@ def lower(entries: Iterable[Entry], model: ModelInfo) -> tuple[ModelMessage, ...
 
 def system_text(message: SystemMessage) -> str:
     """A Mid-Conversation System Message as the model reads it."""
-    return _clean("\n\n".join(update.text for update in message.updates))
+    return clean("\n\n".join(update.text for update in message.updates))
 
 
 def _entry(entry: Entry, model: ModelInfo, names: "_CallNames") -> Iterator[ModelMessage]:
@@ -71,7 +73,7 @@ def _entry(entry: Entry, model: ModelInfo, names: "_CallNames") -> Iterator[Mode
             if content:
                 yield UserTurn(content=content)
         case SystemMessage() as message:
-            if text := system_text(message):
+            if (text := system_text(message)).strip():
                 yield SystemTurn(text=text)
         case AssistantMessage() as message:
             if _is_shown(message, entry.parts):
@@ -93,7 +95,7 @@ def _user_content(parts: Iterable[Part]) -> Iterator[Text | Media]:
     for part in parts:
         match part:
             case TextPart(text=text, ignored=ignored) if text.strip() and not ignored:
-                yield Text(text=_clean(text))
+                yield Text(text=clean(text))
             case FilePart(mime=mime) if mime not in ("text/plain", "application/x-directory"):
                 yield _media(part)
             case CompactionPart():
@@ -155,7 +157,7 @@ class _Turn:
                     pass
                 case TextPart(text=text, metadata=metadata):
                     if text.strip():
-                        content.append(Text(text=_clean(text), metadata=metadata if self._keeps else None))
+                        content.append(Text(text=clean(text), metadata=self._own(metadata)))
                     elif signed:
                         # It separates signed thinking blocks: dropped, positions shift; empty, it is rejected.
                         content.append(Text(text=" "))
@@ -175,9 +177,13 @@ class _Turn:
     def _reasoning(self, part: ReasoningPart) -> Iterator[Text | Reasoning]:
         if self._keeps:
             if part.text.strip() or part.metadata:
-                yield Reasoning(text=_clean(part.text), metadata=part.metadata)
+                yield Reasoning(text=clean(part.text), metadata=self._own(part.metadata))
         elif part.text.strip():
-            yield Reasoning(text=_clean(part.text)) if self._same else Text(text=_clean(part.text))
+            yield Reasoning(text=clean(part.text)) if self._same else Text(text=clean(part.text))
+
+    def _own(self, metadata: JsonObject | None) -> JsonObject | None:
+        """A provider's opaque metadata, for the model it came from."""
+        return _object(metadata) if self._keeps and metadata else None
 
     def _tool(
         self,
@@ -194,9 +200,15 @@ class _Turn:
             content.append(Text(text=f"[{name} was run by the provider]\n{text}"))
             return
         call_id = self._names.fresh(part.call_id)
-        metadata = part.metadata if self._keeps else None
-        call = Call(id=call_id, name=name, input=_object(part.state.input), executed=executed, metadata=metadata)
-        content.append(call)
+        content.append(
+            Call(
+                id=call_id,
+                name=name,
+                input=_object(part.state.input),
+                executed=executed,
+                metadata=self._own(part.metadata),
+            )
+        )
         output: list[Text | Media] = [Text(text=text)]
         for file in _attachments(part):
             found = _media(file)
@@ -210,8 +222,8 @@ class _Turn:
             output=tuple(output),
             is_error=is_error,
             executed=executed,
-            raw=part.state.structured if executed and isinstance(part.state, ToolCompleted) else None,
-            metadata=part.provider.result_metadata if executed and part.provider else None,
+            raw=_clean_json(part.state.structured) if executed and isinstance(part.state, ToolCompleted) else None,
+            metadata=self._own(part.provider.result_metadata) if executed and part.provider else None,
         )
         if executed:
             content.append(result)
@@ -231,12 +243,12 @@ def _outcome(part: ToolPart) -> tuple[str, bool]:
     match part.state:
         case ToolCompleted(time=time, output=output):
             text = CLEARED if time.compacted is not None else output
-            return _clean(text) if text.strip() else NO_OUTPUT, False
+            return clean(text) if text.strip() else NO_OUTPUT, False
         case ToolError(error=error, metadata=metadata):
             partial = metadata.get("output") if metadata and metadata.get("interrupted") is True else None
             if isinstance(partial, str) and partial.strip():
-                return _clean(partial), False
-            return _clean(error) if error.strip() else INTERRUPTED, True
+                return clean(partial), False
+            return clean(error) if error.strip() else INTERRUPTED, True
         case _:
             return INTERRUPTED, True
 
@@ -249,14 +261,25 @@ def _attachments(part: ToolPart) -> tuple[FilePart, ...]:
 
 
 def _media(part: FilePart) -> Media | Text:
-    match = _DATA_URL.fullmatch(part.url)
+    """A file as the model can be shown it: itself, or why not."""
+    mime, url = clean(part.mime), clean(part.url)
+    filename = clean(part.filename) if part.filename else None
+    shown = filename or mime or "A file"
+    match = _DATA_URL.fullmatch(url)
+    if not _MIME.fullmatch(mime):
+        return Text(text=f"[{shown} cannot be shown: nobody knows of what kind it is]")
     if match is None:
-        if part.url.startswith(("http://", "https://")):
-            return Media(mime=part.mime, url=part.url, filename=part.filename)
-        return Text(text=f"[{part.filename or part.mime} cannot be shown: it is only known as {part.url[:200]}]")
-    if not match[2] or not match[3]:
-        return Text(text=f"[{part.filename or part.mime} cannot be shown: it is empty or not base64]")
-    return Media(mime=part.mime, data=match[3], filename=part.filename)
+        if url.startswith(("http://", "https://")):
+            return Media(mime=mime, url=url, filename=filename)
+        return Text(text=f"[{shown} cannot be shown: it is only known as {url[:200]}]")
+    if not match[2] or not _is_base64(match[3]):
+        return Text(text=f"[{shown} cannot be shown: it is empty or not base64]")
+    return Media(mime=mime, data=match[3], filename=filename)
+
+
+def _is_base64(text: str) -> bool:
+    # Not decoded: every file of the history passes here before every turn.
+    return bool(text) and text.isascii() and not text.encode().translate(None, _BASE64)
 
 
 def _steps(parts: tuple[Part, ...]) -> Iterator[list[Part]]:
@@ -278,20 +301,20 @@ def _last_of_each_call(parts: tuple[Part, ...]) -> dict[str, str]:
 
 
 def _object(value: object) -> JsonObject:
-    return {str(key): _clean_json(item) for key, item in value.items()} if isinstance(value, dict) else {}
+    return {clean(str(key)): _clean_json(item) for key, item in value.items()} if isinstance(value, dict) else {}
 
 
 def _clean_json(value: object) -> object:
     if isinstance(value, str):
-        return _clean(value)
+        return clean(value)
     if isinstance(value, dict):
-        return {_clean(str(key)): _clean_json(item) for key, item in value.items()}
+        return {clean(str(key)): _clean_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_clean_json(item) for item in value]
     return value
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     """Text that every JSON parser takes: half characters are replaced."""
     return _SURROGATES.sub("\ufffd", text)
 

@@ -36,11 +36,12 @@ class Promote(Value):
 class RunTurn(Value):
     """Ask the model. ``step`` counts turns since the user spoke.
 
-    ``tries_left`` counts down the further tries at a structured answer; None if prose will do.
+    ``tries`` counts the failed tries at a structured answer, ``tries_left`` those that are left; None if prose will do.
     """
 
     user: Entry
     step: int
+    tries: int = 0
     tries_left: int | None = None
 
 
@@ -71,6 +72,8 @@ def next_action(view: SessionView, history: History, *, resume: bool = False) ->
 
 REFUSED = "the user refused a tool"
 STRUCTURED_TOOL = "StructuredOutput"
+DISABLED = "disabled"
+"""Marks a call that was made although the last step has no tools: answering it would be a step too many."""
 
 
 def _owed(history: History, *, resume: bool) -> RunTurn | Rest:
@@ -79,7 +82,7 @@ def _owed(history: History, *, resume: bool) -> RunTurn | Rest:
     if user is None:
         return Rest(reason="nobody has spoken")
     turns = _turns_after(history, user)
-    turn = RunTurn(user=user, step=len(turns) + 1, tries_left=_tries_left(user, turns))
+    turn = _turn(user, turns)
     if not turns:
         return turn
     last = turns[-1]
@@ -100,12 +103,12 @@ def _owed(history: History, *, resume: bool) -> RunTurn | Rest:
     return Rest(reason="answered")
 
 
-def _tries_left(user: Entry, turns: list[Entry]) -> int | None:
-    """How often a structured answer may still be asked for again; None if the user wants prose."""
-    message = user.message
+def _turn(user: Entry, turns: list[Entry]) -> RunTurn:
+    message, step = user.message, len(turns) + 1
     if not isinstance(message, UserMessage) or not isinstance(message.format, JsonSchemaFormat):
-        return None
-    return message.format.retry_count - sum(_missed(turn) for turn in turns)
+        return RunTurn(user=user, step=step)
+    tries = sum(_missed(turn) for turn in turns)
+    return RunTurn(user=user, step=step, tries=tries, tries_left=message.format.retry_count - tries)
 
 
 def _missed(turn: Entry) -> bool:
@@ -131,14 +134,14 @@ def _turns_after(history: History, user: Entry) -> list[Entry]:
 
 
 def is_continuable(part: Part) -> bool:
-    """Whether a part's result is owed back to the model: a call of ours that was settled and not interrupted."""
+    """Whether a part's result is owed back to the model: a call of ours, settled, that may be answered."""
     if not isinstance(part, ToolPart) or (part.provider is not None and part.provider.executed):
         return False
     match part.state:
         case ToolCompleted(metadata=metadata):
             return metadata.get("structured") is not True
         case ToolError(metadata=metadata):
-            return not (metadata or {}).get("interrupted")
+            return not (metadata or {}).keys() & {"interrupted", DISABLED}
         case _:
             return False
 

@@ -45,7 +45,6 @@ class _Block:
         self.unsaved: list[str] = []
         self.saved = 0
         self.saved_at = now
-        self.is_recorded = False
 
     def add(self, text: str) -> None:
         self.pieces.append(text)
@@ -74,16 +73,21 @@ class Scribe:
         self._blocks: dict[tuple[str, str], _Block] = {}
         self._tools: dict[str, ToolPart] = {}
         self._raw: dict[str, list[str]] = {}
-        self._unrecorded: dict[str, ToolPart] = {}
+        self._unrecorded: dict[str, _Block | ToolPart] = {}  # In the order in which they began, which is kept.
         self._acts: list[Act] = []
         self._calls: list[ToolPart] = []
-        self.recorded: list[str] = []
-        """Ids of the parts this attempt recorded, in order."""
+        self._seen: dict[str, None] = {}
         self.finish: s.FinishStep | None = None
         self.failure: Failure | None = None
         self.usage: s.Usage | None = None
         self.has_begun_tools = False
         self.has_output = False
+        """Whether something was said or called; what was only thought is not for the user."""
+
+    @property
+    def recorded(self) -> Iterable[str]:
+        """Ids of the parts this attempt recorded, in order."""
+        return self._seen
 
     def feed(self, events: Iterable[s.StreamEvent], now: int) -> list[Act]:
         """Take in what the provider said at once; what is to be appended and published for it, in order."""
@@ -103,7 +107,7 @@ class Scribe:
         return [
             self._save(block, now)
             for block in self._blocks.values()
-            if block.is_recorded and block.unsaved and now - block.saved_at >= age_ms
+            if block.part_id not in self._unrecorded and block.unsaved and now - block.saved_at >= age_ms
         ]
 
     def close(self, now: int) -> list[Act]:
@@ -111,20 +115,18 @@ class Scribe:
         for block in list(self._blocks.values()):
             self._end(block, None, now)
         for call_id, part in list(self._tools.items()):
-            if isinstance(part.state, ToolPending):
+            hosted = part.provider is not None and part.provider.executed
+            if isinstance(part.state, ToolPending) or (hosted and isinstance(part.state, ToolRunning)):
                 self._record(self._with(part, interrupted(part, now, self._raw_of(call_id))))
-        for part in list(self._unrecorded.values()):
-            self._record(part)
-        self._unrecorded.clear()
         acts, self._acts = self._acts, []
         return acts
 
     def _feed(self, event: s.StreamEvent, now: int) -> None:
         match event:
             case s.TextDelta(id=block_id, text=text):
-                self._block("text", block_id, now).add(text)
+                self._say(self._block("text", block_id, now), text)
             case s.ReasoningDelta(id=block_id, text=text):
-                self._block("reasoning", block_id, now).add(text)
+                self._say(self._block("reasoning", block_id, now), text)
             case s.TextStart(id=block_id, metadata=metadata):
                 self._block("text", block_id, now).metadata = metadata
             case s.ReasoningStart(id=block_id, metadata=metadata):
@@ -134,7 +136,8 @@ class Scribe:
             case s.ReasoningEnd(id=block_id, metadata=metadata):
                 self._end(self._blocks.get(("reasoning", block_id)), metadata, now)
             case s.ToolInputStart(id=call_id, name=name, executed=executed):
-                self._tool(call_id, name, executed=executed)
+                if call_id not in self._tools:
+                    self._tool(call_id, name, executed=executed)
             case s.ToolInputDelta(id=call_id, text=text):
                 self._raw.setdefault(call_id, []).append(text)
             case s.ToolInputEnd():
@@ -161,27 +164,28 @@ class Scribe:
             block = self._blocks[kind, block_id] = _Block(part, self._part_id(), now)
         return block
 
+    def _say(self, block: _Block, text: str) -> None:
+        if not block.length:
+            self._unrecorded[block.part_id] = block
+        block.add(text)
+        self.has_output = self.has_output or (block.kind is TextPart and not text.isspace())
+
     def _end(self, block: _Block | None, metadata: JsonObject | None, now: int) -> None:
         if block is None:
             return
         self._blocks = {key: one for key, one in self._blocks.items() if one is not block}
         if metadata is not None:
             block.metadata = metadata
-        if not block.length and not block.is_recorded and not block.metadata:
+        if not block.length and not block.metadata:
             return
-        if block.is_recorded:
+        if block.part_id not in self._unrecorded:
             self._send(block)
         self._record(block.part(self._message, end=now))
 
     def _settle_batch(self, now: int) -> None:
-        """After a batch: record what opened in it and stayed open, send its text, save what has grown large."""
-        for part in list(self._unrecorded.values()):
-            self._record(part)
-        self._unrecorded.clear()
+        """After a batch: record what began in it and is still open, send its text, save what has grown large."""
+        self._record_begun()
         for block in self._blocks.values():
-            if not block.is_recorded:
-                block.is_recorded = True
-                self._record(block.part(self._message))
             self._send(block)
             if block.length - block.saved >= CHECKPOINT_CHARS:
                 self._acts.append(self._save(block, now))
@@ -215,8 +219,9 @@ class Scribe:
     # Tool calls.
 
     def _tool(self, call_id: str, name: str, *, executed: bool) -> ToolPart:
+        """The call that is being written under this id: a provider may use an id again once a call is complete."""
         part = self._tools.get(call_id)
-        if part is None or isinstance(part.state, ToolCompleted | ToolError):
+        if part is None or not isinstance(part.state, ToolPending):
             part = ToolPart(
                 id=self._part_id(),
                 session_id=self._message.session_id,
@@ -231,8 +236,13 @@ class Scribe:
         return part
 
     def _called(self, event: s.ToolCall, now: int) -> None:
-        part = self._tool(event.id, event.name, executed=event.executed)
         arguments: JsonObject = event.input if isinstance(event.input, dict) else {"value": event.input}
+        known = self._tools.get(event.id)
+        if known is not None and not isinstance(known.state, ToolPending):
+            if (known.tool, known.state.input) == (event.name, arguments):
+                return  # Said twice, meant once.
+            self._raw.pop(event.id, None)
+        part = self._tool(event.id, event.name, executed=event.executed)
         running = ToolRunning(
             input=arguments, raw=event.raw or self._raw_of(event.id) or None, time=RunningTime(start=now)
         )
@@ -251,25 +261,19 @@ class Scribe:
 
     def _hosted(self, event: s.ToolResult | s.ToolFailed, now: int) -> None:
         part = self._tools.get(event.id)
-        if part is None or not isinstance(part.state, ToolRunning):
+        if part is None:
             return
-        time = SettledTime(start=part.state.time.start, end=now)
-        provider = (part.provider or ToolProvider(executed=True)).but(result_metadata=event.metadata)
-        state: ToolState
-        if isinstance(event, s.ToolFailed):
-            state = ToolError(input=part.state.input, raw=part.state.raw, error=event.error, time=time)
-        else:
-            text = event.output if isinstance(event.output, str) else encode(event.output).decode()
-            state = ToolCompleted(
-                input=part.state.input,
-                raw=part.state.raw,
-                output=text,
-                title=event.name,
-                metadata={},
-                time=time,
-                structured=event.output,
-            )
-        self._record(self._with(part.but(provider=provider), state))
+        hosted = part.provider is not None and part.provider.executed
+        match part.state:
+            case ToolPending() if isinstance(event, s.ToolFailed):
+                # The provider could not make sense of what the model wrote; the model is told, and may try again.
+                time = SettledTime(start=now, end=now)
+                state = ToolError(input={}, raw=self._raw_of(event.id) or None, error=event.error, time=time)
+                self._record(self._with(part, state))
+            case ToolRunning() as running if hosted:
+                self._record(self._with(_resulted(part, event), _result(running, event, now)))
+            case _:
+                pass  # Our own calls are settled by who runs them, and a settled one stays as it is.
 
     def _with(self, part: ToolPart, state: ToolState) -> ToolPart:
         part = part.but(state=state)
@@ -283,12 +287,42 @@ class Scribe:
         return kind(id=self._part_id(), session_id=self._message.session_id, message_id=self._message.id)
 
     def _record(self, part: Part) -> None:
-        self._unrecorded.pop(part.id, None)
-        if part.id not in self.recorded:
-            self.recorded.append(part.id)
-        if not isinstance(part, StepStartPart):
-            self.has_output = True
+        if part.id not in self._seen:
+            self._record_begun(until=part.id)
+        self._put(part)
+
+    def _record_begun(self, until: str | None = None) -> None:
+        """Record what began before a part, so that the order of parts is the order in which they began."""
+        while self._unrecorded and (first := next(iter(self._unrecorded))) != until:
+            begun = self._unrecorded.pop(first)
+            self._put(begun.part(self._message) if isinstance(begun, _Block) else begun)
+        self._unrecorded.pop(until or "", None)
+
+    def _put(self, part: Part) -> None:
+        self._seen[part.id] = None
+        self.has_output = self.has_output or isinstance(part, ToolPart)
         self._acts.append(PartRecorded(part=part))
+
+
+def _resulted(part: ToolPart, event: s.ToolResult | s.ToolFailed) -> ToolPart:
+    provider = part.provider or ToolProvider(executed=True)
+    return part.but(provider=provider.but(result_metadata=event.metadata))
+
+
+def _result(running: ToolRunning, event: s.ToolResult | s.ToolFailed, now: int) -> ToolState:
+    """What became of a call that the provider ran itself."""
+    time = SettledTime(start=running.time.start, end=now)
+    if isinstance(event, s.ToolFailed):
+        return ToolError(input=running.input, raw=running.raw, error=event.error, time=time)
+    return ToolCompleted(
+        input=running.input,
+        raw=running.raw,
+        output=event.output if isinstance(event.output, str) else encode(event.output).decode(),
+        title=event.name,
+        metadata={},
+        time=time,
+        structured=event.output,
+    )
 
 
 def interrupted(part: ToolPart, now: int, raw: str = "") -> ToolError:

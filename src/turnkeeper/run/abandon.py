@@ -4,7 +4,7 @@ from turnkeeper.core.transcribe import interrupted
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.event import Event, MessageRemoved, PartRecorded, TurnEnded
 from turnkeeper.model.failure import AbortedFailure, MessageData
-from turnkeeper.model.parts import Part, ReasoningPart, StepStartPart, TextPart, ToolPart
+from turnkeeper.model.parts import Part, ReasoningPart, RetryPart, StepStartPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolPending, ToolRunning
 from turnkeeper.run.pen import Pen
 
@@ -19,8 +19,8 @@ async def abandon(pen: Pen, view: SessionView, now: int) -> None:
 def closing(view: SessionView, now: int) -> list[Event]:
     """The events that close a turn nobody runs any more.
 
-    A turn of which nothing was recorded is taken back whole: its prompt is unanswered again and may safely be asked
-    anew. Otherwise what there is stays, marked as interrupted.
+    A turn that had neither said nor called anything is taken back whole: its prompt is unanswered again and may
+    safely be asked anew. Otherwise what there is stays, marked as interrupted.
     """
     turn = view.turn
     assert turn is not None, "only an open turn is closed"
@@ -31,11 +31,19 @@ def closing(view: SessionView, now: int) -> list[Event]:
             time=turn.message.time.but(completed=now),
         )
     )
-    if not any(not isinstance(part, StepStartPart) for part in turn.parts.values()):
+    if not any(_is_output(part) for part in turn.parts.values()):
         removed = MessageRemoved(message_id=turn.message.id, seq=turn.message.seq, part_ids=tuple(turn.parts))
         return [ended, removed]
     closed = [PartRecorded(part=part) for one in turn.parts.values() if (part := _closed(one, now)) is not None]
     return [*closed, ended]
+
+
+def _is_output(part: Part) -> bool:
+    match part:
+        case StepStartPart() | RetryPart() | TextPart(text="") | ReasoningPart(text="", metadata=None):
+            return False
+        case _:
+            return True
 
 
 def _closed(part: Part, now: int) -> Part | None:

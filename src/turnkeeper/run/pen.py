@@ -24,7 +24,7 @@ class Pen:
         """Make events true. Raises StaleFence once another process owns the session."""
         with anyio.CancelScope(shield=True):
             view = await self._store.journal.append(self.session_id, *events, fence=self._fence)
-        return view
+        return view  # noqa: RET504 (for the type checker: a scope may swallow what is raised in it)
 
     async def status(self, status: Status) -> None:
         """Tell what the session is doing, if that changed."""

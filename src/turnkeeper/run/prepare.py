@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from turnkeeper.context.texts import text
-from turnkeeper.core.history import Entry, History, visible
-from turnkeeper.core.lowering import lower
+from turnkeeper.core.history import Entry, History, since_epoch, visible
+from turnkeeper.core.lowering import clean, lower
 from turnkeeper.core.next_action import STRUCTURED_TOOL, RunTurn
 from turnkeeper.core.permission import merge
+from turnkeeper.core.prefix import measure
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
+from turnkeeper.model.context import Epoch, Prefix
 from turnkeeper.model.event import TurnEnded, TurnStarted
 from turnkeeper.model.failure import UnknownData, UnknownFailure
 from turnkeeper.model.message import (
@@ -29,7 +31,7 @@ from turnkeeper.model.request import ModelMessage, ModelRequest, SystemTurn, Too
 from turnkeeper.model.session import ZERO_TOKENS
 from turnkeeper.model.value import JsonObject
 from turnkeeper.providers.provider import Provider
-from turnkeeper.run.boundary import cross
+from turnkeeper.run.boundary import Boundary
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import Approvals, Asker
 from turnkeeper.run.settle import Settlement
@@ -49,6 +51,8 @@ class Means:
     find: Callable[[ModelChoice], ModelInfo]
     """Raises a Refusal that says what there is instead."""
     provider: Callable[[ModelInfo], Provider]
+    instructions: tuple[str, ...] = ()
+    timezone: str | None = None
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,9 @@ class Preparation:
     means: Callable[[ProjectPlace], Awaitable[Means]]
     ask: Asker
     approvals: Approvals
+    boundary: Boundary
+    prefixes: dict[str, tuple[Prefix | None, int]]
+    """The last request of each session and the epoch it was made in."""
     begun: Callable[[SessionView, History, UserMessage, ProjectPlace], None] | None = None
     """Told when the first turn after a prompt begins, so that upkeep can start beside it."""
 
@@ -79,17 +86,19 @@ class Preparation:
         except Refusal as refusal:
             await self._refused(pen, message, str(refusal))
             return
-        epoch = await cross(pen, view, model, agent, place)
+        epoch, history = await self.boundary.cross(
+            pen, view, history, model, agent, place, instructions=means.instructions, timezone=means.timezone
+        )
         rules = merge(means.rules, agent.permission, view.session.permission or ())
-        toolbox = means.toolbox.visible(rules, user.tools)
         schema = user.format.schema if isinstance(user.format, JsonSchemaFormat) else None
         is_last = agent.steps is not None and action.step >= agent.steps
+        toolbox = Toolbox(()) if is_last else means.toolbox.visible(rules, user.tools)
         request = ModelRequest(
             model=model,
             system=tuple(one.text for one in epoch.baseline) + _system(user, schema),
-            messages=_messages(history, model, action, is_last=is_last),
-            tools=() if is_last else _tools(toolbox, schema),
-            tool_choice="none" if is_last else "required" if schema is not None else "auto",
+            messages=_messages(history, epoch, model, action, is_last=is_last),
+            tools=_tools(toolbox, schema),
+            tool_choice="required" if schema is not None else "none" if is_last else "auto",
             temperature=agent.temperature,
             top_p=agent.top_p,
             session_id=view.session.id,
@@ -99,7 +108,7 @@ class Preparation:
         settlement = Settlement(
             pen=pen,
             mint=self.store.mint,
-            toolbox=Toolbox(()) if is_last else toolbox,
+            toolbox=toolbox,
             directory=place.directory,
             worktree=place.worktree,
             rules=rules,
@@ -107,6 +116,7 @@ class Preparation:
             ask=self.ask,
             todos=lambda: self.store.queries.todos(view.session.id),
             earlier=_parts_since(history, action.user),
+            is_last=is_last,
             schema=schema,
         )
         turn = Turn(
@@ -119,9 +129,18 @@ class Preparation:
             settlement.settle,
             structured=lambda: settlement.structured,
             tries=action.tries_left,
-            retries=action.step - 1,
+            retries=action.tries,
+            prefix=self._prefix(request, epoch),
         )
         await turn.run()
+
+    def _prefix(self, request: ModelRequest, epoch: Epoch) -> Prefix:
+        """How much of the request before this one the provider can reuse, and if not all, why."""
+        before, number = self.prefixes.get(request.session_id, (None, 0))
+        cause = f"epoch {epoch.number} began: {epoch.reason}" if number != epoch.number else None
+        prefix = measure(request, before, cause=cause)
+        self.prefixes[request.session_id] = (prefix, epoch.number)
+        return prefix
 
     def _message(self, user: UserMessage, place: ProjectPlace) -> AssistantMessage:
         return AssistantMessage(
@@ -154,17 +173,17 @@ def _agent(agents: Mapping[str, Agent], name: str) -> Agent:
 
 
 def _system(user: UserMessage, schema: JsonObject | None) -> tuple[str, ...]:
-    own = (user.system,) if user.system and user.system.strip() else ()
+    own = (clean(user.system),) if user.system and user.system.strip() else ()
     return (*own, text("structured")) if schema is not None else own
 
 
-def _messages(history: History, model: ModelInfo, action: RunTurn, *, is_last: bool) -> tuple[ModelMessage, ...]:
-    messages = lower(visible(history.entries), model)
-    if is_last:
-        messages = (*messages, SystemTurn(text=text("max_steps")))
-    if action.tries_left is not None and action.step > 1:
-        messages = (*messages, SystemTurn(text=text("structured")))
-    return messages
+def _messages(
+    history: History, epoch: Epoch, model: ModelInfo, action: RunTurn, *, is_last: bool
+) -> tuple[ModelMessage, ...]:
+    messages = lower(since_epoch(visible(history.entries), epoch.seq), model)
+    if action.tries_left is None:
+        return (*messages, SystemTurn(text=text("max_steps"))) if is_last else messages
+    return (*messages, SystemTurn(text=text("structured"))) if action.tries or is_last else messages
 
 
 def _tools(toolbox: Toolbox, schema: JsonObject | None) -> tuple[ToolDefinition, ...]:

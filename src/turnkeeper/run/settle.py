@@ -9,7 +9,7 @@ import anyio
 from turnkeeper.core.doom_loop import is_doom_loop
 from turnkeeper.core.json_schema import violations
 from turnkeeper.core.limits import CALLS_PARALLEL_MAX, CALLS_PER_TURN_MAX, PROGRESS_MS
-from turnkeeper.core.next_action import STRUCTURED_TOOL
+from turnkeeper.core.next_action import DISABLED, STRUCTURED_TOOL
 from turnkeeper.core.transcribe import interrupted
 from turnkeeper.mint import Mint
 from turnkeeper.model.event import PartRecorded, TodosSet
@@ -40,6 +40,8 @@ class Settlement:
     todos: Callable[[], Awaitable[tuple[Todo, ...]]]
     earlier: Sequence[Part]
     """The parts since the user last spoke, by which a doom loop is told."""
+    is_last: bool = False
+    """Whether the model was told to answer without tools."""
     schema: JsonObject | None = None
     structured: Json = None
     """The structured answer, once it was given."""
@@ -76,6 +78,8 @@ class _Call:
                 raise ToolFailure(f"One answer may make {CALLS_PER_TURN_MAX} calls. Do the rest in your next answer.")
             if self.part.tool == STRUCTURED_TOOL and self._turn.schema is not None:
                 return self._answer(self._turn.schema)
+            if self._turn.is_last:
+                return self._failed("The step limit is reached: no tool runs until the user speaks.", {DISABLED: True})
             await self._check_doom_loop()
             return self._completed(await self._turn.toolbox.run(self.part.tool, self._input(), self._context()))
         except Rejected as refusal:

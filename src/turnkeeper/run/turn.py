@@ -3,16 +3,16 @@
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from hashlib import sha256
 
 import anyio
 from anyio.abc import TaskGroup
 
-from turnkeeper.core.limits import CHECKPOINT_MS, RECORD_GRACE_S, RETRIES_MAX
+from turnkeeper.core.limits import CHECKPOINT_MS, RETRIES_MAX
 from turnkeeper.core.retry import delay, retryable
 from turnkeeper.core.transcribe import Act, Scribe
 from turnkeeper.core.usage import cost, step_tokens
 from turnkeeper.mint import Mint
+from turnkeeper.model.context import Prefix
 from turnkeeper.model.event import Event, PartRecorded, PartRemoved, TurnEnded, TurnStarted, UsageRecorded
 from turnkeeper.model.failure import (
     AbortedFailure,
@@ -33,10 +33,10 @@ from turnkeeper.model.notification import Delta
 from turnkeeper.model.parts import RetryPart, StepFinishPart, ToolPart
 from turnkeeper.model.parts.marks import RetryTime
 from turnkeeper.model.request import ModelRequest
-from turnkeeper.model.session import ZERO_TOKENS, Tokens
+from turnkeeper.model.session import ZERO_TOKENS
 from turnkeeper.model.status import BUSY, Retrying
 from turnkeeper.model.stream import StreamEvent
-from turnkeeper.model.value import Json, encode
+from turnkeeper.model.value import Json
 from turnkeeper.providers.provider import Provider
 from turnkeeper.run.pen import Pen
 
@@ -70,24 +70,25 @@ class Turn:
         structured: Callable[[], Json] = lambda: None,
         tries: int | None = None,
         retries: int = 0,
+        prefix: Prefix | None = None,
     ) -> None:
         self._pen, self._world, self._provider, self._request = pen, world, provider, request
         self._message, self._directory, self._settle = message, directory, settle
-        self._structured, self._tries, self._retries = structured, tries, retries
+        self._structured, self._tries, self._retries, self._prefix = structured, tries, retries, prefix
         self._scribe = self._new_scribe()
-        self._tokens: Tokens = ZERO_TOKENS
+        self._writing = anyio.Lock(fast_acquire=True)
         self._cost: float = 0
         self._attempt = 0
 
     async def run(self) -> None:
         """Run the turn. Whatever happens, the log has its end."""
-        await self._pen.append(TurnStarted(message=self._message, request=fingerprint(self._request)))
+        await self._pen.append(TurnStarted(message=self._message, prefix=self._prefix))
         try:
             while await self._try():
                 pass
         except BaseException as error:
             # Cancelled, or a bug: what is open is closed before it goes on, in a scope nobody can cancel.
-            with anyio.move_on_after(RECORD_GRACE_S, shield=True):
+            with anyio.CancelScope(shield=True):
                 await self._broken(error)
             raise
 
@@ -96,7 +97,6 @@ class Turn:
         self._attempt += 1
         self._scribe = self._new_scribe()
         await self._stream()
-        await self._bill()
         failure = self._scribe.failure
         if failure is None:
             await self._end(self._verdict())
@@ -112,19 +112,22 @@ class Turn:
 
     async def _stream(self) -> None:
         """Take in the answer. Calls start as soon as they are recorded; all are settled when this returns."""
-        async with anyio.create_task_group() as calls:
-            ticker = anyio.CancelScope()
-            calls.start_soon(self._save_regularly, ticker)
-            try:
-                async with aclosing(self._provider.stream(self._request)) as answer:
-                    async for batch in answer:
-                        await self._take(batch, calls)
-                await self._do(self._scribe.close(self._now()))
-            finally:
-                ticker.cancel()
+        try:
+            async with anyio.create_task_group() as calls:
+                ticker = anyio.CancelScope()
+                calls.start_soon(self._save_regularly, ticker)
+                try:
+                    async with aclosing(self._provider.stream(self._request)) as answer:
+                        async for batch in answer:
+                            await self._take(batch, calls)
+                    await self._write(lambda: self._scribe.close(self._now()))
+                finally:
+                    ticker.cancel()
+        except BaseExceptionGroup as group:
+            raise _first(group) from group
 
     async def _take(self, batch: Sequence[StreamEvent], calls: TaskGroup) -> None:
-        await self._do(self._scribe.feed(batch, self._now()))
+        await self._write(lambda: self._scribe.feed(batch, self._now()))
         for call in self._scribe.calls():
             calls.start_soon(self._settle, call, name=f"{call.tool} {call.call_id}")
 
@@ -133,7 +136,12 @@ class Turn:
         with scope:
             while True:
                 await self._world.sleep(CHECKPOINT_MS / 1000)
-                await self._do(self._scribe.checkpoint(self._now(), age_ms=CHECKPOINT_MS // 2))
+                await self._write(lambda: self._scribe.checkpoint(self._now(), age_ms=CHECKPOINT_MS // 2))
+
+    async def _write(self, acts: Callable[[], Sequence[Act]]) -> None:
+        """Ask the scribe, then do what it says, one after the other: what it says builds on what was said before."""
+        async with self._writing:
+            await self._do(acts())
 
     async def _do(self, acts: Sequence[Act]) -> None:
         """Append events and publish deltas in their order; neighbouring events share one append."""
@@ -163,32 +171,31 @@ class Turn:
             time=RetryTime(created=now),
         )
         gone = [PartRemoved(message_id=self._message.id, part_id=part_id) for part_id in self._scribe.recorded]
+        bill = self._bill()
+        await self._pen.append(*bill, *gone, PartRecorded(part=retry))
         self._scribe = self._new_scribe()
-        await self._pen.append(*gone, PartRecorded(part=retry))
+        self._cost += sum(row.cost for row in bill)
         await self._pen.status(Retrying(attempt=self._attempt, message=words, next=now + wait))
         await self._world.sleep(wait / 1000)
         await self._pen.status(BUSY)
 
-    async def _bill(self) -> None:
-        """One row of the ledger for the attempt, whatever came of it."""
+    def _bill(self) -> list[UsageRecorded]:
+        """The row of the ledger for this attempt, whatever came of it; none if nothing was counted."""
         usage = self._scribe.usage
         if usage is None:
-            return
+            return []
         metadata = self._scribe.finish.metadata if self._scribe.finish is not None else None
         tokens = step_tokens(usage, metadata)
-        spent = float(cost(tokens, usage, self._request.model, metadata))
-        self._tokens, self._cost = tokens, self._cost + spent
-        await self._pen.append(
-            UsageRecorded(
-                purpose="turn",
-                provider_id=self._message.provider_id,
-                model_id=self._message.model_id,
-                message_id=self._message.id,
-                attempt=self._attempt,
-                tokens=tokens,
-                cost=spent,
-            )
+        row = UsageRecorded(
+            purpose="turn",
+            provider_id=self._message.provider_id,
+            model_id=self._message.model_id,
+            message_id=self._message.id,
+            attempt=self._attempt,
+            tokens=tokens,
+            cost=float(cost(tokens, usage, self._request.model, metadata)),
         )
+        return [row]
 
     def _verdict(self) -> Failure | None:
         """What is wrong with an answer that arrived whole."""
@@ -209,47 +216,44 @@ class Turn:
         return StructuredOutputFailure(data=data)
 
     async def _end(self, failure: Failure | None, *, finish: str | None = None) -> None:
-        """The step's own mark, and the message as it will stay."""
+        """The attempt's bill, the step's own mark and the message as it will stay: one fact."""
         reason = finish or (self._scribe.finish.reason if self._scribe.finish is not None else None)
-        ended = self._message.but(
+        message = self._message.but(
             error=failure,
             structured=self._structured(),
             finish="error" if failure is not None and reason is None else reason,
-            cost=self._cost,
-            tokens=self._tokens,
-            time=self._message.time.but(completed=self._now()),
         )
-        facts: list[Event] = [TurnEnded(message=ended)]
-        if reason is not None:
-            facts.insert(0, PartRecorded(part=self._step_finish(reason)))
-        await self._pen.append(*facts)
-
-    def _step_finish(self, reason: str) -> StepFinishPart:
-        return StepFinishPart(
-            id=self._world.mint.part_id(),
-            session_id=self._message.session_id,
-            message_id=self._message.id,
-            reason=reason,
-            cost=self._cost,
-            tokens=self._tokens,
-        )
+        await self._close(message, reason)
 
     async def _broken(self, error: BaseException) -> None:
         """Close what is open and end the turn: stopped by the user, or by a bug of ours."""
-        await self._do(self._scribe.close(self._now()))
-        await self._bill()
+        await self._write(lambda: self._scribe.close(self._now()))
         failure: Failure
         if isinstance(error, Exception):
             failure = UnknownFailure(data=UnknownData(message=f"{type(error).__name__}: {error}"))
         else:
             failure = AbortedFailure(data=MessageData(message="the turn was stopped"))
-        ended = self._message.but(
-            error=failure,
-            cost=self._cost,
-            tokens=self._tokens,
-            time=self._message.time.but(completed=self._now()),
+        await self._close(self._message.but(error=failure), None)
+
+    async def _close(self, message: AssistantMessage, reason: str | None) -> None:
+        bill = self._bill()
+        message = message.but(
+            cost=self._cost + sum(row.cost for row in bill),
+            tokens=bill[-1].tokens if bill else ZERO_TOKENS,
+            time=message.time.but(completed=self._now()),
         )
-        await self._pen.append(TurnEnded(message=ended))
+        mark = [PartRecorded(part=self._step_finish(message, reason))] if reason is not None else []
+        await self._pen.append(*bill, *mark, TurnEnded(message=message))
+
+    def _step_finish(self, message: AssistantMessage, reason: str) -> StepFinishPart:
+        return StepFinishPart(
+            id=self._world.mint.part_id(),
+            session_id=message.session_id,
+            message_id=message.id,
+            reason=reason,
+            cost=message.cost,
+            tokens=message.tokens,
+        )
 
     def _new_scribe(self) -> Scribe:
         return Scribe(self._message, self._directory, self._world.mint.part_id)
@@ -258,9 +262,10 @@ class Turn:
         return self._world.mint.now()
 
 
-def fingerprint(request: ModelRequest) -> str:
-    """The hash of what a request asks: system, tools and messages."""
-    return sha256(encode([request.system, request.tools, request.messages])).hexdigest()[:32]
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What went wrong first: callers know exceptions, not groups of them."""
+    first = group.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 def _as_api(words: str) -> ApiFailure:
