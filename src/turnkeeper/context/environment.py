@@ -2,14 +2,17 @@
 
 import platform
 
-from turnkeeper.workspace.project import ProjectPlace
+from turnkeeper.context.component import ContextComponent, Sampling
+from turnkeeper.model.context import Loaded, Sample
 
 
-def environment(place: ProjectPlace) -> str:
+async def load(sampling: Sampling) -> Sample:
     """What a model must know of its surroundings."""
-    return "\n".join(
+    place = sampling.place
+    block = "\n".join(
         [
             "<env>",
+            f"  Model: {sampling.model.provider_id}/{sampling.model.id}",
             f"  Working directory: {place.directory}",
             f"  Project root: {place.worktree}",
             f"  Is a git repository: {'yes' if place.vcs else 'no'}",
@@ -17,3 +20,7 @@ def environment(place: ProjectPlace) -> str:
             "</env>",
         ]
     )
+    return Loaded(baseline=block, update=f"The environment is now:\n{block}")
+
+
+ENVIRONMENT = ContextComponent("core/environment", load)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from turnkeeper.core.entry import Recorded
 from turnkeeper.model import event as e
-from turnkeeper.model.message import AssistantMessage, Message, UserMessage
+from turnkeeper.model.message import AssistantMessage, Message, SystemMessage, UserMessage
 from turnkeeper.model.parts import CompactionPart, Part, ReasoningPart, TextPart
 from turnkeeper.model.value import Value
 
@@ -80,6 +80,21 @@ def visible(entries: Iterable[Entry]) -> tuple[Entry, ...]:
         rest = [*kept[index + 1 : summary], *kept[summary + 1 :]]
         return (kept[index], kept[summary], *between, *_without_failed(rest, done))
     return tuple(_without_failed(kept, done))
+
+
+def compacted_at(history: History) -> int:
+    """The place in the log of the newest completed Summary; 0 if there is none."""
+    places = [
+        entry.message.seq
+        for entry in history.entries
+        if isinstance(entry.message, AssistantMessage) and is_completed_summary(entry.message)
+    ]
+    return max(places, default=0)
+
+
+def since_epoch(entries: Iterable[Entry], epoch_seq: int) -> tuple[Entry, ...]:
+    """Without the news of earlier epochs: their content is in the baseline, and they are kept for the record only."""
+    return tuple(one for one in entries if not isinstance(one.message, SystemMessage) or one.message.seq > epoch_seq)
 
 
 def boundary_reached(newest_first: list[Entry]) -> bool:

@@ -97,7 +97,7 @@ def _apply(view: SessionView, recorded: Recorded) -> SessionView:
             prompt = _admitted(view, seq, message_id)
             return view.but(inbox=tuple(p for p in view.inbox if p is not prompt))
         case e.EpochStarted(epoch=epoch):
-            return view.but(epoch=epoch)
+            return view.but(epoch=epoch.but(seq=seq))
         case e.ContextAdmitted(checkpoint=checkpoint):
             if view.epoch is None:
                 raise Damaged(seq, "admits context before the first epoch")

@@ -181,5 +181,9 @@ class Config(Setting):
     disabled_providers: tuple[str, ...] = ()
     recovery: Literal["rest", "continue", "ask"] | None = None
     """What becomes of turns that a dead process left open."""
+    instructions: tuple[str, ...] = ()
+    """Further instruction files: paths, patterns, or addresses."""
+    timezone: str | None = None
+    """The user's, as ``Europe/Berlin``; the host's if not said."""
     shell: str | None = None
     catalog: CatalogConfig = CatalogConfig()

@@ -6,7 +6,7 @@ the next version and an upcast from the old one (core/entry.py); a golden log of
 
 from typing import ClassVar, Literal, TypeAlias
 
-from turnkeeper.model.context import Epoch
+from turnkeeper.model.context import Epoch, Prefix
 from turnkeeper.model.message import AssistantMessage, Message, SystemMessage, UserMessage
 from turnkeeper.model.parts import Part
 from turnkeeper.model.permission import Ruleset
@@ -258,11 +258,11 @@ class InstructionDiscovered(EventBase):
 
 
 class TurnStarted(EventBase):
-    """A request is about to be sent; what comes of it belongs to this message. ``request`` is the request's hash."""
+    """A request is about to be sent; what comes of it belongs to this message."""
 
     KIND = "turn.started"
     message: AssistantMessage
-    request: str = ""
+    prefix: Prefix | None = None
 
 
 class TurnEnded(EventBase):

@@ -1,38 +1,95 @@
-"""The Safe Provider-Turn Boundary: just before a turn, prompts promoted and calls settled, the epoch is made to fit.
+"""The Safe Provider-Turn Boundary: just before a turn, prompts promoted and calls settled, changed context is admitted.
 
-A Context Epoch holds one baseline, stored by key and reused word for word. It begins with the first turn and anew when
-the model or the place changes.
+Every component is sampled once, here and nowhere else; at most one event follows. Nobody pushes, nothing wakes an idle
+session because a file changed.
 """
 
-from hashlib import sha256
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
 
-from turnkeeper.context.environment import environment
-from turnkeeper.context.texts import text
+from turnkeeper.context import assemble
+from turnkeeper.context.component import ContextComponent, Sampling
+from turnkeeper.context.sample import sample
+from turnkeeper.core.entry import Recorded
+from turnkeeper.core.history import History, compacted_at, extend
+from turnkeeper.core.system_context import Admission, Circumstances, reconcile
 from turnkeeper.core.view import SessionView
+from turnkeeper.mint import Mint
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
-from turnkeeper.model.context import ComponentText, Epoch
-from turnkeeper.model.event import EpochStarted
+from turnkeeper.model.context import Epoch
+from turnkeeper.model.event import ContextAdmitted, EpochStarted, Event
+from turnkeeper.model.message import MessageTime, SystemMessage
 from turnkeeper.run.pen import Pen
 from turnkeeper.workspace.project import ProjectPlace
 
 
-async def cross(pen: Pen, view: SessionView, model: ModelInfo, agent: Agent, place: ProjectPlace) -> Epoch:
-    """The epoch this turn runs in; at most one append."""
-    baseline = (
-        ComponentText(key="core/prompt", text=agent.prompt or text("base")),
-        ComponentText(key="core/environment", text=environment(place)),
-    )
-    epoch = view.epoch
-    if epoch is not None and (epoch.provider_id, epoch.model_id) == (model.provider_id, model.id):
-        return epoch
-    started = Epoch(
-        number=epoch.number + 1 if epoch is not None else 1,
-        reason="start" if epoch is None else "model",
-        provider_id=model.provider_id,
-        model_id=model.id,
-        baseline=baseline,
-        checkpoint={one.key: sha256(one.text.encode()).hexdigest()[:32] for one in baseline},
-    )
-    await pen.append(EpochStarted(epoch=started))
-    return started
+@dataclass(frozen=True)
+class Boundary:
+    """Where the context of a turn is made to fit."""
+
+    mint: Mint
+    own: Callable[[], Sequence[ContextComponent]] = tuple
+    """The components that plugins registered."""
+
+    async def cross(
+        self,
+        pen: Pen,
+        view: SessionView,
+        history: History,
+        model: ModelInfo,
+        agent: Agent,
+        place: ProjectPlace,
+        *,
+        instructions: tuple[str, ...] = (),
+        timezone: str | None = None,
+    ) -> tuple[Epoch, History]:
+        """The epoch this turn runs in, and the history with the news the model is told before it."""
+        sampling = Sampling(
+            place=place,
+            model=model,
+            agent=agent,
+            now=lambda: self._local(timezone),
+            environ=os.environ,
+            home=Path.home(),
+            instructions=instructions,
+            nested=view.instructions,
+        )
+        samples = await sample(await assemble(sampling, self.own()), sampling)
+        now = Circumstances(
+            provider_id=model.provider_id,
+            model_id=model.id,
+            directory=view.session.directory,
+            compacted_at=compacted_at(history),
+        )
+        event = self._event(view, reconcile(samples, view.epoch, now))
+        if event is None:
+            assert view.epoch is not None, "without an epoch one begins"
+            return view.epoch, history
+        after = await pen.append(event)
+        assert after.epoch is not None, "the event began or changed one"
+        return after.epoch, extend(history, Recorded(after.seq, self.mint.now(), event))
+
+    def _event(self, view: SessionView, decided: Epoch | Admission | None) -> Event | None:
+        match decided:
+            case Epoch():
+                return EpochStarted(epoch=decided)
+            case Admission(updates=updates, checkpoint=checkpoint):
+                message = SystemMessage(
+                    id=self.mint.message_id(),
+                    session_id=view.session.id,
+                    time=MessageTime(created=self.mint.now()),
+                    updates=updates,
+                )
+                return ContextAdmitted(message=message, checkpoint=checkpoint)
+            case None:
+                return None
+
+    def _local(self, timezone: str | None) -> datetime:
+        """The user's time: the host's, unless they say where they are."""
+        moment = self.mint.now() / 1000
+        return datetime.fromtimestamp(moment, ZoneInfo(timezone)) if timezone else datetime.fromtimestamp(moment)

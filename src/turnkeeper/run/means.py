@@ -51,6 +51,8 @@ class DirectoryMeans:
             rules=_rules(config, home),
             find=lambda wanted: find(catalog, wanted),
             provider=provider,
+            instructions=config.instructions,
+            timezone=config.timezone,
         )
 
     def catalog(self, place: ProjectPlace) -> tuple[Config, Catalog]:

@@ -58,6 +58,14 @@ async def find(directory: Path, environ: Mapping[str, str], timeout_s: float = T
     return Repository(toplevel, git_dir, common, run)
 
 
+async def files(directory: Path, environ: Mapping[str, str], timeout_s: float = TIMEOUT_S) -> list[str]:
+    """Paths of tracked and new files below a directory, ignored ones left out, in order."""
+    listed = await _Git(directory, environ, timeout_s).answer(
+        "ls-files", "--cached", "--others", "--exclude-standard", "-z"
+    )
+    return sorted({name for name in listed.split("\0") if name})
+
+
 class _Git:
     """The git program in one directory."""
 

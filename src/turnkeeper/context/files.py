@@ -1,0 +1,23 @@
+"""The file tree component: what lies in the project when an epoch begins. It is a map, not news: it never updates."""
+
+from turnkeeper.context.component import ContextComponent, Sampling
+from turnkeeper.core.limits import COMPONENT_LOAD_S, TREE_FILES_MAX
+from turnkeeper.model.context import Absent, Loaded, Sample
+from turnkeeper.workspace import git
+
+UPDATE = "The list of the project's files is as old as this conversation's beginning; look before you rely on it."
+
+
+async def load(sampling: Sampling) -> Sample:
+    """The first files of the project, by path; nothing outside a repository, where a tree may be endless."""
+    if sampling.place.vcs is None:
+        return Absent()
+    found = await git.files(sampling.place.directory, sampling.environ, COMPONENT_LOAD_S)
+    if not found:
+        return Absent()
+    more = ["  ... and more"] if len(found) > TREE_FILES_MAX else []
+    lines = [f"  {path}" for path in found[:TREE_FILES_MAX]]
+    return Loaded(baseline="\n".join(["<files>", *lines, *more, "</files>"]), update=UPDATE)
+
+
+FILES = ContextComponent("core/files", load)

@@ -1,0 +1,143 @@
+"""The instruction service: which files and addresses a session must follow, and what they say now.
+
+It owns discovery, identity and loading. A source is known by its path (symlinks resolved) or its address. Project
+files count only inside the project's root: a link that leads out of it is not followed.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+from turnkeeper.core.limits import INSTRUCTION_BYTES_MAX
+from turnkeeper.model.value import Value
+from turnkeeper.workspace import paths
+from turnkeeper.workspace.project import ProjectPlace
+
+NAMES = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
+"""The first name that is found anywhere counts, and with it every file of that name."""
+
+NO_CLAUDE = "OPENCODE_DISABLE_CLAUDE_CODE"
+NO_PROJECT = "OPENCODE_DISABLE_PROJECT_CONFIG"
+
+
+class Source(Value):
+    """Where instructions come from: the path of a file, or an address."""
+
+    name: str
+    kind: Literal["file", "url"] = "file"
+
+
+def discover(
+    place: ProjectPlace,
+    configured: Iterable[str],
+    nested: Iterable[str],
+    environ: Mapping[str, str],
+    home: Path,
+) -> list[Source]:
+    """Every source in force, each once: global, project nearest first, configured, addresses, then nested."""
+    found: list[Source] = []
+    files = [*_global(environ, home), *_project(place, environ), *_configured(place, configured, home)]
+    found.extend(Source(name=str(path)) for path in files)
+    found.extend(Source(name=one, kind="url") for one in configured if _is_url(one))
+    found.extend(Source(name=path) for path in nested)
+    return list({source.name: source for source in found}.values())
+
+
+def nearby(read: Path, place: ProjectPlace, environ: Mapping[str, str]) -> list[str]:
+    """Instruction files between a file that was read and the session's directory, nearest first."""
+    directory = place.directory.resolve()
+    file = read.resolve()
+    if directory not in file.parents:
+        return []
+    found = []
+    for folder in file.parents:
+        if folder == directory:
+            break
+        path = next((folder / name for name in _names(environ) if _is_file(folder / name)), None)
+        if path is not None and path != file and _inside(path, directory):
+            found.append(str(path.resolve()))
+    return found
+
+
+def read(source: Source) -> str | None:
+    """What a file says; None if it is gone. Raises OSError if it is there and cannot be read."""
+    path = Path(source.name)
+    try:
+        with path.open("rb") as file:
+            body = file.read(INSTRUCTION_BYTES_MAX + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    text = body[:INSTRUCTION_BYTES_MAX].decode("utf-8", "replace").strip()
+    if len(body) > INSTRUCTION_BYTES_MAX:
+        text += f"\n[the file is larger than {INSTRUCTION_BYTES_MAX} bytes and was cut here]"
+    return text
+
+
+def _global(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
+    """One file of the user's own: the first that exists."""
+    candidates = [paths.config(environ) / "AGENTS.md", paths.config(environ, "opencode") / "AGENTS.md"]
+    if not environ.get(NO_CLAUDE):
+        candidates.append(home / ".claude" / "CLAUDE.md")
+    yield from [path.resolve() for path in candidates if _is_file(path)][:1]
+
+
+def _project(place: ProjectPlace, environ: Mapping[str, str]) -> Iterator[Path]:
+    if environ.get(NO_PROJECT):
+        return
+    for name in _names(environ):
+        found = [folder / name for folder in _upward(place) if _is_file(folder / name)]
+        inside = [path.resolve() for path in found if _inside(path, _root(place))]
+        if inside:
+            yield from inside
+            return
+
+
+def _configured(place: ProjectPlace, configured: Iterable[str], home: Path) -> Iterator[Path]:
+    for pattern in configured:
+        if _is_url(pattern):
+            continue
+        if pattern.startswith("~/"):
+            yield from _matches(home, pattern[2:])
+        elif Path(pattern).is_absolute():
+            yield from _matches(Path(pattern).parent, Path(pattern).name)
+        else:
+            for folder in _upward(place):
+                yield from _matches(folder, pattern)
+
+
+def _matches(folder: Path, pattern: str) -> list[Path]:
+    try:
+        return sorted(path.resolve() for path in folder.glob(pattern) if _is_file(path))
+    except (ValueError, NotImplementedError, OSError):
+        return []  # A pattern that no file system understands finds nothing.
+
+
+def _upward(place: ProjectPlace) -> list[Path]:
+    """From the session's directory up to the project's root."""
+    directory, root = place.directory.resolve(), _root(place)
+    folders = [directory, *directory.parents]
+    return folders[: folders.index(root) + 1] if root in folders else [directory]
+
+
+def _root(place: ProjectPlace) -> Path:
+    """The project's root; without version control that is the directory itself, not the whole file system."""
+    return place.worktree.resolve() if place.vcs is not None else place.directory.resolve()
+
+
+def _names(environ: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(name for name in NAMES if name != "CLAUDE.md" or not environ.get(NO_CLAUDE))
+
+
+def _inside(path: Path, root: Path) -> bool:
+    return root in path.resolve().parents
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        return True  # It is there and may not be looked at: the loader will say so.
+
+
+def _is_url(text: str) -> bool:
+    return text.startswith(("http://", "https://"))
