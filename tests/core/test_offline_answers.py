@@ -143,9 +143,9 @@ def test_steps_are_done_one_a_turn_and_then_told() -> None:
         (call("glob", pattern="*.rs"), "No files found", "There are no such files."),
         (call("glob", pattern="**/*"), "/p/only.py", "There is 1 file:\n\n- `only.py`"),
         (
-            call("grep", pattern="x"),
-            "Found 2 matches\n/p/a.py:\n  Line 1: x\n  Line 4: ax",
-            "`x` was found 2 times:\n\n```\nFound 2 matches\n/p/a.py:\n  Line 1: x\n  Line 4: ax\n```",
+            call("grep", pattern="x\\("),
+            "Found 2 matches\n\n/p/a.py:\n  Line 1: x(\n  Line 4: ax(",
+            "`x(` was found 2 times:\n\n```\n/p/a.py:\n  Line 1: x(\n  Line 4: ax(\n```",
         ),
         (call("grep", pattern="x"), "No files found", "`x` was not found."),
         (call("bash", command="true"), "(no output)", "`true` printed nothing."),

@@ -18,7 +18,7 @@ from turnkeeper.model.refusal import Invalid
         ),
         ({"agent": {"build": {"steps": "many"}}}, "x.json: agent.build.steps: Expected `int | null`, got `str`"),
         ({"permission": {"bash": {"rm *": "never"}}}, "x.json: permission.bash.rm *: Invalid enum value 'never'"),
-        ({"instructions": [1]}, None),
+        ({"nobody": [1]}, None),
         ({"disabled_providers": ["a", 2]}, "x.json: disabled_providers.1: Expected `str`, got `int`"),
         ({"provider": []}, "x.json: provider: Expected `object`, got `array`"),
         ([], "x.json: expected an object of settings"),

@@ -24,9 +24,7 @@ def told(call: Call, result: Result) -> str:
         case "glob":
             return _told_files(call, lines)
         case "grep":
-            found = sum(bool(re.match(r"\s*Line \d+:|[^:\s][^:]*:\d+:", line)) for line in lines)
-            head = f"`{_given(call, 'pattern')}` was found{f' {found} times' if found > 1 else ''}:"
-            return f"{head}\n{_block(lines)}" if found else f"`{_given(call, 'pattern')}` was not found."
+            return _told_found(call, lines)
         case "bash":
             command = _given(call, "command")
             quiet = not output or output.strip().lower() in ("(no output)", "no output")
@@ -65,6 +63,15 @@ def _told_files(call: Call, lines: list[str]) -> str:
     listed = "\n".join(f"- `{file[len(folder) :]}`" for file in sorted(files)[:LINES_SHOWN])
     more = f"\n- and {len(files) - LINES_SHOWN} more" if len(files) > LINES_SHOWN else ""
     return f"There {'is 1 file' if len(files) == 1 else f'are {len(files)} files'}:\n\n{listed}{more}"
+
+
+def _told_found(call: Call, lines: list[str]) -> str:
+    wanted = re.sub(r"\\(.)", r"\1", _given(call, "pattern"))
+    found = sum(bool(re.match(r"\s*Line \d+:|[^:\s][^:]*:\d+:", line)) for line in lines)
+    if not found:
+        return f"`{wanted}` was not found."
+    shown = [line for line in lines if line.strip() and not re.match(r"Found \d+ match", line)]
+    return f"`{wanted}` was found {'once' if found == 1 else f'{found} times'}:\n{_block(shown)}"
 
 
 def _told_plan(call: Call) -> str:
