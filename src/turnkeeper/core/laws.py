@@ -4,7 +4,7 @@ Each law gives the reason it is broken, or None. ``check`` gives all that are br
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from turnkeeper.model.request import (
     AssistantTurn,
@@ -18,9 +18,11 @@ from turnkeeper.model.request import (
     ToolTurn,
     UserTurn,
 )
+from turnkeeper.model.value import encode
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-SURROGATE = re.compile("[\ud800-\udfff]")
+MIME = re.compile(r"[^/\s]+/[^/\s]+")
+BASE64 = re.compile(r"[A-Za-z0-9+/]+=*")
 
 Law = Callable[[ModelRequest], str | None]
 
@@ -125,16 +127,22 @@ def users_do_not_send_blanks(request: ModelRequest) -> str | None:
     return None
 
 
-def text_is_whole(request: ModelRequest) -> str | None:
-    """No text holds half a character."""
-    return next((f"{text[:40]!r} has a lone surrogate" for text in _texts(request) if SURROGATE.search(text)), None)
+def everything_can_be_written(request: ModelRequest) -> str | None:
+    """All of it is JSON in whole characters: words, inputs, names, and what the provider is given back."""
+    try:
+        encode([request.system, request.tools, request.messages])
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        return f"it cannot be written: {error}"
+    return None
 
 
 def media_can_be_read(request: ModelRequest) -> str | None:
     """A file has a type, and content or an address."""
     for media in _media(request):
-        if not media.mime or "/" not in media.mime or not (media.data or media.url):
+        if not MIME.fullmatch(media.mime) or not (media.data or media.url):
             return f"{media!r} has no type or no content"
+        if media.data is not None and not BASE64.fullmatch(media.data):
+            return f"{media.data[:40]!r} is not base64"
     return None
 
 
@@ -151,7 +159,7 @@ LAWS: dict[str, Law] = {
         inputs_are_objects,
         nothing_is_empty,
         users_do_not_send_blanks,
-        text_is_whole,
+        everything_can_be_written,
         media_can_be_read,
     )
 }
@@ -188,8 +196,13 @@ def _texts(request: ModelRequest) -> Iterator[str]:
                 yield from (part.text for part in content if isinstance(part, Text))
             case AssistantTurn(content=content):
                 yield from (part.text for part in content if isinstance(part, Text))
+                yield from _outputs(part for part in content if isinstance(part, Result))
                 # Reasoning may be empty where only its encrypted form is kept.
                 yield from (part.text for part in content if isinstance(part, Reasoning) and part.text)
             case ToolTurn(results=results):
-                for result in results:
-                    yield from (part.text for part in result.output if isinstance(part, Text))
+                yield from _outputs(results)
+
+
+def _outputs(results: Iterable[Result]) -> Iterator[str]:
+    for result in results:
+        yield from (part.text for part in result.output if isinstance(part, Text))

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from turnkeeper.core.history import Entry
+from turnkeeper.core.whole import clean, clean_json, clean_object
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.failure import AbortedFailure
 from turnkeeper.model.message import AssistantMessage, SystemMessage, UserMessage
@@ -46,10 +47,9 @@ EARLIER = "[The beginning of this conversation is not shown]"
 CONTINUE = "Continue."
 
 _DATA_URL = re.compile(r"data:([^;,]*)(;base64)?,(.*)", re.DOTALL)
-_SURROGATES = re.compile("[\ud800-\udfff]")
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
-_MIME = re.compile(r"[\w.+-]+/[\w.+*-]+(;.*)?", re.ASCII)
-_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
+_MIME = re.compile(r"[\w.+-]+/[\w.+*-]+", re.ASCII)
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 
 def lower(entries: Iterable[Entry], model: ModelInfo) -> tuple[ModelMessage, ...]:
@@ -183,7 +183,7 @@ class _Turn:
 
     def _own(self, metadata: JsonObject | None) -> JsonObject | None:
         """A provider's opaque metadata, for the model it came from."""
-        return _object(metadata) if self._keeps and metadata else None
+        return clean_object(metadata) if self._keeps and metadata else None
 
     def _tool(
         self,
@@ -204,7 +204,7 @@ class _Turn:
             Call(
                 id=call_id,
                 name=name,
-                input=_object(part.state.input),
+                input=clean_object(part.state.input),
                 executed=executed,
                 metadata=self._own(part.metadata),
             )
@@ -222,7 +222,7 @@ class _Turn:
             output=tuple(output),
             is_error=is_error,
             executed=executed,
-            raw=_clean_json(part.state.structured) if executed and isinstance(part.state, ToolCompleted) else None,
+            raw=clean_json(part.state.structured) if executed and isinstance(part.state, ToolCompleted) else None,
             metadata=self._own(part.provider.result_metadata) if executed and part.provider else None,
         )
         if executed:
@@ -279,7 +279,7 @@ def _media(part: FilePart) -> Media | Text:
 
 def _is_base64(text: str) -> bool:
     # Not decoded: every file of the history passes here before every turn.
-    return bool(text) and text.isascii() and not text.encode().translate(None, _BASE64)
+    return bool(text.rstrip("=")) and text.isascii() and not text.rstrip("=").encode().translate(None, _BASE64)
 
 
 def _steps(parts: tuple[Part, ...]) -> Iterator[list[Part]]:
@@ -298,25 +298,6 @@ def _steps(parts: tuple[Part, ...]) -> Iterator[list[Part]]:
 def _last_of_each_call(parts: tuple[Part, ...]) -> dict[str, str]:
     """Which part speaks for a call id: the last one; a provider may repeat an id inside one message."""
     return {part.call_id: part.id for part in parts if isinstance(part, ToolPart)}
-
-
-def _object(value: object) -> JsonObject:
-    return {clean(str(key)): _clean_json(item) for key, item in value.items()} if isinstance(value, dict) else {}
-
-
-def _clean_json(value: object) -> object:
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, dict):
-        return {clean(str(key)): _clean_json(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_clean_json(item) for item in value]
-    return value
-
-
-def clean(text: str) -> str:
-    """Text that every JSON parser takes: half characters are replaced."""
-    return _SURROGATES.sub("\ufffd", text)
 
 
 def _signature(metadata: JsonObject | None) -> bool:

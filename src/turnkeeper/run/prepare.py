@@ -6,11 +6,12 @@ from pathlib import Path
 
 from turnkeeper.context.texts import text
 from turnkeeper.core.history import Entry, History, since_epoch, visible
-from turnkeeper.core.lowering import clean, lower
+from turnkeeper.core.lowering import lower
 from turnkeeper.core.next_action import STRUCTURED_TOOL, RunTurn
 from turnkeeper.core.permission import merge
 from turnkeeper.core.prefix import measure
 from turnkeeper.core.view import SessionView
+from turnkeeper.core.whole import clean
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.context import Epoch, Prefix

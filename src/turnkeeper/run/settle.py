@@ -11,6 +11,7 @@ from turnkeeper.core.json_schema import violations
 from turnkeeper.core.limits import CALLS_PARALLEL_MAX, CALLS_PER_TURN_MAX, PROGRESS_MS
 from turnkeeper.core.next_action import DISABLED, STRUCTURED_TOOL
 from turnkeeper.core.transcribe import interrupted
+from turnkeeper.core.whole import clean, clean_object
 from turnkeeper.mint import Mint
 from turnkeeper.model.event import PartRecorded, TodosSet
 from turnkeeper.model.parts import FilePart, Part, ToolPart
@@ -149,7 +150,8 @@ class _Call:
         state = self.part.state
         if not isinstance(state, ToolRunning):
             return
-        running = state.but(title=title or state.title, metadata={**(state.metadata or {}), **(metadata or {})})
+        shown = {**(state.metadata or {}), **clean_object(metadata or {})}
+        running = state.but(title=clean(title) if title else state.title, metadata=shown)
         now = self._turn.mint.now()
         if now - self._reported >= PROGRESS_MS:
             self._reported = now
@@ -174,11 +176,11 @@ class _Call:
             for file in output.attachments
         )
         return self._state(
-            output.output,
-            title=output.title,
-            metadata=output.metadata,
+            clean(output.output),
+            title=clean(output.title),
+            metadata=clean_object(output.metadata),
             attachments=attachments or None,
-            full=bound.bounded.full,
+            full=clean(bound.bounded.full) if bound.bounded.full is not None else None,
         )
 
     def _state(self, output: str, **rest: object) -> ToolState:
@@ -191,7 +193,9 @@ class _Call:
         state = self.part.state
         kept = state.metadata if isinstance(state, ToolRunning) else None
         merged = {**(kept or {}), **metadata}
-        return ToolError(input=self._input(), raw=self._raw(), error=text, metadata=merged or None, time=self._time())
+        return ToolError(
+            input=self._input(), raw=self._raw(), error=clean(text), metadata=merged or None, time=self._time()
+        )
 
     def _raw(self) -> str | None:
         return self.part.state.raw if isinstance(self.part.state, ToolRunning) else None

@@ -1,6 +1,7 @@
 """Admit a prompt: resolve its parts, choose agent and model, and make it durable. From then on it is safe."""
 
 from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
 
 from turnkeeper.core.limits import INBOX_MAX
@@ -20,6 +21,7 @@ from turnkeeper.model.value import encode
 from turnkeeper.run.runtime import Runtime
 from turnkeeper.sessions.resolve import Resolution, resolve
 from turnkeeper.store import documents, keys
+from turnkeeper.store.journal import ATTEMPTS_MAX
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import ProjectPlace
 
@@ -52,8 +54,6 @@ async def admit(
     Raises Conflict if the id stands for something else, Busy if too much is waiting.
     """
     digest = digest_of(prompt)
-    if (known := await _known(store, session_id, message_id, prompt, digest)) is not None:
-        return known
     session = await store.queries.session(session_id)
     model = _model(prompt, agent, session.model, fallback)
     message = UserMessage(
@@ -67,14 +67,26 @@ async def admit(
         tools=prompt.tools,
     )
     admitted = e.PromptAdmitted(message=message, parts=parts, delivery=prompt.delivery, digest=digest)
-    view = await store.journal.change(session_id, lambda view: _facts(view, admitted, prompt))
-    seq = next((one.seq for one in view.inbox if one.message.id == message_id), view.seq)
-    return Receipt(message_id=message_id, session_id=session_id, seq=seq, delivery=prompt.delivery)
+    for _ in range(ATTEMPTS_MAX):
+        # The input as it stands is read first: who admits the same id between here and there is noticed.
+        before = _input(await store.journal.view(session_id))
+        if (known := await _known(store, session_id, message_id, prompt, digest)) is not None:
+            return known
+        await store.journal.change(session_id, partial(_facts, before, admitted, prompt))
+    raise Busy(f"session {session_id!r} is given prompts without pause; try again")
+
+
+def _input(view: SessionView) -> tuple[int, tuple[str, ...]]:
+    """What changes whenever a prompt comes in or becomes part of the history."""
+    return view.messages, tuple(one.message.id for one in view.inbox)
 
 
 def digest_of(prompt: Prompt) -> str:
     """What tells one prompt from another: all that the caller sent, but for the id it gave."""
-    return sha256(encode(prompt.but(message_id=None))).hexdigest()[:32]
+    try:
+        return sha256(encode(prompt.but(message_id=None))).hexdigest()[:32]
+    except UnicodeEncodeError as error:
+        raise Invalid(f"the prompt holds half a character ({error.reason}); send whole ones") from error
 
 
 def message_id_of(store: Store, prompt: Prompt) -> str:
@@ -100,11 +112,11 @@ async def _known(store: Store, session_id: str, message_id: str, prompt: Prompt,
     return Receipt(message_id=message_id, session_id=session_id, seq=known.seq, delivery=known.delivery)
 
 
-def _facts(view: SessionView, admitted: e.PromptAdmitted, prompt: Prompt) -> list[Event]:
-    """What admitting the prompt changes, decided on the newest view."""
-    message = admitted.message
-    if any(one.message.id == message.id for one in view.inbox):
+def _facts(before: object, admitted: e.PromptAdmitted, prompt: Prompt, view: SessionView) -> list[Event]:
+    """What admitting the prompt changes, decided on the newest view; nothing if its input is not as it was before."""
+    if _input(view) != before:
         return []
+    message = admitted.message
     if len(view.inbox) >= INBOX_MAX:
         raise Busy(f"{INBOX_MAX} prompts are waiting already; let the session run, or withdraw some")
     facts: list[Event] = [admitted]

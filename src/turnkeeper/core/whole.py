@@ -1,0 +1,30 @@
+"""Whole characters: text that every JSON writer takes. Half ones come from file names and from pairs cut in two."""
+
+import re
+
+from turnkeeper.model.value import Json, JsonObject
+
+_HALF = re.compile("[\ud800-\udfff]")
+
+
+def clean(text: str) -> str:
+    """The text with each half character replaced."""
+    return text if text.isascii() else _HALF.sub("\ufffd", text)
+
+
+def clean_json(value: Json) -> Json:
+    """The same JSON value in whole characters; keys are strings."""
+    match value:
+        case str():
+            return clean(value)
+        case dict():
+            return {clean(str(key)): clean_json(item) for key, item in value.items()}
+        case list() | tuple():
+            return [clean_json(item) for item in value]
+        case _:
+            return value
+
+
+def clean_object(value: Json) -> JsonObject:
+    """The same object in whole characters; empty if it is none."""
+    return {clean(str(key)): clean_json(item) for key, item in value.items()} if isinstance(value, dict) else {}
