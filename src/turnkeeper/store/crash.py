@@ -5,7 +5,14 @@
 
 import os
 
+WRITES: tuple[str, ...] = ("admit", "promote", "attempt", "record", "settle", "end")
+"""What the loop writes: a prompt, its promotion, a turn's beginning, what is streamed, a call's result, a turn's end."""
+
 POINTS: tuple[str, ...] = (
+    *(f"run.{when}-{what}" for what in WRITES for when in ("before", "after")),
+    "run.tool-begin",
+    "journal.before-append",
+    "journal.after-append",
     "sqlite.begin",
     "sqlite.before-commit",
     "sqlite.after-commit",

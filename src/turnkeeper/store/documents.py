@@ -5,6 +5,7 @@ Documents are derived: folding the log from its start writes the same ones, and 
 
 import msgspec
 
+from turnkeeper.core import blobs
 from turnkeeper.core.entry import Recorded
 from turnkeeper.core.limits import TEXT_INDEXED_MAX
 from turnkeeper.core.view import Admitted, OpenTurn, SessionView
@@ -143,6 +144,12 @@ class Changes:
                 self.documents[keys.diff(after.session.id)] = None if diffs is None else encode(diffs)
             case _:
                 pass
+
+    def of_blobs(self, session_id: str, body: bytes) -> None:
+        """Add that the session uses the blobs an event's JSON refers to."""
+        for name in blobs.references(body):
+            self.documents[keys.blob_user(name, session_id)] = b"{}"
+            self.documents[keys.blob_used(session_id, name)] = b"{}"
 
     def of_view(self, before: SessionView | None, after: SessionView, head: str) -> None:
         """Add what the whole append changes in the view. ``head`` is the hash of the log's last entry."""

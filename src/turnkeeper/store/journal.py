@@ -192,9 +192,10 @@ class Journal:
         """Fold entries that documents do not show yet, and write the documents."""
         before, changes = view, Changes()
         seq = view.seq if view else 0
-        for recorded, link in entry.chain(session_id, behind, after=seq, prev=head):
+        for one, (recorded, link) in zip(behind, entry.chain(session_id, behind, after=seq, prev=head), strict=True):
             after = apply(view, recorded)
             changes.of_event(view, recorded, after)
+            changes.of_blobs(session_id, one)
             view, head = after, link
         assert view is not None, "entries were folded"
         changes.of_view(before, view, head)
@@ -319,9 +320,7 @@ class _Batch:
             event, body = lifted, encode(lifted)
             self.blobs.update(found)
             self.changes.documents.update({keys.blob(name): content for name, content in found.items()})
-        for name in blobs.references(body):
-            self.changes.documents[keys.blob_user(name, self._session_id)] = b"{}"
-            self.changes.documents[keys.blob_used(self._session_id, name)] = b"{}"
+        self.changes.of_blobs(self._session_id, body)
         recorded = Recorded(self.view.seq + 1 if self.view else 1, self._time, event)
         written = entry.write(recorded, self.head, body)
         after = apply(self.view, recorded)

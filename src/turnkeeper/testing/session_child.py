@@ -1,0 +1,129 @@
+"""A process that lives the life of a store and says what was acknowledged, for tests that kill it.
+
+``python -m turnkeeper.testing.session_child ROLE URL DIRECTORY [ARGUMENT]``
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from turnkeeper.core.limits import BLOB_CHARS_MIN
+from turnkeeper.mint import Mint
+from turnkeeper.model import event as e
+from turnkeeper.model.notification import Notification
+from turnkeeper.sessions import edit, fork, history, remove
+from turnkeeper.sessions.create import create, remember_project
+from turnkeeper.store.engines import open_engine
+from turnkeeper.store.journal import Journal
+from turnkeeper.store.queries import Queries
+from turnkeeper.store.store import Store
+from turnkeeper.testing.builders import a_turn
+from turnkeeper.workspace.project import ProjectPlace, identify
+
+Step = Callable[[], Awaitable[object]]
+
+MAIN, CHILD = "ses_main", "ses_child"
+LONG = "long " * BLOB_CHARS_MIN
+HUGE = "huge " * (2 << 20)
+"""Enough for an engine to tidy up behind itself in the middle of the life."""
+
+
+async def open_quiet(url: str, mint: Mint) -> Store:
+    """A store to which nobody listens."""
+    engine = await open_engine(url)
+    return Store(engine, Journal(engine, mint, _deaf), Queries(engine), mint)
+
+
+def script(store: Store, place: ProjectPlace) -> list[Step]:
+    """A life of one transaction a step: with the same mint, every run makes the same store after each step."""
+    forks: list[str] = []
+
+    async def make_fork() -> None:
+        forks.append((await fork.fork(store, MAIN)).id)
+
+    journal = store.journal
+    return [
+        lambda: remember_project(store, place),
+        lambda: create(store, place, id=MAIN, title="Main"),
+        lambda: journal.append(MAIN, *a_turn(MAIN, 1)),
+        lambda: edit.rename(store, MAIN, "Renamed"),
+        lambda: create(store, place, id=CHILD, parent_id=MAIN),
+        lambda: journal.append(MAIN, *a_turn(MAIN, 2, answer=LONG)),
+        lambda: journal.append(CHILD, *a_turn(CHILD, 1, answer=LONG)),
+        make_fork,
+        lambda: edit.archive(store, MAIN),
+        lambda: history.remove_message(store, MAIN, "msg_u1_main"),
+        lambda: remove.remove(store, CHILD, _deaf),
+        lambda: edit.restore(store, MAIN),
+        lambda: journal.append(MAIN, *a_turn(MAIN, 3)[:8]),
+        lambda: remove.remove(store, forks[0], _deaf),
+        lambda: edit.update(store, MAIN, lambda session: session.but(metadata={"long": LONG})),
+        lambda: journal.append(MAIN, e.MetadataSet(metadata={"huge": HUGE})),
+        lambda: edit.touch(store, MAIN),
+        lambda: remove.remove(store, MAIN, _deaf),
+    ]
+
+
+async def play(url: str, directory: str, _: str) -> None:
+    """Live the scripted life, and print the number of each step once it is acknowledged."""
+    store = await open_quiet(url, Mint.fixed(step_ms=1))
+    for number, step in enumerate(script(store, await identify(Path(directory))), start=1):
+        await step()
+        _acknowledge(str(number))
+    await store.engine.aclose()
+
+
+async def pour(url: str, directory: str, name: str) -> None:
+    """Write to sessions of one's own and to a shared one without end, and print each write once acknowledged."""
+    store = await open_quiet(url, Mint())
+    place = await identify(Path(directory))
+    await create(store, place, id="ses_shared")
+    number = 0
+    while True:
+        number += 1
+        await store.journal.append("ses_shared", e.InstructionDiscovered(path=f"{name}/{number}"))
+        _acknowledge(f"shared {number}")
+        own = f"ses_{name}{number}"
+        await create(store, place, id=own)
+        await store.journal.append(own, *a_turn(own, 1, answer=LONG if number % 5 == 0 else "Done"))
+        _acknowledge(f"made {own}")
+        if number % 3 == 0:
+            await remove.remove(store, own, _deaf)
+            _acknowledge(f"removed {own}")
+
+
+async def share(url: str, directory: str, argument: str) -> None:
+    """Add ``count`` events to one session that others write too: ``NAME:COUNT``."""
+    name, _, count = argument.partition(":")
+    store = await open_quiet(url, Mint())
+    await create(store, await identify(Path(directory)), id="ses_shared")
+    for number in range(int(count)):
+        await store.journal.append("ses_shared", e.InstructionDiscovered(path=f"{name}/{number}"))
+        await edit.update(store, "ses_shared", lambda session: session.but(metadata=_counted(session.metadata)))
+        _acknowledge(f"shared {number}")
+    await store.engine.aclose()
+
+
+def _counted(metadata: object) -> dict[str, object]:
+    count = metadata.get("count", 0) if isinstance(metadata, dict) else 0
+    return {"count": count + 1}
+
+
+def _deaf(_: Notification) -> None:
+    """Nobody listens."""
+
+
+def _acknowledge(word: str) -> None:
+    # One write call, because a kill may come between two.
+    os.write(sys.stdout.fileno(), f"{word}\n".encode())
+
+
+async def main(role: str, url: str, directory: str, argument: str = "") -> None:
+    """Play the role."""
+    await {"play": play, "pour": pour, "share": share}[role](url, directory, argument)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

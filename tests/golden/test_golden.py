@@ -1,0 +1,79 @@
+"""Golden logs: what an earlier version wrote opens for ever, and stands for the same documents."""
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from turnkeeper.core import entry
+from turnkeeper.core.projector import project
+from turnkeeper.mint import Mint
+from turnkeeper.model.event import SessionTouched
+from turnkeeper.sessions.doctor import examine
+from turnkeeper.store import keys
+from turnkeeper.store.engine import path
+from turnkeeper.store.engines import open_engine
+from turnkeeper.store.journal import Journal
+from turnkeeper.store.queries import Queries
+from turnkeeper.store.store import Store
+
+HERE = Path(__file__).parent
+LOGS = sorted(HERE.glob("*.jsonl"))
+
+
+class Golden(NamedTuple):
+    """A log as it was written, and what it stood for then."""
+
+    session: str
+    entries: list[bytes]
+    blobs: dict[str, str]
+    documents: dict[str, object]
+
+
+@pytest.fixture(params=LOGS, ids=[file.stem for file in LOGS])
+def golden(request: pytest.FixtureRequest) -> Golden:
+    file: Path = request.param
+    then = json.loads(file.with_suffix(".json").read_text("utf-8"))
+    return Golden(then["session"], file.read_bytes().splitlines(), then["blobs"], then["documents"])
+
+
+async def restored(golden: Golden) -> Store:
+    """A store that holds the log and its blobs, and nothing derived from them."""
+    engine = await open_engine("memory:")
+    await engine.put({keys.blob(name): text.encode() for name, text in golden.blobs.items()})
+    await engine.append(golden.session, 0, golden.entries)
+    mint = Mint.fixed()
+    return Store(engine, Journal(engine, mint, lambda notification: None), Queries(engine), mint)
+
+
+def test_its_chain_is_sound(golden: Golden) -> None:
+    assert len(list(entry.chain(golden.session, golden.entries))) == len(golden.entries)
+
+
+async def test_it_opens_from_the_log_alone(golden: Golden) -> None:
+    store = await restored(golden)
+    view = await store.journal.view(golden.session)
+    assert view == project(recorded for recorded, _ in entry.chain(golden.session, golden.entries))
+    assert (await store.queries.session(golden.session)).id == golden.session
+
+
+async def test_it_stands_for_the_documents_it_stood_for(golden: Golden) -> None:
+    """Later versions may derive further kinds of documents; those of the day must be the same."""
+    store = await restored(golden)
+    assert (await examine(store, fix=True)).ok
+    kinds = {place.partition("/")[0] for place in golden.documents}
+    found = {path(key): json.loads(body) for key, body in await store.engine.scan(()) if key[0] in kinds}
+    assert found == golden.documents
+
+
+async def test_it_can_be_written_on(golden: Golden) -> None:
+    store = await restored(golden)
+    await store.journal.append(golden.session, SessionTouched())
+    diagnosis = await examine(store)
+    assert (diagnosis.ok, diagnosis.events) == (True, len(golden.entries) + 1)
+
+
+def test_every_kind_of_event_that_can_be_written_is_in_a_golden_log() -> None:
+    written = {json.loads(line)["type"] for file in LOGS for line in file.read_bytes().splitlines()}
+    assert entry.KINDS.keys() <= written, "run scripts/make_golden.py with a new name"
