@@ -548,6 +548,17 @@ def test_reasoning_without_its_encrypted_form_is_left_out_where_nothing_is_store
     assert {"type": "item_reference", "id": "rs_1"} in stored["input"]  # type: ignore[operator]
 
 
+def test_results_stand_first_in_what_anthropic_hears_of_the_user() -> None:
+    turns = (
+        UserTurn(content=(Text(text="a"),)),
+        AssistantTurn(content=(Call(id="c", name="read", input={}),)),
+        UserTurn(content=(Text(text="wait"),)),
+        ToolTurn(results=(Result(call_id="c", name="read", output=(Text(text="b"),)),)),
+    )
+    content = body(a_request("anthropic", turns))["messages"][-1]["content"]  # type: ignore[index]
+    assert [block["type"] for block in content] == ["tool_result", "text"]
+
+
 def test_several_summaries_of_one_reasoning_become_one_item() -> None:
     parts = (
         Reasoning(text="one", metadata={"openai": {"itemId": "rs_1"}}),

@@ -390,6 +390,29 @@ def test_words_whose_block_never_began_are_kept() -> None:
     assert said(read("anthropic", [delta])) == "hi"
 
 
+START = (
+    b'data: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"%b","name":"read"}}\n\n'
+)
+STOP = b'data: {"type":"content_block_stop","index":0}\n\n'
+
+
+@pytest.mark.parametrize(
+    ("wire", "said_of_it"),
+    [
+        ([START % b"a", START % b"b"], "block 0 begins twice"),
+        ([START % b"a", STOP, START % b"b"], "block 0 begins twice"),
+        ([START % b"a", STOP, STOP], "block 0 ends, but is not open"),
+        ([b'data: {"type":"message_start"}\n\n'] * 2, "the message begins twice"),
+    ],
+)
+def test_an_anthropic_stream_that_contradicts_itself_says_where(wire: list[bytes], said_of_it: str) -> None:
+    match read("anthropic", wire)[-1]:
+        case StreamError(failure=ApiFailure(data=data)):
+            assert data.message == f"The provider's stream cannot be understood: {said_of_it}"
+        case other:
+            pytest.fail(f"{other}")
+
+
 # The official packages as oracles.
 
 

@@ -53,7 +53,8 @@ def _mark(blocks: list[dict[str, object]], mark: JsonObject) -> None:
     for block in blocks:
         if not any(block is known for known in fresh):
             fresh.append(block)
-    for block in fresh[:BUDGET]:
+    assert len(fresh) <= BUDGET, "a provider refuses a request with more marks"
+    for block in fresh:
         block["cache_control"] = dict(mark)
 
 

@@ -5,7 +5,6 @@ import msgspec
 from turnkeeper.model.failure import OverflowData, OverflowFailure
 from turnkeeper.model.stream import Usage
 from turnkeeper.providers import codec
-from turnkeeper.providers.answer import Malformed
 
 
 class _Function(msgspec.Struct):
@@ -174,8 +173,6 @@ class Reader(codec.Reader):
                 self._metadata[known] = call.extra_content
         given = call.function.arguments if call.function else None
         if given:
-            if known in self._finished:
-                raise Malformed(f"there is input for the call {known!r}, which is complete")
             self.answer.call_input(known, given if isinstance(given, str) else msgspec.json.encode(given).decode())
 
     def _end_calls(self) -> None:
