@@ -19,6 +19,7 @@ from turnkeeper.model.session import FileDiff, Session, SessionModel
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject
 from turnkeeper.sessions import create, edit, fork, history, listing, remove
+from turnkeeper.store import keys
 from turnkeeper.store.engines import open_engine
 from turnkeeper.store.journal import Journal
 from turnkeeper.store.page import Page
@@ -76,10 +77,28 @@ async def look(
     mint = mint or Mint()
     try:
         opened = Store(engine, Journal(engine, mint, bus.publish), Queries(engine), mint)
+        if engine.name == "files":
+            await _adopt(opened)
         yield Turnkeeper(opened, bus, Path(directory or Path.cwd()), settings)
     finally:
         bus.close()
         await engine.aclose()
+
+
+async def _adopt(store: Store) -> None:
+    """Make a tree that opencode wrote our own: its sessions have documents and no logs, so they get logs.
+
+    The mark is set last: an adoption that was killed goes on with the next opening.
+    """
+    [done] = await store.engine.get([keys.ADOPTED])
+    if done is not None:
+        return
+    if await store.engine.scan(("session",), limit=1):
+        from turnkeeper.interop.opencode import import_opencode
+
+        facts = await store.engine.inspect()
+        await import_opencode(store, Path(str(facts["path"])))
+    await store.engine.put({keys.ADOPTED: b"{}"})
 
 
 def default_store() -> str:

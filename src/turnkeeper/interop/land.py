@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 from turnkeeper.core.view import SessionView
 from turnkeeper.interop.compare import Comparison
 from turnkeeper.interop.normalise import Incoming, IncomingMessage
@@ -10,6 +12,7 @@ from turnkeeper.interop.shield import shield
 from turnkeeper.model import event as e
 from turnkeeper.model.event import Event
 from turnkeeper.model.refusal import Conflict, NotFound
+from turnkeeper.model.value import Value
 from turnkeeper.store import keys
 from turnkeeper.store.journal import ATTEMPTS_MAX
 from turnkeeper.store.store import Store
@@ -88,7 +91,23 @@ class _Unmoved:
 async def _free(store: Store, messages: list[IncomingMessage]) -> list[IncomingMessage]:
     """Those whose parts would not end up among the parts of a message of another session."""
     groups = await store.engine.gather([("part", one.info.id) for one in messages])
-    return [one for one, group in zip(messages, groups, strict=True) if not group]
+    return [
+        one
+        for one, group in zip(messages, groups, strict=True)
+        if all(_owner(body) == one.info.session_id for _, body in group)
+    ]
+
+
+def _owner(part: bytes) -> str | None:
+    """The session a stored part says it belongs to."""
+    try:
+        return msgspec.json.decode(part, type=_Owned).session_id
+    except msgspec.MsgspecError:
+        return None
+
+
+class _Owned(Value):
+    session_id: str
 
 
 def _taken(incoming: Incoming, free: list[IncomingMessage], known: frozenset[str] = frozenset()) -> list[Finding]:

@@ -116,6 +116,9 @@ def recent(scope: Key, which: str) -> Key:
     return ("recent", *scope, which)
 
 
+ADOPTED: Key = ("meta", "adopted")
+"""That the sessions of an older tree have their logs."""
+
 STORE: Key = ("store", "-")
 """The scope of all sessions."""
 
