@@ -116,7 +116,7 @@ TABLE: list[tuple[SessionView, Event, SessionView]] = [
     ),
     (BARE.but(inbox=(PROMPT,)), e.PromptPromoted(message_id="msg_u"), BARE.but(messages=1, parts=1)),
     (BARE.but(inbox=(PROMPT,)), e.PromptWithdrawn(message_id="msg_u"), BARE),
-    (BARE, e.EpochStarted(epoch=EPOCH), BARE.but(epoch=EPOCH)),
+    (BARE, e.EpochStarted(epoch=EPOCH), BARE.but(epoch=EPOCH.but(seq=2))),
     (
         BARE.but(epoch=EPOCH),
         e.ContextAdmitted(message=a_system("ses_one", "msg_s", "news"), checkpoint={"k": "h"}),

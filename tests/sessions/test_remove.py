@@ -5,9 +5,15 @@ import pytest
 
 from turnkeeper.app import Turnkeeper
 from turnkeeper.core.limits import BLOB_CHARS_MIN
+from turnkeeper.mint import Mint
 from turnkeeper.model import event as e
 from turnkeeper.model.refusal import NotFound
+from turnkeeper.sessions.remove import remove
 from turnkeeper.store.engine import Key
+from turnkeeper.store.engines.memory import MemoryEngine
+from turnkeeper.store.journal import Journal
+from turnkeeper.store.queries import Queries
+from turnkeeper.store.store import Store
 from turnkeeper.testing.builders import a_session, a_text, a_turn, a_user, every_event
 
 SHARED, OWN = "shared " * BLOB_CHARS_MIN, "own " * BLOB_CHARS_MIN
@@ -111,6 +117,24 @@ async def test_removing_while_others_write_leaves_nothing_of_what_they_wrote(tk:
         group.start_soon(tk.remove, "ses_gone")
     assert await whole(tk) == before
     assert (await tk.doctor()).problems == ()
+
+
+async def test_a_write_just_before_the_removal_is_removed_too() -> None:
+    class Busy(MemoryEngine):
+        """A store in which another process writes just before a log's length is read."""
+
+        async def length(self, log: str) -> int:
+            """See Engine.length."""
+            if await super().length(log) == 1:
+                await other.append(log, e.SessionMoved(project_id="elsewhere", directory="/elsewhere"))
+            return await super().length(log)
+
+    engine, mint = Busy(), Mint.fixed(step_ms=1)
+    other = Journal(engine, mint, lambda notification: None)
+    await other.create(a_session("ses_gone"))
+    store = Store(engine, Journal(engine, mint, lambda notification: None), Queries(engine), mint)
+    await remove(store, "ses_gone", lambda notification: None)
+    assert await engine.scan(()) == []
 
 
 async def test_a_session_that_is_not_there_cannot_be_removed(tk: Turnkeeper) -> None:

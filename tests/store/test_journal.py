@@ -1,0 +1,131 @@
+"""The journal beside other processes: what they write between two of its reads is never mixed in."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+import pytest
+
+from turnkeeper.core.entry import Damaged
+from turnkeeper.core.projector import project
+from turnkeeper.mint import Mint
+from turnkeeper.model import event as e
+from turnkeeper.model.notification import Notification
+from turnkeeper.model.refusal import NotFound
+from turnkeeper.store import keys
+from turnkeeper.store.engine import Key
+from turnkeeper.store.engines.memory import MemoryEngine
+from turnkeeper.store.journal import Journal
+from turnkeeper.testing.builders import SOME_TOKENS, a_session, a_text, a_turn, a_user
+
+OWN = "ses_own"
+USAGE = e.UsageRecorded(purpose="turn", provider_id="acme", model_id="large", tokens=SOME_TOKENS, cost=1)
+
+
+class InterruptedEngine(MemoryEngine):
+    """A store in which something happens just before a document is read for the first time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before: dict[Key, Callable[[], Awaitable[object]]] = {}
+
+    async def get(self, keys: Sequence[Key]) -> list[bytes | None]:
+        """See Engine.get."""
+        for key in keys:
+            if (happens := self.before.pop(key, None)) is not None:
+                await happens()
+        return await super().get(keys)
+
+
+def a_journal(engine: MemoryEngine) -> tuple[Journal, list[Notification]]:
+    heard: list[Notification] = []
+    return Journal(engine, Mint.fixed(step_ms=1), heard.append), heard
+
+
+@pytest.mark.parametrize("key", [keys.session("prj", OWN), keys.todo(OWN), keys.message(OWN, "msg_a1_own")])
+async def test_a_view_loaded_while_another_process_writes_is_of_one_moment(key: Key) -> None:
+    engine = InterruptedEngine()
+    other, _ = a_journal(engine)
+    await other.create(a_session(OWN), *a_turn(OWN, 1)[:8])
+    engine.before[key] = lambda: other.append(OWN, USAGE, e.TurnEnded(message=a_turn(OWN, 1)[3].message))  # type: ignore[union-attr]
+    ours, _ = a_journal(engine)
+    view = await ours.view(OWN)
+    assert not engine.before
+    assert view == project(await ours.read(OWN))
+    assert view.session.cost == 1
+    await ours.append(OWN, USAGE)
+    assert (await ours.view(OWN)).session.cost == 2
+
+
+async def test_documents_that_are_gone_are_written_again_from_the_log() -> None:
+    engine = MemoryEngine()
+    journal, _ = a_journal(engine)
+    await journal.create(a_session(OWN), *a_turn(OWN, 1), *a_turn(OWN, 2, answer="x" * 40_000))
+    documents = dict(await engine.scan(()))
+    await engine.put({key: None for key in documents if key[0] != "blob"})
+    fresh, _ = a_journal(engine)
+    assert await fresh.view(OWN) == project(await fresh.read(OWN))
+    assert dict(await engine.scan(())) == documents
+
+
+async def test_a_log_shorter_than_its_documents_say_is_not_written_on() -> None:
+    engine = MemoryEngine()
+    journal, _ = a_journal(engine)
+    await journal.create(a_session(OWN), e.SessionTouched(), e.SessionTouched())
+    [first, *_] = await engine.read(OWN)
+    kept = dict(await engine.scan(()))
+    await engine.remove({OWN: 3}, [()])
+    await engine.append(OWN, 0, [first], kept)
+    fresh, _ = a_journal(engine)
+    with pytest.raises(Damaged, match="event 2: is missing from the log of ses_own, which once had 3"):
+        await fresh.append(OWN, e.SessionTouched())
+
+
+async def test_a_write_that_fails_changes_no_view_and_is_not_told() -> None:
+    journal, heard = a_journal(MemoryEngine())
+    view = await journal.create(a_session(OWN))
+    heard.clear()
+    with pytest.raises(Damaged):
+        await journal.append(OWN, e.SessionTitled(title="b"), e.PromptPromoted(message_id="msg_none"))
+    assert (await journal.view(OWN), heard) == (view, [])
+
+
+async def test_a_decision_is_taken_again_when_another_process_was_first() -> None:
+    engine = InterruptedEngine()
+    ours, heard = a_journal(engine)
+    other, _ = a_journal(engine)
+    await ours.create(a_session(OWN))
+    heard.clear()
+    asked: list[str] = []
+
+    def decide(view: object) -> list[e.Event]:
+        title = view.session.title  # type: ignore[attr-defined]
+        asked.append(title)
+        return [e.SessionTitled(title=f"{title}!")]
+
+    await other.append(OWN, e.SessionTitled(title="theirs"))
+    await ours.append(OWN, e.SessionTouched())  # Found out here that the log had grown.
+    await ours.change(OWN, decide)
+    assert asked == ["theirs"]
+    assert [one.seq for one in heard] == [2, 3, 4]
+
+
+async def test_a_session_removed_elsewhere_is_gone_here() -> None:
+    engine = MemoryEngine()
+    journal, _ = a_journal(engine)
+    await journal.create(a_session(OWN))
+    await engine.remove({OWN: 1}, [()])
+    with pytest.raises(NotFound):
+        await journal.append(OWN, e.SessionTouched())
+    with pytest.raises(NotFound):
+        await journal.view(OWN)
+
+
+async def test_what_another_process_wrote_is_told_with_its_text() -> None:
+    engine = MemoryEngine()
+    ours, heard = a_journal(engine)
+    other, _ = a_journal(engine)
+    await ours.create(a_session(OWN))
+    user = a_user(OWN, "msg_u")
+    part = a_text(user, "prt_u", "x" * 40_000)
+    await other.append(OWN, e.MessageRecorded(message=user, parts=(part,)))
+    await ours.view(OWN)
+    assert heard[-1].properties["part"] == part
