@@ -50,7 +50,8 @@ class Drain:
                 case Abandon():
                     await abandon(pen, view, self.store.mint.now())
                 case Promote(message_ids=message_ids):
-                    await pen.append(*(PromptPromoted(message_id=message_id) for message_id in message_ids))
+                    promoted = [PromptPromoted(message_id=message_id) for message_id in message_ids]
+                    await pen.append(*promoted, at="promote")
                 case RunTurn() as action:
                     resume = False
                     await self.prepare.run(pen, view, history, action)

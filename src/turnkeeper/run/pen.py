@@ -9,6 +9,7 @@ from turnkeeper.core.view import SessionView
 from turnkeeper.model.event import Event, StatusChanged
 from turnkeeper.model.refusal import Busy
 from turnkeeper.model.status import BUSY, IDLE, Owner, Status
+from turnkeeper.store.crash import crash_point
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.owner import is_alive
 
@@ -20,11 +21,18 @@ class Pen:
         self._store, self.session_id, self._owner, self._fence = store, session_id, owner, fence
         self._status: Status = BUSY
 
-    async def append(self, *events: Event) -> SessionView:
-        """Make events true. Raises StaleFence once another process owns the session."""
+    async def append(self, *events: Event, at: str = "") -> SessionView:
+        """Make events true. Raises StaleFence once another process owns the session.
+
+        ``at`` names the crash points just before and just after it.
+        """
+        if at:
+            crash_point(f"run.before-{at}")
         with anyio.CancelScope(shield=True):
             view = await self._store.journal.append(self.session_id, *events, fence=self._fence)
-        return view  # noqa: RET504 (for the type checker: a scope may swallow what is raised in it)
+        if at:
+            crash_point(f"run.after-{at}")
+        return view
 
     async def status(self, status: Status) -> None:
         """Tell what the session is doing, if that changed."""

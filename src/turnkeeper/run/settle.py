@@ -21,6 +21,7 @@ from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Json, JsonObject
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import Approvals, Asker, PermissionRequest, permit
+from turnkeeper.store.crash import crash_point
 from turnkeeper.tools.output import BoundOutput
 from turnkeeper.tools.tool import Rejected, ToolContext, ToolFailure
 from turnkeeper.tools.toolbox import Toolbox
@@ -53,6 +54,7 @@ class Settlement:
         """Run one call that is recorded as running, and record what came of it."""
         call = _Call(self, part, [*self.earlier, *self._seen], len(self._seen))
         self._seen.append(part)
+        crash_point("run.tool-begin")
         try:
             async with self._limiter:
                 state = await call.run()
@@ -71,7 +73,7 @@ class _Call:
 
     async def record(self, state: ToolState) -> None:
         self.part = self.part.but(state=state)
-        await self._turn.pen.append(PartRecorded(part=self.part))
+        await self._turn.pen.append(PartRecorded(part=self.part), at="settle")
 
     async def run(self) -> ToolState:
         try:

@@ -82,7 +82,7 @@ class Turn:
 
     async def run(self) -> None:
         """Run the turn. Whatever happens, the log has its end."""
-        await self._pen.append(TurnStarted(message=self._message, prefix=self._prefix))
+        await self._pen.append(TurnStarted(message=self._message, prefix=self._prefix), at="attempt")
         try:
             while await self._try():
                 pass
@@ -151,11 +151,11 @@ class Turn:
                 events.append(act)
                 continue
             if events:
-                await self._pen.append(*events)
+                await self._pen.append(*events, at="record")
                 events = []
             self._world.publish(act)
         if events:
-            await self._pen.append(*events)
+            await self._pen.append(*events, at="record")
 
     async def _wait_to_retry(self, failure: Failure, words: str) -> None:
         """Record that it is tried again, take back what the failed attempt said, and wait."""
@@ -243,7 +243,7 @@ class Turn:
             time=message.time.but(completed=self._now()),
         )
         mark = [PartRecorded(part=self._step_finish(message, reason))] if reason is not None else []
-        await self._pen.append(*bill, *mark, TurnEnded(message=message))
+        await self._pen.append(*bill, *mark, TurnEnded(message=message), at="end")
 
     def _step_finish(self, message: AssistantMessage, reason: str) -> StepFinishPart:
         return StepFinishPart(

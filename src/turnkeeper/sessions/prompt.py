@@ -21,6 +21,7 @@ from turnkeeper.model.value import encode
 from turnkeeper.run.runtime import Runtime
 from turnkeeper.sessions.resolve import Resolution, resolve
 from turnkeeper.store import documents, keys
+from turnkeeper.store.crash import crash_point
 from turnkeeper.store.journal import ATTEMPTS_MAX
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import ProjectPlace
@@ -72,7 +73,9 @@ async def admit(
         before = _input(await store.journal.view(session_id))
         if (known := await _known(store, session_id, message_id, prompt, digest)) is not None:
             return known
+        crash_point("run.before-admit")
         await store.journal.change(session_id, partial(_facts, before, admitted, prompt))
+        crash_point("run.after-admit")
     raise Busy(f"session {session_id!r} is given prompts without pause; try again")
 
 

@@ -6,7 +6,7 @@
 import os
 
 WRITES: tuple[str, ...] = ("admit", "promote", "attempt", "record", "settle", "end")
-"""What the loop writes: a prompt, its promotion, a turn's beginning, what is streamed, a call's result, a turn's end."""
+"""What the loop writes: a prompt, its promotion, the begin of a turn, what is streamed, what a call gave, the end."""
 
 POINTS: tuple[str, ...] = (
     *(f"run.{when}-{what}" for what in WRITES for when in ("before", "after")),

@@ -1,0 +1,189 @@
+"""Harness: a whole runtime for tests, with a scripted model, tools of their own, and time that passes when told to."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+import msgspec
+
+from turnkeeper.app import Turnkeeper, open_store
+from turnkeeper.mint import FixedMint, Mint
+from turnkeeper.model.event import Event
+from turnkeeper.model.message import AssistantMessage
+from turnkeeper.model.parts import Part
+from turnkeeper.model.prompt import Prompt, Receipt, TextInput
+from turnkeeper.model.value import JsonObject, encode
+from turnkeeper.providers.provider import Provider
+from turnkeeper.run.coordinator import Outcome
+from turnkeeper.run.permission import Asker, allow_all
+from turnkeeper.run.runtime import Settings
+from turnkeeper.store.queries import MessageWithParts
+from turnkeeper.tools.tool import AnyTool, Tool, ToolContext, ToolOutput
+
+MODEL: JsonObject = {
+    "limit": {"context": 200_000, "output": 32_000},
+    "cost": {"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75},
+}
+CONFIG: JsonObject = {
+    "model": "acme/large",
+    "provider": {
+        "acme": {
+            "protocol": "openai-chat",
+            "options": {"baseURL": "http://localhost:1/v1"},
+            "models": {"large": MODEL, "other": MODEL},
+        }
+    },
+}
+"""What the sessions of a Stage are configured with: one provider, which is the script."""
+
+
+class VirtualTime:
+    """Time that stands still until a test moves it. Who sleeps in it wakes when its time has come."""
+
+    def __init__(self, mint: FixedMint) -> None:
+        self._mint = mint
+        self._sleepers: list[tuple[int, float, anyio.Event]] = []
+        self._fallen_asleep = anyio.Event()
+        self.slept: list[float] = []
+        """How long each sleep was to last, in seconds, in order."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait until the clock has moved on by so much."""
+        sleeper = (self._mint.now() + round(seconds * 1000), seconds, anyio.Event())
+        self._sleepers.append(sleeper)
+        self.slept.append(seconds)
+        self._fallen_asleep.set()
+        self._fallen_asleep = anyio.Event()
+        try:
+            await sleeper[2].wait()
+        finally:
+            self._sleepers.remove(sleeper)
+
+    def advance(self, ms: int) -> None:
+        """Let so much time pass, and wake those whose time has come."""
+        self._mint.advance(ms)
+        for due, _, woken in self._sleepers:
+            if due <= self._mint.now():
+                woken.set()
+
+    async def asleep(self, seconds: float) -> None:
+        """Until somebody sleeps for at least so long."""
+        while not any(each >= seconds and not woken.is_set() for _, each, woken in self._sleepers):
+            await self._fallen_asleep.wait()
+
+
+class Words(msgspec.Struct):
+    """What the tools of ``a_tool`` are given."""
+
+    text: str = ""
+
+
+def a_tool(
+    name: str, run: Callable[[str, ToolContext], Awaitable[str | ToolOutput]], *, permission: str | None = None
+) -> AnyTool:
+    """A tool with one argument, ``text``, that does what the function does."""
+
+    async def execute(given: Words, context: ToolContext) -> ToolOutput:
+        output = await run(given.text, context)
+        return output if isinstance(output, ToolOutput) else ToolOutput(title=name, output=output)
+
+    return Tool(
+        name=name, description=f"Does {name}.", parameters=Words, execute=execute, permission=permission or name
+    )
+
+
+async def echo(text: str, context: ToolContext) -> str:
+    """Gives back what it was given."""
+    return text
+
+
+async def asks(text: str, context: ToolContext) -> str:
+    """Asks before it gives back what it was given."""
+    await context.ask("asks", [text], always=[text], metadata={"text": text})
+    return text
+
+
+TOOLS: tuple[AnyTool, ...] = (a_tool("echo", echo), a_tool("asks", asks))
+
+
+@dataclass
+class Stage:
+    """A runtime under test, and what it was given."""
+
+    tk: Turnkeeper
+    provider: Provider
+    time: VirtualTime
+    mint: FixedMint
+    directory: Path
+
+    async def session(self, **given: object) -> str:
+        """A new session's id."""
+        return (await self.tk.create(**given)).id  # type: ignore[arg-type] # As ``create`` takes them.
+
+    async def say(self, session_id: str, text: str, *, resume: bool = True, **given: object) -> Receipt:
+        """Admit a prompt."""
+        prompt = Prompt(parts=(TextInput(text=text),)).but(**given)
+        return await self.tk.prompt(session_id, prompt, resume=resume)
+
+    async def ask(self, session_id: str, text: str, **given: object) -> Outcome:
+        """Admit a prompt and wait until the session rests."""
+        prompt = Prompt(parts=(TextInput(text=text),)).but(**given)
+        await self.tk.prompt(session_id, prompt)
+        return await self.tk.wait(session_id)
+
+    async def messages(self, session_id: str) -> list[MessageWithParts]:
+        """The whole history, oldest first."""
+        return [message async for message in self.tk.stream(session_id, reverse=False)]
+
+    async def turns(self, session_id: str) -> list[tuple[AssistantMessage, tuple[Part, ...]]]:
+        """The assistant's messages with their parts, oldest first."""
+        found = []
+        for message in await self.messages(session_id):
+            if isinstance(message.info, AssistantMessage):
+                found.append((message.info, message.parts))
+        return found
+
+    async def events(self, session_id: str) -> list[Event]:
+        """The log."""
+        return [recorded.event for recorded in await self.tk.store.journal.read(session_id)]
+
+    async def is_sound(self, session_id: str) -> bool:
+        """Whether nothing is left open and the store is what its log says."""
+        view = await self.tk.store.journal.view(session_id)
+        return view.turn is None and view.owner is None and not (await self.tk.doctor()).problems
+
+
+@dataclass
+class Options:
+    """How a Stage is set up, beyond the store and the script."""
+
+    ask: Asker = allow_all
+    tools: Sequence[AnyTool] = TOOLS
+    titles: bool = False
+    config: JsonObject = field(default_factory=dict)
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+
+@asynccontextmanager
+async def stage(
+    url: str, directory: Path, provider: Provider, options: Options | None = None, *, mint: FixedMint | None = None
+) -> AsyncIterator[Stage]:
+    """A runtime over a store, whose model is the script. Nothing of this machine's configuration is read."""
+    given = options or Options()
+    mint = mint or Mint.fixed()
+    time = VirtualTime(mint)
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "turnkeeper.json").write_bytes(encode({**CONFIG, **given.config}))
+    settings = Settings(
+        ask=given.ask,
+        transport=lambda endpoint: provider,
+        sleep=time.sleep,
+        random=lambda: 0.0,
+        titles=given.titles,
+        tools=lambda: given.tools,
+        environ={"HOME": str(directory), **given.environ},
+    )
+    async with open_store(url, directory=directory, mint=mint, settings=settings) as tk:
+        yield Stage(tk, provider, time, mint, directory)
