@@ -327,6 +327,12 @@ async def test_an_answer_is_over_with_its_last_event_whether_or_not_the_stream_e
     assert events[-1] == Finish()
 
 
+async def test_what_breaks_behind_the_end_of_an_answer_says_nothing(client: httpx2.AsyncClient) -> None:
+    async with serving(cutting(head() + chunk(recording("anthropic.text")), b"not a chunk")) as server:
+        portions = [portion async for portion in a_provider(client, server.url).stream(a_request("anthropic"))]
+    assert portions[-1][-1] == Finish()
+
+
 def half_an_answer() -> Answer:
     return stalling(head() + chunk(recording("anthropic.text")[:700]))
 

@@ -3,9 +3,9 @@
 Nothing is tried again here: whether and when is decided by ``core.retry``, and shown to the user.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+import math
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
-from typing import TypeVar
 
 import anyio
 import httpx2
@@ -14,14 +14,12 @@ import msgspec
 from turnkeeper.core.failures import broken, stream_failure
 from turnkeeper.model.failure import AuthData, AuthFailure, Failure
 from turnkeeper.model.request import ModelRequest
-from turnkeeper.model.stream import Start, StartStep, StreamError, StreamEvent
+from turnkeeper.model.stream import Start, StartStep, StreamEvent
 from turnkeeper.providers import codec_of
 from turnkeeper.providers.codec import Codec, Reader, encode_body
 from turnkeeper.providers.endpoint import ERROR_BYTES_MAX, Endpoint
 from turnkeeper.providers.network import network_failure, timed_out
-from turnkeeper.providers.sse import SseParser, TooLarge
-
-T = TypeVar("T")
+from turnkeeper.providers.sse import SseEvent, SseParser, TooLarge
 
 REQUEST_IDS = ("request-id", "x-request-id", "apim-request-id", "x-goog-request-id", "cf-ray")
 CONNECTIONS_MAX = 200
@@ -53,27 +51,40 @@ class HttpProvider:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
         """The answer, in the portions in which it comes; see ``Provider``."""
-        if (missing := self._missing_key()) is not None:
-            yield [StreamError(failure=missing)]
-            return
         reader = self._codec.Reader(self._endpoint.provider_id)
+        if (missing := self._missing_key()) is not None:
+            yield reader.end(cause=missing)
+            return
+        parser = SseParser()
         try:
             async with AsyncExitStack() as stack:
                 wait = _Wait(self._endpoint)
                 response = await wait.first(lambda: stack.enter_async_context(self._sent(request)))
                 if (refused := await self._refused(response, wait)) is not None:
-                    yield [StreamError(failure=refused)]
+                    yield reader.end(cause=refused)
                     return
                 yield [Start(request_id=_request_id(response.headers)), StartStep()]
-                chunks = await stack.enter_async_context(aclosing(response.aiter_bytes()))
-                portions = await stack.enter_async_context(aclosing(_answered(chunks, reader, wait)))
-                async for events in portions:
-                    yield events
-                await _drain(chunks)
-        except _TimedOut as out:
-            yield reader.end(cause=out.failure)
-        except _TROUBLES as error:
-            yield reader.end(cause=network_failure(error, self._base_url))
+                chunks = await stack.enter_async_context(aclosing(_chunks(response)))
+                while not reader.is_over and (chunk := await wait.next(chunks)) is not None:
+                    if events := _read(parser.feed(chunk), reader):
+                        yield events
+                if reader.is_over:
+                    await _drain(chunks)
+                else:
+                    yield reader.end(parser.end())
+        except (_TimedOut, *_TROUBLES) as error:
+            # What breaks behind the end of an answer says nothing.
+            if events := reader.end(cause=self._failure(error)):
+                yield events
+
+    def _failure(self, error: Exception) -> Failure:
+        match error:
+            case _TimedOut(failure=failure):
+                return failure
+            case httpx2.ReadTimeout():
+                return timed_out("The answer went silent", "idle_timeout", self._endpoint.timeouts.idle_s or 0)
+            case _:
+                return network_failure(error, self._base_url)
 
     def _missing_key(self) -> Failure | None:
         endpoint = self._endpoint
@@ -131,23 +142,19 @@ def _affinity(request: ModelRequest) -> dict[str, str]:
     return own
 
 
-async def _answered(
-    chunks: AsyncIterator[bytes], reader: Reader, wait: "_Wait"
-) -> AsyncGenerator[Sequence[StreamEvent], None]:
-    """The events of a stream, a portion for each chunk that has any."""
-    parser = SseParser()
-    while (chunk := await wait.next(chunks)) is not None:
-        events: list[StreamEvent] = []
-        for name, data in parser.feed(chunk):
-            events += reader.feed(name, data)
-        if events:
-            yield events
-        if reader.is_over:
-            return
-    yield reader.end(parser.end())
+def _read(arrived: list[SseEvent], reader: Reader) -> list[StreamEvent]:
+    """What the events that arrived together say."""
+    if len(arrived) == 1:
+        return reader.feed(*arrived[0])
+    return [event for name, data in arrived for event in reader.feed(name, data)]
 
 
-async def _drain(chunks: AsyncIterator[bytes]) -> None:
+def _chunks(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
+    """The bytes of an answer, decoded if they must be."""
+    return response.aiter_bytes() if "content-encoding" in response.headers else response.aiter_raw()
+
+
+async def _drain(chunks: AsyncGenerator[bytes, None]) -> None:
     """Read what little may be left behind the answer, so that the connection can be used again."""
     with anyio.move_on_after(DRAIN_S):
         for _ in range(DRAIN_CHUNKS_MAX):
@@ -164,47 +171,45 @@ class _TimedOut(Exception):
 
 
 class _Wait:
-    """Waits for a provider, no longer than its endpoint allows."""
+    """Waits for a provider, no longer than its endpoint allows.
+
+    Between two pieces the connection itself watches the time: a scope of our own around each would cost more than
+    reading it. Only a limit for the whole answer needs one.
+    """
 
     def __init__(self, endpoint: Endpoint) -> None:
-        limits = endpoint.timeouts
-        now = anyio.current_time()
+        limits, now = endpoint.timeouts, anyio.current_time()
         self._limits = limits
-        self._first_at = now + limits.first_byte_s if limits.first_byte_s is not None else None
-        self._total_at = now + limits.total_s if limits.total_s is not None else None
+        self._first_at = now + limits.first_byte_s if limits.first_byte_s is not None else math.inf
+        self._total_at = now + limits.total_s if limits.total_s is not None else math.inf
         self._has_begun = False
 
-    async def first(self, ask: Callable[[], Awaitable[T]]) -> T:
+    async def first(self, ask: Callable[[], Awaitable[httpx2.Response]]) -> httpx2.Response:
         """The beginning of an answer."""
-        with anyio.CancelScope(deadline=self._until()) as scope:
-            return await ask()
+        with anyio.CancelScope(deadline=self._until_first()) as scope:
+            response = await ask()
+            # From here on silence is counted; before, it was a provider that thinks.
+            response.request.extensions["timeout"]["read"] = self._limits.idle_s
+            return response
         raise self._expired(scope)
 
-    async def next(self, chunks: AsyncIterator[bytes]) -> bytes | None:
+    async def next(self, chunks: AsyncGenerator[bytes, None]) -> bytes | None:
         """The next piece; None at the end."""
-        with anyio.CancelScope(deadline=self._until()) as scope:
-            try:
-                chunk = await anext(chunks)
-            except StopAsyncIteration:
-                return None
+        if self._has_begun and self._total_at == math.inf:
+            return await anext(chunks, None)
+        with anyio.CancelScope(deadline=self._total_at if self._has_begun else self._until_first()) as scope:
+            chunk = await anext(chunks, None)
             self._has_begun = True
             return chunk
         raise self._expired(scope)
 
-    def _until(self) -> float:
-        idle = self._limits.idle_s
-        own = self._first_at
-        if self._has_begun:
-            own = anyio.current_time() + idle if idle is not None else None
-        return min((at for at in (own, self._total_at) if at is not None), default=float("inf"))
+    def _until_first(self) -> float:
+        return min(self._first_at, self._total_at)
 
     def _expired(self, scope: anyio.CancelScope) -> _TimedOut:
-        limits = self._limits
-        if limits.total_s is not None and self._total_at is not None and scope.deadline >= self._total_at:
-            return _TimedOut(timed_out("The answer took too long", "total_timeout", limits.total_s))
-        if not self._has_begun:
-            return _TimedOut(timed_out("No answer began", "first_byte_timeout", limits.first_byte_s or 0))
-        return _TimedOut(timed_out("The answer went silent", "idle_timeout", limits.idle_s or 0))
+        if scope.deadline >= self._total_at:
+            return _TimedOut(timed_out("The answer took too long", "total_timeout", self._limits.total_s or 0))
+        return _TimedOut(timed_out("No answer began", "first_byte_timeout", self._limits.first_byte_s or 0))
 
 
 async def _error_text(response: httpx2.Response, wait: _Wait) -> str:
