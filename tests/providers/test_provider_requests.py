@@ -28,6 +28,7 @@ from turnkeeper.model.request import (
 )
 from turnkeeper.providers import PROVIDERS, codec_of
 from turnkeeper.providers.codec import encode_body
+from turnkeeper.providers.models_dev import ROUTES
 
 ORACLES: dict[str, TypeAdapter[object]] = {
     "anthropic": TypeAdapter(AnthropicParams),
@@ -681,3 +682,7 @@ def test_a_key_is_carried_as_the_protocol_wants(protocol: str, changes: dict[str
 
 def test_an_endpoint_never_shows_its_key() -> None:
     assert "sk-test" not in repr(an_endpoint("anthropic", headers={"x": "sk-test"}))
+
+
+def test_every_route_of_the_catalogue_leads_to_a_protocol_we_speak() -> None:
+    assert {route.protocol for route in ROUTES.values()} <= PROVIDERS.keys()

@@ -6,6 +6,7 @@ says anything nor carries a signature.
 
 import re
 from collections.abc import Callable, Iterable
+from operator import is_
 
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.request import (
@@ -161,25 +162,36 @@ def _is_blank(part: Text | Reasoning | Call | Result) -> bool:
 
 
 def _with_call_ids(messages: list[ModelMessage], rename: Callable[[str], str]) -> list[ModelMessage]:
-    """Calls and their results under other ids."""
-    changed: list[ModelMessage] = []
-    for message in messages:
-        match message:
-            case AssistantTurn(content=content):
-                parts = tuple(
-                    part.but(id=rename(part.id))
-                    if isinstance(part, Call)
-                    else part.but(call_id=rename(part.call_id))
-                    if isinstance(part, Result)
-                    else part
-                    for part in content
-                )
-                changed.append(message.but(content=parts))
-            case ToolTurn(results=results):
-                changed.append(message.but(results=tuple(r.but(call_id=rename(r.call_id)) for r in results)))
-            case _:
-                changed.append(message)
-    return changed
+    """Calls and their results under other ids. Most ids are fine already, and their messages stay as they are."""
+    return [_renamed(message, rename) for message in messages]
+
+
+def _renamed(message: ModelMessage, rename: Callable[[str], str]) -> ModelMessage:
+    match message:
+        case AssistantTurn(content=content):
+            parts = tuple(_renamed_part(part, rename) for part in content)
+            return message if all(map(is_, parts, content)) else message.but(content=parts)
+        case ToolTurn(results=results):
+            changed = tuple(_renamed_result(result, rename) for result in results)
+            return message if all(map(is_, changed, results)) else message.but(results=changed)
+        case _:
+            return message
+
+
+def _renamed_part(
+    part: Text | Reasoning | Call | Result, rename: Callable[[str], str]
+) -> Text | Reasoning | Call | Result:
+    match part:
+        case Call(id=call_id):
+            return part if (name := rename(call_id)) == call_id else part.but(id=name)
+        case Result():
+            return _renamed_result(part, rename)
+        case _:
+            return part
+
+
+def _renamed_result(result: Result, rename: Callable[[str], str]) -> Result:
+    return result if (name := rename(result.call_id)) == result.call_id else result.but(call_id=name)
 
 
 def _nine_characters() -> Callable[[str], str]:
