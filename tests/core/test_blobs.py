@@ -52,8 +52,16 @@ def test_equal_strings_are_one_blob() -> None:
 
 def test_what_was_read_from_the_store_can_be_written_back() -> None:
     event = recorded("x" * BLOB_CHARS_MIN)
-    lifted, _ = blobs.lift(event, encode(event))
-    assert blobs.lift(lifted, encode(lifted)) == (lifted, {})
+    lifted, found = blobs.lift(event, encode(event))
+    assert blobs.lift(lifted, encode(lifted), found.keys()) == (lifted, {})
+
+
+def test_text_that_reads_like_a_mark_of_a_foreign_blob_becomes_a_blob_itself() -> None:
+    forged = recorded(blobs.MARK + "0" * 64)
+    lifted, found = blobs.lift(forged, encode(forged))
+    [(name, content)] = found.items()
+    assert name != "0" * 64
+    assert blobs.lower(lifted, {name: content.decode()}) == forged
 
 
 def test_a_missing_blob_leaves_its_mark() -> None:

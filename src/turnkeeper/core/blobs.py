@@ -1,11 +1,12 @@
 """Blobs: long strings live once under their hash, and events carry a mark in their place.
 
-A mark is a control character and ``blob:sha256:<hex>``. Lifting leaves marks as they are, so what was read from the
-store can be written back. Hashing makes sharing safe: equal strings of any sessions are one blob.
+A mark is a control character and ``blob:sha256:<hex>``. Lifting leaves the marks a session already has as they are,
+so what was read from the store can be written back; any other text that reads like a mark is made a blob itself, so
+that nobody can name another session's blob. Hashing makes sharing safe: equal strings are one blob.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from hashlib import sha256
 from typing import TypeVar
 
@@ -15,7 +16,7 @@ from turnkeeper.core.limits import BLOB_CHARS_MIN
 from turnkeeper.model.value import Value
 
 MARK = "\x01blob:sha256:"
-"""No text that people or programs write begins like this, so a mark is told from text by looking at it."""
+"""How a mark begins."""
 
 _MARK_JSON = b'"\\u0001blob:sha256:'
 _MENTION = re.compile(MARK + "([0-9a-f]{64})")
@@ -24,12 +25,15 @@ _REFERENCE = re.compile(re.escape(_MARK_JSON) + b'([0-9a-f]{64})"')
 V = TypeVar("V", bound=Value)
 
 
-def lift(value: V, encoded: bytes) -> tuple[V, dict[str, bytes]]:
-    """The value with its long strings replaced by marks, and the blobs by hash. ``encoded`` is its JSON."""
-    if len(encoded) < BLOB_CHARS_MIN:
+def lift(value: V, encoded: bytes, known: Set[str] = frozenset()) -> tuple[V, dict[str, bytes]]:
+    """The value with its long strings replaced by marks, and the blobs by hash.
+
+    ``encoded`` is its JSON; ``known`` are the blobs it may refer to already.
+    """
+    if len(encoded) < BLOB_CHARS_MIN and _MARK_JSON not in encoded:
         return value, {}
     blobs: dict[str, bytes] = {}
-    lifted = _lift(msgspec.to_builtins(value), blobs)
+    lifted = _lift(msgspec.to_builtins(value), blobs, known)
     return (msgspec.convert(lifted, type(value)), blobs) if blobs else (value, {})
 
 
@@ -55,18 +59,19 @@ def spell_out(text: str, blobs: Mapping[str, bytes]) -> str:
     return _MENTION.sub(lambda mark: blobs.get(mark[1], mark[0].encode()).decode("utf-8", "replace"), text)
 
 
-def _lift(json: object, blobs: dict[str, bytes]) -> object:
+def _lift(json: object, blobs: dict[str, bytes], known: Set[str]) -> object:
     if isinstance(json, str):
-        if len(json) < BLOB_CHARS_MIN:
+        is_forged = json.startswith(MARK) and json[len(MARK) :] not in known
+        if len(json) < BLOB_CHARS_MIN and not is_forged:
             return json
         content = json.encode("utf-8", "surrogatepass")
         name = sha256(content).hexdigest()
         blobs[name] = content
         return MARK + name
     if isinstance(json, dict):
-        return {key: _lift(item, blobs) for key, item in json.items()}
+        return {key: _lift(item, blobs, known) for key, item in json.items()}
     if isinstance(json, list | tuple):
-        return [_lift(item, blobs) for item in json]
+        return [_lift(item, blobs, known) for item in json]
     return json
 
 

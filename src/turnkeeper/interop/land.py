@@ -8,12 +8,10 @@ from turnkeeper.core.view import SessionView
 from turnkeeper.interop.compare import Comparison
 from turnkeeper.interop.normalise import Incoming, IncomingMessage
 from turnkeeper.interop.report import Finding, Tally
-from turnkeeper.interop.shield import shield
 from turnkeeper.model import event as e
 from turnkeeper.model.event import Event
 from turnkeeper.model.refusal import Conflict, NotFound
 from turnkeeper.model.value import Value
-from turnkeeper.store import keys
 from turnkeeper.store.journal import ATTEMPTS_MAX
 from turnkeeper.store.store import Store
 
@@ -40,9 +38,7 @@ async def _create(store: Store, incoming: Incoming, tally: Tally) -> None:
         events.append(e.TodosSet(todos=incoming.todos))
     if incoming.diffs:
         events.append(e.SummaryRecorded(summary=incoming.session.summary, diffs=incoming.diffs))
-    [created, *rest] = await _shielded(store, [e.SessionCreated(session=incoming.session), *events])
-    assert isinstance(created, e.SessionCreated), "it was put first"
-    await store.journal.create(created.session, *rest)
+    await store.journal.create(incoming.session, *events)
     tally.imported = tally.imported.plus(1, len(messages), sum(len(one.parts) for one in messages))
     tally.conflicts.extend(_taken(incoming, messages))
 
@@ -51,7 +47,7 @@ async def _merge(store: Store, incoming: Incoming, tally: Tally) -> None:
     for _ in range(ATTEMPTS_MAX):
         comparison = await _compared(store, incoming)
         messages = await _free(store, comparison.missing())
-        decide = _Unmoved(comparison.view.seq, await _shielded(store, comparison.events(messages)))
+        decide = _Unmoved(comparison.view.seq, comparison.events(messages))
         await store.journal.change(incoming.session.id, decide)
         if not decide.is_done:
             continue  # Somebody wrote meanwhile: compare again.
@@ -114,11 +110,3 @@ def _taken(incoming: Incoming, free: list[IncomingMessage], known: frozenset[str
     there = {one.info.id for one in free} | known
     lost = [one.info for one in incoming.messages if one.info.id not in there]
     return [Finding(reason=TAKEN, session_id=info.session_id, message_id=info.id) for info in lost]
-
-
-async def _shielded(store: Store, events: list[Event]) -> list[Event]:
-    blobs: dict[str, bytes] = {}
-    shielded = [shield(event, blobs) for event in events]
-    if blobs:
-        await store.engine.put({keys.blob(name): content for name, content in blobs.items()})
-    return shielded

@@ -39,7 +39,7 @@ async def fork(
     )
     if place is not None:
         await remember_project(store, place)
-    return (await store.journal.create(session, *copied)).session
+    return (await store.journal.create(session, *copied, source=session_id)).session
 
 
 async def _up_to(store: Store, session_id: str, message_id: str | None) -> AsyncIterator[MessageWithParts]:

@@ -66,8 +66,11 @@ class Journal:
         async with slot.lock:
             return await self._current(slot, session_id)
 
-    async def create(self, session: Session, *events: Event) -> SessionView:
-        """Begin a session's log, with further events in the same transaction. Raises Conflict if it exists."""
+    async def create(self, session: Session, *events: Event, source: str | None = None) -> SessionView:
+        """Begin a session's log, with further events in the same transaction. Raises Conflict if it exists.
+
+        ``source`` is the session the events were copied from; they may refer to its blobs.
+        """
         slot = self._slot(session.id)
         async with slot.lock:
             if slot.view is not None:
@@ -75,7 +78,7 @@ class Journal:
             try:
                 if slot.view is not None:
                     raise LogConflict(session.id, 0, slot.view.seq)
-                return await self._commit(slot, session.id, [SessionCreated(session=session), *events])
+                return await self._commit(slot, session.id, [SessionCreated(session=session), *events], source=source)
             except LogConflict:
                 raise Conflict(f"session {session.id!r} exists already") from None
 
@@ -199,7 +202,7 @@ class Journal:
             view, head = after, link
         assert view is not None, "entries were folded"
         changes.of_view(before, view, head)
-        texts = await self._plain(changes.texts, {})
+        texts = await self._plain(changes, {})
         await self._engine.append(session_id, view.seq, [], changes.documents, texts=texts)
         return view, head
 
@@ -238,16 +241,24 @@ class Journal:
             await self._load(slot, session_id)
 
     async def _commit(
-        self, slot: _Slot, session_id: str, events: Sequence[Event], *, fence: int | None = None
+        self,
+        slot: _Slot,
+        session_id: str,
+        events: Sequence[Event],
+        *,
+        fence: int | None = None,
+        source: str | None = None,
     ) -> SessionView:
         """One transaction: entries, documents, texts, blobs. Then the view is swapped and the bus told."""
         before = slot.view
-        batch = _Batch(session_id, before, slot.head or entry.genesis(session_id), self._clock.now())
-        for event in events:
-            batch.add(event)
+        bodies = [encode(event) for event in events]
+        known = await self._known_blobs(source or session_id, bodies)
+        batch = _Batch(session_id, before, slot.head or entry.genesis(session_id), self._clock.now(), known)
+        for event, body in zip(events, bodies, strict=True):
+            batch.add(event, body)
         assert batch.view is not None, "a batch holds at least one event"
         batch.changes.of_view(before, batch.view, batch.head)
-        texts = await self._plain(batch.changes.texts, batch.blobs)
+        texts = await self._plain(batch.changes, batch.blobs)
         after = before.seq if before else 0
         crash_point("journal.before-append")
         # A caller cancelled here leaves the view behind the log, as another process's write would: the next append
@@ -278,13 +289,26 @@ class Journal:
         found = {name: body for name, body in zip(missing, stored, strict=True) if body is not None}
         return {**found, **lifted}
 
-    async def _plain(self, texts: dict[Key, str | None], lifted: dict[str, bytes]) -> dict[Key, str | None]:
-        """Texts with the blobs they mention spelt out, so that search finds words and not hashes."""
-        wanted = {name for text in texts.values() if text for name in blobs.mentioned(text)}
+    async def _known_blobs(self, session_id: str, bodies: Sequence[bytes]) -> set[str]:
+        """Of the blobs these events name, those that the session has. The others are text that looks like a mark."""
+        named = sorted({name for body in bodies for name in blobs.references(body)})
+        if not named:
+            return set()
+        used = await self._engine.get([keys.blob_used(session_id, name) for name in named])
+        return {name for name, found in zip(named, used, strict=True) if found is not None}
+
+    async def _plain(self, changes: Changes, lifted: dict[str, bytes]) -> dict[Key, str | None]:
+        """Texts with the blobs they stand for spelt out, so that search finds words and not hashes."""
+        texts = changes.texts
+        named = {name for text in texts.values() if text for name in blobs.mentioned(text)}
+        # Only a mark that a document holds is one; the same characters inside other text are just text.
+        wanted = named and named & {
+            name for body in changes.documents.values() for name in blobs.references(body or b"")
+        }
         if not wanted:
             return texts
-        known = await self._blobs(wanted, lifted)
-        return {key: text and blobs.spell_out(text, known) for key, text in texts.items()}
+        found = await self._blobs(wanted, lifted)
+        return {key: text and blobs.spell_out(text, found) for key, text in texts.items()}
 
     def _tell(self, notifications: Sequence[Notification]) -> None:
         for notification in notifications:
@@ -299,8 +323,8 @@ class Journal:
 class _Batch:
     """The events of one append, folded one by one."""
 
-    def __init__(self, session_id: str, view: SessionView | None, head: str, time: int) -> None:
-        self._session_id, self._time = session_id, time
+    def __init__(self, session_id: str, view: SessionView | None, head: str, time: int, known: set[str]) -> None:
+        self._session_id, self._time, self._known = session_id, time, known
         self.view, self.head = view, head
         self.entries: list[bytes] = []
         self.notifications: list[Notification] = []
@@ -311,11 +335,10 @@ class _Batch:
         """Whether something of what was written is held as a blob."""
         return any(body is not None and blobs.references(body) for body in self.changes.documents.values())
 
-    def add(self, event: Event) -> None:
-        """Fold one event: its entry, its documents, its blobs, its notifications."""
-        body = encode(event)
+    def add(self, event: Event, body: bytes) -> None:
+        """Fold one event, whose JSON is at hand: its entry, its documents, its blobs, its notifications."""
         # A piece of text is put behind other text, and a mark inside a text would be none.
-        lifted, found = (event, {}) if isinstance(event, PartExtended) else blobs.lift(event, body)
+        lifted, found = (event, {}) if isinstance(event, PartExtended) else blobs.lift(event, body, self._known)
         if found:
             event, body = lifted, encode(lifted)
             self.blobs.update(found)
