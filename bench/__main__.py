@@ -9,7 +9,7 @@ import anyio
 
 from bench.measure import Figure, table
 
-ALL = ("appends", "forks", "pages", "opening", "commands")
+ALL = ("appends", "forks", "pages", "opening", "commands", "streaming")
 
 
 async def main(names: list[str]) -> int:

@@ -26,9 +26,7 @@ class LogConflict(EngineError):
     """Another writer was first: the log is not as long as the caller believed."""
 
     def __init__(self, log: str, expected: int, actual: int) -> None:
-        super().__init__(
-            f"log {log!r} has {actual} entries, not {expected}; read what is new and decide again"
-        )
+        super().__init__(f"log {log!r} has {actual} entries, not {expected}; read what is new and decide again")
         self.log, self.expected, self.actual = log, expected, actual
 
 
