@@ -76,7 +76,7 @@ async def look(
     bus: Bus[Notification | Delta] = Bus()
     mint = mint or Mint()
     try:
-        opened = Store(engine, Journal(engine, mint, bus.publish), Queries(engine), mint)
+        opened = Store(engine, Journal(engine, mint, bus.publish, lambda: bus.subscribers > 0), Queries(engine), mint)
         if engine.name == "files":
             await _adopt(opened)
         yield Turnkeeper(opened, bus, Path(directory or Path.cwd()), settings)

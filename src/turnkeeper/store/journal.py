@@ -56,8 +56,14 @@ class _Slot:
 class Journal:
     """Appends, folds and tells."""
 
-    def __init__(self, engine: Engine, clock: Clock, publish: Callable[[Notification], None]) -> None:
-        self._engine, self._clock, self._publish = engine, clock, publish
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Clock,
+        publish: Callable[[Notification], None],
+        is_heard: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._engine, self._clock, self._publish, self._is_heard = engine, clock, publish, is_heard
         self._slots: OrderedDict[str, _Slot] = OrderedDict()
 
     async def view(self, session_id: str) -> SessionView:
@@ -254,6 +260,7 @@ class Journal:
         bodies = [encode(event) for event in events]
         known = await self._known_blobs(source or session_id, bodies)
         batch = _Batch(session_id, before, slot.head or entry.genesis(session_id), self._clock.now(), known)
+        batch.is_heard = self._is_heard()
         for event, body in zip(events, bodies, strict=True):
             batch.add(event, body)
         assert batch.view is not None, "a batch holds at least one event"
@@ -267,7 +274,7 @@ class Journal:
         crash_point("journal.after-append")
         slot.view, slot.head = batch.view, batch.head
         notifications = batch.notifications
-        if batch.has_marks():
+        if notifications and batch.has_marks():
             notifications = await self._spelt_out(notifications, batch.blobs)
         self._tell(notifications)
         self._wake(slot)
@@ -330,6 +337,8 @@ class _Batch:
         self.notifications: list[Notification] = []
         self.changes = Changes()
         self.blobs: dict[str, bytes] = {}
+        self.is_heard = True
+        """Whether anybody listens; a fork of thousands of parts would make notifications for nobody."""
 
     def has_marks(self) -> bool:
         """Whether something of what was written is held as a blob."""
@@ -348,6 +357,7 @@ class _Batch:
         written = entry.write(recorded, self.head, body)
         after = apply(self.view, recorded)
         self.changes.of_event(self.view, recorded, after)
-        self.notifications.extend(notify(self.view, recorded, after))
+        if self.is_heard:
+            self.notifications.extend(notify(self.view, recorded, after))
         self.entries.append(written)
         self.view, self.head = after, entry.digest(written)
