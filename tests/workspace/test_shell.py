@@ -57,6 +57,18 @@ async def test_news_that_comes_too_early_is_told_later_without_further_output(tm
     assert heard == ["a\n", "a\nb\n"]
 
 
+async def test_within_an_interval_there_is_one_report_however_much_is_printed(tmp_path: Path) -> None:
+    heard: list[str] = []
+
+    async def hear(ending: str) -> None:
+        heard.append(ending)
+        (tmp_path / "heard").touch()
+
+    command = "echo first; until test -e heard; do :; done; seq 1 100000"
+    ran = await run(command, tmp_path, heard=hear, interval_s=10_000)
+    assert (heard, ran.output.endswith("\n100000\n")) == (["first\n"], True)
+
+
 async def test_a_silent_listener_costs_nothing(tmp_path: Path) -> None:
     assert await run("echo a", tmp_path) == Ran("a\n", 0)
 
@@ -100,6 +112,7 @@ def test_of_a_long_output_both_ends_are_kept(size: int) -> None:
     kept = KeptOutput(100)
     for start in range(0, len(content), size):
         kept.add(content[start : start + size])
+        assert len(kept) <= 150
     assert kept.text() == f"{content[:50].decode()}\n[... 900 bytes were not kept ...]\n{content[-50:].decode()}"
     assert kept.ending(10) == content[-10:].decode()
 

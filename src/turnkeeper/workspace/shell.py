@@ -45,6 +45,10 @@ class KeptOutput:
         if len(self._tail) > 2 * self._half:
             self._cut()
 
+    def __len__(self) -> int:
+        """How many bytes are held now."""
+        return len(self._head) + len(self._tail)
+
     def text(self) -> str:
         """All that is kept, with a line in the place of what is not."""
         if len(self._tail) > self._half:
