@@ -28,7 +28,7 @@ NEVER = {
 
 # Every tracked text file is looked through for these. They are patterns, so this file does not match itself.
 PRIVATE = {
-    "a path of one machine": re.compile(r"(?<![\w.~-])/(?:work|root|home/(?!(?:user|ada)\b)\w+)/"),
+    "a path of one machine": re.compile(r"(?<![\w.~-])/(?:work|root|home/(?!(?:user|ada|me)\b)\w+)/"),
     "a registry address": re.compile(
         r"https?://[^\s)\"'>]*(?:/simple\b|pypi\.|pythonhosted\.|artifactory|nexus\b|npmjs\.|/pypi/)"
     ),
@@ -146,19 +146,56 @@ def notifications(root: Path) -> list[str]:
     return sorted(found)
 
 
+def config_keys(root: Path) -> list[str]:
+    """The settings as a file spells them, ``*`` for a name and ``[]`` for an entry: ``provider.*.options.apiKey``."""
+    module = root / "src/turnkeeper/model/config.py"
+    if not module.exists():
+        return []
+    parsed = ast.parse(module.read_text("utf-8"))
+    classes = {node.name: node for node in parsed.body if isinstance(node, ast.ClassDef)}
+
+    def keys(name: str, above: str) -> Iterator[str]:
+        for base in classes[name].bases:
+            if isinstance(base, ast.Name) and base.id in classes:
+                yield from keys(base.id, above)
+        for node in classes[name].body:
+            if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
+                continue
+            renamed = re.search(r"name='([^']+)'", ast.unparse(node.value)) if node.value else None
+            key = above + (renamed[1] if renamed else node.target.id)
+            inner = [one.id for one in ast.walk(node.annotation) if isinstance(one, ast.Name) and one.id in classes]
+            kind = ast.unparse(node.annotation)
+            if "$" not in key:
+                yield key
+            for one in inner:
+                yield from keys(one, f"{key}{'.*' if kind.startswith('dict') else '[]' if 'tuple' in kind else ''}.")
+
+    return list(keys("Config", ""))
+
+
+def protocols(root: Path) -> list[str]:
+    """The wire protocols: the keys of the table in providers/__init__.py."""
+    module = root / "src/turnkeeper/providers/__init__.py"
+    table = re.search(r"^PROVIDERS\b.*?= \{(.*?)^\}", module.read_text("utf-8") if module.exists() else "", re.S | re.M)
+    return re.findall(r'"([^"]+)":', table[1]) if table else []
+
+
 class Reference(NamedTuple):
-    """A page that must hold every name of its kind, in code marks."""
+    """A page that must hold every name of its kind, in code marks; ``only`` those may begin a row of its tables."""
 
     page: str
     kind: str
     names: Callable[[Path], list[str]]
+    only: bool = False
 
 
 REFERENCES = (
-    Reference("docs/reference/events.md", "event", events),
-    Reference("docs/reference/notifications.md", "notification", notifications),
+    Reference("docs/reference/events.md", "event", events, only=True),
+    Reference("docs/reference/notifications.md", "notification", notifications, only=True),
     Reference("docs/reference/environment.md", "environment variable", environment),
     Reference("docs/reference/commands.md", "command", commands),
+    Reference("docs/reference/config.md", "setting", config_keys, only=True),
+    Reference("docs/reference/providers.md", "protocol", protocols),
 )
 
 
@@ -229,22 +266,43 @@ def check_records(root: Path) -> list[str]:
 
 
 def check_tree(root: Path) -> list[str]:
-    """ARCHITECTURE.md names every module of a layer, and no module that is not there."""
+    """The tree in ARCHITECTURE.md has every module of a layer at its place; no page names one that is not there."""
     page = root / "ARCHITECTURE.md"
     text = page.read_text("utf-8") if page.is_file() else ""
     package = root / "src/turnkeeper"
     layers = [entry for entry in package.glob("*") if entry.is_dir() and any(entry.rglob("*.py"))]
-    there = {file.name for file in sources(root)}
     modules = [*package.glob("*.py"), *(file for layer in layers for file in layer.glob("*.py"))]
-    own = {file.name for file in modules} - {"__init__.py", "__main__.py"}
-    named = set(re.findall(r"[\w<>]+\.py\b", text))
-    problems = [f"ARCHITECTURE.md: {name} is not named" for name in sorted(own - named)]
+    own = {str(file.relative_to(package)) for file in modules if not file.name.startswith("__")}
+    drawn = tree(text)
+    problems = [f"ARCHITECTURE.md: {name} is not named" for name in sorted(own - drawn)]
     problems += [
         f"ARCHITECTURE.md: {name}/ is not named" for name in sorted(d.name for d in layers if f"{d.name}/" not in text)
     ]
-    scripts = {file.name for file in (root / "scripts").glob("*.py")}
-    unknown = sorted(name for name in named - there - scripts if "<" not in name)
-    return problems + [f"ARCHITECTURE.md: there is no {name}" for name in unknown]
+    there = {file.name for file in [*sources(root), *(root / "scripts").glob("*.py"), *(root / "tests").rglob("*.py")]}
+    named = {name for found in re.findall(r"[\w<>{},]+\.py\b", text) for name in spelt_out(found)}
+    unknown = {name for name in named - there if "<" not in name} | {
+        name for name in drawn if not (package / name).is_file()
+    }
+    return problems + [f"ARCHITECTURE.md: there is no {name}" for name in sorted(unknown)]
+
+
+def tree(text: str) -> set[str]:
+    """The modules that the drawing of the package names, each with its folder: ``core/view.py``."""
+    drawing = re.search(r"^turnkeeper/\n((?:  .*\n|\n)*)", text, flags=re.MULTILINE)
+    folder, found = "", set[str]()
+    for line in drawing[1].splitlines() if drawing else []:
+        if entered := re.match(r"  (\w+)/", line):
+            folder = f"{entered[1]}/"
+        elif not line.startswith("    "):
+            folder = ""
+        found |= {folder + name for shown in re.findall(r"[\w{},]+\.py\b", line) for name in spelt_out(shown)}
+    return found
+
+
+def spelt_out(name: str) -> list[str]:
+    """``doctor{,_log}.py`` as the names it stands for."""
+    parts = re.fullmatch(r"(\w*)\{([\w,]*)\}(\w*\.py)", name)
+    return [parts[1] + middle + parts[3] for middle in parts[2].split(",")] if parts else [name]
 
 
 def check_glossary(root: Path) -> list[str]:
@@ -267,7 +325,9 @@ def check_glossary(root: Path) -> list[str]:
 
 def occurs(word: str, line: str) -> bool:
     """Whether a line holds a word, alone or as a part of a name (``TurnManager``, ``text_utils``)."""
-    line = line.replace("ContextManager", "")  # The language's own word.
+    line = re.sub(r"ContextManager|email\.utils", "", line)  # The language's own words.
+    if word.isupper():
+        return re.search(rf"(?<![A-Z_]){re.escape(word)}(?![A-Za-z_])", line) is not None
     if word[0].isupper():
         return re.search(rf"(?<![A-Z]){re.escape(word)}(?![a-z])", line) is not None
     return re.search(rf"(?<![A-Za-z]){re.escape(word)}(?![A-Za-z])", line, re.IGNORECASE) is not None
@@ -288,26 +348,32 @@ def check_private(root: Path) -> list[str]:
 
 
 def check_references(root: Path) -> list[str]:
-    """Every event, notification, environment variable and command has its line on its reference page."""
+    """Every event, notification, variable, command, setting and protocol has its line on its reference page."""
     problems = []
-    for page, kind, names in REFERENCES:
+    for page, kind, names, only in REFERENCES:
         file = root / page
         text = file.read_text("utf-8") if file.is_file() else ""
         marked = re.findall(r"`([^`\n]+)`", text)
-        for name in names(root):
-            if not any(re.match(rf"(?:turnkeeper )?{re.escape(name)}(?![\w-])", mark) for mark in marked):
+        known = names(root)
+        for name in known:
+            if not any(re.match(rf"(?:turnkeeper )?{re.escape(name)}(?![\w.-])", mark) for mark in marked):
                 problems.append(f"{page}: {kind} `{name}` is not documented")
+        for name in re.findall(r"^\| `([^`]+)`", text, flags=re.MULTILINE) if only and known else []:
+            if name not in known:
+                problems.append(f"{page}: there is no {kind} `{name}`")
     return problems
 
 
 def check_derived(root: Path) -> list[str]:
     """The pages that are written from the code alone are as they would be written now."""
-    script = root / "scripts/reference.py"
-    if not script.exists():
-        return []
-    run = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
-    told = run.stdout.splitlines() or run.stderr.splitlines()[-1:] or ["scripts/reference.py failed"]
-    return told if run.returncode else []
+    problems = []
+    for name in ("scripts/reference.py", "scripts/command_reference.py"):
+        if not (script := root / name).exists():
+            continue
+        run = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
+        told = run.stdout.splitlines() or run.stderr.splitlines()[-1:] or [f"{name} failed"]
+        problems += told if run.returncode else []
+    return problems
 
 
 def check_outputs(root: Path) -> list[str]:

@@ -13,7 +13,23 @@ ROOT = Path(__file__).resolve().parents[2]
 
 RECORD = "# 1. A choice\n\n## Context\n\nWhy.\n\n## Decision\n\nWhat.\n\n## Consequence\n\nSo.\n"
 GLOSSARY = "| Word | Meaning | Avoid |\n|---|---|---|\n| **Log** | a session's events | `event store`, stream |\n"
-TREE = "# Layers\n\n`model/event.py`, `app.py`, `core/notify.py`, `journal.py`, `store/engines/<name>.py`\n"
+TREE = """\
+# Layers
+
+Add `store/engines/<name>.py`; `core/notify.py` says what is told.
+
+```text
+turnkeeper/
+  {app,journal}.py   together
+  model/             words
+    event.py
+  core/
+    notify.py        told
+
+  cli/               commands
+    server/          and more
+```
+"""
 COMMANDS = """
 from cyclopts import App
 
@@ -122,12 +138,24 @@ def test_a_gap_in_the_numbers_of_records_is_found(project: Path) -> None:
 
 def test_a_module_that_the_architecture_does_not_name_is_found(project: Path) -> None:
     write(project, "src/turnkeeper/store/tables.py", '"""Tables."""\n')
-    assert problems(project) == ["ARCHITECTURE.md: tables.py is not named"]
+    assert check_docs.check_tree(project) == [
+        "ARCHITECTURE.md: store/tables.py is not named",
+    ]
+
+
+def test_a_module_that_the_architecture_draws_in_another_folder_is_found(project: Path) -> None:
+    write(project, "src/turnkeeper/store/notify.py", '"""Another of that name."""\n')
+    assert check_docs.check_tree(project) == ["ARCHITECTURE.md: store/notify.py is not named"]
+
+
+def test_a_name_with_braces_stands_for_several_modules() -> None:
+    assert check_docs.spelt_out("doctor{,_log}.py") == ["doctor.py", "doctor_log.py"]
+    assert check_docs.tree(TREE) == {"app.py", "journal.py", "model/event.py", "core/notify.py"}
 
 
 def test_a_layer_that_the_architecture_does_not_name_is_found(project: Path) -> None:
-    write(project, "src/turnkeeper/server/__init__.py", '"""The server."""\n')
-    assert problems(project) == ["ARCHITECTURE.md: server/ is not named"]
+    write(project, "src/turnkeeper/client/__init__.py", '"""The client."""\n')
+    assert problems(project) == ["ARCHITECTURE.md: client/ is not named"]
 
 
 def test_a_module_that_the_architecture_names_and_nobody_wrote_is_found(project: Path) -> None:
@@ -168,6 +196,9 @@ def test_a_name_that_says_nothing_is_found(project: Path) -> None:
         ("Manager", "from contextlib import AbstractAsyncContextManager", False),
         ("utils", "from turnkeeper import text_utils", True),
         ("utils", "the ututils", False),
+        ("TODO", "x = 1  # TODO: more", True),
+        ("TODO", "TODOWRITE = 1; _TODO_MARKS = 2", False),
+        ("utils", "from email.utils import parsedate_to_datetime", False),
         ("reducer", "Reducers", False),
         ("reducer", "def my_Reducer(", True),
     ],
@@ -229,11 +260,45 @@ def test_an_undocumented_notification_is_found(project: Path) -> None:
     ]
 
 
+def test_an_undocumented_setting_is_found_by_its_path(project: Path) -> None:
+    config = """
+class Setting: ...
+class Options(Setting):
+    key: str | None = field(default=None, name="apiKey")
+class Price(Setting):
+    input: float
+class Provider(Price):
+    options: Options = Options()
+    own: dict = field(default={}, name="$own")
+class Config(Setting):
+    model: str
+    provider: dict[str, Provider] = {}
+"""
+    write(project, "src/turnkeeper/model/config.py", config)
+    write(project, "docs/reference/config.md", "`model`, `provider` and `provider.*.options`\n")
+    assert check_docs.check_references(project) == [
+        "docs/reference/config.md: setting `provider.*.input` is not documented",
+        "docs/reference/config.md: setting `provider.*.options.apiKey` is not documented",
+    ]
+
+
+def test_a_documented_event_that_is_gone_is_found(project: Path) -> None:
+    write(project, "docs/reference/events.md", "| `SessionCreated` | |\n| `PartRecorded` | |\n| `PartLost` | |\n")
+    assert problems(project) == ["docs/reference/events.md: there is no event `PartLost`"]
+
+
+def test_an_undocumented_protocol_is_found(project: Path) -> None:
+    table = 'PROVIDERS: Final = {\n    "smoke": _smoke,\n    "flags": _flags,\n}\n'
+    write(project, "src/turnkeeper/providers/__init__.py", table)
+    write(project, "docs/reference/providers.md", "`smoke`\n")
+    assert check_docs.check_references(project) == ["docs/reference/providers.md: protocol `flags` is not documented"]
+
+
 def a_command_line(project: Path, main: str) -> None:
     for name in ("__init__.py", "cli/__init__.py"):
         write(project, f"src/turnkeeper/{name}", "")
     write(project, "src/turnkeeper/cli/main.py", main)
-    write(project, "ARCHITECTURE.md", TREE + "cli/main.py\n")
+    write(project, "ARCHITECTURE.md", TREE.replace("and more\n", "and more\n    main.py\n"))
 
 
 def test_an_undocumented_command_is_found(project: Path) -> None:
@@ -253,6 +318,11 @@ def test_a_command_line_that_does_not_start_is_found(project: Path) -> None:
 def test_a_derived_page_that_differs_from_the_code_is_found(project: Path) -> None:
     write(project, "scripts/reference.py", "print('events.md: differs')\nraise SystemExit(1)\n")
     assert problems(project) == ["events.md: differs"]
+
+
+def test_a_page_of_commands_that_differs_from_them_is_found(project: Path) -> None:
+    write(project, "scripts/command_reference.py", "print('commands.md: differs')\nraise SystemExit(1)\n")
+    assert problems(project) == ["commands.md: differs"]
 
 
 def test_a_writer_of_pages_that_fails_is_found(project: Path) -> None:
