@@ -171,7 +171,7 @@ async def test_the_message_of_an_open_turn_cannot_be_removed(tk: Turnkeeper) -> 
 
 
 async def test_text_added_in_pieces_is_read_whole_before_and_after_the_turn_ends(tk: Turnkeeper) -> None:
-    started, ended = a_turn(OWN, 1)[:8], a_turn(OWN, 1)[13]
+    started, ended = a_turn(OWN, 1)[:7], a_turn(OWN, 1)[13]
     await tk.store.journal.create(a_session(OWN), *started)
     half = await tk.message(OWN, "msg_a1_own")
     assert [part.text for part in half.parts if isinstance(part, TextPart)] == ["Done"]

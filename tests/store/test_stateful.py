@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, precondition, rule
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, precondition, rule
 
 from turnkeeper.core.limits import BLOB_CHARS_MIN
 from turnkeeper.core.projector import project
@@ -43,11 +43,15 @@ from turnkeeper.workspace.project import identify
 T = TypeVar("T")
 
 
-TEXTS = {"nothing": "", "short": "short", "wide": "Größe and 日本", "long": "long " * BLOB_CHARS_MIN}
+TEXTS = {"nothing": "", "short": "short", "wide": "Größe and 日本", "long": "long " * (BLOB_CHARS_MIN // 4)}
 """Drawn by name, for a failing example is printed."""
 
 words = st.sampled_from(list(TEXTS))
+acts = st.sampled_from(["stream", "stream", "extend", "extend", "close", "drop", "call", "rewrite", "end"])
 titles = st.sampled_from(["One", "Two", "Two (fork #3)", "Drei"])
+
+
+SESSIONS_MAX = 2
 
 
 class Model:
@@ -102,6 +106,12 @@ class StoreMachine(RuleBasedStateMachine):
 
     # Sessions.
 
+    @initialize(target=sessions)
+    def begin(self) -> str:
+        return self.create("One")
+
+    # Few sessions, so that much happens to each.
+    @precondition(lambda self: len(self.models) < SESSIONS_MAX)
     @rule(target=sessions, title=titles)
     def create(self, title: str) -> str:
         session = self.run(create.create(self.store, self.place, title=title))
@@ -119,6 +129,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.run((edit.archive if archived else edit.restore)(self.store, session_id))
         self.models[session_id].is_archived, self.touched = archived, session_id
 
+    @precondition(lambda self: len(self.models) < SESSIONS_MAX)
     @rule(target=sessions, session_id=sessions, data=st.data())
     def fork(self, session_id: str, data: st.DataObject) -> str:
         source = self.models[session_id]
@@ -201,16 +212,32 @@ class StoreMachine(RuleBasedStateMachine):
 
     # Turns.
 
-    @rule(session_id=sessions)
+    @rule(session_id=sessions, acts=st.lists(acts, min_size=8, max_size=16), text=words, data=st.data())
+    def work(self, session_id: str, acts: list[str], text: str, data: st.DataObject) -> None:
+        """A stretch of a turn. Many acts make one rule, or most lives would be over before much has happened."""
+        if self.models[session_id].turn is None:
+            self.start_turn(session_id)
+        for act in acts:
+            match act:
+                case "stream":
+                    self.stream(session_id, text)
+                case "extend":
+                    self.extend(session_id, data)
+                case "close" | "drop":
+                    self.close_part(session_id, data, removed=act == "drop")
+                case "call":
+                    self.call(session_id, text)
+                case "rewrite":
+                    self.rewrite_open_message(session_id)
+                case "end":
+                    self.end_turn(session_id)
+
     def start_turn(self, session_id: str) -> None:
         model = self.models[session_id]
-        if model.turn is not None:
-            return
         turn = an_assistant(session_id, self.mint.message_id(), "msg_parent")
         self.append(session_id, e.StatusChanged(status=BUSY), e.TurnStarted(message=turn))
         model.turn, model.history[turn.id] = turn, {}
 
-    @rule(session_id=sessions, text=words)
     def stream(self, session_id: str, text: str) -> None:
         model = self.models[session_id]
         if model.turn is None:
@@ -219,8 +246,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.append(session_id, e.PartRecorded(part=part))
         model.open[part.id], model.history[model.turn.id][part.id] = part, part.text
 
-    @rule(session_id=sessions, data=st.data(), text=st.sampled_from(["a", "längeres Stück "]))
-    def extend(self, session_id: str, data: st.DataObject, text: str) -> None:
+    def extend(self, session_id: str, data: st.DataObject) -> None:
+        text = "längeres Stück "
         model = self.models[session_id]
         # A part that became a blob is held as a mark, and nothing is added to those.
         growing = [part for part in model.open.values() if len(part.text) < BLOB_CHARS_MIN]
@@ -232,8 +259,7 @@ class StoreMachine(RuleBasedStateMachine):
         model.open[part.id] = part.but(text=part.text + text)
         model.history[model.turn.id][part.id] += text
 
-    @rule(session_id=sessions, data=st.data(), removed=st.booleans())
-    def close_part(self, session_id: str, data: st.DataObject, removed: bool) -> None:
+    def close_part(self, session_id: str, data: st.DataObject, *, removed: bool) -> None:
         model = self.models[session_id]
         if model.turn is None or not model.open:
             return
@@ -246,7 +272,6 @@ class StoreMachine(RuleBasedStateMachine):
         else:
             self.append(session_id, e.PartRecorded(part=part.but(time=Span(start=NOW, end=NOW + 1))))
 
-    @rule(session_id=sessions, output=words)
     def call(self, session_id: str, output: str) -> None:
         model = self.models[session_id]
         if model.turn is None:
@@ -256,9 +281,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.append(session_id, *(e.PartRecorded(part=part) for part in states))
         model.history[model.turn.id][call.id] = TEXTS[output]
 
-    @rule(session_id=sessions, cost=st.sampled_from([0, 1, 0.5]))
-    def end_turn(self, session_id: str, cost: float) -> None:
-        model = self.models[session_id]
+    def end_turn(self, session_id: str) -> None:
+        model, cost = self.models[session_id], 0.5
         if model.turn is None:
             return
         usage = e.UsageRecorded(purpose="turn", provider_id="acme", model_id="large", tokens=SOME_TOKENS, cost=cost)
@@ -266,7 +290,6 @@ class StoreMachine(RuleBasedStateMachine):
         self.append(session_id, usage, ended, e.StatusChanged(status=IDLE))
         model.turn, model.open, model.cost = None, {}, model.cost + cost
 
-    @rule(session_id=sessions)
     def rewrite_open_message(self, session_id: str) -> None:
         model = self.models[session_id]
         if model.turn is None:
@@ -362,11 +385,11 @@ class FilesMachine(StoreMachine):
 def with_examples(machine: type[StoreMachine], examples: int) -> type:
     case = machine.TestCase
     case.settings = settings(
-        max_examples=examples, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+        max_examples=examples, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
     )
     return case
 
 
-TestAnyLifeOfAMemoryStore = with_examples(StoreMachine, 30)
+TestAnyLifeOfAMemoryStore = with_examples(StoreMachine, 40)
 TestAnyLifeOfASqliteStore = with_examples(SqliteMachine, 12)
 TestAnyLifeOfAFilesStore = with_examples(FilesMachine, 5)
