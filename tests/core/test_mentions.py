@@ -1,0 +1,41 @@
+"""Which words of a text are names of files or agents."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from turnkeeper.core.mentions import mentions
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("look at @src/app.py please", ("src/app.py",)),
+        ("@README.md", ("README.md",)),
+        ("read @a.txt, then @b.txt.", ("a.txt", "b.txt")),
+        ("@.env and @.github/workflows/ci.yml", (".env", ".github/workflows/ci.yml")),
+        ("@./here @../there @~/notes.md", ("./here", "../there", "~/notes.md")),
+        ("(@explore)", ("explore)",)),
+        ("ask @explore\nthen @plan", ("explore", "plan")),
+        ("@same.py and @same.py again", ("same.py",)),
+        ("@archive.tar.gz", ("archive.tar.gz",)),
+        ("@C#/notes.txt", ("C#/notes.txt",)),
+    ],
+)
+def test_names_are_found(text: str, names: tuple[str, ...]) -> None:
+    assert mentions(text) == names
+
+
+@pytest.mark.parametrize(
+    "text", ["", "no names", "ada@example.org", "`@decorator`", "an @ alone", "@", "@.", "@...", "x_@y"]
+)
+def test_other_signs_are_left_alone(text: str) -> None:
+    assert mentions(text) == ()
+
+
+@given(st.text(alphabet="@. `,ab/~\n"))
+def test_a_name_has_no_space_comma_or_backtick_and_does_not_end_in_a_dot(text: str) -> None:
+    for name in mentions(text):
+        assert not set(name) & set(" \n,`")
+        assert not name.endswith(".")
+        assert f"@{name}" in text
