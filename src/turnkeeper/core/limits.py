@@ -119,3 +119,36 @@ INSTRUCTION_BYTES_MAX = 256 * 1024
 
 TREE_FILES_MAX = 200
 """How many files the project's file tree names."""
+
+NESTED_MAX = 200
+"""How many instruction files met while reading a session follows."""
+
+FETCH_S = 4.0
+"""How long an instruction from an address may take: less than a component, so that its failure is remembered."""
+
+FETCH_FRESH_S = 300.0
+"""How long what an address said is taken for what it says."""
+
+FETCH_FAILED_S = 60.0
+"""How long an address that failed is left alone: no turn waits for it again and again."""
+
+CACHE_KEPT_S = 300
+"""How long providers keep a prefix in their cache unless asked for more."""
+
+RESOLVED_PARALLEL_MAX = 8
+"""How many parts of one prompt are resolved at once."""
+
+IMAGE_WIDTH_MAX = 2000
+"""How wide an image of a prompt may be; a wider one is made smaller ..."""
+
+IMAGE_HEIGHT_MAX = 2000
+"""... as is a higher one ..."""
+
+IMAGE_BASE64_MAX = 5 * 1024 * 1024
+"""... and one whose base64 text is longer."""
+
+IMAGE_PIXELS_MAX = 64 * 1000 * 1000
+"""How many pixels are decoded to make an image smaller: four bytes each, all in memory."""
+
+IMAGE_READ_MAX = 64 * 1024 * 1024
+"""The largest image file that is read to be made smaller."""
