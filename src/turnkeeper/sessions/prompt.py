@@ -5,6 +5,7 @@ from functools import partial
 from hashlib import sha256
 
 from turnkeeper.core.limits import INBOX_MAX
+from turnkeeper.core.permission import merge
 from turnkeeper.core.view import SessionView
 from turnkeeper.model import event as e
 from turnkeeper.model.agent import Agent
@@ -12,13 +13,14 @@ from turnkeeper.model.event import Event
 from turnkeeper.model.identifier import check
 from turnkeeper.model.message import MessageTime, ModelChoice, UserMessage
 from turnkeeper.model.parts import Part
-from turnkeeper.model.permission import Rule
-from turnkeeper.model.prompt import Prompt, Receipt
+from turnkeeper.model.permission import Rule, Ruleset
+from turnkeeper.model.prompt import AgentInput, Prompt, Receipt
 from turnkeeper.model.refusal import Busy, Conflict, Invalid
 from turnkeeper.model.session import SessionModel
 from turnkeeper.model.status import Idle
 from turnkeeper.model.value import encode
 from turnkeeper.run.runtime import Runtime
+from turnkeeper.sessions.attach import Attaching
 from turnkeeper.sessions.resolve import Resolution, resolve
 from turnkeeper.store import documents, keys
 from turnkeeper.store.crash import crash_point
@@ -37,7 +39,8 @@ async def prompt(store: Store, runtime: Runtime, place: ProjectPlace, session_id
     if (known := await _known(store, session_id, message_id, prompt, digest_of(prompt))) is not None:
         return known
     agent = await runtime.agent(prompt.agent, place)
-    parts = await resolve(prompt.parts, Resolution(store.mint, session_id, message_id, place, agent))
+    rules = await _rules(runtime, place, prompt, agent)
+    parts = await resolve(prompt.parts, Resolution(store.mint, Attaching(session_id, message_id, place), rules))
     return await admit(store, session_id, prompt, parts, message_id, agent, lambda: runtime.means.default_model(place))
 
 
@@ -77,6 +80,13 @@ async def admit(
         await store.journal.change(session_id, partial(_facts, before, admitted, prompt))
         crash_point("run.after-admit")
     raise Busy(f"session {session_id!r} is given prompts without pause; try again")
+
+
+async def _rules(runtime: Runtime, place: ProjectPlace, prompt: Prompt, agent: Agent) -> Ruleset:
+    """What the agent may do; only asked for where the user names another one."""
+    if not any(isinstance(part, AgentInput) for part in prompt.parts):
+        return ()
+    return merge((await runtime.means.means(place)).rules, agent.permission)
 
 
 def _input(view: SessionView) -> tuple[int, tuple[str, ...]]:

@@ -1,0 +1,226 @@
+"""Attach: what a file of a prompt becomes. The model is shown its content as if it had called the read tool itself.
+
+| The address | What is stored |
+|---|---|
+| a resource of a server | a notice, and the part as it came |
+| ``data:`` with text | the call, the text, the part |
+| ``data:`` with an image | the image, within the limits |
+| ``file:`` of text or of a directory | the call, what the tool gave, the part (or the image that was behind it) |
+| ``file:`` of anything else | the call, the part with the content in it |
+| anything else | the part as it came |
+
+A file that cannot be read becomes a notice, and the prompt goes on: the model can tell the user. An image that no
+model would take is refused.
+"""
+
+import os
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from anyio import to_thread
+
+from turnkeeper.core.attachment_url import DataUrl, FileUrl, is_textual, read_data_url, read_file_url
+from turnkeeper.core.limits import IMAGE_READ_MAX, MEDIA_BYTES_MAX
+from turnkeeper.core.whole import clean
+from turnkeeper.model.parts import FilePart, Part, TextPart
+from turnkeeper.model.parts.file import ResourceSource, SymbolSource
+from turnkeeper.model.prompt import FileInput
+from turnkeeper.model.refusal import Invalid
+from turnkeeper.model.todo import Todo
+from turnkeeper.model.value import JsonObject, encode
+from turnkeeper.tools.read import READ, ReadArguments
+from turnkeeper.tools.tool import ToolContext, ToolFailure, ToolOutput
+from turnkeeper.workspace import files, images
+from turnkeeper.workspace.project import ProjectPlace
+
+DIRECTORY: Final = "application/x-directory"
+TEXT: Final = "text/plain"
+UNNAMED: Final = ""
+"""The id of a part that is still to be given one, in the order of the parts."""
+
+
+@dataclass(frozen=True)
+class Attaching:
+    """Where files are attached: to which message, and from which place on."""
+
+    session_id: str
+    message_id: str
+    place: ProjectPlace
+    pillow: Callable[[], images.Encodings | None] = images.pillow
+
+    async def attach(self, part: FileInput) -> list[Part]:
+        """The parts that are stored for one file. Raises Invalid for an image that no model would take."""
+        scheme = part.url.partition(":")[0].lower()
+        if isinstance(part.source, ResourceSource):
+            server, uri = part.source.client_name, part.source.uri
+            return [self.said(f"{uri} cannot be read: no server named {server!r} is connected."), self._kept(part)]
+        if scheme == "file":
+            return await self._from_disk(part)
+        if scheme == "data" and is_textual(part.mime):
+            return self._from_text(part)
+        if scheme == "data" and part.mime.lower().startswith("image/"):
+            return [await self._image(part, _content(part), _name(part))]
+        return [self._kept(part)]
+
+    def said(self, text: str) -> TextPart:
+        """Words of ours, for the model."""
+        return TextPart(
+            id=UNNAMED, session_id=self.session_id, message_id=self.message_id, text=clean(text), synthetic=True
+        )
+
+    def _called(self, arguments: ReadArguments) -> TextPart:
+        spelt = arguments.but(file_path=clean(arguments.file_path))
+        return self.said(f"The read tool was called for the user with this input: {encode(spelt).decode()}")
+
+    def _kept(self, part: FileInput, **changes: str | None) -> FilePart:
+        stored = FilePart(
+            id=part.id or UNNAMED,
+            session_id=self.session_id,
+            message_id=self.message_id,
+            mime=part.mime,
+            filename=part.filename,
+            url=part.url,
+            source=part.source,
+        )
+        return stored.but(**changes)
+
+    def _from_text(self, part: FileInput) -> list[Part]:
+        address = read_data_url(part.url)
+        try:
+            said = self.said(address.text() if address is not None else "")
+        except ValueError as error:
+            said = self.said(f"The attached text cannot be read: {error}.")
+        return [self._called(ReadArguments(file_path=_name(part))), said, self._kept(part, mime=TEXT)]
+
+    async def _from_disk(self, part: FileInput) -> list[Part]:
+        address = read_file_url(part.url)
+        if address is None or any(b"\0" in path for path in address.paths):
+            return [self.said(f"{part.url} cannot be read: it names no file of this machine.")]
+        path, is_directory = await to_thread.run_sync(_found, address, self.place.directory)
+        if is_directory or part.mime == DIRECTORY or is_textual(part.mime):
+            return await self._read(part, _arguments(path, part, address), DIRECTORY if is_directory else TEXT)
+        called = self._called(ReadArguments(file_path=str(path)))
+        try:
+            mime, content = await to_thread.run_sync(_media, path, part.mime)
+        except ToolFailure as failure:
+            return [called, self.said(f"The read tool failed: {failure}")]
+        if mime.startswith("image/"):
+            return [called, await self._image(part, content, part.filename or path.name)]
+        return [called, self._kept(part, mime=mime, url=_data_url(mime, content), filename=_filename(part, path))]
+
+    async def _read(self, part: FileInput, arguments: ReadArguments, mime: str) -> list[Part]:
+        """Read as the tool does, without asking: the user named the file, wherever it is."""
+        called = self._called(arguments)
+        try:
+            output = await READ.run(arguments, self._context())
+        except ToolFailure as failure:
+            return [called, self.said(f"The read tool failed: {failure}")]
+        behind = await self._behind(part, output)
+        return [called, self.said(output.output), *(behind or [self._kept(part, mime=mime)])]
+
+    async def _behind(self, part: FileInput, output: ToolOutput) -> list[Part]:
+        """The images and documents that the tool found behind what was said to be text."""
+        found: list[Part] = []
+        for attachment in output.attachments:
+            own = part.but(mime=attachment.mime, url=attachment.url, filename=part.filename or attachment.filename)
+            is_image = own.mime.startswith("image/")
+            found.append(await self._image(own, _content(own), _name(own)) if is_image else self._kept(own))
+        return found
+
+    async def _image(self, part: FileInput, content: bytes, name: str) -> FilePart:
+        picture = await to_thread.run_sync(lambda: images.normalise(content, clean(name), self.pillow()))
+        return self._kept(part, mime=picture.mime, url=_data_url(*picture), filename=clean(name))
+
+    def _context(self) -> ToolContext:
+        return ToolContext(
+            directory=self.place.directory,
+            worktree=self.place.worktree,
+            session_id=self.session_id,
+            message_id=self.message_id,
+            call_id="",
+            ask=_allow,
+            progress=_ignore,
+            todos=_no_todos,
+            set_todos=_keep_todos,
+            discovered=lambda _: None,
+        )
+
+
+def _found(address: FileUrl, directory: Path) -> tuple[Path, bool]:
+    """The file that an address means, and whether it is a directory."""
+    paths = [directory / os.fsdecode(path) for path in address.paths]
+    path = next((path for path in paths if os.path.lexists(path)), paths[-1])
+    return path, path.is_dir()
+
+
+def _arguments(path: Path, part: FileInput, address: FileUrl) -> ReadArguments:
+    """Which lines to read: those of the symbol, else those of the address."""
+    first, last = address.first, address.last
+    if isinstance(part.source, SymbolSource):
+        # Language servers count from 0.
+        first, last = part.source.range.start.line + 1, part.source.range.end.line + 1
+    begin = max(first or 1, 1)
+    limit = max(last - begin + 1, 1) if last is not None else None
+    return ReadArguments(file_path=str(path), offset=begin if first is not None else None, limit=limit)
+
+
+def _media(path: Path, mime: str) -> tuple[str, bytes]:
+    """A file's type, by its first bytes where these tell, and its content.
+
+    Raises ToolFailure if it cannot be read, and Invalid if it is an image not even worth reading.
+    """
+    is_image = mime.lower().startswith("image/")
+    try:
+        files.require_regular(path)
+        is_too_large = is_image and path.stat().st_size > IMAGE_READ_MAX
+        content = b"" if is_too_large else files.read_bytes(path, IMAGE_READ_MAX if is_image else MEDIA_BYTES_MAX)
+    except Invalid as refusal:
+        raise ToolFailure(f"{refusal}.") from refusal
+    except OSError as error:
+        raise ToolFailure(f"{str(path)!r}: {error.strerror or error}.") from error
+    if is_too_large:
+        raise Invalid(f"{path.name} is larger than {IMAGE_READ_MAX} bytes; send a smaller image")
+    return files.media_type(content[: files.SNIFFED_BYTES]) or mime.lower(), content
+
+
+def _content(part: FileInput) -> bytes:
+    """The bytes in a ``data:`` address of an image; Invalid if there are none."""
+    address: DataUrl | None = read_data_url(part.url)
+    try:
+        content = address.content() if address is not None else b""
+    except ValueError as error:
+        raise Invalid(f"the data of {_name(part)} cannot be decoded ({error}); send it as base64") from error
+    if not content:
+        raise Invalid(f"{_name(part)} is empty; send an image")
+    return content
+
+
+def _data_url(mime: str, content: bytes) -> str:
+    return f"data:{mime};base64,{b64encode(content).decode()}"
+
+
+def _name(part: FileInput) -> str:
+    return part.filename or "the attached file"
+
+
+def _filename(part: FileInput, path: Path) -> str:
+    return part.filename or clean(path.name)
+
+
+async def _allow(permission: str, patterns: Sequence[str], *, always: Sequence[str], metadata: JsonObject) -> None:
+    """The user named the file; there is nobody else to ask."""
+
+
+async def _ignore(*, title: str | None = None, metadata: JsonObject | None = None) -> None:
+    """Reading is over before anyone could look."""
+
+
+async def _no_todos() -> tuple[Todo, ...]:
+    return ()
+
+
+async def _keep_todos(todos: tuple[Todo, ...]) -> None:
+    raise AssertionError("reading sets no todos")

@@ -1,0 +1,74 @@
+"""Parts are resolved before a prompt is admitted, and never again."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from turnkeeper.model.parts import FilePart, TextPart
+from turnkeeper.model.prompt import AgentInput, FileInput, PartInput, Prompt, TextInput
+from turnkeeper.model.refusal import Invalid
+from turnkeeper.providers.scripted import Scripted
+from turnkeeper.testing.harness import Options, Stage, stage
+
+
+@pytest.fixture
+async def on(tmp_path: Path) -> AsyncIterator[Stage]:
+    denied = {"permission": {"task": {"explore": "deny"}}}
+    async with stage("memory:", tmp_path / "place", Scripted(), Options(config=denied)) as ready:
+        yield ready
+
+
+async def admitted(on: Stage, session_id: str, *parts: PartInput, message_id: str | None = None) -> list[str | None]:
+    """Admit a prompt and say what its parts are."""
+    await on.tk.prompt(session_id, Prompt(parts=parts, message_id=message_id, no_reply=True))
+    *_, message = await on.messages(session_id)
+    return [one.text if isinstance(one, TextPart) else getattr(one, "mime", None) for one in message.parts]
+
+
+async def test_a_missing_file_does_not_fail_the_prompt(on: Stage) -> None:
+    """A6."""
+    missing = FileInput(mime="text/plain", url=(on.directory / "gone").as_uri())
+    parts = await admitted(on, await on.session(), missing, TextInput(text="look"))
+    assert parts[2] == "look"
+    assert "does not exist" in str(parts[1])
+
+
+async def test_an_image_that_is_refused_leaves_no_trace(on: Stage) -> None:
+    """A7."""
+    session_id = await on.session()
+    before = await on.tk.store.journal.view(session_id)
+    image = FileInput(mime="image/png", url="data:image/png;base64,bm9uZQ==")
+    with pytest.raises(Invalid):
+        await admitted(on, session_id, TextInput(text="look"), image)
+    assert await on.tk.store.journal.view(session_id) == before
+
+
+async def test_a_prompt_sent_again_is_the_one_that_was_resolved_first(on: Stage) -> None:
+    session_id = await on.session()
+    (on.directory / "a.txt").write_text("before")
+    file = FileInput(mime="text/plain", url=(on.directory / "a.txt").as_uri())
+    first = await admitted(on, session_id, file, message_id="msg_mine")
+    (on.directory / "a.txt").write_text("after")
+    assert await admitted(on, session_id, file, message_id="msg_mine") == first
+    assert len(await on.messages(session_id)) == 1
+
+
+async def test_the_rules_of_the_configuration_count_for_an_agent_that_is_named(on: Stage) -> None:
+    """A10."""
+    parts = await admitted(on, await on.session(), AgentInput(name="explore"), AgentInput(name="other"))
+    assert ["A rule keeps you" in str(hint) for hint in (parts[1], parts[3])] == [True, False]
+
+
+async def test_the_model_reads_a_file_that_the_user_attached(on: Stage) -> None:
+    session_id = await on.session()
+    (on.directory / "a.txt").write_text("the word is swordfish")
+    script = on.provider
+    assert isinstance(script, Scripted)
+    script.says("thanks")
+    file = FileInput(mime="text/plain", url=(on.directory / "a.txt").as_uri())
+    await on.tk.prompt(session_id, Prompt(parts=(TextInput(text="read"), file)))
+    await on.tk.wait(session_id)
+    assert "1: the word is swordfish" in str(script.requests[-1].messages)
+    [user, _] = await on.messages(session_id)
+    assert isinstance(user.parts[-1], FilePart)
