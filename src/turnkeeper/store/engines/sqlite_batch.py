@@ -3,6 +3,7 @@
 Every check comes before anything of a job is gathered, so a refused job leaves no trace among its neighbours.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -97,15 +98,20 @@ class Batch:
             self._write_texts()
 
     def _write_texts(self) -> None:
-        run = self._connection.execute
-        for place, text in self._texts.items():
-            old = run("DELETE FROM text WHERE key = ? RETURNING id", (place,)).get
-            if old is not None:
-                run("DELETE FROM word WHERE rowid = ?", (old,))
-            if text is not None:
-                run("INSERT INTO text (key) VALUES (?)", (place,))
-                number = self._connection.last_insert_rowid()
-                run("INSERT INTO word (rowid, words) VALUES (?, ?)", (number, " ".join(words(text))))
+        """Index texts in bulk: a text written again gets a new number, so the highest number is the newest text."""
+        run, many = self._connection.execute, self._connection.executemany
+        places = json.dumps(list(self._texts))
+        old = run("SELECT text.id FROM text WHERE text.key IN (SELECT value FROM json_each(?))", (places,)).fetchall()
+        many("DELETE FROM word WHERE rowid = ?", old)
+        many("DELETE FROM text WHERE id = ?", old)
+        first = (run("SELECT max(id) FROM text").get or 0) + 1
+        new = [(place, text) for place, text in self._texts.items() if text is not None]
+        many("INSERT INTO text (id, key) VALUES (?, ?)", [(first + nth, place) for nth, (place, _) in enumerate(new)])
+        # Each word once: positions and counts are never asked for.
+        many(
+            "INSERT INTO word (rowid, words) VALUES (?, ?)",
+            [(first + nth, " ".join(dict.fromkeys(words(text)))) for nth, (_, text) in enumerate(new)],
+        )
         self._texts = {}
 
     def _head(self, log: str) -> Head:
