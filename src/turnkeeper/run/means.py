@@ -14,10 +14,11 @@ from turnkeeper.providers import choice
 from turnkeeper.providers.catalog import OFFLINE, Catalog
 from turnkeeper.providers.endpoint import Endpoint
 from turnkeeper.providers.provider import Provider
+from turnkeeper.providers.refresh import location
 from turnkeeper.run.prepare import Means
 from turnkeeper.tools.tool import AnyTool
 from turnkeeper.tools.toolbox import Toolbox
-from turnkeeper.workspace import auth, paths
+from turnkeeper.workspace import auth
 from turnkeeper.workspace.config import load as load_config
 from turnkeeper.workspace.project import ProjectPlace
 
@@ -60,7 +61,7 @@ class DirectoryMeans:
         config = load_config(place.directory, place.worktree, self._environ).config
         known = self._catalogs.get(str(place.directory))
         if known is None or known[0] != config:
-            refreshed = paths.cache(self._environ) / "models.json"
+            refreshed = location(self._environ)
             catalog = Catalog(config, refreshed=refreshed if refreshed.exists() else None)
             known = self._catalogs[str(place.directory)] = (config, catalog)
         return known
