@@ -1,0 +1,109 @@
+"""The guides are true: what they add to a copy of the package works, with no other edit."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+GUIDES = sorted((ROOT / "docs/guides").glob("add-*.md"))
+BLOCK = re.compile(r"<!-- (file|change|test|run|prints)(?:: (\S+))? -->\n```\w+\n(.*?)```", re.DOTALL)
+
+
+class Step(NamedTuple):
+    """One marked block of a guide."""
+
+    kind: str
+    path: str
+    text: str
+
+
+def steps(guide: str) -> list[Step]:
+    return [Step(kind, path, text) for kind, path, text in BLOCK.findall(guide)]
+
+
+def changed(before: str, diff: str) -> str:
+    """A text after a diff without line numbers; each hunk must fit one place."""
+    for hunk in diff.split("@@\n"):
+        lines = hunk.splitlines()
+        old = "\n".join(line[1:] for line in lines if line[:1] in (" ", "-"))
+        new = "\n".join(line[1:] for line in lines if line[:1] in (" ", "+"))
+        assert before.count(old) == 1, f"the guide changes what is not there once: {old!r}"
+        before = before.replace(old, new)
+    return before
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    """A copy of the package, in a place of its own."""
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    (tmp_path / "work").mkdir()
+    return tmp_path
+
+
+def python(house: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "TMPDIR") if name in os.environ}
+    environment = {**kept, "HOME": str(house), "PYTHONPATH": str(house / "src")}
+    command = [sys.executable, "-W", "error", *arguments]
+    return subprocess.run(command, cwd=house / "work", env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
+def test_a_guide_followed_word_for_word_works(guide: Path, house: Path) -> None:
+    printed = ""
+    for step in steps(guide.read_text("utf-8")):
+        target = house / step.path
+        match step.kind:
+            case "file":
+                assert not target.exists()
+                target.write_text(step.text)
+            case "change":
+                target.write_text(changed(target.read_text("utf-8"), step.text))
+            case "test":
+                target.parent.mkdir(exist_ok=True)
+                target.write_text(step.text)
+                run = python(house, "-m", "pytest", "-q", "--rootdir", str(house), str(target))
+                assert run.returncode == 0, run.stdout
+            case "run":
+                run = python(house, "-c", step.text)
+                assert run.returncode == 0, run.stderr
+                assert run.stderr == ""
+                printed = run.stdout
+            case "prints":
+                assert printed == step.text
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
+def test_a_guide_adds_one_module_changes_one_and_shows_what_comes_of_it(guide: Path) -> None:
+    found = steps(guide.read_text("utf-8"))
+    modules = [step.path for step in found if step.kind == "file" and step.path.endswith(".py")]
+    assert (len(modules), [step.kind for step in found if step.kind in ("change", "run", "prints")]) == (
+        1,
+        ["change", "run", "prints"],
+    )
+
+
+def test_the_copy_is_what_runs(house: Path) -> None:
+    run = python(house, "-c", "import turnkeeper; print(turnkeeper.__file__)")
+    assert run.stdout == f"{house / 'src/turnkeeper/__init__.py'}\n"
+
+
+def test_without_its_line_in_the_table_the_thing_is_not_there(house: Path) -> None:
+    guide = steps((ROOT / "docs/guides/add-an-engine.md").read_text("utf-8"))
+    for step in guide:
+        if step.kind == "file":
+            (house / step.path).write_text(step.text)
+    [code] = [step.text for step in guide if step.kind == "run"]
+    assert "cannot tell which store 'tally:here' is" in python(house, "-c", code).stderr
+
+
+@pytest.mark.parametrize("diff", [" no such line\n+new\n", " same\n+new\n"])
+def test_a_change_that_fits_no_place_or_two_is_refused(diff: str) -> None:
+    with pytest.raises(AssertionError, match="not there once"):
+        changed("same\nother\nsame\n", diff)
