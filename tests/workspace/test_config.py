@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.workspace.config import Loaded, load
+from turnkeeper.workspace.config import Loaded, Reader, load
 
 
 class Place:
@@ -161,3 +161,25 @@ def test_what_was_loaded_never_shows_a_key(place: Place) -> None:
     assert loaded.explain("provider.x.options.apiKey") == str(place.directory / "opencode.json")
     assert loaded.explain("provider.y") is None
     assert "s3cret" not in repr(loaded) + repr(loaded.config) + repr(loaded.sources)
+
+
+def test_settings_are_read_again_only_when_a_file_changed(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path / "home")}
+    file = tmp_path / "turnkeeper.json"
+    file.write_text('{"model": "a/one"}')
+    reader = Reader(environ)
+    first = reader.load(tmp_path, tmp_path)
+    assert reader.load(tmp_path, tmp_path) is first
+    file.write_text('{"model": "a/other"}')
+    assert reader.load(tmp_path, tmp_path).config.model == "a/other"
+    (tmp_path / "opencode.json").write_text('{"small_model": "a/small"}')
+    assert reader.load(tmp_path, tmp_path).config.small_model == "a/small"
+
+
+def test_settings_that_name_a_variable_or_a_file_are_read_each_time(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path / "home"), "MODEL": "a/one"}
+    (tmp_path / "turnkeeper.json").write_text('{"model": "{env:MODEL}"}')
+    reader = Reader(environ)
+    assert reader.load(tmp_path, tmp_path).config.model == "a/one"
+    environ["MODEL"] = "a/other"
+    assert reader.load(tmp_path, tmp_path).config.model == "a/other"

@@ -19,7 +19,7 @@ from turnkeeper.run.prepare import Means
 from turnkeeper.tools.tool import AnyTool
 from turnkeeper.tools.toolbox import Toolbox
 from turnkeeper.workspace import auth
-from turnkeeper.workspace.config import load as load_config
+from turnkeeper.workspace.config import Reader
 from turnkeeper.workspace.project import ProjectPlace
 
 Transport = Callable[[Endpoint], Provider]
@@ -33,6 +33,7 @@ class DirectoryMeans:
         self, transport: Transport, tools: Callable[[], Sequence[AnyTool]], environ: Mapping[str, str]
     ) -> None:
         self._transport, self._load_tools, self._environ = transport, tools, environ
+        self._reader = Reader(environ)
         self._toolbox: Toolbox | None = None
         self._catalogs: dict[str, tuple[Config, Catalog]] = {}
         self._providers: dict[bytes, Provider] = {}
@@ -58,7 +59,7 @@ class DirectoryMeans:
 
     def catalog(self, place: ProjectPlace) -> tuple[Config, Catalog]:
         """The configuration that holds in a place, and the models it knows."""
-        config = load_config(place.directory, place.worktree, self._environ).config
+        config = self._reader.load(place.directory, place.worktree).config
         known = self._catalogs.get(str(place.directory))
         if known is None or known[0] != config:
             refreshed = location(self._environ)

@@ -34,6 +34,8 @@ class Source(NamedTuple):
 
     where: str
     settings: JsonObject
+    refers: bool = False
+    """Whether it names variables or files, which may change without it."""
 
     def __repr__(self) -> str:
         return f"Source({self.where!r})"
@@ -61,6 +63,40 @@ def load(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Loaded:
     sources = tuple(_sources(directory, worktree, environ))
     merged = settings.merged(source.settings for source in sources)
     return Loaded(settings.typed(merged), merged, sources)
+
+
+class Reader:
+    """Loads settings, and reads them again only when a file or variable they come from has changed."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._known: dict[Path, tuple[object, Loaded]] = {}
+
+    def load(self, directory: Path, worktree: Path) -> Loaded:
+        """All settings that hold in a directory now. Raises Invalid with the file and what is wrong in it."""
+        seen = self._signature(directory, worktree)
+        known = self._known.get(directory)
+        if known is not None and known[0] == seen:
+            return known[1]
+        loaded = load(directory, worktree, self._environ)
+        if not any(source.refers for source in loaded.sources):
+            self._known[directory] = (seen, loaded)
+        return loaded
+
+    def _signature(self, directory: Path, worktree: Path) -> object:
+        environ = self._environ
+        named = [_path(environ[name], directory, environ) for name in FILE_VARIABLES if environ.get(name)]
+        files = [_stamp(file) for file in (*_files(directory, worktree, environ), *named)]
+        return files, [environ.get(name) for name in (*FILE_VARIABLES, *CONTENT_VARIABLES, PERMISSION_VARIABLE)]
+
+
+def _stamp(file: Path) -> tuple[str, int, int, int] | None:
+    """What changes when a file does; None while there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return str(file), found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _sources(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Source]:
@@ -108,8 +144,10 @@ def _read(file: Path, environ: Mapping[str, str]) -> Source:
 
 def _source(text: str, where: str, folder: Path, environ: Mapping[str, str]) -> Source:
     # Comments go first: what is written in one is neither looked up nor read.
-    filled = _filled(jsonc.plain(text), where, folder, environ)
-    return Source(where, settings.checked(_parsed(filled, where) if filled.strip() else {}, where))
+    plain = jsonc.plain(text)
+    filled = _filled(plain, where, folder, environ)
+    checked = settings.checked(_parsed(filled, where) if filled.strip() else {}, where)
+    return Source(where, checked, _REFERENCE.search(plain) is not None)
 
 
 def _parsed(text: str, where: str) -> Json:
