@@ -104,3 +104,8 @@ def test_a_title_is_one_line(given: str, kept: str) -> None:
 def test_a_blank_title_is_refused(blank: str) -> None:
     with pytest.raises(Invalid, match="give at least one word"):
         check_title(blank)
+
+
+def test_a_title_is_not_endless() -> None:
+    with pytest.raises(Invalid, match="at most 1000 characters"):
+        check_title("x" * 1001)

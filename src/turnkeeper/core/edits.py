@@ -1,5 +1,6 @@
 """Edits: the facts that turn one session into another. How a read-modify-write becomes events."""
 
+from turnkeeper.core.limits import TITLE_CHARS_MAX
 from turnkeeper.model import event as e
 from turnkeeper.model.event import Event
 from turnkeeper.model.refusal import Invalid
@@ -36,10 +37,12 @@ def edits(before: Session, after: Session) -> list[Event]:
 
 
 def check_title(title: str) -> str:
-    """A title fit for a list: one line, not blank. Raises Invalid."""
+    """A title fit for a list: one line, not blank, not endless. Raises Invalid."""
     cleaned = " ".join(title.split())
     if not cleaned:
         raise Invalid("a title may not be empty; give at least one word")
+    if len(cleaned) > TITLE_CHARS_MAX:
+        raise Invalid(f"a title has at most {TITLE_CHARS_MAX} characters, not {len(cleaned)}; shorten it")
     return cleaned
 
 

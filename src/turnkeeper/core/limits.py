@@ -152,3 +152,6 @@ IMAGE_PIXELS_MAX = 64 * 1000 * 1000
 
 IMAGE_READ_MAX = 64 * 1024 * 1024
 """The largest image file that is read to be made smaller."""
+
+TITLE_CHARS_MAX = 1000
+"""How long a title may be."""
