@@ -29,10 +29,12 @@ from turnkeeper.workspace import paths
 from turnkeeper.workspace.project import identify
 
 if TYPE_CHECKING:
+    from turnkeeper.context.component import ContextComponent
     from turnkeeper.interop.export_all import Layout
     from turnkeeper.interop.report import ImportReport, Progress
     from turnkeeper.model.prompt import Prompt, Receipt
     from turnkeeper.model.status import Status
+    from turnkeeper.registry import Registration
     from turnkeeper.run.coordinator import Outcome
     from turnkeeper.run.runtime import Runtime, Settings
     from turnkeeper.sessions.diagnosis import Diagnosis
@@ -132,6 +134,13 @@ class Turnkeeper:
             assert self.group is not None, "a store that was opened only to look at runs nothing"
             self._running = Runtime(self.store, self.group, self._bus.publish, self._settings or Settings())
         return self._running
+
+    def context(self, component: "ContextComponent") -> "Registration[ContextComponent]":
+        """Let every session that is run here know one more fact: ``with tk.context(component): ...``.
+
+        It is told at the next boundary and leaves with the scope; registering it again is how a plugin is reloaded.
+        """
+        return self.runtime.components.register(component)
 
     async def stop(self) -> None:
         """Stop every session that is being run here, and wait until all is settled."""

@@ -1,14 +1,26 @@
-"""Context Component: the seam to one fact of the System Context. One file, one key, one load."""
+"""Context Component: the seam to one fact of the System Context. One file, one key, one load.
 
-from collections.abc import Awaitable, Callable, Mapping
+A component of your own::
+
+    async def load(sampling: Sampling) -> Sample:
+        load = os.getloadavg()[0]
+        return Loaded(baseline=f"Load: {load:.0f}", update=f"The load is now {load:.0f}.")
+
+    with tk.context(ContextComponent("acme/load", load)):
+        ...
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
-from turnkeeper.model.context import Sample
+from turnkeeper.model.context import Absent, Loaded, Sample, Unavailable
 from turnkeeper.workspace.project import ProjectPlace
+
+__all__ = ["Absent", "ContextComponent", "Family", "Loaded", "Sample", "Sampling", "Unavailable"]
 
 
 @dataclass(frozen=True)
@@ -26,14 +38,28 @@ class Sampling:
     """Paths, patterns and addresses from the configuration."""
     nested: tuple[str, ...] = ()
     """Instruction files that were met while reading, in the order they were discovered."""
+    begins: bool = True
+    """Whether an epoch begins: only then is a baseline written."""
 
 
 @dataclass(frozen=True)
 class ContextComponent:
     """One independently loaded fact under a stable, namespaced key.
 
-    ``load`` takes one coherent sample and gives both renderings of it, or says that it cannot be had now.
+    ``load`` takes one coherent sample and gives both renderings of it (Loaded), says that there is nothing (Absent),
+    or that it cannot be had now (Unavailable). It may wait, but not for long: see ``limits.COMPONENT_LOAD_S``.
     """
 
     key: str
     load: Callable[[Sampling], Awaitable[Sample]]
+
+
+@dataclass(frozen=True)
+class Family:
+    """Components whose number is known only when one looks, as there are many instruction files.
+
+    ``key`` is how all their keys begin.
+    """
+
+    key: str
+    find: Callable[[Sampling], Awaitable[Sequence[ContextComponent]]]

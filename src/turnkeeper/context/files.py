@@ -2,14 +2,19 @@
 
 from turnkeeper.context.component import ContextComponent, Sampling
 from turnkeeper.core.limits import COMPONENT_LOAD_S, TREE_FILES_MAX
-from turnkeeper.model.context import Absent, Loaded, Sample
+from turnkeeper.model.context import Absent, Loaded, Sample, Unavailable
 from turnkeeper.workspace import git
 
-UPDATE = "The list of the project's files is as old as this conversation's beginning; look before you rely on it."
+HEAD = "Files of the project when this was written; look again before you rely on one:"
 
 
 async def load(sampling: Sampling) -> Sample:
-    """The first files of the project, by path; nothing outside a repository, where a tree may be endless."""
+    """The first files of the project, by path; nothing outside a repository, where a tree may be endless.
+
+    Without an update text there is never news of it: a file that comes or goes is no reason to send the tree again.
+    """
+    if not sampling.begins:
+        return Unavailable(reason="drawn once, when an epoch begins")
     if sampling.place.vcs is None:
         return Absent()
     found = await git.files(sampling.place.directory, sampling.environ, COMPONENT_LOAD_S)
@@ -17,7 +22,7 @@ async def load(sampling: Sampling) -> Sample:
         return Absent()
     more = ["  ... and more"] if len(found) > TREE_FILES_MAX else []
     lines = [f"  {path}" for path in found[:TREE_FILES_MAX]]
-    return Loaded(baseline="\n".join(["<files>", *lines, *more, "</files>"]), update=UPDATE)
+    return Loaded(baseline="\n".join([HEAD, "<files>", *lines, *more, "</files>"]), update="")
 
 
 FILES = ContextComponent("core/files", load)

@@ -1,47 +1,86 @@
 """Sample the System Context: every component loaded once, concurrently, in an order that never depends on chance."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Iterable, Sequence
+from typing import TypeVar
 
 import anyio
 
-from turnkeeper.context.component import ContextComponent, Sampling
+from turnkeeper.context.component import ContextComponent, Family, Sampling
 from turnkeeper.core.limits import COMPONENT_CHARS_MAX, COMPONENT_LOAD_S
-from turnkeeper.model.context import Loaded, Sample, Unavailable
+from turnkeeper.core.whole import clean
+from turnkeeper.model.context import Absent, Loaded, Sample, Unavailable
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 
-async def sample(components: Sequence[ContextComponent], sampling: Sampling) -> list[tuple[str, Sample]]:
-    """One sample of each, in the order given. A slow or failing component is Unavailable, never an error."""
-    found: dict[int, Sample] = {}
 
-    async def load(place: int, component: ContextComponent) -> None:
-        found[place] = await _load(component, sampling)
+async def sample(
+    declared: Iterable[ContextComponent | Family],
+    own: Iterable[ContextComponent],
+    sampling: Sampling,
+    *,
+    load_s: float = COMPONENT_LOAD_S,
+) -> list[tuple[str, Sample]]:
+    """One sample of each: the built-in ones as declared, then the plugins' in the order of their keys.
+
+    A slow or failing component is Unavailable, never an error.
+    """
+    components = [*declared, *sorted(own, key=lambda component: component.key)]
+    found: dict[int, Sequence[tuple[str, Sample]]] = {}
+
+    async def take(place: int, one: ContextComponent | Family) -> None:
+        if isinstance(one, Family):
+            found[place] = await _family(one, sampling, load_s)
+        else:
+            found[place] = [(one.key, await _load(one, sampling, load_s))]
 
     async with anyio.create_task_group() as group:
-        for place, component in enumerate(components):
-            group.start_soon(load, place, component)
-    return [(component.key, found[place]) for place, component in enumerate(components)]
+        for place, one in enumerate(components):
+            group.start_soon(take, place, one)
+    return [loaded for place in range(len(components)) for loaded in found[place]]
 
 
-async def _load(component: ContextComponent, sampling: Sampling) -> Sample:
+async def _family(family: Family, sampling: Sampling, load_s: float) -> list[tuple[str, Sample]]:
+    """The members of a family; if nobody can say which there are, the family as a whole is Unavailable."""
+    members = await _within(load_s, family.key, family.find(sampling))
+    if isinstance(members, Unavailable):
+        return [(family.key, members)]
+    return await sample(members, (), sampling, load_s=load_s)
+
+
+async def _load(component: ContextComponent, sampling: Sampling, load_s: float) -> Sample:
+    async def load() -> Sample:
+        return _fit(component.key, await component.load(sampling))
+
+    return await _within(load_s, component.key, load())
+
+
+async def _within(load_s: float, key: str, work: Awaitable[T]) -> T | Unavailable:
+    """What comes of it; Unavailable if it fails or takes too long."""
     try:
-        with anyio.fail_after(COMPONENT_LOAD_S):
-            return _bounded(component.key, await component.load(sampling))
+        with anyio.fail_after(load_s):
+            return await work
     except TimeoutError:
-        return Unavailable(reason=f"took longer than {COMPONENT_LOAD_S} s")
+        reason = f"took longer than {load_s:g} s"
     except Exception as error:
         # A component may come from anywhere; what it cannot tell must not keep the model from being asked.
-        log.warning("context component %s failed: %s", component.key, error)
-        return Unavailable(reason=str(error))
+        reason = f"{type(error).__name__}: {error}"
+    log.warning("the context component %s is unavailable: %s", key, reason)
+    return Unavailable(reason=reason)
 
 
-def _bounded(key: str, sample: Sample) -> Sample:
-    """A component that is larger than the context can bear is cut, and says so."""
-    if not isinstance(sample, Loaded):
-        return sample
-    return Loaded(baseline=_cut(key, sample.baseline), update=_cut(key, sample.update))
+def _fit(key: str, sample: object) -> Sample:
+    """A sample in characters that can be written; text longer than the context can bear is cut, and says so."""
+    match sample:
+        case Loaded(baseline=baseline, update=update):
+            return Loaded(baseline=_cut(key, clean(baseline)), update=_cut(key, clean(update)))
+        case Absent(removal=removal):
+            return Absent(removal=_cut(key, clean(removal)))
+        case Unavailable():
+            return sample
+    raise TypeError(f"a component gives Loaded, Absent or Unavailable, not {type(sample).__name__}")
 
 
 def _cut(key: str, text: str) -> str:

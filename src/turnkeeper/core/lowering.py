@@ -5,7 +5,7 @@ message can brick a session.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from turnkeeper.core.history import Entry
 from turnkeeper.core.whole import clean, clean_json, clean_object
@@ -53,12 +53,28 @@ _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 
 def lower(entries: Iterable[Entry], model: ModelInfo) -> tuple[ModelMessage, ...]:
-    """The messages a model is sent for this history."""
+    """The messages a model is sent for this history, ending where it is to speak."""
+    messages = conversation(entries, model)
+    return (*messages, *continuation(messages))
+
+
+def conversation(entries: Iterable[Entry], model: ModelInfo) -> tuple[ModelMessage, ...]:
+    """The messages that stand for this history. A longer history only adds to them: so a provider's cache holds."""
     names = _CallNames()
     messages: list[ModelMessage] = []
     for entry in entries:
         messages.extend(_entry(entry, model, names))
-    return _framed(messages)
+    first = next((m for m in messages if not isinstance(m, SystemTurn)), None)
+    if first is None or isinstance(first, AssistantTurn | ToolTurn):
+        # A conversation begins with the user.
+        messages = [UserTurn(content=(Text(text=EARLIER),)), *messages]
+    return tuple(messages)
+
+
+def continuation(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...]:
+    """What must follow so that the model speaks next: a word of the user's, for this request only, or nothing."""
+    last = next(m for m in reversed(messages) if not isinstance(m, SystemTurn))
+    return (UserTurn(content=(Text(text=CONTINUE),)),) if isinstance(last, AssistantTurn) else ()
 
 
 def system_text(message: SystemMessage) -> str:
@@ -68,27 +84,19 @@ def system_text(message: SystemMessage) -> str:
 
 def _entry(entry: Entry, model: ModelInfo, names: "_CallNames") -> Iterator[ModelMessage]:
     match entry.message:
-        case UserMessage():
+        case UserMessage(system=system):
             content = tuple(_user_content(entry.parts))
             if content:
                 yield UserTurn(content=content)
+            if system is not None and system.strip():
+                # At its place in the history: at the top it would rewrite the beginning of every request.
+                yield SystemTurn(text=clean(system))
         case SystemMessage() as message:
             if (text := system_text(message)).strip():
                 yield SystemTurn(text=text)
         case AssistantMessage() as message:
             if _is_shown(message, entry.parts):
                 yield from _Turn(message, model, names).lower(entry.parts)
-
-
-def _framed(messages: list[ModelMessage]) -> tuple[ModelMessage, ...]:
-    """A conversation begins with the user and ends where the model is to speak."""
-    first = next((m for m in messages if not isinstance(m, SystemTurn)), None)
-    if first is None or isinstance(first, AssistantTurn | ToolTurn):
-        messages = [UserTurn(content=(Text(text=EARLIER),)), *messages]
-    last = next(m for m in reversed(messages) if not isinstance(m, SystemTurn))
-    if isinstance(last, AssistantTurn):
-        messages = [*messages, UserTurn(content=(Text(text=CONTINUE),))]
-    return tuple(messages)
 
 
 def _user_content(parts: Iterable[Part]) -> Iterator[Text | Media]:

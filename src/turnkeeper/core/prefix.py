@@ -1,35 +1,105 @@
 """The prefix law: inside an epoch each request extends the one before it, byte for byte. Measured, not hoped for."""
 
+from collections.abc import Sequence
 from hashlib import sha256
 
-from turnkeeper.model.context import Prefix
+from turnkeeper.core.limits import CACHE_KEPT_S
+from turnkeeper.model.context import Epoch, Mark, Prefix
 from turnkeeper.model.request import ModelRequest
 from turnkeeper.model.value import encode
+
+PASSED = "the request before it ended with words for that request only"
+TOOLS = "the tool list changed"
+MODEL = "the model changed"
+SYSTEM = "the System Context was rewritten"
+HISTORY = "the history was changed"
+CHOICE = "the tool choice changed, for which some providers read the messages anew"
 
 
 def pieces(request: ModelRequest) -> list[bytes]:
     """A request in the order a provider's cache reads it: tools, system, then message by message."""
-    head = encode([request.model.provider_id, request.model.api_id, request.tools])
+    head = encode([_model(request), request.tools])
     return [head, *(encode(text) for text in request.system), *(encode(message) for message in request.messages)]
 
 
-def measure(request: ModelRequest, before: Prefix | None, *, cause: str | None = None) -> Prefix:
-    """How a request relates to the one before it. ``cause`` explains a break that was declared."""
+def measure(request: ModelRequest, before: Prefix | None, epoch: Epoch, *, now: int, passing: int = 0) -> Prefix:
+    """How a request relates to the one before it. Its last ``passing`` messages are meant for it alone."""
     parts = pieces(request)
-    reused = 0
-    broken = cause
-    if before is not None:
-        start = parts[: before.pieces]
-        if len(start) == before.pieces and _hash(start) == before.hash:
-            reused, broken = before.bytes, None
-        elif cause is None:
-            broken = "the request does not extend the one before it"
-    return Prefix(pieces=len(parts), bytes=sum(map(len, parts)), hash=_hash(parts), reused=reused, cause=broken)
+    lasting = len(parts) - passing
+    places = {1, 1 + len(request.system), lasting, *([before.pieces] if before is not None else [])}
+    marks = _marks(parts[:lasting], places)
+    prefix = Prefix(
+        pieces=lasting,
+        bytes=marks[lasting].bytes,
+        hash=marks[lasting].hash,
+        passing=sum(map(len, parts[lasting:])),
+        epoch=epoch.number,
+        at=now,
+        model=_model(request),
+        choice=request.tool_choice,
+        tools=marks[1],
+        system=marks[1 + len(request.system)],
+    )
+    if before is None:
+        return prefix.but(cause=_began(epoch))
+    start = marks.get(before.pieces)
+    is_whole = start is not None and start.hash == before.hash
+    return prefix.but(
+        before=before.bytes + before.passing,
+        reused=before.bytes if is_whole else _common(prefix, before),
+        cause=(PASSED if before.passing else None) if is_whole else _cause(prefix, before, epoch),
+        note=_note(request, prefix, before),
+    )
 
 
-def _hash(parts: list[bytes]) -> str:
-    digest = sha256()
-    for part in parts:
+def reuse_percent(prefix: Prefix | None) -> int | None:
+    """How much of the request before it a request can reuse; 100 only if all of it. None for the first request."""
+    return prefix.reused * 100 // prefix.before if prefix is not None and prefix.before else None
+
+
+def _model(request: ModelRequest) -> str:
+    return f"{request.model.provider_id}/{request.model.api_id}"
+
+
+def _marks(parts: Sequence[bytes], places: set[int]) -> dict[int, Mark]:
+    """The marks behind so many pieces, in one pass; a place that the request does not reach has none."""
+    digest, size, marks = sha256(), 0, {}
+    for number, part in enumerate(parts, 1):
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)
-    return digest.hexdigest()[:32]
+        size += len(part)
+        if number in places:
+            marks[number] = Mark(bytes=size, hash=digest.copy().hexdigest()[:32])
+    return marks
+
+
+def _common(prefix: Prefix, before: Prefix) -> int:
+    """What two requests share though the later one does not extend the earlier one: tools and baseline, or tools."""
+    for mine, other in ((prefix.system, before.system), (prefix.tools, before.tools)):
+        if mine is not None and mine == other:
+            return mine.bytes
+    return 0
+
+
+def _cause(prefix: Prefix, before: Prefix, epoch: Epoch) -> str:
+    if prefix.epoch != before.epoch:
+        return _began(epoch)
+    if prefix.model != before.model:
+        return MODEL
+    if prefix.tools != before.tools:
+        return TOOLS
+    return SYSTEM if prefix.system != before.system else HISTORY
+
+
+def _began(epoch: Epoch) -> str:
+    return f"epoch {epoch.number} began: {epoch.reason}"
+
+
+def _note(request: ModelRequest, prefix: Prefix, before: Prefix) -> str | None:
+    """What we cannot know: whether the provider still has what it could reuse."""
+    wanted = {**request.model.options, **request.options}.get("cacheTtl")
+    kept_s = max(CACHE_KEPT_S, wanted) if isinstance(wanted, int | float) else CACHE_KEPT_S
+    notes = [CHOICE] if prefix.choice != before.choice else []
+    if prefix.at - before.at > kept_s * 1000:
+        notes.append(f"more than {kept_s // 60:g} minutes have passed: the provider may have let go of its cache")
+    return "; ".join(notes) or None

@@ -50,7 +50,9 @@ def _apply(view: SessionView, recorded: Recorded) -> SessionView:
             return _session(view, time=view.session.time.but(archived=None))
         case e.SessionMoved():
             place = {"project_id": event.project_id, "directory": event.directory, "path": event.path}
-            return _active(view, time, **place, workspace_id=event.workspace_id)
+            # Instructions met while reading hold where they were met.
+            moved = view if event.directory == view.session.directory else view.but(instructions=())
+            return _active(moved, time, **place, workspace_id=event.workspace_id)
         case e.SessionShared(share=share):
             return _active(view, time, share=share)
         case e.SessionUnshared():
@@ -103,12 +105,12 @@ def _apply(view: SessionView, recorded: Recorded) -> SessionView:
                 raise Damaged(seq, "admits context before the first epoch")
             return view.but(epoch=view.epoch.but(checkpoint=checkpoint), messages=view.messages + 1)
         case e.InstructionDiscovered(path=path):
-            return view.but(instructions=(*view.instructions, path))
-        case e.TurnStarted(message=message):
+            return view if path in view.instructions else view.but(instructions=(*view.instructions, path))
+        case e.TurnStarted(message=message, prefix=prefix):
             if view.turn is not None:
                 raise Damaged(seq, f"starts a turn while {view.turn.message.id} is open")
             turn = OpenTurn(message=message.but(seq=seq), parts={})
-            return view.but(turn=turn, messages=view.messages + 1)
+            return view.but(turn=turn, messages=view.messages + 1, prefix=prefix or view.prefix)
         case e.TurnEnded(message=message):
             if view.turn is None or view.turn.message.id != message.id:
                 raise Damaged(seq, f"ends the turn {message.id}, which is not open")

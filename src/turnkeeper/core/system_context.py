@@ -4,7 +4,7 @@
 admitted as one Mid-Conversation System Message; never both.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import TypeAlias
 
@@ -13,7 +13,10 @@ from turnkeeper.model.message import ContextUpdate
 from turnkeeper.model.value import Value
 
 INSTRUCTIONS = "core/instructions/"
-"""Keys of instruction sources begin like this; the rest of the key is the path or address itself."""
+"""Keys of instruction sources begin like this; the rest of the key is the path or address itself.
+
+A sample under this key alone stands for all of them: nobody could look which there are.
+"""
 
 GONE = ""
 """The checkpoint's entry for a component that was told to be gone."""
@@ -43,36 +46,49 @@ class DuplicateComponent(Exception):
     """Two components have the same key: the context cannot be put together."""
 
 
-def reconcile(samples: Samples, epoch: Epoch | None, now: Circumstances) -> Epoch | Admission | None:
-    """The epoch to begin, or the changes to admit, or None if the model knows everything."""
-    check_keys(samples)
-    reason = _reason(epoch, now)
-    if reason is not None:
-        return begin(samples, epoch, now, reason)
-    assert epoch is not None, "without an epoch one begins"
-    return _changes(samples, epoch)
+def reconcile(
+    samples: Samples, epoch: Epoch | None, now: Circumstances, told: Sequence[ContextUpdate] = ()
+) -> Epoch | Admission | None:
+    """The epoch to begin, or the changes to admit, or None if the model knows everything.
 
-
-def begin(samples: Samples, before: Epoch | None, now: Circumstances, reason: EpochReason) -> Epoch:
-    """A new epoch: the baseline of all that is there, and the checkpoint that goes with it.
-
-    What cannot be loaded now is left out, and told as news once it can.
+    ``told`` is what the history shows of the news admitted in this epoch, in order.
     """
-    there = [(key, sample) for key, sample in samples if isinstance(sample, Loaded)]
-    return Epoch(
-        number=before.number + 1 if before is not None else 1,
-        reason=reason,
-        provider_id=now.provider_id,
-        model_id=now.model_id,
-        directory=now.directory,
-        baseline=tuple(ComponentText(key=key, text=one.baseline) for key, one in there if one.baseline),
-        checkpoint={key: fingerprint(sample) for key, sample in there},
-    )
+    check_keys(samples)
+    reason = reason_to_begin(epoch, now)
+    if reason is not None:
+        return _begin(samples, epoch, now, reason, told)
+    assert epoch is not None, "without an epoch one begins"
+    return _changes(samples, known(epoch, told))
+
+
+def reason_to_begin(epoch: Epoch | None, now: Circumstances) -> EpochReason | None:
+    """Why a new epoch begins; None if the present one goes on."""
+    if epoch is None:
+        return "start"
+    if now.compacted_at > epoch.seq:
+        return "compaction"
+    if (epoch.provider_id, epoch.model_id) != (now.provider_id, now.model_id):
+        return "model"
+    return "move" if epoch.directory != now.directory else None
+
+
+def known(epoch: Epoch, told: Iterable[ContextUpdate]) -> dict[str, str]:
+    """The checkpoint as far as the history bears it out.
+
+    It is the epoch's own, unless news was taken out of the history: what the model can no longer read, it must be
+    told again.
+    """
+    if epoch.initial is None:
+        return dict(epoch.checkpoint)
+    checkpoint = dict(epoch.initial)
+    for update in told:
+        checkpoint[update.key] = GONE if update.gone else _hash(update.text)
+    return checkpoint
 
 
 def fingerprint(sample: Loaded) -> str:
     """The hash by which a change of a component is told: of its update text, which states the whole current value."""
-    return sha256(sample.update.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return _hash(sample.update)
 
 
 def check_keys(samples: Samples) -> None:
@@ -84,51 +100,78 @@ def check_keys(samples: Samples) -> None:
         seen.add(key)
 
 
-def _reason(epoch: Epoch | None, now: Circumstances) -> EpochReason | None:
-    """Why a new epoch begins; None if the present one goes on."""
-    if epoch is None:
-        return "start"
-    if now.compacted_at > epoch.seq:
-        return "compaction"
-    if (epoch.provider_id, epoch.model_id) != (now.provider_id, now.model_id):
-        return "model"
-    return "move" if epoch.directory != now.directory else None
+def revocation(source: str) -> str:
+    """What the model is told of instructions that are no more."""
+    return f"The instructions from {source} no longer apply."
 
 
-def _changes(samples: Samples, epoch: Epoch) -> Admission | None:
-    updates: list[ContextUpdate] = []
-    checkpoint = dict(epoch.checkpoint)
+def _begin(
+    samples: Samples, before: Epoch | None, now: Circumstances, reason: EpochReason, told: Sequence[ContextUpdate]
+) -> Epoch:
+    """A new epoch: the baseline of all that is there, and the checkpoint that goes with it.
+
+    What cannot be loaded now stays as the model knew it; in another directory, where that may be wrong, or if it
+    never was loaded, it is left out, and told as news once it can be.
+    """
+    kept = _kept(before, told) if before is not None and reason != "move" else {}
+    baseline: list[ComponentText] = []
+    checkpoint: dict[str, str] = {}
     for key, sample in samples:
         match sample:
+            case Loaded():
+                baseline.append(ComponentText(key=key, text=sample.baseline))
+                checkpoint[key] = fingerprint(sample)
             case Unavailable():
+                for one in (one for one in kept if one == key or (key == INSTRUCTIONS and one.startswith(key))):
+                    baseline.append(ComponentText(key=one, text=kept[one][0]))
+                    checkpoint[one] = kept[one][1]
+            case Absent():
                 pass
-            case Loaded(update=update):
-                now = fingerprint(sample)
-                if checkpoint.get(key) != now:
-                    checkpoint[key] = now
-                    if update:
-                        updates.append(ContextUpdate(key=key, text=update))
-            case Absent(removal=removal):
-                if checkpoint.get(key, GONE) != GONE:
-                    checkpoint[key] = GONE
-                    if removal:
-                        updates.append(ContextUpdate(key=key, text=removal))
+    return Epoch(
+        number=before.number + 1 if before is not None else 1,
+        reason=reason,
+        provider_id=now.provider_id,
+        model_id=now.model_id,
+        directory=now.directory,
+        baseline=tuple(one for one in baseline if one.text),
+        checkpoint=checkpoint,
+        initial=checkpoint,
+    )
+
+
+def _kept(before: Epoch, told: Sequence[ContextUpdate]) -> dict[str, tuple[str, str]]:
+    """What the model knew of each component in the epoch before: the text in force, and its hash."""
+    texts = {one.key: one.text for one in before.baseline} | {one.key: one.text for one in told}
+    checkpoint = known(before, told)
+    return {key: (texts[key], hash) for key, hash in checkpoint.items() if hash != GONE and key in texts}
+
+
+def _changes(samples: Samples, checkpoint: dict[str, str]) -> Admission | None:
+    """What the model does not know yet. Where nothing can be said, the checkpoint stays: it is what was said."""
+    updates: list[ContextUpdate] = []
+    for key, sample in samples:
+        match sample:
+            case Loaded(update=update) if update and checkpoint.get(key) != fingerprint(sample):
+                checkpoint[key] = fingerprint(sample)
+                updates.append(ContextUpdate(key=key, text=update))
+            case Absent(removal=removal) if removal and checkpoint.get(key, GONE) != GONE:
+                checkpoint[key] = GONE
+                updates.append(ContextUpdate(key=key, text=removal, gone=True))
+            case _:
+                pass
     updates.extend(_revoked({key for key, _ in samples}, checkpoint))
     return Admission(updates=tuple(updates), checkpoint=checkpoint) if updates else None
 
 
-def _revoked(sampled: set[str], checkpoint: dict[str, str]) -> list[ContextUpdate]:
+def _revoked(sampled: set[str], checkpoint: dict[str, str]) -> Iterator[ContextUpdate]:
     """Instruction sources that are no longer found: they are revoked by name. Others just leave with the epoch."""
-    gone = [
-        key
-        for key, known in checkpoint.items()
-        if key.startswith(INSTRUCTIONS) and key not in sampled and known != GONE
-    ]
-    for key in gone:
-        checkpoint[key] = GONE
-    return [ContextUpdate(key=key, text=revocation(key.removeprefix(INSTRUCTIONS))) for key in gone]
+    if INSTRUCTIONS in sampled:
+        return
+    for key, hash in list(checkpoint.items()):
+        if key.startswith(INSTRUCTIONS) and key not in sampled and hash != GONE:
+            checkpoint[key] = GONE
+            yield ContextUpdate(key=key, text=revocation(key.removeprefix(INSTRUCTIONS)), gone=True)
 
 
-def revocation(source: str) -> str:
-    """What the model is told of instructions that are no more."""
-    return f"The instructions from {source} no longer apply."
+def _hash(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

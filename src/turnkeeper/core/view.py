@@ -6,7 +6,7 @@ same however long the history is. The history itself is read from documents by t
 
 from collections.abc import Mapping
 
-from turnkeeper.model.context import Epoch
+from turnkeeper.model.context import Epoch, Prefix
 from turnkeeper.model.event import Delivery
 from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.parts import Part
@@ -45,6 +45,8 @@ class SessionView(Value):
     inbox: tuple[Admitted, ...] = ()
     epoch: Epoch | None = None
     instructions: tuple[str, ...] = ()
+    prefix: Prefix | None = None
+    """The newest request, against which the next one is measured."""
     turn: OpenTurn | None = None
     status: Status = IDLE
     owner: Owner | None = None

@@ -61,10 +61,14 @@ class TurnPath(Value):
 
 
 class ContextUpdate(Value):
-    """The newly effective state of one Context Component, in the exact words sent to the model."""
+    """The newly effective state of one Context Component, in the exact words sent to the model.
+
+    ``gone``: the words say that the component is no longer there.
+    """
 
     key: str
     text: str
+    gone: bool = False
 
 
 class BaseMessage(Value):

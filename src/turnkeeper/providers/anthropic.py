@@ -62,16 +62,14 @@ def body(request: ModelRequest, endpoint: Endpoint) -> Wire:
     wire: Wire = {"model": request.model.api_id, "max_tokens": _output(request, thinking)}
     system: list[Wire] = [{"type": "text", "text": text} for text in request.system if text]
     messages = _messages(request)
-    tools: list[Wire] = []
-    if request.tool_choice != "none":
-        tools = [
-            {
-                "name": tool.name,
-                "description": tool.description,
-                "input_schema": schemas.for_model(tool.schema, request.model),
-            }
-            for tool in request.tools
-        ]
+    tools: list[Wire] = [
+        {
+            "name": tool.name,
+            "description": tool.description,
+            "input_schema": schemas.for_model(tool.schema, request.model),
+        }
+        for tool in request.tools
+    ]
     if "cacheControl" not in options and "cache_control" not in options:
         cache_points.mark_anthropic(system, messages, tools, cache_points.marker(options))
     if system:
@@ -118,6 +116,9 @@ def _sampled(request: ModelRequest, thinking: Wire | None, endpoint: Endpoint) -
 
 
 def _tool_choice(request: ModelRequest, options: JsonObject) -> Wire:
+    if request.tool_choice == "none":
+        # The tools stay: they come first of all, and without them nothing of the cache would be reused.
+        return {"type": "none"}
     choice: Wire = {"type": "any" if request.tool_choice == "required" else "auto"}
     if options.get("disableParallelToolUse") is True:
         choice["disable_parallel_tool_use"] = True

@@ -4,27 +4,27 @@ Every component is sampled once, here and nowhere else; at most one event follow
 session because a file changed.
 """
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from turnkeeper.context import assemble
+from turnkeeper.context import BUILT_IN
 from turnkeeper.context.component import ContextComponent, Sampling
 from turnkeeper.context.sample import sample
 from turnkeeper.core.entry import Recorded
 from turnkeeper.core.history import History, compacted_at, extend
-from turnkeeper.core.system_context import Admission, Circumstances, reconcile
+from turnkeeper.core.system_context import Admission, Circumstances, Samples, reason_to_begin, reconcile
 from turnkeeper.core.view import SessionView
-from turnkeeper.mint import Mint
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
-from turnkeeper.model.context import Epoch
+from turnkeeper.model.context import Epoch, Unavailable
 from turnkeeper.model.event import ContextAdmitted, EpochStarted, Event
-from turnkeeper.model.message import MessageTime, SystemMessage
+from turnkeeper.model.message import ContextUpdate, Message, MessageTime, SystemMessage
 from turnkeeper.run.pen import Pen
+from turnkeeper.store.crash import crash_point
+from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import ProjectPlace
 
 
@@ -32,9 +32,10 @@ from turnkeeper.workspace.project import ProjectPlace
 class Boundary:
     """Where the context of a turn is made to fit."""
 
-    mint: Mint
-    own: Callable[[], Sequence[ContextComponent]] = tuple
-    """The components that plugins registered."""
+    store: Store
+    environ: Mapping[str, str]
+    own: Iterable[ContextComponent] = ()
+    """The components that plugins registered; looked at anew each time."""
 
     async def cross(
         self,
@@ -49,30 +50,51 @@ class Boundary:
         timezone: str | None = None,
     ) -> tuple[Epoch, History]:
         """The epoch this turn runs in, and the history with the news the model is told before it."""
-        sampling = Sampling(
-            place=place,
-            model=model,
-            agent=agent,
-            now=lambda: self._local(timezone),
-            environ=os.environ,
-            home=Path.home(),
-            instructions=instructions,
-            nested=view.instructions,
-        )
-        samples = await sample(await assemble(sampling, self.own()), sampling)
         now = Circumstances(
             provider_id=model.provider_id,
             model_id=model.id,
             directory=view.session.directory,
             compacted_at=compacted_at(history),
         )
-        event = self._event(view, reconcile(samples, view.epoch, now))
+        sampling = Sampling(
+            place=place,
+            model=model,
+            agent=agent,
+            now=lambda: self._local(timezone),
+            environ=self.environ,
+            home=Path(self.environ.get("HOME") or Path.home()),
+            instructions=instructions,
+            nested=view.instructions,
+            begins=reason_to_begin(view.epoch, now) is not None,
+        )
+        samples = await sample(BUILT_IN, tuple(self.own), sampling)
+        epoch = await self.store.queries.whole(view.epoch) if view.epoch is not None else None
+        told = await self._told(view, history, samples) if epoch is not None else ()
+        event = self._event(view, reconcile(samples, epoch, now, told))
         if event is None:
-            assert view.epoch is not None, "without an epoch one begins"
-            return view.epoch, history
+            assert epoch is not None, "without an epoch one begins"
+            return epoch, history
+        crash_point("boundary.before-admit")
         after = await pen.append(event)
+        crash_point("boundary.after-admit")
         assert after.epoch is not None, "the event began or changed one"
-        return after.epoch, extend(history, Recorded(after.seq, self.mint.now(), event))
+        history = extend(history, Recorded(after.seq, self.store.mint.now(), event))
+        return await self.store.queries.whole(after.epoch), history
+
+    async def _told(self, view: SessionView, history: History, samples: Samples) -> Sequence[ContextUpdate]:
+        """The news of this epoch that the model was told, in order."""
+        epoch = view.epoch
+        assert epoch is not None, "news are told in an epoch"
+        begins = compacted_at(history) > epoch.seq
+        if not begins or not any(isinstance(one, Unavailable) for _, one in samples):
+            return _updates((entry.message for entry in history.entries), epoch.seq)
+        # What was told last of a component that is unavailable now may lie behind the compaction, out of the history.
+        past: list[Message] = []
+        async for message in self.store.queries.stream(view.session.id):
+            if message.info.seq <= epoch.seq:
+                break
+            past.append(message.info)
+        return _updates(reversed(past), epoch.seq)
 
     def _event(self, view: SessionView, decided: Epoch | Admission | None) -> Event | None:
         match decided:
@@ -80,9 +102,9 @@ class Boundary:
                 return EpochStarted(epoch=decided)
             case Admission(updates=updates, checkpoint=checkpoint):
                 message = SystemMessage(
-                    id=self.mint.message_id(),
+                    id=self.store.mint.message_id(),
                     session_id=view.session.id,
-                    time=MessageTime(created=self.mint.now()),
+                    time=MessageTime(created=self.store.mint.now()),
                     updates=updates,
                 )
                 return ContextAdmitted(message=message, checkpoint=checkpoint)
@@ -91,5 +113,10 @@ class Boundary:
 
     def _local(self, timezone: str | None) -> datetime:
         """The user's time: the host's, unless they say where they are."""
-        moment = self.mint.now() / 1000
+        moment = self.store.mint.now() / 1000
         return datetime.fromtimestamp(moment, ZoneInfo(timezone)) if timezone else datetime.fromtimestamp(moment)
+
+
+def _updates(messages: Iterable[Message], epoch_seq: int) -> list[ContextUpdate]:
+    news = [one for one in messages if isinstance(one, SystemMessage) and one.seq > epoch_seq]
+    return [update for message in news for update in message.updates]

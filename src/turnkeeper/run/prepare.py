@@ -6,15 +6,13 @@ from pathlib import Path
 
 from turnkeeper.context.texts import text
 from turnkeeper.core.history import Entry, History, since_epoch, visible
-from turnkeeper.core.lowering import lower
+from turnkeeper.core.lowering import continuation, conversation
 from turnkeeper.core.next_action import STRUCTURED_TOOL, RunTurn
 from turnkeeper.core.permission import merge
 from turnkeeper.core.prefix import measure
 from turnkeeper.core.view import SessionView
-from turnkeeper.core.whole import clean
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
-from turnkeeper.model.context import Epoch, Prefix
 from turnkeeper.model.event import TurnEnded, TurnStarted
 from turnkeeper.model.failure import UnknownData, UnknownFailure
 from turnkeeper.model.message import (
@@ -33,6 +31,7 @@ from turnkeeper.model.session import ZERO_TOKENS
 from turnkeeper.model.value import JsonObject
 from turnkeeper.providers.provider import Provider
 from turnkeeper.run.boundary import Boundary
+from turnkeeper.run.discovery import Discovery
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import Approvals, Asker
 from turnkeeper.run.settle import Settlement
@@ -66,8 +65,6 @@ class Preparation:
     ask: Asker
     approvals: Approvals
     boundary: Boundary
-    prefixes: dict[str, tuple[Prefix | None, int]]
-    """The last request of each session and the epoch it was made in."""
     begun: Callable[[SessionView, History, UserMessage, ProjectPlace], None] | None = None
     """Told when the first turn after a prompt begins, so that upkeep can start beside it."""
 
@@ -93,11 +90,14 @@ class Preparation:
         rules = merge(means.rules, agent.permission, view.session.permission or ())
         schema = user.format.schema if isinstance(user.format, JsonSchemaFormat) else None
         is_last = agent.steps is not None and action.step >= agent.steps
-        toolbox = Toolbox(()) if is_last else means.toolbox.visible(rules, user.tools)
+        # The last step keeps its tools, though it may use none: without them no byte of the request would be reused.
+        toolbox = means.toolbox.visible(rules, user.tools)
+        messages = conversation(since_epoch(visible(history.entries), epoch.seq), model)
+        passing = (*continuation(messages), *_reminder(schema, is_last=is_last))
         request = ModelRequest(
             model=model,
-            system=tuple(one.text for one in epoch.baseline) + _system(user, schema),
-            messages=_messages(history, epoch, model, action, is_last=is_last),
+            system=tuple(one.text for one in epoch.baseline),
+            messages=(*messages, *passing),
             tools=_tools(toolbox, schema),
             tool_choice="required" if schema is not None else "none" if is_last else "auto",
             temperature=agent.temperature,
@@ -116,6 +116,7 @@ class Preparation:
             approvals=self.approvals,
             ask=self.ask,
             todos=lambda: self.store.queries.todos(view.session.id),
+            discovery=Discovery(place, self.boundary.environ, view.instructions),
             earlier=_parts_since(history, action.user),
             is_last=is_last,
             schema=schema,
@@ -131,17 +132,9 @@ class Preparation:
             structured=lambda: settlement.structured,
             tries=action.tries_left,
             retries=action.tries,
-            prefix=self._prefix(request, epoch),
+            prefix=measure(request, view.prefix, epoch, now=message.time.created, passing=len(passing)),
         )
         await turn.run()
-
-    def _prefix(self, request: ModelRequest, epoch: Epoch) -> Prefix:
-        """How much of the request before this one the provider can reuse, and if not all, why."""
-        before, number = self.prefixes.get(request.session_id, (None, 0))
-        cause = f"epoch {epoch.number} began: {epoch.reason}" if number != epoch.number else None
-        prefix = measure(request, before, cause=cause)
-        self.prefixes[request.session_id] = (prefix, epoch.number)
-        return prefix
 
     def _message(self, user: UserMessage, place: ProjectPlace) -> AssistantMessage:
         return AssistantMessage(
@@ -173,18 +166,11 @@ def _agent(agents: Mapping[str, Agent], name: str) -> Agent:
     return agents[name]
 
 
-def _system(user: UserMessage, schema: JsonObject | None) -> tuple[str, ...]:
-    own = (clean(user.system),) if user.system and user.system.strip() else ()
-    return (*own, text("structured")) if schema is not None else own
-
-
-def _messages(
-    history: History, epoch: Epoch, model: ModelInfo, action: RunTurn, *, is_last: bool
-) -> tuple[ModelMessage, ...]:
-    messages = lower(since_epoch(visible(history.entries), epoch.seq), model)
-    if action.tries_left is None:
-        return (*messages, SystemTurn(text=text("max_steps"))) if is_last else messages
-    return (*messages, SystemTurn(text=text("structured"))) if action.tries or is_last else messages
+def _reminder(schema: JsonObject | None, *, is_last: bool) -> tuple[ModelMessage, ...]:
+    """Words that hold for this request alone. They stand at its end, where they rewrite nothing."""
+    if schema is not None:
+        return (SystemTurn(text=text("structured")),)
+    return (SystemTurn(text=text("max_steps")),) if is_last else ()
 
 
 def _tools(toolbox: Toolbox, schema: JsonObject | None) -> tuple[ToolDefinition, ...]:

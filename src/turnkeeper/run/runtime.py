@@ -11,7 +11,7 @@ from random import Random
 import anyio
 from anyio.abc import TaskGroup
 
-from turnkeeper.context.component import ContextComponent
+from turnkeeper.context.components import Components
 from turnkeeper.core.agents import TITLE, agents, default_agent
 from turnkeeper.core.history import History
 from turnkeeper.core.view import SessionView
@@ -19,7 +19,6 @@ from turnkeeper.model.agent import Agent
 from turnkeeper.model.message import ModelChoice, UserMessage
 from turnkeeper.model.notification import Delta
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.registry import Registry
 from turnkeeper.run.boundary import Boundary
 from turnkeeper.run.coordinator import Coordinator, Outcome
 from turnkeeper.run.drain import Drain
@@ -67,7 +66,7 @@ class Runtime:
         self._store, self._group = store, group
         self._upkeep: dict[str, anyio.Event] = {}
         self._network = Network()
-        self.components: Registry[ContextComponent] = Registry("context component")
+        self.components = Components()
         transport = settings.transport or self._network.provider
         self.means = DirectoryMeans(transport, settings.tools, settings.environ)
         world = Surroundings(mint=store.mint, publish=publish, sleep=settings.sleep, random=settings.random)
@@ -78,8 +77,7 @@ class Runtime:
             means=self.means.means,
             ask=settings.ask,
             approvals=Approvals(),
-            boundary=Boundary(store.mint, lambda: list(self.components)),
-            prefixes={},
+            boundary=Boundary(store, settings.environ, self.components),
             begun=self._title if settings.titles else None,
         )
         owner = this_process().but(runtime=str(next(_numbers)))

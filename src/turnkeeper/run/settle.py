@@ -13,12 +13,13 @@ from turnkeeper.core.next_action import DISABLED, STRUCTURED_TOOL
 from turnkeeper.core.transcribe import interrupted
 from turnkeeper.core.whole import clean, clean_object
 from turnkeeper.mint import Mint
-from turnkeeper.model.event import PartRecorded, TodosSet
+from turnkeeper.model.event import InstructionDiscovered, PartRecorded, TodosSet
 from turnkeeper.model.parts import FilePart, Part, ToolPart
 from turnkeeper.model.parts.tool import SettledTime, ToolCompleted, ToolError, ToolRunning, ToolState
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Json, JsonObject
+from turnkeeper.run.discovery import Discovery
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import Approvals, Asker, PermissionRequest, permit
 from turnkeeper.store.crash import crash_point
@@ -40,6 +41,7 @@ class Settlement:
     approvals: Approvals
     ask: Asker
     todos: Callable[[], Awaitable[tuple[Todo, ...]]]
+    discovery: Discovery
     earlier: Sequence[Part]
     """The parts since the user last spoke, by which a doom loop is told."""
     is_last: bool = False
@@ -61,7 +63,7 @@ class Settlement:
         except anyio.get_cancelled_exc_class():
             await call.record(interrupted(call.part, self.mint.now()))
             raise
-        await call.record(state)
+        await call.finish(state)
 
 
 class _Call:
@@ -70,10 +72,17 @@ class _Call:
     def __init__(self, turn: Settlement, part: ToolPart, earlier: Sequence[Part], number: int) -> None:
         self._turn, self.part, self._earlier, self._number = turn, part, earlier, number
         self._reported = 0
+        self._read: list[Path] = []
 
-    async def record(self, state: ToolState) -> None:
+    async def record(self, state: ToolState, *met: InstructionDiscovered) -> None:
         self.part = self.part.but(state=state)
-        await self._turn.pen.append(PartRecorded(part=self.part), at="settle")
+        await self._turn.pen.append(PartRecorded(part=self.part), *met, at="settle")
+
+    async def finish(self, state: ToolState) -> None:
+        """Record what came of the call, with the instructions it met: one append, so neither is lost alone."""
+        with anyio.CancelScope(shield=True):
+            met = await self._turn.discovery.near(self._read) if isinstance(state, ToolCompleted) else []
+            await self.record(state, *met)
 
     async def run(self) -> ToolState:
         try:
@@ -124,7 +133,7 @@ class _Call:
             progress=self._progress,
             todos=turn.todos,
             set_todos=self._set_todos,
-            discovered=lambda _: None,
+            discovered=self._read.append,
         )
 
     async def _ask(

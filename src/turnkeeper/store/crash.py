@@ -11,6 +11,8 @@ WRITES: tuple[str, ...] = ("admit", "promote", "attempt", "record", "settle", "e
 POINTS: tuple[str, ...] = (
     *(f"run.{when}-{what}" for what in WRITES for when in ("before", "after")),
     "run.tool-begin",
+    "boundary.before-admit",
+    "boundary.after-admit",
     "journal.before-append",
     "journal.after-append",
     "sqlite.begin",

@@ -10,7 +10,7 @@ from turnkeeper.core.entry import Recorded
 from turnkeeper.core.limits import TEXT_INDEXED_MAX
 from turnkeeper.core.view import Admitted, OpenTurn, SessionView
 from turnkeeper.model import event as e
-from turnkeeper.model.context import Epoch
+from turnkeeper.model.context import Epoch, Prefix
 from turnkeeper.model.event import Delivery
 from turnkeeper.model.message import AssistantMessage, Message
 from turnkeeper.model.parts import Part, ReasoningPart, SubtaskPart, TextPart, ToolPart
@@ -33,6 +33,7 @@ class State(Value):
     status: Status = IDLE
     owner: Owner | None = None
     instructions: tuple[str, ...] = ()
+    prefix: Prefix | None = None
     messages: int = 0
     parts: int = 0
 
@@ -174,6 +175,7 @@ class Changes:
                 status=IDLE if after.status == IDLE else after.status,
                 owner=after.owner,
                 instructions=after.instructions,
+                prefix=after.prefix,
                 messages=after.messages,
                 parts=after.parts,
             )
@@ -318,6 +320,7 @@ async def _load(engine: Engine, session_id: str, state: State) -> tuple[SessionV
         inbox=tuple(sorted(admitted, key=lambda prompt: prompt.seq)),
         epoch=_epoch.decode(epoch) if epoch else None,
         instructions=state.instructions,
+        prefix=state.prefix,
         turn=await _load_turn(engine, session_id, state.turn) if state.turn else None,
         status=state.status,
         owner=state.owner,

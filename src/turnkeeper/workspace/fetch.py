@@ -3,37 +3,48 @@
 import time
 from collections.abc import Callable
 
-from turnkeeper.core.limits import INSTRUCTION_BYTES_MAX
+import anyio
 
-TIMEOUT_S = 4.0
-FRESH_S = 300.0
+from turnkeeper.core.limits import FETCH_FAILED_S, FETCH_FRESH_S, FETCH_S, INSTRUCTION_BYTES_MAX
 
 
 class Fetcher:
-    """Remembers what addresses said, so that a turn does not wait for the same answer again."""
+    """Remembers what addresses said, and which failed, so that no turn waits for the same answer again."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self, clock: Callable[[], float] = time.monotonic, timeout_s: float = FETCH_S) -> None:
+        self._clock, self._timeout_s = clock, timeout_s
         self._known: dict[str, tuple[float, str]] = {}
+        self._failed: dict[str, tuple[float, str]] = {}
 
     async def text(self, url: str) -> str:
-        """What the address says. Raises OSError or an HTTP error if it cannot be had."""
-        known = self._known.get(url)
-        if known is not None and self._clock() - known[0] < FRESH_S:
+        """What the address says. Raises OSError if it cannot be had."""
+        now = self._clock()
+        if (known := self._known.get(url)) is not None and now - known[0] < FETCH_FRESH_S:
             return known[1]
+        if (failed := self._failed.get(url)) is not None and now - failed[0] < FETCH_FAILED_S:
+            raise OSError(failed[1])
         # Imported here: most sessions have no instructions from the network.
         import httpx2
 
-        async with (
-            httpx2.AsyncClient(timeout=TIMEOUT_S, follow_redirects=True) as client,
-            client.stream("GET", url) as answer,
-        ):
-            answer.raise_for_status()
-            body = b""
-            async for chunk in answer.aiter_bytes():
-                body += chunk
-                if len(body) > INSTRUCTION_BYTES_MAX:
-                    break
-        text = body[:INSTRUCTION_BYTES_MAX].decode("utf-8", "replace").strip()
+        try:
+            with anyio.fail_after(self._timeout_s):
+                text = await _get(url)
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+            reason = f"{url}: {str(error) or type(error).__name__}"
+            self._failed[url] = (self._clock(), reason)
+            raise OSError(reason) from error
         self._known[url] = (self._clock(), text)
         return text
+
+
+async def _get(url: str) -> str:
+    import httpx2
+
+    body = b""
+    async with httpx2.AsyncClient(timeout=None, follow_redirects=True) as client, client.stream("GET", url) as answer:
+        answer.raise_for_status()
+        async for chunk in answer.aiter_bytes():
+            body += chunk
+            if len(body) > INSTRUCTION_BYTES_MAX:
+                break
+    return body[:INSTRUCTION_BYTES_MAX].decode("utf-8", "replace").strip()

@@ -1,14 +1,19 @@
 """The instruction service: which files and addresses a session must follow, and what they say now.
 
 It owns discovery, identity and loading. A source is known by its path (symlinks resolved) or its address. Project
-files count only inside the project's root: a link that leads out of it is not followed.
+files count only inside the project's root: a link that leads out of it is not followed. What a person configures
+may lie anywhere.
 """
 
+import errno
+import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
 from turnkeeper.core.limits import INSTRUCTION_BYTES_MAX
+from turnkeeper.core.whole import clean
 from turnkeeper.model.value import Value
 from turnkeeper.workspace import paths
 from turnkeeper.workspace.project import ProjectPlace
@@ -35,38 +40,42 @@ def discover(
     home: Path,
 ) -> list[Source]:
     """Every source in force, each once: global, project nearest first, configured, addresses, then nested."""
-    found: list[Source] = []
+    urls = [one for one in configured if _is_url(one)]
     files = [*_global(environ, home), *_project(place, environ), *_configured(place, configured, home)]
-    found.extend(Source(name=str(path)) for path in files)
-    found.extend(Source(name=one, kind="url") for one in configured if _is_url(one))
-    found.extend(Source(name=path) for path in nested)
+    found = [Source(name=str(path)) for path in files]
+    found.extend(Source(name=url, kind="url") for url in urls)
+    # A nested file may have become a link since it was met.
+    found.extend(Source(name=path) for path in nested if _inside(Path(path), _root(place)))
     return list({source.name: source for source in found}.values())
 
 
 def nearby(read: Path, place: ProjectPlace, environ: Mapping[str, str]) -> list[str]:
-    """Instruction files between a file that was read and the session's directory, nearest first."""
-    directory = place.directory.resolve()
-    file = read.resolve()
-    if directory not in file.parents:
+    """Instruction files between a file that was read and the folders whose files hold anyway, nearest first."""
+    root, file = _root(place), _resolved(read)
+    if file is None or environ.get(NO_PROJECT):
         return []
+    ambient = set(_upward(place))
     found = []
     for folder in file.parents:
-        if folder == directory:
+        if folder in ambient or root not in folder.parents:
             break
         path = next((folder / name for name in _names(environ) if _is_file(folder / name)), None)
-        if path is not None and path != file and _inside(path, directory):
-            found.append(str(path.resolve()))
-    return found
+        if path is not None and path != file and _inside(path, root):
+            found.append(str(_resolved(path)))
+    return [path for path in found if _can_be_written(path)]
 
 
 def read(source: Source) -> str | None:
     """What a file says; None if it is gone. Raises OSError if it is there and cannot be read."""
-    path = Path(source.name)
     try:
-        with path.open("rb") as file:
-            body = file.read(INSTRUCTION_BYTES_MAX + 1)
+        # Without waiting: opening a pipe that took the file's place would wait for its writer.
+        file = os.open(source.name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    with os.fdopen(file, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            return None
+        body = opened.read(INSTRUCTION_BYTES_MAX + 1)
     text = body[:INSTRUCTION_BYTES_MAX].decode("utf-8", "replace").strip()
     if len(body) > INSTRUCTION_BYTES_MAX:
         text += f"\n[the file is larger than {INSTRUCTION_BYTES_MAX} bytes and was cut here]"
@@ -102,7 +111,7 @@ def _configured(place: ProjectPlace, configured: Iterable[str], home: Path) -> I
             yield from _matches(Path(pattern).parent, Path(pattern).name)
         else:
             for folder in _upward(place):
-                yield from _matches(folder, pattern)
+                yield from (path for path in _matches(folder, pattern) if _inside(path, _root(place)))
 
 
 def _matches(folder: Path, pattern: str) -> list[Path]:
@@ -129,14 +138,31 @@ def _names(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _inside(path: Path, root: Path) -> bool:
-    return root in path.resolve().parents
+    resolved = _resolved(path)
+    return resolved is not None and root in resolved.parents
+
+
+def _resolved(path: Path) -> Path | None:
+    """The path without links; None if they lead in a circle."""
+    try:
+        return path.resolve()
+    except (RuntimeError, OSError):
+        return None
 
 
 def _is_file(path: Path) -> bool:
+    """Whether there is a file. One that may not be looked at is there: its loader will say that it is unavailable."""
     try:
-        return path.is_file()
-    except OSError:
-        return True  # It is there and may not be looked at: the loader will say so.
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    except OSError as error:
+        return error.errno != errno.ELOOP
+
+
+def _can_be_written(path: str) -> bool:
+    """Whether a log can hold the path: a name that is not UTF-8 it cannot."""
+    return clean(path) == path
 
 
 def _is_url(text: str) -> bool:
