@@ -33,6 +33,9 @@ SESSION: Final = (
     Command("children", "List the Child Sessions of a session.", "listing:children"),
     Command("messages", "Show a session's history as a transcript.", "reading:messages"),
     Command("todo", "Show a session's task list.", "reading:todo"),
+    Command("status", "Show what sessions are doing.", "steering:status"),
+    Command("resume", "Run a session on where it was stopped or left.", "steering:resume"),
+    Command("abort", "Close what a process that died left open.", "steering:abort"),
     Command("search", "Find where words were said.", "listing:search"),
     Command("export", "Write one session, or all, as JSON.", "interop:export"),
     Command("import", "Bring in sessions from exported files.", "interop:import_files"),
@@ -42,7 +45,19 @@ ROOT: Final = Command(
     PROGRAM,
     "Turnkeeper keeps the sessions of AI agents in a log that survives being killed at any moment.",
     commands=(
+        Command("run", "Send a prompt and show what comes of it.", "run:run"),
         Command("session", "Create, list, read, change and remove sessions.", commands=SESSION),
+        Command("models", "List the models that can be used, and where their keys come from.", "models:models"),
+        Command(
+            "auth",
+            "Keep, list and forget the keys of providers.",
+            commands=(
+                Command("login", "Keep a provider's key.", "auth:login"),
+                Command("list", "Show which providers have a key, and from where.", "auth:list_keys"),
+                Command("logout", "Forget a provider's key.", "auth:logout"),
+            ),
+        ),
+        Command("stats", "Show what was spent, by day, model and session.", "stats:stats"),
         Command("export", "The same as `session export`.", "interop:export"),
         Command(
             "import",

@@ -164,17 +164,16 @@ def _ask(session: "Session", children: int) -> None:
     if not sys.stdin.isatty():
         raise Forbidden("nobody can be asked whether to remove it, so it stays; add --yes to remove it")
     also = f" and {plural(children, 'child', 'children')}" if children else ""
-    # On standard error: what is written to standard output may go to a program.
-    print(f"Remove {session.id} ({one_line(session.title)}){also} for ever? [y/N] ", end="", file=sys.stderr)
-    sys.stderr.flush()
-    if _line().strip().casefold() not in ("y", "yes"):
+    if _line(f"Remove {session.id} ({one_line(session.title)}){also} for ever? [y/N] ").strip().casefold() not in ("y", "yes"):
         raise Forbidden("nothing was removed")
 
 
-def _line() -> str:
+def _line(question: str) -> str:
     """What a person types. Ctrl-C ends the waiting: the event loop's own handler would first wait for the line."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
+        # On standard error: what is written to standard output may go to a program.
+        print(question, end="", file=sys.stderr, flush=True)
         return sys.stdin.readline()
     finally:
         signal.signal(signal.SIGINT, before)

@@ -2,8 +2,8 @@
 
 import os
 import sys
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -15,6 +15,7 @@ from turnkeeper.workspace import paths
 
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
+    from turnkeeper.run.runtime import Settings
 
 FILE_NAME: Final = "turnkeeper.db"
 STORE_VARIABLE: Final = "TURNKEEPER_STORE"
@@ -34,7 +35,7 @@ class Options:
     ] = None
     data: Annotated[
         Path | None,
-        Parameter(metavar="DIR", help="The directory of the default store (or TURNKEEPER_DATA)."),
+        Parameter(metavar="DIR", help="The directory of the default store and of auth.json (or TURNKEEPER_DATA)."),
     ] = None
     json: Annotated[bool, Parameter(help="Print JSON, and nothing else, on standard output.")] = False
 
@@ -77,12 +78,32 @@ class Options:
         async with AsyncExitStack() as stack:
             yield await _open(stack, "memory:" if self.is_missing else self.url)
 
+    @asynccontextmanager
+    async def run(self, directory: Path, settings: "Settings") -> AsyncIterator["Turnkeeper"]:
+        """The store for a command that runs sessions."""
+        from turnkeeper.app import open_store
+
+        async with AsyncExitStack() as stack:
+            opened = open_store(self.url, directory=directory, settings=settings)
+            yield await _entered(stack, opened)
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The environment, with the data directory that was given."""
+        if self.data is None:
+            return os.environ
+        return {**os.environ, paths.DATA_VARIABLE: str(self.data.expanduser().absolute())}
+
 
 async def _open(stack: AsyncExitStack, url: str) -> "Turnkeeper":
     from turnkeeper.app import look
 
+    return await _entered(stack, look(url))
+
+
+async def _entered(stack: AsyncExitStack, opening: "AbstractAsyncContextManager[Turnkeeper]") -> "Turnkeeper":
     try:
-        return await stack.enter_async_context(look(url))
+        return await stack.enter_async_context(opening)
     except ValueError as error:
         # What names no store. Nothing has been done yet that a ValueError could be a bug in.
         raise Invalid(str(error)) from error

@@ -9,7 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Final, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 _CODES: Final[Mapping[str, str]] = {
     "bold": "1",
@@ -130,6 +133,11 @@ def size(count: int) -> str:
             break
         amount /= 1000
     return f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"
+
+
+def money(dollars: "float | Decimal") -> str:
+    """Dollars as people read them: small sums to the hundredth of a cent."""
+    return f"${dollars:,.4f}" if 0 < dollars < 1 else f"${dollars:,.2f}"
 
 
 def fields(screen: Screen, rows: Sequence[tuple[str, str]]) -> str:

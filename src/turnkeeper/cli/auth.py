@@ -1,0 +1,130 @@
+"""Commands that keep, list and forget the keys of providers. None of them ever prints a key."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from turnkeeper.cli import catalogue
+from turnkeeper.cli.answer import answer, note
+from turnkeeper.cli.options import EVERYWHERE, Options
+from turnkeeper.cli.screen import Screen, harmless
+from turnkeeper.cli.table import Column, table
+from turnkeeper.model.refusal import Invalid, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from turnkeeper.workspace.auth import AuthFile
+
+Provider = Annotated[str, Parameter(metavar="PROVIDER", help="The provider's id, as in `turnkeeper models`.")]
+
+
+async def login(
+    provider: Provider,
+    /,
+    *,
+    key: Annotated[
+        str | None, Parameter(metavar="-", help="- reads the key from standard input.", allow_leading_hyphen=True)
+    ] = None,
+    options: Options = EVERYWHERE,
+) -> None:
+    """Keep a provider's key in auth.json, which only you may read.
+
+    The key is asked for and not shown, or read from standard input where that is no terminal. It is never taken
+    from the command line, where others could see it. A key in the environment or in the configuration goes before
+    one that is kept. With --json the answer is {"provider", "file"}.
+
+    Examples:
+      turnkeeper auth login anthropic
+      pass show openai | turnkeeper auth login openai --key -
+    """
+    from turnkeeper.workspace.auth import ApiKey
+
+    if key not in (None, "-"):
+        raise Invalid("a key on the command line can be seen by others; type it when asked, or pipe it in with --key -")
+    _, catalog = await catalogue.here(options.environ)
+    known = catalog.provider(provider)
+    if not known.env and not known.configured:
+        raise Invalid(f"{provider!r} needs no key")
+    secret = _typed(known.name) if key is None and sys.stdin.isatty() else sys.stdin.readline()
+    secret = secret.strip()
+    if not secret or any(character.isspace() or not character.isprintable() for character in secret):
+        raise Invalid("that is no key: a key is one word; nothing was kept")
+    file = _file(options)
+    file.write(provider, ApiKey(key=secret))
+    value = {"provider": provider, "file": str(file.path)}
+    answer(options, value, lambda screen: f"Kept the key of {known.name} in {screen.path(str(file.path))}")
+    if not options.json and (name := next((one for one in known.env if options.environ.get(one)), None)):
+        note(f"{name} is set in the environment and goes before it.")
+
+
+async def list_keys(*, options: Options = EVERYWHERE) -> None:
+    """Show which providers have a key, and where it comes from.
+
+    A provider's key is looked for in the environment, then in the configuration, then in auth.json. With --json the
+    answer is [{"provider", "from", "kind"}]; "kind" is that of an entry in auth.json.
+
+    Examples:
+      turnkeeper auth list
+    """
+    from turnkeeper.providers import choice
+    from turnkeeper.workspace import auth
+
+    _, catalog = await catalogue.here(options.environ)
+    credentials = auth.credentials(options.environ)
+    used = [(one.id, key) for one in choice.available(catalog, credentials) if (key := choice.key(one, credentials))]
+    found = [{"provider": name, "from": key.origin, "kind": _kind(credentials.stored.get(name))} for name, key in used]
+    # Kept for somebody the catalogue does not know, or hidden by the configuration: shown, so that it can be forgotten.
+    seen = {name for name, _ in used}
+    found += [
+        {"provider": name, "from": auth.NAME, "kind": _kind(one)}
+        for name, one in credentials.stored.items()
+        if name not in seen
+    ]
+    answer(options, found, lambda screen: _table(screen, found))
+    if not options.json and not found:
+        note("No provider has a key. `turnkeeper auth login PROVIDER` keeps one.")
+
+
+async def logout(provider: Provider, /, *, options: Options = EVERYWHERE) -> None:
+    """Forget the key of a provider that is kept in auth.json.
+
+    Examples:
+      turnkeeper auth logout anthropic
+    """
+    file = _file(options)
+    if not file.remove(provider):
+        raise NotFound(
+            f"no key of {provider!r} is kept in {str(file.path)!r}; `turnkeeper auth list` shows all of them"
+        )
+    value = {"provider": provider, "file": str(file.path)}
+    answer(options, value, lambda screen: f"Forgot the key of {harmless(provider)}")
+
+
+def _file(options: Options) -> "AuthFile":
+    from turnkeeper.workspace import auth
+
+    return auth.file(options.environ)
+
+
+def _typed(name: str) -> str:
+    from getpass import getpass
+
+    return getpass(f"Key of {name} (not shown): ", stream=sys.stderr)
+
+
+def _kind(credential: object) -> str | None:
+    config = getattr(type(credential), "__struct_config__", None)
+    return str(config.tag) if config is not None else None
+
+
+def _table(screen: Screen, found: "Sequence[dict[str, str | None]]") -> str:
+    return table(
+        screen,
+        [
+            Column("PROVIDER", [harmless(one["provider"] or "") for one in found], ("cyan",)),
+            Column("KEY FROM", [harmless(one["from"] or "") for one in found]),
+            Column("KEPT AS", [one["kind"] or "" for one in found], ("dim",)),
+        ],
+    )

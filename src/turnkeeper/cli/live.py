@@ -1,0 +1,216 @@
+"""Live: a session is run and shown until it rests. Ctrl-C once stops it and settles; twice quits at once."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import anyio
+from anyio.abc import TaskGroup
+
+from turnkeeper.cli import failures
+from turnkeeper.cli.asking import Desk, Nobody
+from turnkeeper.cli.calls import subject
+from turnkeeper.cli.feed import Display, Feed
+from turnkeeper.cli.json_lines import JsonLines
+from turnkeeper.cli.plain import Plain, failure_text
+from turnkeeper.cli.screen import Screen, money, one_line, plural
+from turnkeeper.core.next_action import REFUSED
+from turnkeeper.model.failure import AbortedFailure, UnknownData, UnknownFailure
+from turnkeeper.model.parts import TextPart, ToolPart
+from turnkeeper.model.parts.tool import ToolPending, ToolRunning
+from turnkeeper.run.permission import Asker, allow_all
+from turnkeeper.workspace.owner import is_alive
+
+if TYPE_CHECKING:
+    from turnkeeper.app import Turnkeeper
+    from turnkeeper.bus import Subscription
+    from turnkeeper.core.view import SessionView
+    from turnkeeper.model.notification import Delta, Notification
+    from turnkeeper.model.session import Session
+    from turnkeeper.run.coordinator import Outcome
+
+QUEUE_MAX: Final = 65_536
+"""Notifications that may wait while somebody thinks about a question."""
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+TICK_S: Final = 0.08
+UPKEEP_S: Final = 5.0
+"""How long the end of the process waits for a title."""
+
+
+class Live:
+    """One run of one session, on the display that fits."""
+
+    def __init__(self, *, as_json: bool, thinking: bool, auto: bool) -> None:
+        self.display = _display(as_json=as_json, thinking=thinking)
+        self._as_json = as_json
+        can_ask = sys.stdin.isatty() and sys.stderr.isatty() and not as_json
+        self._desk = Desk(self.display) if can_ask and not auto else None
+        self.ask: Asker = allow_all if auto else self._desk.ask if self._desk else Nobody(self.display).ask
+        self._session_id = ""
+
+    async def run(
+        self,
+        tk: "Turnkeeper",
+        session_id: str,
+        work: "Callable[[], Awaitable[Outcome]]",
+    ) -> int:
+        """Do the work, showing the session; the exit code."""
+        self._session_id = session_id
+        before, start = await tk.get(session_id), time.monotonic()
+        feed = Feed(self.display)
+        outcome: Outcome | None = None
+        async with tk.subscribe(session_id=session_id, size=QUEUE_MAX) as heard, anyio.create_task_group() as beside:
+            beside.start_soon(self._tick)
+            with self._signals() as pressed:
+                beside.start_soon(self._stop, tk, pressed, beside)
+                async with anyio.create_task_group() as group:
+                    group.start_soon(self._pump, feed, heard)
+                    outcome = await work()
+                    heard.close()
+                    with anyio.move_on_after(UPKEEP_S):
+                        await tk.wait_upkeep(session_id)
+            beside.cancel_scope.cancel()
+        self.display.close()
+        if outcome is None:  # Stopped before anything was run.
+            self.display.note("■ stopped")
+            return failures.INTERRUPTED
+        code = self._verdict(feed, outcome)
+        if code == failures.OK and not feed.turns:
+            self.display.note(f"Nothing to do: {outcome.reason}.")
+        if not self._as_json:
+            self._summary(before, await tk.get(session_id), feed, time.monotonic() - start)
+        return code
+
+    async def _pump(self, feed: Feed, heard: "Subscription[Notification | Delta]") -> None:
+        async for one in heard:
+            if self._desk is None:
+                feed.take(one)
+            else:
+                async with self._desk.lock:  # A question stands on the screen: nothing is printed into it.
+                    feed.take(one)
+
+    async def _tick(self) -> None:
+        while True:
+            await anyio.sleep(TICK_S)
+            if self._desk is None or not self._desk.lock.locked():
+                self.display.tick()
+
+    # Stopping.
+
+    @contextmanager
+    def _signals(self) -> Iterator[asyncio.Event]:
+        """While this lasts, Ctrl-C is ours: the first sets the event, the second quits."""
+        loop, pressed = asyncio.get_running_loop(), asyncio.Event()
+
+        def press() -> None:
+            if pressed.is_set():
+                self._quit()
+            pressed.set()
+
+        try:
+            for one in SIGNALS:
+                loop.add_signal_handler(one, press)
+        except (RuntimeError, ValueError):  # Not the main thread: nobody's Ctrl-C comes here.
+            yield pressed
+            return
+        try:
+            yield pressed
+        finally:
+            for one in SIGNALS:
+                loop.remove_signal_handler(one)
+
+    async def _stop(self, tk: "Turnkeeper", pressed: asyncio.Event, beside: TaskGroup) -> None:
+        await pressed.wait()
+        self.display.notice("■ stopping; Ctrl-C again quits at once")
+        if not await tk.interrupt(self._session_id):
+            beside.cancel_scope.cancel()  # It does not run yet, or no longer: there is nothing to settle.
+
+    def _quit(self) -> None:
+        self.display.close()
+        print(
+            f"\nturnkeeper: quit; `turnkeeper session resume {self._session_id}` goes on from what was recorded",
+            file=sys.stderr,
+            flush=True,
+        )
+        os._exit(failures.INTERRUPTED)
+
+    # What came of it.
+
+    def _verdict(self, feed: Feed, outcome: "Outcome") -> int:
+        """The exit code; what went wrong is said."""
+        if outcome.kind in ("refused", "crashed"):
+            self._failed(outcome.reason)
+            return failures.REFUSED
+        if outcome.kind == "interrupted" or isinstance(feed.failure, AbortedFailure):
+            self._say("■ stopped; what was said and done is kept", "yellow")
+            return failures.INTERRUPTED
+        if feed.failure is not None:
+            self._say(f"✗ {failure_text(feed.failure)}", "red")
+            return failures.REFUSED
+        if outcome.reason == REFUSED:
+            self._say("■ stopped, for a call was refused", "yellow")
+            return failures.REFUSED
+        return failures.OK
+
+    def _failed(self, reason: str) -> None:
+        if isinstance(self.display, JsonLines):
+            self.display.failed(self._session_id, UnknownFailure(data=UnknownData(message=reason)))
+        else:
+            self._say(f"✗ {one_line(reason)}", "red")
+
+    def _say(self, text: str, style: str) -> None:
+        self.display.note(Screen.of(sys.stderr).paint(text, style))
+
+    def _summary(self, before: "Session", after: "Session", feed: Feed, seconds: float) -> None:
+        """What it took: the difference of the session's totals, which are the sum of its ledger."""
+        if not feed.turns:
+            return
+        used, had = after.tokens, before.tokens
+        model = f"{after.model.provider_id}/{after.model.id}" if after.model else ""
+        facts = [
+            model,
+            plural(feed.turns, "turn"),
+            f"{used.input + used.cache.write - had.input - had.cache.write:,} in",
+            f"{used.output + used.reasoning - had.output - had.reasoning:,} out",
+            f"{used.cache.read - had.cache.read:,} cached",
+            money(after.cost - before.cost),
+            f"{seconds:.1f} s",
+        ]
+        screen = Screen.of(sys.stderr)
+        more = screen.paint('go on with: tk run -c "…"', "dim")
+        self.display.note(f"{screen.paint(' · '.join(facts), 'dim')}\n{screen.paint(after.id, 'cyan')}  {more}")
+
+
+def found_open(view: "SessionView") -> str | None:
+    """What a dead process left behind, in words; None if there is nothing."""
+    if view.owner is None or is_alive(view.owner):
+        return None
+    said = f"Process {view.owner.pid}, which ran this session, is gone"
+    if view.turn is None:
+        return f"{said}; no turn was open."
+    parts = view.turn.parts.values()
+    kept = sum(len(part.text) for part in parts if isinstance(part, TextPart))
+    cut = [part for part in parts if isinstance(part, ToolPart) and isinstance(part.state, ToolPending | ToolRunning)]
+    facts = [f"{plural(kept, 'character')} of its answer are kept"] if kept else []
+    facts += [f"{part.tool} ({one_line(subject(part))}) is marked as interrupted and not run again" for part in cut]
+    return (
+        f"{said}: {'; '.join(facts)}." if facts else f"{said}: nothing of its answer was recorded, so it is asked anew."
+    )
+
+
+def _display(*, as_json: bool, thinking: bool) -> Display:
+    if as_json:
+        return JsonLines(thinking=thinking)
+    if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+        return Plain(thinking=thinking)
+    # rich is for terminals only, and loaded when there is one.
+    from rich.console import Console
+
+    from turnkeeper.cli.terminal import STYLES, Terminal
+
+    return Terminal(Console(file=sys.stdout, highlight=False, theme=STYLES), Screen.of(sys.stdout), thinking=thinking)

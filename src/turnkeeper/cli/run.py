@@ -1,0 +1,212 @@
+"""The command that sends a prompt and shows what comes of it."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from turnkeeper.cli import failures, names
+from turnkeeper.cli.options import EVERYWHERE, Options
+from turnkeeper.model.refusal import Invalid, NotFound
+
+if TYPE_CHECKING:
+    from turnkeeper.app import Turnkeeper
+    from turnkeeper.cli.live import Live
+    from turnkeeper.model.message import ModelChoice
+    from turnkeeper.model.prompt import Prompt
+    from turnkeeper.model.session import Session
+    from turnkeeper.run.coordinator import Outcome
+
+TITLE_CHARS = 50
+
+
+async def run(
+    *message: Annotated[str, Parameter(metavar="MESSAGE", help="What to say. Standard input is added to it.")],
+    session: Annotated[
+        str | None, Parameter(name=("--session", "-s"), metavar="ID", help="Go on in this session.")
+    ] = None,
+    continue_: Annotated[
+        bool, Parameter(name=("--continue", "-c"), help="Go on in the newest session of the directory.")
+    ] = False,
+    fork: Annotated[bool, Parameter(help="Go on in a copy of it; with --session or --continue.")] = False,
+    model: Annotated[
+        str | None, Parameter(name=("--model", "-m"), metavar="PROVIDER/MODEL", help="Who answers.")
+    ] = None,
+    agent: Annotated[str | None, Parameter(metavar="NAME", help="The agent to use.")] = None,
+    variant: Annotated[str | None, Parameter(metavar="NAME", help="A variant of the model, such as high.")] = None,
+    file: Annotated[
+        list[str] | None,
+        Parameter(name=("--file", "-f"), metavar="PATH", help="Attach a file; PATH:10-20 for lines. May be repeated."),
+    ] = None,
+    format: Annotated[
+        Literal["default", "json"], Parameter(metavar="FORMAT", help="json: one object a line, as things happen.")
+    ] = "default",
+    title: Annotated[
+        str | None, Parameter(metavar="TEXT", help='The title of a new session; "" takes it from the message.')
+    ] = None,
+    auto: Annotated[bool, Parameter(help="Allow whatever would be asked. What is denied stays denied.")] = False,
+    thinking: Annotated[bool, Parameter(help="Show all of the model's thoughts.")] = False,
+    dir: Annotated[Path | None, Parameter(metavar="DIR", help="Where to work; by default here.")] = None,
+    options: Options = EVERYWHERE,
+) -> int:
+    """Send a prompt, and show text, thoughts and tool calls as they come, until the session rests.
+
+    On a terminal all of it is shown live. Elsewhere each finished text goes to standard output and the rest to
+    standard error; --format json (or --json) writes one object a line: step_start, text, reasoning, tool_use,
+    step_finish, error. Ctrl-C stops the turn and records what there is; a second one quits at once, and
+    `session resume` goes on later.
+
+    What the rules leave open is asked at the terminal: y allows it once, a always, n refuses, and other words are
+    advice for the model. Where nobody can be asked it is refused, unless --auto is given. Ends with 1 if the turn
+    failed or a call was refused, and with 130 if it was stopped.
+
+    Examples:
+      turnkeeper run "list the files, then read README.md"
+      turnkeeper run -c "now run `make test`"
+      git diff | turnkeeper run -m anthropic/claude-sonnet-4-5 "review this"
+      turnkeeper run --auto --format json -f notes.md:1-40 "turn these into tasks"
+    """
+    from turnkeeper.cli.live import Live
+    from turnkeeper.run.runtime import Settings
+
+    if fork and session is None and not continue_:
+        raise Invalid("--fork copies a session; name it with --session, or take the newest with --continue")
+    if session is not None and continue_:
+        raise Invalid("give --session or --continue, not both")
+    if session is not None and dir is not None and not fork:
+        raise Invalid("a session works where it was made; leave out --dir, or add --fork")
+    directory = names.directory(dir if dir is not None else Path.cwd())
+    said = _said(message)
+    inputs = [attachment(one, directory) for one in file or []]
+    if not said and not inputs:
+        raise Invalid('say something: turnkeeper run "list the files"')
+    live = Live(as_json=options.json or format == "json", thinking=thinking, auto=auto)
+    async with options.run(directory, Settings(ask=live.ask, environ=options.environ)) as tk:
+        chosen = await _session(tk, session, directory if dir is not None or session is None else None, continue_, fork)
+        wanted = await _model(tk, live, model, agent, chosen, directory)
+        if chosen is None:
+            chosen = await tk.create(title=_title(title, said))
+        prompt = _prompt(said, inputs, agent, wanted, variant)
+        return await send(tk, live, chosen.id, prompt)
+
+
+async def send(tk: "Turnkeeper", live: "Live", session_id: str, prompt: "Prompt") -> int:
+    """Admit a prompt and show the session until it rests."""
+    from turnkeeper.cli.live import found_open
+    from turnkeeper.workspace.owner import is_alive
+
+    view = await tk.store.journal.view(session_id)
+    if view.owner is not None and is_alive(view.owner):
+        await tk.prompt(session_id, prompt, resume=False)
+        live.display.note(
+            f"Process {view.owner.pid} on {view.owner.host} runs {session_id} and takes the prompt up at its next "
+            f"step; `turnkeeper session messages {session_id}` shows what comes of it."
+        )
+        return failures.OK
+    if (found := found_open(view)) is not None:
+        live.display.note(found)
+
+    async def work() -> "Outcome":
+        await tk.prompt(session_id, prompt, resume=False)
+        return await tk.run(session_id)
+
+    return await live.run(tk, session_id, work)
+
+
+def attachment(given: str, directory: Path) -> "tuple[Path, str, int | None, int | None]":
+    """A file that somebody names, perhaps with lines: path, media type, first and last line. Raises Invalid."""
+    import mimetypes
+    import re
+
+    path, lines = Path(given).expanduser(), None
+    if not (directory / path).exists() and (lines := re.fullmatch(r"(.+?):(\d+)(?:-(\d+))?", given)):
+        path = Path(lines[1]).expanduser()
+    path = (directory / path).resolve()
+    if not path.exists():
+        raise Invalid(f"{given!r} is not there; name a file or a directory that exists")
+    guessed = mimetypes.guess_type(path.name)[0] or "text/plain"
+    readable = guessed.startswith("image/") or guessed == "application/pdf"
+    mime = "application/x-directory" if path.is_dir() else guessed if readable else "text/plain"
+    first = int(lines[2]) if lines else None
+    return path, mime, first, int(lines[3] or lines[2]) if lines else None
+
+
+def _said(message: tuple[str, ...]) -> str:
+    """The message, and what is piped in below it."""
+    piped = "" if sys.stdin.isatty() else sys.stdin.buffer.read().decode("utf-8", "replace").rstrip("\n")
+    words = " ".join(message)
+    return f"{words}\n{piped}" if words.strip() and piped.strip() else words.strip() or piped.strip()
+
+
+async def _session(
+    tk: "Turnkeeper", name: str | None, directory: Path | None, newest: bool, fork: bool
+) -> "Session | None":
+    """The session to go on in; None for a new one."""
+    if name is not None:
+        found = await tk.get(await names.session(tk, name))
+    elif newest:
+        page = await tk.list(directory=directory, limit=1)
+        if not page.items:
+            raise NotFound(f"no session works in {str(directory)!r} yet; leave out --continue to begin one")
+        found = page.items[0]
+    else:
+        return None
+    return await tk.fork(found.id, directory=directory) if fork else found
+
+
+async def _model(
+    tk: "Turnkeeper", live: "Live", given: str | None, agent: str | None, session: "Session | None", directory: Path
+) -> "ModelChoice | None":
+    """The model to ask for; None leaves it to the agent, the session and the configuration."""
+    from turnkeeper.model.message import ModelChoice
+    from turnkeeper.providers.catalog import OFFLINE
+    from turnkeeper.run.means import find
+    from turnkeeper.workspace.project import identify
+
+    place = await identify(Path(session.directory) if session is not None else directory)
+    config, catalog = tk.runtime.means.catalog(place)
+    own = (await tk.runtime.agent(agent, place)).model
+    if given is not None:
+        provider_id, _, model_id = given.partition("/")
+        if not model_id:
+            raise Invalid(f"{given!r} names no model; write PROVIDER/MODEL, as `turnkeeper models` lists them")
+        choice = ModelChoice(provider_id=provider_id, model_id=model_id)
+        find(catalog, choice)
+        return choice
+    last = session.model if session is not None else None
+    if own is not None or (last is not None and last.provider_id != OFFLINE.provider_id):
+        return None
+    # A session that fell back to the offline model must not stay with it once there is a key.
+    default = tk.runtime.means.default_model(place)
+    if default.provider_id == OFFLINE.provider_id and not config.model:
+        live.display.note(
+            "No model has a key, so the offline one answers, by simple rules. `turnkeeper auth login PROVIDER` or a "
+            "variable such as ANTHROPIC_API_KEY lets a real one answer; `turnkeeper models` shows what there is."
+        )
+    return default
+
+
+def _prompt(
+    said: str,
+    files: "list[tuple[Path, str, int | None, int | None]]",
+    agent: str | None,
+    model: "ModelChoice | None",
+    variant: str | None,
+) -> "Prompt":
+    from turnkeeper.model.prompt import FileInput, Prompt, TextInput
+
+    inputs = []
+    for path, mime, first, last in files:
+        lines = f"?start={first}&end={last}" if first is not None else ""
+        inputs.append(FileInput(mime=mime, filename=path.name, url=f"{path.as_uri()}{lines}"))
+    text = (TextInput(text=said),) if said else ()
+    return Prompt(parts=(*inputs, *text), agent=agent, model=model, variant=variant)
+
+
+def _title(given: str | None, said: str) -> str | None:
+    """The title that was asked for; an empty one is the beginning of the message."""
+    if given is None or given.strip():
+        return given
+    line = " ".join(said.split())
+    return (line if len(line) <= TITLE_CHARS else f"{line[:TITLE_CHARS]}...") or None

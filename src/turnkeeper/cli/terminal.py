@@ -1,0 +1,296 @@
+"""A run on a terminal: text, thoughts and calls as they come, and what is finished above them, for good."""
+
+import re
+import time
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.markdown import Markdown
+from rich.segment import Segment, Segments
+from rich.text import Text
+from rich.theme import Theme
+
+from turnkeeper.cli.calls import call_lines, head, is_waiting
+from turnkeeper.cli.plain import retried
+from turnkeeper.cli.screen import Screen, harmless, one_line, shortened
+from turnkeeper.model.message import AssistantMessage
+from turnkeeper.model.parts import ReasoningPart, RetryPart, TextPart, ToolPart
+from turnkeeper.model.parts.base import BasePart
+from turnkeeper.model.parts.tool import ToolRunning
+from turnkeeper.model.status import Retrying
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+WIDTH_MAX: Final = 100
+FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+FRAMES_PER_S: Final = 12.5
+TAIL_LINES: Final = 10
+"""How much of what is on its way is shown: the rest appears when it is finished."""
+
+STYLES: Final = Theme(
+    {
+        "markdown.code": "cyan",
+        "markdown.code_block": "none",
+        "markdown.item.bullet": "dim",
+        "markdown.item.number": "dim",
+        "markdown.h1": "bold",
+        "markdown.h2": "bold",
+        "markdown.h3": "bold",
+    }
+)
+"""Colours a person's terminal has chosen, without backgrounds of our own."""
+
+_FENCE = re.compile(r"^\s*(`{3,}|~{3,})", re.MULTILINE)
+
+
+class _Item:
+    """A part that is on its way, and how much of its text stands above already."""
+
+    def __init__(self, part: BasePart) -> None:
+        self.part = part
+        self.text = part.text if isinstance(part, TextPart | ReasoningPart) else ""
+        self.printed = 0
+        self.is_settled = False
+
+
+class Terminal:
+    """Shows a run in a region that is drawn anew, and prints what is finished above it."""
+
+    def __init__(self, console: Console, screen: Screen, *, thinking: bool) -> None:
+        self._console, self._screen, self._thinking = console, screen, thinking
+        self._live: Live | None = None
+        self._items: dict[str, _Item] = {}
+        self._turn: AssistantMessage | None = None
+        self._since = 0.0
+        self._wait: Retrying | None = None
+        self._header = ""
+        self._last = ""
+        self._drawn = 0.0
+        self._notice = ""
+
+    # What the feed tells.
+
+    def began(self, message: AssistantMessage) -> None:
+        """Say who answers when that changes, and that we wait."""
+        header = f"{message.agent} · {message.provider_id}/{message.model_id}"
+        if header != self._header:
+            self._header = header
+            self._print("head", Text(f"> {one_line(header)}", style="dim"))
+        self._turn, self._since, self._wait = message, time.monotonic(), None
+        self._draw()
+
+    def opened(self, part: BasePart) -> None:
+        """Show it among what is on its way."""
+        item = self._items.get(part.id)
+        if item is None:
+            self._items[part.id] = _Item(part)
+        else:
+            item.part = part
+        self._draw()
+
+    def grew(self, part_id: str, text: str) -> None:
+        """Show the text, and print the paragraphs that are whole."""
+        item = self._items.get(part_id)
+        if item is not None:
+            item.text += text
+            self._flush()
+            self._draw(soon=True)
+
+    def settled(self, part: BasePart) -> None:
+        """Print it, once what began before it is printed."""
+        item = self._items.setdefault(part.id, _Item(part))
+        item.part, item.is_settled = part, True
+        if isinstance(part, TextPart | ReasoningPart):
+            item.text = part.text
+        self._flush()
+        self._draw()
+
+    def dropped(self, part_id: str) -> None:
+        """What stands above already stays; the retry that follows says why it counts no longer."""
+        self._items.pop(part_id, None)
+        self._draw()
+
+    def waits(self, status: Retrying) -> None:
+        """Count down to the next attempt."""
+        self._wait = status
+        self._draw()
+
+    def ended(self, message: AssistantMessage) -> None:
+        """Print what is left."""
+        for item in self._items.values():
+            item.is_settled = True
+        self._flush()
+        self._turn = self._wait = None
+        self._draw()
+
+    def note(self, text: str) -> None:
+        """A remark, among the rest; colours in it are kept."""
+        self._print("note", *(Text.from_ansi(line) for line in text.splitlines()))
+
+    def notice(self, text: str) -> None:
+        """What is going on, below everything, until something else is."""
+        self._notice = text
+        self._draw()
+
+    def tick(self) -> None:
+        """Let what turns turn."""
+        if self._live is not None:
+            self._draw()
+
+    def close(self) -> None:
+        """Take the live region away."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    # Printing for good.
+
+    def _flush(self) -> None:
+        """Print what is finished, in the order it began."""
+        while self._items:
+            item = next(iter(self._items.values()))
+            if isinstance(item.part, TextPart):
+                self._flush_text(item)
+            if not item.is_settled:
+                return
+            del self._items[item.part.id]
+            self._finish(item)
+
+    def _flush_text(self, item: _Item) -> None:
+        end = len(item.text) if item.is_settled else whole(item.text)
+        if end > item.printed:
+            self._print("text", self._markdown(item.text[item.printed : end]))
+            item.printed = end
+
+    def _finish(self, item: _Item) -> None:
+        match item.part:
+            case ReasoningPart():
+                self._print("thought", *self._thought(item))
+            case ToolPart() as part:
+                self._print("call", *(Text.from_ansi(line) for line in call_lines(self._screen, part)))
+            case RetryPart() as part:
+                self._print("note", Text(retried(part), style="yellow"))
+
+    def _print(self, kind: str, *lines: RenderableType) -> None:
+        """Print, with an empty line where one kind of thing follows another."""
+        if not lines:
+            return
+        if self._last not in ("", "thought") and (kind != self._last or kind == "text"):
+            self._console.print()
+        self._last = kind
+        for line in lines:
+            is_text = isinstance(line, Text)
+            # A call's line may be copied and is left whole; a remark is broken between words.
+            self._console.print(
+                line, soft_wrap=is_text and kind != "note", highlight=False, end="\n" if is_text else ""
+            )
+
+    def _markdown(self, text: str) -> RenderableType:
+        """Prose, without the empty lines rich sets around lists and code."""
+        body = Markdown(harmless(text.strip("\n")), code_theme="ansi_dark", hyperlinks=False)
+        options = self._console.options.update(width=min(self._console.width, WIDTH_MAX))
+        lines = [_trimmed(line) for line in self._console.render_lines(body, options, pad=False)]
+        shown = [place for place, line in enumerate(lines) if line]
+        kept = lines[shown[0] : shown[-1] + 1] if shown else []
+        return Segments([segment for line in kept for segment in (*line, Segment.line())], new_lines=False)
+
+    def _thought(self, item: _Item) -> "Iterable[Text]":
+        """A thought in short, unless thoughts are asked for."""
+        lines = [line for line in harmless(item.text.strip()).splitlines() if line.strip()]
+        if not lines:
+            return []
+        room = min(self._console.width, WIDTH_MAX) - 4
+        if self._thinking:
+            return [Text(f"┊ {piece}", style="dim italic") for line in lines for piece in _wrapped(line, room)]
+        more = " …" if len(lines) > 1 else ""
+        return [Text(f"┊ {shortened(lines[0], room - len(more))}{more}", style="dim italic")]
+
+    # The live region.
+
+    def _draw(self, *, soon: bool = False) -> None:
+        """Draw the live region; ``soon`` may be left to the next moment."""
+        now = time.monotonic()
+        if soon and now - self._drawn < 1 / FRAMES_PER_S:
+            return
+        self._drawn = now
+        region = self._region()
+        if region is None:
+            self.close()
+            return
+        if self._live is None:
+            self._live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stderr=False)
+            self._live.start()
+        self._live.update(region, refresh=True)
+
+    def _region(self) -> RenderableType | None:
+        rows = [row for item in self._items.values() for row in self._rows(item)]
+        if self._wait is not None:
+            left = max(0, self._wait.next / 1000 - time.time())
+            rows.append(self._moving(f"trying again in {left:.0f} s: {one_line(self._wait.message)}"))
+        elif self._turn is not None and not rows:
+            waited = time.monotonic() - self._since
+            rows.append(self._moving(f"{self._turn.model_id} {f'{waited:.0f} s' if waited >= 1 else ''}"))
+        if self._notice:
+            rows.append(Text(self._notice, style="yellow"))
+        room = max(3, min(TAIL_LINES + 4, self._console.height - 2))
+        return Group(Text(""), *rows[-room:]) if rows else None
+
+    def _rows(self, item: _Item) -> "list[RenderableType]":
+        match item.part:
+            case ToolPart() as part:
+                return [self._call(part)]
+            case TextPart():
+                return list(self._tail(item.text[item.printed :], ""))
+            case ReasoningPart():
+                return list(self._tail(item.text, "dim italic", "┊ "))
+        return []
+
+    def _call(self, part: ToolPart) -> Text:
+        about = "" if is_waiting(part) else "running"
+        if isinstance(part.state, ToolRunning):
+            seconds = time.time() - part.state.time.start / 1000
+            about = f"{seconds:.0f} s" if seconds >= 1 else about
+        line = Text.from_ansi(head(self._screen, part, about, "yellow"))
+        return Text.assemble((f"{self._frame()} ", "yellow"), line)
+
+    def _tail(self, text: str, style: str, mark: str = "") -> "Iterable[Text]":
+        room = min(self._console.width, WIDTH_MAX) - len(mark) - 1
+        lines = [piece for line in harmless(text.strip("\n")).splitlines() for piece in _wrapped(line, room)]
+        return (Text(f"{mark}{line}", style=style, no_wrap=True) for line in lines[-TAIL_LINES:])
+
+    def _moving(self, text: str) -> Text:
+        return Text(f"{self._frame()} {text}".rstrip(), style="dim", no_wrap=True)
+
+    def _frame(self) -> str:
+        return FRAMES[int(time.monotonic() * FRAMES_PER_S) % len(FRAMES)]
+
+
+def whole(text: str) -> int:
+    """Where the last paragraph that is whole ends: at an empty line that stands in no block of code."""
+    end = place = 0
+    fence = ""
+    for line in text.splitlines(keepends=True):
+        place += len(line)
+        if found := _FENCE.match(line):
+            if not fence:
+                fence = found[1]
+            elif found[1].startswith(fence) and not line.strip(" `~\n"):
+                fence = ""
+        elif not fence and not line.strip() and line.endswith("\n"):
+            end = place
+    return end
+
+
+def _trimmed(line: list[Segment]) -> list[Segment]:
+    """A line without the blanks at its end."""
+    while line and not line[-1].text.strip():
+        line = line[:-1]
+    return [*line[:-1], Segment(line[-1].text.rstrip(), line[-1].style)] if line else line
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    import textwrap
+
+    return textwrap.wrap(line, width, replace_whitespace=False, drop_whitespace=False) or [""]

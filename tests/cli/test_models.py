@@ -1,0 +1,57 @@
+"""``turnkeeper models``: what can be used, and where the key comes from."""
+
+import json
+
+from workshop import Shop
+
+LOCAL = {
+    "npm": "@ai-sdk/openai-compatible",
+    "options": {"baseURL": "http://127.0.0.1:9/v1", "headers": {"x-token": "header-secret"}},
+    "models": {"small": {"name": "Small", "limit": {"context": 8000, "output": 1000}}},
+}
+
+
+def test_with_nothing_configured_there_is_the_offline_model(shop: Shop) -> None:
+    run = shop.process("models")
+    assert run.returncode == 0
+    assert "offline/tk-1  default, small  200K" in run.stdout
+    assert "auth login PROVIDER" in run.stderr
+
+
+def test_a_key_in_the_environment_makes_a_provider_usable(shop: Shop) -> None:
+    run = shop.process("models", "--json", ANTHROPIC_API_KEY="env-secret")
+    found = json.loads(run.stdout)
+    assert [one["id"] for one in found["providers"]] == ["anthropic", "offline"]
+    assert found["providers"][0]["key"] == "environment variable ANTHROPIC_API_KEY"
+    assert found["default"].startswith("anthropic/claude-")
+    assert found["small"].startswith("anthropic/claude-")
+    names = [f"{one['providerID']}/{one['id']}" for one in found["providers"][0]["models"]]
+    assert {found["default"], found["small"]} <= set(names)
+    assert "env-secret" not in run.stdout
+
+
+def test_a_configured_host_needs_no_key_and_shows_no_secret(shop: Shop) -> None:
+    shop.configure(provider={"local": LOCAL}, model="local/small")
+    run, as_json = shop.process("models"), shop.process("models", "--json")
+    assert "local/small  default, small  8K" in run.stdout
+    assert "needs no key" in run.stdout
+    assert "header-secret" not in run.stdout + as_json.stdout
+
+
+def test_a_provider_without_a_key_says_how_to_get_one(shop: Shop) -> None:
+    run = shop.process("models", "groq")
+    assert run.stdout.startswith("Groq  no key: set GROQ_API_KEY, or run `turnkeeper auth login groq`\n")
+    assert "groq/" in run.stdout
+
+
+def test_an_unknown_provider_is_refused_with_what_looks_alike(shop: Shop) -> None:
+    run = shop.process("models", "anthropc")
+    assert (run.returncode, run.stdout) == (1, "")
+    assert "did you mean 'anthropic'" in run.stderr
+
+
+def test_a_wrong_configuration_is_named(shop: Shop) -> None:
+    (shop.project / "turnkeeper.json").write_text("{")
+    run = shop.process("models")
+    assert run.returncode == 1
+    assert "turnkeeper.json" in run.stderr

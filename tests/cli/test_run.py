@@ -1,0 +1,212 @@
+"""``turnkeeper run``: a prompt goes in, and what comes of it is told."""
+
+import json
+from pathlib import Path
+
+import pytest
+from cli_store import tk
+from workshop import Shop
+
+from turnkeeper.cli.run import attachment
+from turnkeeper.model.refusal import Invalid
+
+NOTE = "the offline one answers"
+
+
+def texts(shop: Shop, session_id: str, role: str) -> list[str]:
+    found = [one for one in shop.messages(session_id) if one["info"]["role"] == role]
+    return [part["text"] for one in found for part in one["parts"] if part["type"] == "text"]
+
+
+def test_finished_texts_go_to_standard_output_and_the_rest_to_standard_error(shop: Shop) -> None:
+    said = shop.run("read tides.py, then replace `100` with `60` in tides.py")
+    [session] = shop.sessions()
+    assert said.code == 0
+    assert said.out.startswith("Reading `tides.py`.\nEditing `tides.py`.\n`tides.py` has 2 lines:\n")
+    lines = said.err.splitlines()
+    assert lines[0] == "> build · offline/tk-1"
+    assert lines[1].startswith("→ read tides.py  ")
+    assert lines[2].startswith("± edit tides.py  +1 -1, ")
+    assert lines[3:6] == [
+        "    1   def hours(minutes):",
+        "    2 -     return minutes / 100",
+        "    2 +     return minutes / 60",
+    ]
+    assert lines[6].startswith("offline/tk-1 · 3 turns · ")
+    assert lines[7:] == [f'{session["id"]}  go on with: tk run -c "…"']
+    assert (shop.project / "tides.py").read_text() == "def hours(minutes):\n    return minutes / 60\n"
+
+
+def test_the_summary_counts_what_the_ledger_has(shop: Shop) -> None:
+    said = shop.run("read tides.py")
+    total = tk(shop.data, "stats", "--json").json["total"]
+    used = total["tokens"]
+    assert f" · {used['input']:,} in · {used['output'] + used['reasoning']:,} out · 0 cached · $0.00 · " in said.err
+
+
+def test_continue_goes_on_in_the_newest_session_of_the_directory(shop: Shop, tmp_path: Path) -> None:
+    shop.run("read tides.py")
+    shop.run("list the files")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    shop.run("list the files", "--dir", str(elsewhere))
+    newest, second, first = shop.sessions()
+    assert shop.run("-c", "read README.md").code == 0
+    assert texts(shop, second["id"], "user") == ["list the files", "read README.md"]
+    assert [len(texts(shop, one["id"], "user")) for one in (newest, first)] == [1, 1]
+
+
+def test_continue_without_a_session_says_what_to_do(shop: Shop) -> None:
+    refused = shop.run("-c", "read tides.py")
+    assert (refused.code, refused.out) == (1, "")
+    assert "leave out --continue" in refused.err
+
+
+def test_a_session_is_named_as_everywhere_and_a_fork_leaves_it_alone(shop: Shop) -> None:
+    shop.run("read tides.py")
+    [first] = shop.sessions()
+    run = shop.process("run", "-s", first["slug"], "--fork", "read README.md")
+    assert run.returncode == 0, run.stderr
+    fork = next(one for one in shop.sessions() if one["id"] != first["id"])
+    assert texts(shop, fork["id"], "user") == ["read tides.py", "read README.md"]
+    assert texts(shop, first["id"], "user") == ["read tides.py"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "say something"),
+        (["--fork", "hi"], "--session, or take the newest with --continue"),
+        (["-s", "calm-otter", "-c", "hi"], "not both"),
+        (["-s", "calm-otter", "hi"], "leave out --dir"),
+        (["-f", "nowhere.md", "hi"], "is not there"),
+        (["-m", "offline", "hi"], "PROVIDER/MODEL"),
+        (["-m", "anthropc/claude", "hi"], "did you mean 'anthropic'"),
+        (["--agent", "nobody", "hi"], "the agents are: build"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_stored(shop: Shop, words: list[str], said: str) -> None:
+    refused = shop.run(*words)
+    assert (refused.code, refused.out) == (1, "")
+    assert said in refused.err
+    assert len(refused.err.splitlines()) == 1
+    assert shop.sessions() == []
+
+
+def test_piped_input_is_added_below_the_message(shop: Shop) -> None:
+    shop.run("read tides.py", stdin=b"and be quick\n")
+    assert texts(shop, shop.sessions()[0]["id"], "user") == ["read tides.py\nand be quick"]
+
+
+def test_piped_input_alone_is_the_message(shop: Shop) -> None:
+    assert shop.run(stdin=b"read tides.py\n").code == 0
+    assert texts(shop, shop.sessions()[0]["id"], "user") == ["read tides.py"]
+
+
+@pytest.mark.parametrize(("more", "kinds"), [((), set()), (("--thinking",), {"reasoning"})])
+def test_json_has_one_object_for_each_settled_part(shop: Shop, more: tuple[str, ...], kinds: set[str]) -> None:
+    said = shop.run("--format", "json", *more, "read tides.py")
+    lines = [json.loads(line) for line in said.out.splitlines()]
+    [session] = shop.sessions()
+    assert {one["type"] for one in lines} == {"step_start", "text", "tool_use", "step_finish"} | kinds
+    assert {one["sessionID"] for one in lines} == {session["id"]}
+    stored = {part["id"]: part for one in shop.messages(session["id"]) for part in one["parts"]}
+    places = ("seq", "nth")
+    for one in lines:
+        assert isinstance(one["timestamp"], int)
+        told = {key: value for key, value in one["part"].items() if key not in places}
+        assert told == {key: value for key, value in stored[one["part"]["id"]].items() if key not in places}
+    call = next(one["part"] for one in lines if one["type"] == "tool_use")
+    assert (call["tool"], call["state"]["status"]) == ("read", "completed")
+
+
+def test_json_everywhere_means_json_lines_here(shop: Shop) -> None:
+    said = shop.run("--json", "read tides.py")
+    assert json.loads(said.out.splitlines()[0])["type"] == "step_start"
+
+
+def test_thoughts_are_told_when_asked_for(shop: Shop) -> None:
+    assert "┊" not in shop.run("read tides.py").err
+    assert "┊ " in shop.run("--thinking", "read tides.py").err
+
+
+@pytest.mark.parametrize(
+    ("given", "title"),
+    [("Tides", "Tides"), ("", "read tides.py and then tell me all that you find i..."), (None, None)],
+)
+def test_a_session_is_titled_as_asked_else_by_the_model(shop: Shop, given: str | None, title: str | None) -> None:
+    shop.run(
+        *(["--title", given] if given is not None else []), "read tides.py and then tell me all that you find in it"
+    )
+    shown = shop.sessions()[0]["title"]
+    assert shown == title if title is not None else not shown.startswith("New session")
+
+
+def test_a_file_is_attached_with_its_lines(shop: Shop) -> None:
+    assert shop.run("-f", "tides.py:1-2", "-f", "README.md", "list the files").code == 0
+    [user, *_] = shop.messages(shop.sessions()[0]["id"])
+    assert [part["filename"] for part in user["parts"] if part["type"] == "file"] == ["tides.py", "README.md"]
+
+
+@pytest.mark.parametrize(
+    ("given", "mime", "first", "last"),
+    [
+        ("a.py", "text/plain", None, None),
+        ("a.py:3", "text/plain", 3, 3),
+        ("a.py:3-9", "text/plain", 3, 9),
+        ("b.png", "image/png", None, None),
+        ("c.pdf", "application/pdf", None, None),
+        ("odd:7", "text/plain", None, None),
+        (".", "application/x-directory", None, None),
+    ],
+)
+def test_a_file_is_named_by_its_path_and_perhaps_by_lines(
+    tmp_path: Path, given: str, mime: str, first: int | None, last: int | None
+) -> None:
+    for name in ("a.py", "b.png", "c.pdf", "odd:7"):
+        (tmp_path / name).write_bytes(b"x\n")
+    name = given if given == "odd:7" else given.partition(":")[0]
+    assert attachment(given, tmp_path) == ((tmp_path / name).resolve(), mime, first, last)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match=r"nowhere\.py:1-2"):
+        attachment("nowhere.py:1-2", tmp_path)
+
+
+def test_where_nobody_can_be_asked_a_call_is_refused_with_a_hint(shop: Shop) -> None:
+    shop.configure(permission={"bash": "ask"})
+    refused = shop.run("run `echo hi > made.txt`")
+    assert refused.code == 1
+    assert '"permission": {"bash": "allow"}' in refused.err
+    assert "--auto" in refused.err
+    assert "$ echo hi > made.txt  refused" in refused.err
+    assert "■ stopped, for a call was refused" in refused.err
+    assert not (shop.project / "made.txt").exists()
+
+
+def test_auto_allows_what_would_be_asked_but_nothing_that_is_denied(shop: Shop) -> None:
+    shop.configure(permission={"bash": {"*": "ask", "rm *": "deny"}})
+    assert shop.run("--auto", "run `echo hi > made.txt`").code == 0
+    assert (shop.project / "made.txt").exists()
+    shop.run("--auto", "run `rm made.txt`")
+    assert (shop.project / "made.txt").exists()
+
+
+def test_without_a_model_the_offline_one_answers_and_says_so(shop: Shop) -> None:
+    run = shop.process("run", "read tides.py")
+    assert (run.returncode, run.stderr.count(NOTE)) == (0, 1)
+    assert "auth login PROVIDER" in run.stderr
+    assert NOTE not in shop.run("read tides.py").err
+
+
+def test_a_prompt_for_a_session_that_another_process_runs_is_left_with_it(shop: Shop) -> None:
+    from cli_store import api
+    from steps import busy_here
+
+    session_id = api(shop.data, busy_here)
+    run = shop.process("run", "-s", session_id, "go on")
+    assert run.returncode == 0
+    assert "takes the prompt up at its next step" in run.stderr
+    [report] = tk(shop.data, "session", "status", "--json").json
+    assert [one["text"] for one in report["waiting"]] == ["go on"]

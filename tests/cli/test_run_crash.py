@@ -1,0 +1,36 @@
+"""kill -9 in the middle of a run: nothing acknowledged is lost, no side effect happens twice, resume goes on."""
+
+import signal
+
+from cli_store import tk
+from workshop import Shop
+
+# The command ends the very process that runs it, so the kill comes at one exact moment: a call is under way.
+FATAL = "echo ran >> ran.txt; kill -9 $PPID; sleep 1"
+
+
+def test_a_process_killed_while_a_command_runs_is_resumed_without_running_it_again(shop: Shop) -> None:
+    killed = shop.process("run", f"read tides.py, then run `{FATAL}`")
+    assert killed.returncode == -signal.SIGKILL
+    [session] = shop.sessions()
+    report = tk(shop.data, "session", "status", session["id"], "--json").json
+    assert (report["status"], report["alive"]) == ({"type": "busy"}, False)
+    resumed = tk(shop.data, "session", "resume", session["id"])
+    assert resumed.code == 0, resumed.err
+    assert "is gone" in resumed.err
+    assert "is marked as interrupted and not run again" in resumed.err
+    assert (shop.project / "ran.txt").read_text() == "ran\n"
+    calls = [part for one in shop.messages(session["id"]) for part in one["parts"] if part["type"] == "tool"]
+    assert [(one["tool"], one["state"]["status"]) for one in calls] == [("read", "completed"), ("bash", "error")]
+    assert tk(shop.data, "session", "status", "--json").json == []
+    assert tk(shop.data, "doctor").code == 0
+
+
+def test_a_new_prompt_in_a_session_that_was_left_closes_it_first(shop: Shop) -> None:
+    shop.process("run", f"run `{FATAL}`")
+    said = shop.run("-c", "read README.md")
+    assert said.code == 0, said.err
+    assert said.err.startswith("Process ")
+    assert "`README.md` has 1 line" in said.out
+    assert (shop.project / "ran.txt").read_text() == "ran\n"
+    assert tk(shop.data, "doctor").code == 0

@@ -1,0 +1,136 @@
+"""``turnkeeper run`` against real HTTP: key and address from the environment alone, failures, stops and kills."""
+
+import json
+import signal
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+from cli_store import command
+from workshop import Shop
+
+from turnkeeper.providers.script import Gate, Script
+from turnkeeper.testing.server import ScriptedServer
+
+KEY = "sk-of-the-test"
+MODELS = {
+    "anthropic": ("anthropic/claude-sonnet-4-5", "ANTHROPIC_API_KEY", "x-api-key"),
+    "openai-responses": ("openai/gpt-5", "OPENAI_API_KEY", "authorization"),
+    "openai-chat": ("groq/llama-3.3-70b-versatile", "GROQ_API_KEY", "authorization"),
+    "gemini": ("google/gemini-2.5-pro", "GEMINI_API_KEY", "x-goog-api-key"),
+}
+
+
+def environ(shop: Shop, server: ScriptedServer, protocol: str = "anthropic") -> dict[str, str]:
+    model, variable, _ = MODELS[protocol]
+    provider = model.partition("/")[0]
+    config = {"model": model, "provider": {provider: {"options": {"baseURL": server.url}}}}
+    return shop.environ(**{variable: KEY, "TURNKEEPER_CONFIG_CONTENT": json.dumps(config)})
+
+
+async def run(shop: Shop, env: dict[str, str], *words: str) -> "subprocess.CompletedProcess[bytes]":
+    with anyio.fail_after(60):
+        return await anyio.run_process(
+            command(*words), env=env, cwd=shop.project, stdin=subprocess.DEVNULL, check=False, stderr=subprocess.PIPE
+        )
+
+
+@asynccontextmanager
+async def started(shop: Shop, env: dict[str, str], *words: str) -> AsyncIterator[anyio.abc.Process]:
+    async with await anyio.open_process(
+        command(*words), env=env, cwd=shop.project, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as process:
+        try:
+            yield process
+        finally:
+            if process.returncode is None:
+                process.kill()
+
+
+async def status(shop: Shop, env: dict[str, str]) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = json.loads((await run(shop, env, "session", "status", "--json")).stdout)
+    return found
+
+
+async def history(shop: Shop, env: dict[str, str]) -> tuple[str, list[dict[str, object]]]:
+    listed = json.loads((await run(shop, env, "session", "list", "--json")).stdout)
+    session_id = listed["items"][0]["id"]
+    page = json.loads((await run(shop, env, "session", "messages", session_id, "--json")).stdout)
+    parts = [part for one in page["items"] if one["info"]["role"] == "assistant" for part in one["parts"]]
+    return session_id, parts
+
+
+@pytest.mark.parametrize("protocol", MODELS)
+async def test_a_key_and_an_address_in_the_environment_are_enough(shop: Shop, protocol: str) -> None:
+    model, _, header = MODELS[protocol]
+    script = Script().titles("Tides").calls("read", filePath="tides.py").then().says("It divides by 100.")
+    async with ScriptedServer(script) as server:
+        env = environ(shop, server, protocol)
+        done = await run(shop, env, "run", "what does it do?")
+        assert (done.returncode, done.stdout.decode()) == (0, "It divides by 100.\n"), done.stderr
+        assert {one.protocol for one in server.requests} == {protocol}
+        assert all(KEY in one.headers[header] for one in server.requests)
+        said = done.stderr.decode()
+        assert f"> build · {model}" in said
+        assert "→ read tides.py" in said
+        stats = json.loads((await run(shop, env, "stats", "--json")).stdout)
+        assert stats["total"]["attempts"] == len(server.requests) == 3
+        assert stats["total"]["cost"] > 0
+        assert f"${stats['total']['cost']:.4f}" in said
+        listed = json.loads((await run(shop, env, "session", "list", "--json")).stdout)
+        assert [one["title"] for one in listed["items"]] == ["Tides"]
+
+
+async def test_a_refused_key_is_one_clear_line_and_exit_code_1(shop: Shop) -> None:
+    async with ScriptedServer(Script().titles("T").fails(401, message="invalid x-api-key")) as server:
+        done = await run(shop, environ(shop, server), "run", "hello")
+    assert (done.returncode, done.stdout) == (1, b"")
+    [line] = [line for line in done.stderr.decode().splitlines() if line.startswith("✗")]
+    assert "invalid x-api-key" in line
+    assert "turnkeeper auth login anthropic" in line
+
+
+async def test_json_ends_with_the_failure(shop: Shop) -> None:
+    async with ScriptedServer(Script().titles("T").fails(400, message="no such thing")) as server:
+        done = await run(shop, environ(shop, server), "run", "--format", "json", "hello")
+    last = json.loads(done.stdout.splitlines()[-1])
+    assert (done.returncode, last["type"], last["error"]["name"]) == (1, "error", "APIError")
+    assert last["error"]["data"]["message"] == "no such thing"
+
+
+async def test_ctrl_c_keeps_what_was_said_and_resume_goes_on(shop: Shop) -> None:
+    gate = Gate()
+    script = Script().titles("T").says("Half an answer. ").waits(gate).then().says("The other half.")
+    async with ScriptedServer(script) as server:
+        env = environ(shop, server)
+        with shop.terminal("run", "hello", env=env) as seat:
+            await anyio.to_thread.run_sync(seat.read_until, "Half an answer.")
+            seat.process.send_signal(signal.SIGINT)
+            assert await anyio.to_thread.run_sync(seat.end) == 130
+        assert await status(shop, env) == []
+        session_id, parts = await history(shop, env)
+        assert [one["text"] for one in parts if one["type"] == "text"] == ["Half an answer. "]
+        done = await run(shop, env, "session", "resume", session_id)
+        assert (done.returncode, done.stdout.decode()) == (0, "The other half.\n"), done.stderr
+    assert (await run(shop, env, "doctor")).returncode == 0
+
+
+async def test_a_kill_in_the_middle_of_an_answer_is_told_and_resumed(shop: Shop) -> None:
+    gate = Gate()
+    said = "So much was said that it is on the disk. " * 100
+    script = Script().titles("T").says(said).waits(gate).then().says("And the rest.")
+    async with ScriptedServer(script) as server:
+        env = environ(shop, server)
+        async with started(shop, env, "run", "hello") as process:
+            await gate.wait_reached()
+            process.kill()
+            await process.wait()
+        [left] = await status(shop, env)
+        assert (left["status"], left["alive"]) == ({"type": "busy"}, False)
+        done = await run(shop, env, "session", "resume", str(left["sessionID"]))
+        assert (done.returncode, done.stdout.decode()) == (0, "And the rest.\n"), done.stderr
+        assert b"is gone" in done.stderr
+        assert await status(shop, env) == []
+    assert (await run(shop, env, "doctor")).returncode == 0

@@ -1,0 +1,127 @@
+"""Sessions at work: what they do, who runs them, how they are closed and run on."""
+
+import os
+import socket
+
+import anyio
+from cli_store import api, tk
+from steps import busy_here, left_open, retrying_here
+from workshop import Shop
+
+import turnkeeper
+
+
+def abandoned(shop: Shop) -> str:
+    return api(shop.data, lambda opened: left_open(opened, str(shop.project)))
+
+
+def test_an_idle_store_says_so(shop: Shop) -> None:
+    said = tk(shop.data, "session", "status")
+    assert (said.code, said.out, said.err) == (0, "", "All sessions are idle.\n")
+    assert tk(shop.data, "session", "status", "--json").json == []
+
+
+def test_an_idle_session_has_no_owner(shop: Shop) -> None:
+    shop.run("read tides.py")
+    [session] = shop.sessions()
+    assert tk(shop.data, "session", "status", session["id"], "--json").json == {
+        "sessionID": session["id"],
+        "title": session["title"],
+        "status": {"type": "idle"},
+        "owner": None,
+        "alive": None,
+        "waiting": [],
+    }
+    assert "Status   idle" in tk(shop.data, "session", "status", session["id"]).out
+
+
+def test_a_busy_session_names_the_process_that_runs_it(shop: Shop) -> None:
+    session_id = api(shop.data, busy_here)
+    [report] = tk(shop.data, "session", "status", "--json").json
+    assert (report["sessionID"], report["status"], report["alive"]) == (session_id, {"type": "busy"}, True)
+    assert (report["owner"]["pid"], report["owner"]["host"]) == (os.getpid(), socket.gethostname())
+    listed = tk(shop.data, "session", "status").out
+    assert f"{session_id}  busy    process {os.getpid()} on {socket.gethostname()}  At work\n" in listed
+
+
+def test_a_session_that_will_try_again_says_why(shop: Shop) -> None:
+    api(shop.data, retrying_here)
+    assert "retry 2: overloaded" in tk(shop.data, "session", "status").out
+
+
+def test_what_a_dead_process_left_is_shown_with_the_prompts_that_wait(shop: Shop) -> None:
+    session_id = abandoned(shop)
+    report = tk(shop.data, "session", "status", session_id, "--json").json
+    assert (report["status"], report["alive"]) == ({"type": "busy"}, False)
+    assert [(one["delivery"], one["text"]) for one in report["waiting"]] == [("steer", "read README.md")]
+    shown = tk(shop.data, "session", "status", session_id).out
+    assert "left open; `session resume` goes on" in shown
+    assert ", gone" in shown
+    assert "Waiting  steer  read README.md" in shown
+
+
+def test_abort_closes_what_a_dead_process_left_and_runs_nothing(shop: Shop) -> None:
+    session_id = abandoned(shop)
+    said = tk(shop.data, "session", "abort", session_id)
+    assert (said.code, said.out) == (0, f"Closed what was open  {session_id}\n")
+    report = tk(shop.data, "session", "status", session_id, "--json").json
+    assert (report["status"], report["owner"], len(report["waiting"])) == ({"type": "idle"}, None, 1)
+    [_, turn] = shop.messages(session_id)
+    assert turn["info"]["error"]["name"] == "MessageAbortedError"
+    assert [part["text"] for part in turn["parts"] if part["type"] == "text"] == ["Half an answer"]
+    [call] = [part for part in turn["parts"] if part["type"] == "tool"]
+    assert call["state"]["metadata"] == {"interrupted": True}
+    assert tk(shop.data, "doctor").code == 0
+    assert tk(shop.data, "session", "abort", session_id).out == f"Nothing was open  {session_id}\n"
+
+
+def test_abort_refuses_while_the_owner_lives_and_says_how_to_stop_it(shop: Shop) -> None:
+    session_id = api(shop.data, busy_here)
+    refused = tk(shop.data, "session", "abort", session_id)
+    assert (refused.code, refused.out) == (1, "")
+    assert f"process {os.getpid()} on " in refused.err
+    assert f"`kill -INT {os.getpid()}`" in refused.err
+
+
+def test_resume_tells_what_it_found_and_goes_on_without_running_a_call_twice(shop: Shop) -> None:
+    session_id = abandoned(shop)
+    said = tk(shop.data, "session", "resume", session_id)
+    assert said.code == 0, said.err
+    first = said.err.splitlines()[0]
+    assert "which ran this session, is gone: 14 characters of its answer are kept" in first
+    assert "bash (echo twice >> ran.txt) is marked as interrupted and not run again" in first
+    assert "`README.md` has 1 line" in said.out
+    assert not (shop.project / "ran.txt").exists()
+    assert tk(shop.data, "session", "status", session_id, "--json").json["status"] == {"type": "idle"}
+    assert tk(shop.data, "doctor").code == 0
+
+
+def test_resume_where_all_was_answered_says_that_there_is_nothing_to_do(shop: Shop) -> None:
+    shop.run("read tides.py")
+    said = tk(shop.data, "session", "resume", shop.sessions()[0]["id"])
+    assert (said.code, said.out, said.err) == (0, "", "Nothing to do: answered.\n")
+
+
+def test_resume_refuses_while_another_process_runs_the_session(shop: Shop) -> None:
+    session_id = api(shop.data, busy_here)
+    refused = shop.process("session", "resume", session_id)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert f"is being run by process {os.getpid()} on " in refused.stderr
+
+
+async def test_the_api_aborts_what_it_runs_itself(shop: Shop) -> None:
+    from turnkeeper.providers.script import Gate
+    from turnkeeper.providers.scripted import Scripted
+    from turnkeeper.run.runtime import Settings
+
+    gate = Gate()
+    provider = Scripted().titles("T").says("Half").waits(gate)
+    settings = Settings(transport=lambda _: provider)
+    async with turnkeeper.open("memory:", directory=shop.project, settings=settings) as opened:
+        session = await opened.create()
+        await opened.prompt(session.id, "hello")
+        await gate.wait_reached()
+        assert await opened.abort(session.id)
+        assert not await opened.abort(session.id)
+        with anyio.fail_after(30):
+            await opened.wait(session.id)
