@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from turnkeeper.context.component import ContextComponent
     from turnkeeper.interop.export_all import Layout
     from turnkeeper.interop.report import ImportReport, Progress
+    from turnkeeper.model.message import ModelChoice
     from turnkeeper.model.prompt import Prompt, Receipt
     from turnkeeper.model.status import Status
     from turnkeeper.registry import Registration
@@ -167,6 +168,19 @@ class Turnkeeper:
             self.runtime.wake(session_id)
         return receipt
 
+    async def shell(
+        self, session_id: str, command: str, *, agent: str | None = None, model: "ModelChoice | None" = None
+    ) -> MessageWithParts:
+        """Run a command of the user's in a session that rests; its output becomes part of the history.
+
+        No model is asked. Raises Busy while the session runs; a prompt that comes meanwhile is run after it.
+        """
+        from turnkeeper.sessions import shell
+
+        session = await self.store.queries.session(session_id)
+        place = await identify(Path(session.directory))
+        return await shell.shell(self.store, self.runtime, place, session, command, agent=agent, model=model)
+
     async def run(self, session_id: str, *, resume: bool = False) -> "Outcome":
         """Run a session until it rests. ``resume`` asks for one more turn where the last one failed or was stopped."""
         await self.store.queries.state(session_id)
@@ -293,6 +307,8 @@ class Turnkeeper:
 
     async def remove(self, session_id: str) -> Sequence[Session]:
         """Remove a session, its descendants and all that belongs to them; what was removed, children first."""
+        if self._running is not None:
+            await self._running.forget(session_id)
         return await remove.remove(self.store, session_id, self._bus.publish)
 
     async def messages(

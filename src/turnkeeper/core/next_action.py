@@ -5,6 +5,7 @@
 | an open turn, though none is live here | Abandon | left by a dead process; never run a side effect twice |
 | steering prompts in the inbox | Promote | steers join the next boundary, all of them |
 | a user's refusal of a tool | Rest | they said no; nothing goes on until they speak |
+| a command that the user ran | Rest | the model hears of it when it is next spoken to |
 | an unanswered user message, or calls that were settled | RunTurn | the model owes an answer |
 | an empty or unknown finish, not too often | RunTurn | some providers end a stream without a word |
 | a structured answer missing, tries left | RunTurn | the caller asked for JSON |
@@ -16,6 +17,7 @@ from typing import TypeAlias
 
 from turnkeeper.core.history import Entry, History
 from turnkeeper.core.limits import EMPTY_TURNS_MAX, STEERS_MAX
+from turnkeeper.core.lowering import DELEGATED
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.message import AssistantMessage, JsonSchemaFormat, UserMessage
 from turnkeeper.model.parts import Part, ReasoningPart, TextPart, ToolPart
@@ -81,6 +83,8 @@ def _owed(history: History, *, resume: bool) -> RunTurn | Rest:
     user = last_user(history)
     if user is None:
         return Rest(reason="nobody has spoken")
+    if is_command(user):
+        return Rest(reason="the user ran a command")
     turns = _turns_after(history, user)
     turn = _turn(user, turns)
     if not turns:
@@ -122,6 +126,13 @@ def _missed(turn: Entry) -> bool:
 def last_user(history: History) -> Entry | None:
     """The newest thing the user said."""
     return next((entry for entry in reversed(history.entries) if isinstance(entry.message, UserMessage)), None)
+
+
+def is_command(user: Entry) -> bool:
+    """Whether the user ran a command here and said nothing; also in histories that opencode wrote."""
+    return bool(user.parts) and all(
+        isinstance(part, TextPart) and bool(part.synthetic) and part.text == DELEGATED for part in user.parts
+    )
 
 
 def _turns_after(history: History, user: Entry) -> list[Entry]:

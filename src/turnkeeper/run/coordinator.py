@@ -2,12 +2,13 @@
 
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Literal
 
 import anyio
 from anyio.abc import TaskGroup
 
-from turnkeeper.model.refusal import Refusal
+from turnkeeper.model.refusal import Busy, Refusal
 from turnkeeper.model.value import Value
 from turnkeeper.store.engine import EngineError
 
@@ -22,15 +23,17 @@ class Outcome(Value):
 
 
 class _Drain:
-    """One session's drain, running."""
+    """One session's drain, running; or what is done alone, in its place."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_alone: bool = False) -> None:
+        self.is_alone = is_alone
         self.scope = anyio.CancelScope()
         self.done = anyio.Event()
         self.outcome = Outcome(kind="rested")
         self.is_woken = False
         self.resumes = False
         self.is_stopping = False
+        self.error: Exception | None = None
 
 
 class Coordinator:
@@ -55,7 +58,7 @@ class Coordinator:
 
     async def run(self, session_id: str, *, resume: bool = False) -> Outcome:
         """Run the session until it rests, joining a drain under way. Cancelling the caller does not stop the drain."""
-        while (drain := self._drains.get(session_id)) is not None and drain.is_stopping:
+        while (drain := self._drains.get(session_id)) is not None and (drain.is_stopping or drain.is_alone):
             await drain.done.wait()
         if drain is None:
             drain = self._start(session_id, resume=resume)
@@ -67,10 +70,24 @@ class Coordinator:
 
     async def wait(self, session_id: str) -> Outcome:
         """Wait until the session rests; at once if it does."""
-        drain = self._drains.get(session_id)
-        if drain is None:
-            return Outcome(kind="rested")
+        outcome, is_alone = Outcome(kind="rested"), True
+        while is_alone and (drain := self._drains.get(session_id)) is not None:
+            await drain.done.wait()
+            outcome, is_alone = drain.outcome, drain.is_alone
+        return outcome
+
+    async def alone(self, session_id: str, work: Callable[[], Awaitable[bool]]) -> Outcome:
+        """Do something else than a drain, which waits behind it; whatever goes wrong is raised. Busy while one runs.
+
+        ``work`` says whether there is now something for a drain to do. Cancelling the caller does not stop it.
+        """
+        if session_id in self._drains:
+            raise Busy(f"session {session_id!r} is running; wait until it rests, or stop it")
+        drain = self._drains[session_id] = _Drain(is_alone=True)
+        self._group.start_soon(self._work_alone, session_id, drain, work, name=f"alone {session_id}")
         await drain.done.wait()
+        if drain.error is not None:
+            raise drain.error
         return drain.outcome
 
     async def interrupt(self, session_id: str) -> bool:
@@ -91,26 +108,44 @@ class Coordinator:
 
     async def _work(self, session_id: str, drain: _Drain) -> None:
         again = True
-        while again:
-            resume, drain.resumes, drain.is_woken = drain.resumes, False, False
-            drain.outcome = await self._once(session_id, drain, resume)
-            again = drain.is_woken and not drain.is_stopping and drain.outcome.kind == "rested"
-            if again:
-                drain.scope = anyio.CancelScope()  # A scope serves once.
+        try:
+            while again:
+                resume, drain.resumes, drain.is_woken = drain.resumes, False, False
+                drain.outcome = await self._once(session_id, drain, partial(self._drain, session_id, resume))
+                again = drain.is_woken and not drain.is_stopping and drain.outcome.kind == "rested"
+                if again:
+                    drain.scope = anyio.CancelScope()  # A scope serves once.
+        finally:
+            self._finish(session_id, drain)
+
+    async def _work_alone(self, session_id: str, drain: _Drain, work: Callable[[], Awaitable[bool]]) -> None:
+        async def noted() -> str:
+            drain.is_woken = await work() or drain.is_woken
+            return "done"
+
+        try:
+            drain.outcome = await self._once(session_id, drain, noted)
+        finally:
+            self._finish(session_id, drain)
+
+    def _finish(self, session_id: str, drain: _Drain) -> None:
+        """Let those who wait go on; also if the whole group is cancelled, and not only this drain."""
         del self._drains[session_id]
         drain.done.set()
         if drain.is_woken:
-            # A wake that came while the drain was being stopped, or as it failed, is not lost.
+            # A wake that came while the drain was being stopped, as it failed, or while it had to wait, is not lost.
             self._start(session_id, resume=drain.resumes)
 
-    async def _once(self, session_id: str, drain: _Drain, resume: bool) -> Outcome:
+    async def _once(self, session_id: str, drain: _Drain, work: Callable[[], Awaitable[str]]) -> Outcome:
         try:
             with drain.scope:
-                return Outcome(kind="rested", reason=await self._drain(session_id, resume))
+                return Outcome(kind="rested", reason=await work())
         except (Refusal, EngineError) as error:
+            drain.error = error
             return Outcome(kind="refused", reason=str(error))
         except Exception as error:
             # The top of a drain: a bug ends this session's run and nobody else's.
+            drain.error = error
             log.exception("the drain of %s crashed", session_id)
             return Outcome(kind="crashed", reason=f"{type(error).__name__}: {error}")
         return Outcome(kind="interrupted")

@@ -1,5 +1,6 @@
 """A drain: ask what is next, do that one thing, ask again; until the session rests."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -29,6 +30,25 @@ class Drain:
         pen = await take_pen(self.store, session_id, self.owner)
         try:
             return await self._loop(pen, resume)
+        except BaseException:
+            await pen.lay_down()
+            raise
+
+    async def alone(self, session_id: str, work: Callable[[Pen], Awaitable[None]]) -> bool:
+        """Do something else as the owner of a session that rests; whether prompts came meanwhile. Raises Busy as well.
+
+        Prompts that waited before go on waiting: nobody asked for them now.
+        """
+        pen = await take_pen(self.store, session_id, self.owner)
+        try:
+            before = await self.store.journal.view(session_id)
+            if before.turn is not None:
+                await abandon(pen, before, self.store.mint.now())
+            await work(pen)
+            while True:
+                after = await self.store.journal.view(session_id)
+                if await pen.lay_down(after.seq):
+                    return any(prompt.seq > before.seq for prompt in after.inbox)
         except BaseException:
             await pen.lay_down()
             raise

@@ -11,6 +11,7 @@ from turnkeeper.core.next_action import STRUCTURED_TOOL, RunTurn
 from turnkeeper.core.permission import merge
 from turnkeeper.core.prefix import measure
 from turnkeeper.core.view import SessionView
+from turnkeeper.mint import Mint
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.event import TurnEnded, TurnStarted
@@ -73,7 +74,7 @@ class Preparation:
         user = action.user.message
         assert isinstance(user, UserMessage), "a turn answers the user"
         place = await identify(Path(view.session.directory))
-        message = self._message(user, place)
+        message = answer_to(user, place, self.store.mint)
         if self.begun is not None and action.step == 1:
             self.begun(view, history, user, place)
         try:
@@ -136,27 +137,29 @@ class Preparation:
         )
         await turn.run()
 
-    def _message(self, user: UserMessage, place: ProjectPlace) -> AssistantMessage:
-        return AssistantMessage(
-            id=self.store.mint.message_id(),
-            session_id=user.session_id,
-            time=AssistantTime(created=self.store.mint.now()),
-            parent_id=user.id,
-            model_id=user.model.model_id,
-            provider_id=user.model.provider_id,
-            variant=user.model.variant,
-            mode=user.agent,
-            agent=user.agent,
-            path=TurnPath(cwd=str(place.directory), root=str(place.worktree)),
-            cost=0,
-            tokens=ZERO_TOKENS,
-        )
-
     async def _refused(self, pen: Pen, message: AssistantMessage, reason: str) -> None:
         """A turn that cannot even be asked for is on record like any other failure."""
         failure = UnknownFailure(data=UnknownData(message=reason))
         ended = message.but(error=failure, time=message.time.but(completed=self.store.mint.now()))
         await pen.append(TurnStarted(message=message), TurnEnded(message=ended))
+
+
+def answer_to(user: UserMessage, place: ProjectPlace, mint: Mint) -> AssistantMessage:
+    """An assistant message that is still empty."""
+    return AssistantMessage(
+        id=mint.message_id(),
+        session_id=user.session_id,
+        time=AssistantTime(created=mint.now()),
+        parent_id=user.id,
+        model_id=user.model.model_id,
+        provider_id=user.model.provider_id,
+        variant=user.model.variant,
+        mode=user.agent,
+        agent=user.agent,
+        path=TurnPath(cwd=str(place.directory), root=str(place.worktree)),
+        cost=0,
+        tokens=ZERO_TOKENS,
+    )
 
 
 def _agent(agents: Mapping[str, Agent], name: str) -> Agent:

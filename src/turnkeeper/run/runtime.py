@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -24,6 +25,7 @@ from turnkeeper.run.coordinator import Coordinator, Outcome
 from turnkeeper.run.drain import Drain
 from turnkeeper.run.histories import Histories
 from turnkeeper.run.means import DirectoryMeans, Transport
+from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import Approvals, Asker, reject_all
 from turnkeeper.run.prepare import Preparation
 from turnkeeper.run.transport import Network
@@ -65,7 +67,7 @@ class Runtime:
     ) -> None:
         self._store, self._group = store, group
         self._upkeep: dict[str, anyio.Event] = {}
-        self._network = Network()
+        self._network = Network(settings.environ)
         self.components = Components()
         transport = settings.transport or self._network.provider
         self.means = DirectoryMeans(transport, settings.tools, settings.environ)
@@ -81,8 +83,8 @@ class Runtime:
             begun=self._title if settings.titles else None,
         )
         owner = this_process().but(runtime=str(next(_numbers)))
-        drain = Drain(store, self._histories, owner, preparation)
-        self._coordinator = Coordinator(group, drain.run)
+        self._drain = Drain(store, self._histories, owner, preparation)
+        self._coordinator = Coordinator(group, self._drain.run)
 
     def wake(self, session_id: str) -> None:
         """See to it that a session is looked at."""
@@ -91,6 +93,13 @@ class Runtime:
     async def run(self, session_id: str, *, resume: bool = False) -> Outcome:
         """Run a session until it rests."""
         return await self._coordinator.run(session_id, resume=resume)
+
+    async def alone(self, session_id: str, work: Callable[[Pen], Awaitable[None]]) -> Outcome:
+        """Do something else than a turn as the owner of a session; prompts that come meanwhile are run after it.
+
+        Raises Busy unless the session rests.
+        """
+        return await self._coordinator.alone(session_id, partial(self._drain.alone, session_id, work))
 
     async def wait(self, session_id: str) -> Outcome:
         """Wait until a session rests."""

@@ -59,7 +59,7 @@ async def admit(
     """
     digest = digest_of(prompt)
     session = await store.queries.session(session_id)
-    model = _model(prompt, agent, session.model, fallback)
+    model = model_of(prompt, agent, session.model, fallback)
     message = UserMessage(
         id=message_id,
         session_id=session_id,
@@ -152,7 +152,9 @@ def _facts(before: object, admitted: e.PromptAdmitted, prompt: Prompt, view: Ses
     return facts
 
 
-def _model(prompt: Prompt, agent: Agent, last: SessionModel | None, fallback: Callable[[], ModelChoice]) -> ModelChoice:
+def model_of(
+    prompt: Prompt, agent: Agent, last: SessionModel | None, fallback: Callable[[], ModelChoice]
+) -> ModelChoice:
     """The prompt's model, else the agent's, else the one the session used last, else the default."""
     if prompt.model is not None:
         return prompt.model.but(variant=prompt.variant or prompt.model.variant)

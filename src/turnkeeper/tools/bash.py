@@ -48,7 +48,7 @@ async def execute(arguments: BashArguments, context: ToolContext) -> ToolOutput:
     timeout_s = min((arguments.timeout or COMMAND_TIMEOUT_S * 1000) / 1000, COMMAND_TIMEOUT_MAX_S)
     ran = await shell.run(arguments.command, directory, environ=context.environ, timeout_s=timeout_s, heard=heard)
     metadata = {"output": ran.output[-PROGRESS_CHARS_MAX:], "exit": ran.exit_code, "description": description}
-    return ToolOutput(title=arguments.command, output=_said(ran, timeout_s), metadata=metadata)
+    return ToolOutput(title=arguments.command, output=said(ran, timeout_s), metadata=metadata)
 
 
 async def _ask(arguments: BashArguments, directory: Path, context: ToolContext) -> None:
@@ -77,7 +77,8 @@ def _outside(paths: list[str], directory: Path, context: ToolContext) -> list[Pa
     return list(dict.fromkeys(found))
 
 
-def _said(ran: Ran, timeout_s: float) -> str:
+def said(ran: Ran, timeout_s: float) -> str:
+    """What came of a command, as the model reads it."""
     notes = []
     if ran.exit_code is None:
         notes.append(f"[stopped after {timeout_s:g} s, with everything it started; a longer timeout may help]")

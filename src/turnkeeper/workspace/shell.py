@@ -78,13 +78,15 @@ async def run(
     heard: Heard | None = None,
     interval_s: float = PROGRESS_INTERVAL_S,
     grace_s: float = KILL_GRACE_S,
+    kept: KeptOutput | None = None,
 ) -> Ran:
     """Run a command to its end, or to the end of its time; then, as when cancelled, its process group is ended.
 
-    ``heard`` gets the end of the output so far, not more often than every ``interval_s``.
+    ``heard`` gets the end of the output so far, not more often than every ``interval_s``. Who must know what there
+    was when it is cancelled brings ``kept``.
     """
     arguments = [choose(environ), "-c", command]
-    kept = KeptOutput()
+    kept = KeptOutput() if kept is None else kept
     async with started(arguments, directory, {**environ, "TERM": "dumb"}, grace_s=grace_s) as running:
         closed = anyio.Event()
         with anyio.move_on_after(timeout_s) as time:

@@ -1,0 +1,127 @@
+"""A command that the user runs in a session: on record like a call of the bash tool, but nobody asked a model."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from turnkeeper.core.limits import PROGRESS_CHARS_MAX, PROGRESS_MS
+from turnkeeper.core.lowering import DELEGATED
+from turnkeeper.core.transcribe import interrupted
+from turnkeeper.core.whole import clean
+from turnkeeper.mint import Mint
+from turnkeeper.model.event import MessageRecorded, PartRecorded, TurnEnded, TurnStarted
+from turnkeeper.model.failure import AbortedFailure, MessageData
+from turnkeeper.model.message import AssistantMessage, UserMessage
+from turnkeeper.model.parts import TextPart, ToolPart
+from turnkeeper.model.parts.tool import RunningTime, SettledTime, ToolCompleted, ToolError, ToolRunning, ToolState
+from turnkeeper.run.pen import Pen
+from turnkeeper.run.prepare import answer_to
+from turnkeeper.store.crash import crash_point
+from turnkeeper.tools.bash import said
+from turnkeeper.tools.output import bound_output
+from turnkeeper.tools.tool import ToolOutput
+from turnkeeper.workspace import shell
+from turnkeeper.workspace.project import ProjectPlace
+from turnkeeper.workspace.shell import KeptOutput, Ran
+
+TOOL = "bash"
+STOPPED = "[stopped by the user]"
+
+
+@dataclass(frozen=True)
+class ShellCommand:
+    """One command, and the user message it is recorded under."""
+
+    mint: Mint
+    user: UserMessage
+    command: str
+    place: ProjectPlace
+    environ: Mapping[str, str]
+
+    async def run(self, pen: Pen) -> None:
+        """Run it to its end. Whatever happens, the log has its end, and what was printed until then."""
+        message, running = answer_to(self.user, self.place, self.mint), self._call()
+        part = self._part(message, running)
+        await pen.append(
+            MessageRecorded(message=self.user, parts=(self._introduction(),)),
+            TurnStarted(message=message),
+            PartRecorded(part=part),
+            at="attempt",
+        )
+        crash_point("run.tool-begin")
+        kept = KeptOutput()
+        try:
+            state = await self._execute(pen, part, running, kept)
+        except BaseException:
+            # Stopped, mostly: what it printed is the user's, and goes on record before the cancellation goes on.
+            failure = AbortedFailure(data=MessageData(message="the command was stopped"))
+            await self._end(pen, message.but(error=failure), part.but(state=self._stopped(part, running, kept)))
+            raise
+        await self._end(pen, message, part.but(state=state))
+
+    async def _execute(self, pen: Pen, part: ToolPart, running: ToolRunning, kept: KeptOutput) -> ToolState:
+        async def heard(ending: str) -> None:
+            await pen.append(PartRecorded(part=part.but(state=running.but(metadata={"output": ending}))), at="record")
+
+        try:
+            ran = await shell.run(
+                self.command,
+                self.place.directory,
+                environ=self.environ,
+                timeout_s=math.inf,  # The user waits, and can stop it.
+                heard=heard,
+                interval_s=PROGRESS_MS / 1000,
+                kept=kept,
+            )
+        except OSError as error:
+            text = f"{self.place.directory}: {error.strerror or error}"
+            return ToolError(input=running.input, error=clean(text), time=self._time(running))
+        return self._completed(running, ran)
+
+    def _completed(self, running: ToolRunning, ran: Ran) -> ToolState:
+        """Completed whatever the exit code: the command ran, and what it said is what counts."""
+        metadata = {"output": ran.output[-PROGRESS_CHARS_MAX:], "exit": ran.exit_code}
+        output, bounded = bound_output(ToolOutput(title="", output=said(ran, math.inf), metadata=metadata))
+        return ToolCompleted(
+            input=running.input,
+            output=output.output,
+            title=output.title,
+            metadata=output.metadata,
+            time=self._time(running),
+            full=bounded.full,
+        )
+
+    def _stopped(self, part: ToolPart, running: ToolRunning, kept: KeptOutput) -> ToolState:
+        printed = kept.ending(PROGRESS_CHARS_MAX)
+        separator = "\n" if printed and not printed.endswith("\n") else ""
+        reached = running.but(metadata={"output": f"{printed}{separator}{STOPPED}"})
+        return interrupted(part.but(state=reached), self.mint.now())
+
+    async def _end(self, pen: Pen, message: AssistantMessage, part: ToolPart) -> None:
+        ended = message.but(time=message.time.but(completed=self.mint.now()))
+        await pen.append(PartRecorded(part=part), TurnEnded(message=ended), at="end")
+
+    def _introduction(self) -> TextPart:
+        return TextPart(
+            id=self.mint.part_id(),
+            session_id=self.user.session_id,
+            message_id=self.user.id,
+            text=DELEGATED,
+            synthetic=True,
+        )
+
+    def _call(self) -> ToolRunning:
+        return ToolRunning(input={"command": self.command}, time=RunningTime(start=self.mint.now()))
+
+    def _part(self, message: AssistantMessage, running: ToolRunning) -> ToolPart:
+        return ToolPart(
+            id=self.mint.part_id(),
+            session_id=message.session_id,
+            message_id=message.id,
+            call_id=self.mint.ascending("call"),
+            tool=TOOL,
+            state=running,
+        )
+
+    def _time(self, running: ToolRunning) -> SettledTime:
+        return SettledTime(start=running.time.start, end=self.mint.now())

@@ -1,0 +1,64 @@
+"""Run a command of the user's in a session, as they write with ``!``: the model hears of it when it is next asked."""
+
+import os
+
+from turnkeeper.model.message import AssistantMessage, MessageTime, ModelChoice, UserMessage
+from turnkeeper.model.prompt import Prompt
+from turnkeeper.model.refusal import Invalid, NotFound
+from turnkeeper.model.session import Session
+from turnkeeper.run.runtime import Runtime
+from turnkeeper.run.shell import ShellCommand
+from turnkeeper.sessions.prompt import model_of
+from turnkeeper.store.queries import MessageWithParts
+from turnkeeper.store.store import Store
+from turnkeeper.workspace.project import ProjectPlace
+
+
+async def shell(
+    store: Store,
+    runtime: Runtime,
+    place: ProjectPlace,
+    session: Session,
+    command: str,
+    *,
+    agent: str | None = None,
+    model: ModelChoice | None = None,
+) -> MessageWithParts:
+    """Run a command to its end and give the message that has its output, also if it was stopped.
+
+    Raises Busy unless the session rests.
+    """
+    _check(command)
+    chosen = await runtime.agent(agent, place)
+    config, _ = runtime.means.catalog(place)
+    user = UserMessage(
+        id=store.mint.message_id(),
+        session_id=session.id,
+        time=MessageTime(created=store.mint.now()),
+        agent=chosen.name,
+        model=model_of(
+            Prompt(parts=(), model=model), chosen, session.model, lambda: runtime.means.default_model(place)
+        ),
+    )
+    preferred = {"SHELL": config.shell} if config.shell else {}
+    running = ShellCommand(store.mint, user, command, place, {**os.environ, **preferred})
+    await runtime.alone(session.id, running.run)
+    return await _answer(store, session.id, user.id)
+
+
+def _check(command: str) -> None:
+    if not command.strip():
+        raise Invalid("the command is empty; say what to run")
+    if "\0" in command:
+        raise Invalid("the command holds a NUL character, which no program can be given")
+    try:
+        command.encode()
+    except UnicodeEncodeError as error:
+        raise Invalid(f"the command holds half a character ({error.reason}); send whole ones") from error
+
+
+async def _answer(store: Store, session_id: str, user_id: str) -> MessageWithParts:
+    async for message in store.queries.stream(session_id):
+        if isinstance(message.info, AssistantMessage) and message.info.parent_id == user_id:
+            return message
+    raise NotFound("the command was stopped before it began")
