@@ -21,6 +21,7 @@ PICTURES = {
     "jpeg": drawn("JPEG", (37, 1201)),
     "progressive jpeg": drawn("JPEG", (37, 1201), progressive=True),
     "jpeg with much before the frame": drawn("JPEG", (37, 1201), icc_profile=b"\xff\xc0" * 60_000),
+    "jpeg with padding and a bare marker": b"\xff\xd8\xff\x01\xff" + drawn("JPEG", (37, 1201))[2:],
     "gif": drawn("GIF", (37, 1201)),
     "lossy webp": drawn("WEBP", (37, 1201)),
     "lossless webp": drawn("WEBP", (37, 1201), lossless=True),

@@ -186,6 +186,7 @@ async def test_a_name_that_is_no_text_is_found_and_shown_in_whole_characters(tmp
     called, read = texts(parts[:2])
     assert "1: found" in read
     assert "\ufffd.txt" in called
+    assert "\ufffd.txt" in read
 
 
 async def test_a_file_outside_the_project_is_read_because_the_user_named_it(tmp_path: Path) -> None:
@@ -256,6 +257,14 @@ async def test_media_are_stored_with_their_content(tmp_path: Path) -> None:
     assert content_of(stored) == b"%PDF-1.7 pages"
 
 
+async def test_a_document_is_stored_as_what_it_is_even_if_it_was_said_to_be_an_image(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"%PDF-1.7 pages")
+    [_, stored] = await resolved(tmp_path, a_file(tmp_path / "a.png", mime="image/png"))
+    assert isinstance(stored, FilePart)
+    assert stored.mime == "application/pdf"
+    assert stored.url.startswith("data:application/pdf;base64,")
+
+
 async def test_media_too_large_for_any_model_become_a_notice(tmp_path: Path) -> None:
     with open(tmp_path / "a.pdf", "wb") as file:
         file.truncate(MEDIA_BYTES_MAX + 1)
@@ -263,7 +272,7 @@ async def test_media_too_large_for_any_model_become_a_notice(tmp_path: Path) -> 
     assert "larger than" in texts(parts)[1]
 
 
-@pytest.mark.parametrize("mime", ["image/png", "image/jpeg", "text/plain"])
+@pytest.mark.parametrize("mime", ["image/png", "image/jpeg", "text/plain", "application/octet-stream"])
 async def test_an_image_is_stored_as_what_it_is_whatever_it_was_said_to_be(tmp_path: Path, mime: str) -> None:
     (tmp_path / "a.png").write_bytes(png())
     *_, stored = await resolved(tmp_path, a_file(tmp_path / "a.png", mime=mime))

@@ -174,7 +174,6 @@ def _media(path: Path, mime: str) -> tuple[str, bytes]:
     """
     is_image = mime.lower().startswith("image/")
     try:
-        files.require_regular(path)
         is_too_large = is_image and path.stat().st_size > IMAGE_READ_MAX
         content = b"" if is_too_large else files.read_bytes(path, IMAGE_READ_MAX if is_image else MEDIA_BYTES_MAX)
     except Invalid as refusal:
