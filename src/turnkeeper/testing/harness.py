@@ -1,11 +1,13 @@
 """Harness: a whole runtime for tests, with a scripted model, tools of their own, and time that passes when told to."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 import anyio
+import anyio.lowlevel
 import msgspec
 
 from turnkeeper.app import Turnkeeper, open_store
@@ -14,6 +16,8 @@ from turnkeeper.model.event import Event
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.parts import Part
 from turnkeeper.model.prompt import Prompt, Receipt, TextInput
+from turnkeeper.model.request import ModelRequest
+from turnkeeper.model.stream import StreamEvent
 from turnkeeper.model.value import JsonObject, encode
 from turnkeeper.providers.provider import Provider
 from turnkeeper.run.coordinator import Outcome
@@ -155,6 +159,10 @@ class Stage:
         return view.turn is None and view.owner is None and not (await self.tk.doctor()).problems
 
 
+Play: TypeAlias = Callable[..., AbstractAsyncContextManager[Stage]]
+"""Opens a Stage for a provider, with what ``Options`` knows by keyword."""
+
+
 @dataclass
 class Options:
     """How a Stage is set up, beyond the store and the script."""
@@ -187,3 +195,18 @@ async def stage(
     )
     async with open_store(url, directory=directory, mint=mint, settings=settings) as tk:
         yield Stage(tk, provider, time, mint, directory)
+
+
+class Told:
+    """A provider that gives these answers, batch by batch; for streams that no script can say."""
+
+    def __init__(self, *answers: Sequence[Sequence[StreamEvent]]) -> None:
+        self._answers = list(answers)
+        self.requests: list[ModelRequest] = []
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
+        """The next answer, all of it at once or as it is divided."""
+        self.requests.append(request)
+        for batch in self._answers.pop(0):
+            await anyio.lowlevel.checkpoint()
+            yield batch

@@ -1,0 +1,36 @@
+"""A stage: a whole runtime whose model is a script. In memory, unless a test asks for more engines."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from turnkeeper.providers.provider import Provider
+from turnkeeper.testing.harness import Options, Play, Stage, stage
+
+DEADLINE_S = 60
+"""A test that waits for what never comes fails, and does not hang."""
+
+
+@pytest.fixture
+def engine() -> str:
+    """Where the sessions of a test live; a test that needs another engine names it by ``parametrize``."""
+    return "memory"
+
+
+@pytest.fixture
+def url(engine: str, tmp_path: Path) -> str:
+    return "memory:" if engine == "memory" else f"{engine}:{tmp_path}/store"
+
+
+@pytest.fixture
+def play(url: str, tmp_path: Path) -> Play:
+    @asynccontextmanager
+    async def open_stage(provider: Provider, **options: object) -> AsyncIterator[Stage]:
+        with anyio.fail_after(DEADLINE_S):
+            async with stage(url, tmp_path / "place", provider, Options(**options)) as opened:  # type: ignore[arg-type]
+                yield opened
+
+    return open_stage

@@ -1,0 +1,168 @@
+"""What a turn does with permissions: allowed, denied, asked, refused, and calls that go round in circles."""
+
+import pytest
+
+from turnkeeper.model.parts import ToolPart
+from turnkeeper.model.parts.tool import ToolCompleted, ToolError
+from turnkeeper.providers.script import Gate
+from turnkeeper.providers.scripted import Scripted
+from turnkeeper.run.permission import PermissionRequest, Reply
+from turnkeeper.testing.harness import Play, Stage
+
+Ask = {"permission": {"asks": "ask"}}
+
+
+class Person:
+    """Answers what is asked, in order, and remembers the questions."""
+
+    def __init__(self, *replies: Reply) -> None:
+        self.asked: list[PermissionRequest] = []
+        self._replies = list(replies)
+
+    async def __call__(self, request: PermissionRequest) -> Reply:
+        self.asked.append(request)
+        return self._replies.pop(0)
+
+
+async def states(stage: Stage, session: str) -> list[ToolCompleted | ToolError]:
+    return [part.state for _, parts in await stage.turns(session) for part in parts if isinstance(part, ToolPart)]  # type: ignore[misc]
+
+
+async def test_what_the_rules_allow_is_not_asked(play: Play) -> None:
+    person = Person()
+    async with play(Scripted().calls("asks", text="a").then().says("ok"), ask=person) as stage:
+        session = await stage.session()
+        await stage.ask(session, "go")
+        assert [state.output for state in await states(stage, session)] == ["a"]
+        assert person.asked == []
+
+
+async def test_what_the_rules_deny_fails_and_the_model_goes_on(play: Play) -> None:
+    person = Person()
+    script = Scripted().calls("asks", text="secret").then().says("Then not.")
+    config = {"permission": {"asks": {"*": "allow", "secret": "deny"}}}
+    async with play(script, ask=person, config=config) as stage:
+        session = await stage.session()
+        assert (await stage.ask(session, "go")).reason == "answered"
+        [state] = await states(stage, session)
+        assert "denied by a rule" in state.error
+        assert person.asked == []
+        assert len(script.requests) == 2
+
+
+async def test_what_the_rules_leave_open_is_asked_and_an_approval_once_holds_once(play: Play) -> None:
+    person = Person(Reply(answer="once"), Reply(answer="once"))
+    script = Scripted().calls("asks", text="a").then().calls("asks", text="a").then().says("ok")
+    async with play(script, ask=person, config=Ask) as stage:
+        session = await stage.session()
+        await stage.ask(session, "go")
+        assert [request.patterns for request in person.asked] == [("a",), ("a",)]
+        assert {request.session_id for request in person.asked} == {session}
+
+
+async def test_an_approval_for_good_is_remembered_for_the_session_alone(play: Play) -> None:
+    person = Person(Reply(answer="always"), Reply(answer="once"))
+    script = Scripted()
+    for _ in range(2):
+        script.calls("asks", text="a").then().calls("asks", text="a").then().says("ok").then()
+    script.calls("asks", text="a").then().says("ok")
+    async with play(script, ask=person, config=Ask) as stage:
+        one, other = await stage.session(), await stage.session()
+        await stage.ask(one, "go")
+        assert len(person.asked) == 1
+        await stage.ask(one, "again")
+        assert len(person.asked) == 1
+        await stage.ask(other, "go")
+        assert len(person.asked) == 2
+
+
+async def test_a_refusal_without_a_word_ends_the_drain_and_queued_prompts_wait(play: Play) -> None:
+    person = Person(Reply(answer="reject"))
+    script = Scripted().calls("asks", text="a").then().says("Spoken to.").then().says("Queued.")
+    async with play(script, ask=person, config=Ask) as stage:
+        session = await stage.session()
+        await stage.say(session, "later", delivery="queue", resume=False)
+        outcome = await stage.ask(session, "go")
+        assert outcome.reason == "the user refused a tool"
+        [(message, _)] = await stage.turns(session)
+        assert message.error is None
+        [state] = await states(stage, session)
+        assert state.metadata == {"rejected": True}
+        assert len((await stage.tk.store.journal.view(session)).inbox) == 1
+        assert (await stage.tk.run(session)).reason == "the user refused a tool"
+        await stage.ask(session, "Do it differently.")
+        assert len(script.requests) == 3
+
+
+async def test_a_refusal_with_advice_goes_back_to_the_model(play: Play) -> None:
+    person = Person(Reply(answer="reject", feedback="Use the other one."))
+    script = Scripted().calls("asks", text="a").then().says("I will.")
+    async with play(script, ask=person, config=Ask) as stage:
+        session = await stage.session()
+        assert (await stage.ask(session, "go")).reason == "answered"
+        assert "Use the other one." in script.requests[1].messages[-1].results[0].output[0].text
+
+
+async def test_an_interrupt_ends_a_question(play: Play) -> None:
+    asked = Gate()
+
+    async def silence(request: PermissionRequest) -> Reply:
+        await asked.pass_through()
+        return Reply(answer="once")
+
+    async with play(Scripted().calls("asks", text="a"), ask=silence, config=Ask) as stage:
+        session = await stage.session()
+        await stage.say(session, "go")
+        await asked.wait_reached()
+        assert await stage.tk.interrupt(session)
+        [state] = await states(stage, session)
+        assert state.metadata == {"interrupted": True}
+        assert await stage.is_sound(session)
+
+
+def three_times(script: Scripted, across: bool) -> Scripted:
+    for number in range(3):
+        script.calls("echo", text="same")
+        if across and number < 2:
+            script.then()
+    return script
+
+
+@pytest.mark.parametrize("across", [True, False], ids=["across steps", "in one step"])
+async def test_the_third_identical_call_in_a_row_is_asked_about(play: Play, across: bool) -> None:
+    person = Person(Reply(answer="once"))
+    script = three_times(Scripted(), across).then().says("ok")
+    async with play(script, ask=person) as stage:
+        session = await stage.session()
+        assert (await stage.ask(session, "go")).reason == "answered"
+        [request] = person.asked
+        assert (request.permission, request.patterns) == ("doom_loop", ("echo",))
+        assert [state.output for state in await states(stage, session)] == ["same"] * 3
+
+
+async def test_a_refused_loop_ends_the_drain_and_the_third_call_never_runs(play: Play) -> None:
+    person = Person(Reply(answer="reject"))
+    async with play(three_times(Scripted(), True), ask=person) as stage:
+        session = await stage.session()
+        assert (await stage.ask(session, "go")).reason == "the user refused a tool"
+        assert [type(state) for state in await states(stage, session)] == [ToolCompleted, ToolCompleted, ToolError]
+
+
+async def test_a_loop_that_a_rule_denies_fails_its_call_and_the_model_goes_on(play: Play) -> None:
+    person = Person()
+    script = three_times(Scripted(), True).then().says("I stop.")
+    async with play(script, ask=person, config={"permission": {"doom_loop": "deny"}}) as stage:
+        session = await stage.session()
+        assert (await stage.ask(session, "go")).reason == "answered"
+        assert isinstance((await states(stage, session))[-1], ToolError)
+
+
+async def test_what_the_user_says_begins_the_count_anew(play: Play) -> None:
+    person = Person()
+    script = Scripted().calls("echo", text="same").calls("echo", text="same").then().says("ok").then()
+    script.calls("echo", text="same").then().says("ok")
+    async with play(script, ask=person) as stage:
+        session = await stage.session()
+        await stage.ask(session, "go")
+        await stage.ask(session, "again")
+        assert person.asked == []

@@ -1,0 +1,226 @@
+"""Failed attempts: which are tried again, when, what is recorded, and what is never repeated."""
+
+from collections.abc import Callable
+
+import pytest
+
+from turnkeeper.core.limits import RETRIES_MAX
+from turnkeeper.model import event as e
+from turnkeeper.model import stream as s
+from turnkeeper.model.failure import AbortedFailure, ApiFailure, AuthFailure, OverflowFailure
+from turnkeeper.model.parts import RetryPart, TextPart, ToolPart
+from turnkeeper.model.parts.tool import ToolCompleted
+from turnkeeper.model.status import BUSY, Retrying
+from turnkeeper.model.stream import Usage
+from turnkeeper.providers.script import Gate, lost_connection
+from turnkeeper.providers.scripted import Scripted
+from turnkeeper.testing.harness import Play, Told, a_tool
+from turnkeeper.tools.tool import ToolContext
+
+ON_DISK_TOO = pytest.mark.parametrize("engine", ["memory", "sqlite"])
+
+
+@ON_DISK_TOO
+async def test_a_failed_attempt_is_tried_again_after_a_while_and_leaves_a_mark_and_no_words(play: Play) -> None:
+    script = Scripted().says("Half an ans").fails(529, message="Overloaded").then().says("Whole.")
+    async with play(script) as stage:
+        session = await stage.session()
+        await stage.say(session, "go")
+        await stage.time.asleep(2.0)
+        status = await stage.tk.status(session)
+        assert status == Retrying(attempt=1, message="Provider is overloaded", next=stage.mint.now() + 2000)
+        [(_, waiting)] = await stage.turns(session)
+        assert [type(part) for part in waiting] == [RetryPart]
+        stage.time.advance(2000)
+        await stage.tk.wait(session)
+        [(message, parts)] = await stage.turns(session)
+        assert message.error is None
+        assert [part.text for part in parts if isinstance(part, TextPart)] == ["Whole."]
+        [retry] = [part for part in parts if isinstance(part, RetryPart)]
+        assert (retry.attempt, retry.error.data.status_code) == (1, 529)
+        assert retry == waiting[0]
+        assert script.requests[0] == script.requests[1]
+        assert await stage.is_sound(session)
+
+
+@pytest.mark.parametrize(
+    ("script", "last"),
+    [(lambda: Scripted().cuts(), 30.0), (lambda: Scripted().fails(500), 32.0)],
+    ids=["without headers", "with headers"],
+)
+async def test_the_waits_double_and_after_five_retries_it_is_over(
+    play: Play, script: Callable[[], Scripted], last: float
+) -> None:
+    scripted, waits = script().forever(), [2.0, 4.0, 8.0, 16.0, last]
+    async with play(scripted) as stage:
+        session = await stage.session()
+        await stage.say(session, "go")
+        for seconds in waits:
+            await stage.time.asleep(seconds)
+            stage.time.advance(round(seconds * 1000))
+        await stage.tk.wait(session)
+        assert len(scripted.requests) == 1 + RETRIES_MAX
+        [(message, parts)] = await stage.turns(session)
+        assert isinstance(message.error, ApiFailure)
+        assert message.finish == "error"
+        assert [part.attempt for part in parts if isinstance(part, RetryPart)] == [1, 2, 3, 4, 5]
+        assert [seconds for seconds in stage.time.slept if seconds >= 2] == waits
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after-ms": "1500"}, 1.5),
+        ({"Retry-After": "7"}, 7.0),
+        ({"retry-after": "Sun, 15 Nov 2026 18:32:15 GMT"}, 9.31),
+        ({"retry-after": "Sun, 15 Nov 2020 18:32:15 GMT"}, 2.0),
+        ({"retry-after": "soon"}, 2.0),
+    ],
+    ids=["milliseconds", "seconds", "a date", "a date that has passed", "nonsense"],
+)
+async def test_the_provider_may_say_how_long_to_wait(play: Play, headers: dict[str, str], seconds: float) -> None:
+    async with play(Scripted().fails(429, headers=headers).then().says("ok")) as stage:
+        session = await stage.session()
+        await stage.say(session, "go")
+        await stage.time.asleep(1.0)
+        assert stage.time.slept[-1] == pytest.approx(seconds)
+        stage.time.advance(30_000)
+        assert (await stage.tk.wait(session)).reason == "answered"
+
+
+@pytest.mark.parametrize(
+    ("script", "failure"),
+    [
+        (lambda: Scripted().fails(401), AuthFailure),
+        (lambda: Scripted().fails(400, message="bad request"), ApiFailure),
+        (lambda: Scripted().says("a").overflows(), OverflowFailure),
+        (lambda: Scripted().garbles(), ApiFailure),
+    ],
+    ids=["no key", "a bad request", "an overflow", "nonsense"],
+)
+async def test_failures_that_another_try_would_not_cure_end_the_turn(
+    play: Play, script: Callable[[], Scripted], failure: type[object]
+) -> None:
+    scripted = script()
+    async with play(scripted) as stage:
+        session = await stage.session()
+        await stage.ask(session, "go")
+        [(message, _)] = await stage.turns(session)
+        assert isinstance(message.error, failure)
+        assert len(scripted.requests) == 1
+        assert await stage.is_sound(session)
+
+
+async def test_a_lost_connection_is_tried_again(play: Play) -> None:
+    async with play(Scripted().says("a").cuts().then().says("b")) as stage:
+        session = await stage.session()
+        await stage.say(session, "go")
+        await stage.time.asleep(2.0)
+        stage.time.advance(2000)
+        assert (await stage.tk.wait(session)).reason == "answered"
+
+
+@ON_DISK_TOO
+async def test_once_a_tool_has_begun_the_request_is_never_sent_again(play: Play) -> None:
+    ran: list[str] = []
+
+    async def once(text: str, context: ToolContext) -> str:
+        ran.append(text)
+        return "done"
+
+    script = Scripted().says("Doing it.").calls("once", text="x").fails(500).then().says("It is done.")
+    async with play(script, tools=(a_tool("once", once),)) as stage:
+        session = await stage.session()
+        assert (await stage.ask(session, "go")).reason == "answered"
+        assert ran == ["x"]
+        (first, parts), (_, answer) = await stage.turns(session)
+        assert (first.finish, first.error) == ("error", None)
+        [call] = [part for part in parts if isinstance(part, ToolPart)]
+        assert isinstance(call.state, ToolCompleted)
+        assert [part.text for part in answer if isinstance(part, TextPart)] == ["It is done."]
+        assert script.requests[1].messages[-1].results[0].output[0].text == "done"
+        assert not any(isinstance(part, RetryPart) for part in parts)
+
+
+async def test_a_call_that_was_only_half_written_does_not_keep_an_attempt_from_being_tried_again(play: Play) -> None:
+    half = [
+        [s.StartStep()],
+        [s.ToolInputStart(id="c", name="echo"), s.ToolInputDelta(id="c", text='{"te')],
+        [s.StreamError(failure=lost_connection(), usage=Usage(input=4))],
+    ]
+    whole = [[s.StartStep(), s.TextDelta(id="t", text="ok"), s.FinishStep(reason="stop", usage=Usage(input=6))]]
+    async with play(Told(half, whole)) as stage:
+        session = await stage.session()
+        await stage.say(session, "go")
+        await stage.time.asleep(2.0)
+        stage.time.advance(2000)
+        await stage.tk.wait(session)
+        [(message, parts)] = await stage.turns(session)
+        assert not any(isinstance(part, ToolPart) for part in parts)
+        assert message.tokens.input == 6
+        assert (await stage.tk.get(session)).tokens.input == 10
+
+
+@ON_DISK_TOO
+async def test_an_interrupt_ends_the_wait_for_another_try(play: Play) -> None:
+    script = Scripted().says("a").fails(503).then().says("never")
+    async with play(script) as stage:
+        session = await stage.session()
+        await stage.say(session, "go")
+        await stage.time.asleep(2.0)
+        assert await stage.tk.interrupt(session)
+        [(message, parts)] = await stage.turns(session)
+        assert isinstance(message.error, AbortedFailure)
+        assert [type(part) for part in parts] == [RetryPart]
+        assert len(script.requests) == 1
+        assert await stage.is_sound(session)
+
+
+async def test_status_goes_from_busy_to_retry_and_back(play: Play) -> None:
+    script = Scripted().fails(503).then().says("a")
+    async with play(script) as stage:
+        session = await stage.session()
+        await stage.say(session, "go")
+        await stage.time.asleep(2.0)
+        stage.time.advance(2000)
+        await stage.tk.wait(session)
+        told = [one.status for one in await stage.events(session) if isinstance(one, e.StatusChanged)]
+        assert [type(status).__name__ for status in told] == ["Busy", "Retrying", "Busy", "Idle"]
+        assert told[2] == BUSY
+
+
+async def test_the_bill_of_every_attempt_is_in_the_ledger_and_sums_to_the_totals(play: Play) -> None:
+    gate = Gate()
+    script = (
+        Scripted()
+        .says("x")
+        .cuts()
+        .then()
+        .calls("echo", text="a")
+        .usage(input=1_000_000, output=100_000, reasoning=20_000, cache_read=400_000, cache_write=100_000)
+        .then()
+        .says("b")
+        .usage(input=2_000_000, output=0)
+        .then()
+        .says("half")
+        .waits(gate)
+    )
+    async with play(script) as stage:
+        session = await stage.session()
+        await stage.say(session, "go")
+        await stage.time.asleep(2.0)
+        stage.time.advance(2000)
+        await stage.tk.wait(session)
+        await stage.say(session, "more")
+        await gate.wait_reached()
+        await stage.tk.interrupt(session)
+        rows = [one for one in await stage.events(session) if isinstance(one, e.UsageRecorded)]
+        assert [(row.attempt, row.purpose) for row in rows] == [(2, "turn"), (1, "turn")]
+        # 500,000 new input at 3, 100,000 output at 15, 400,000 read at 0.3, 100,000 written at 3.75.
+        assert rows[0].cost == pytest.approx(1.5 + 1.5 + 0.12 + 0.375)
+        assert rows[1].cost == pytest.approx(6.0)
+        stored = await stage.tk.get(session)
+        assert stored.cost == pytest.approx(sum(row.cost for row in rows))
+        assert stored.tokens.input == sum(row.tokens.input for row in rows)
+        costs = [message.cost for message, _ in await stage.turns(session)]
+        assert sum(costs) == pytest.approx(stored.cost)
