@@ -22,6 +22,16 @@ TESTS = ROOT / "tests"
 PAGE = ROOT / "docs/quality.md"
 
 FUNCTION_MAX = 60
+WALK = (
+    *("README.md", "CONTEXT.md", "ARCHITECTURE.md"),
+    *("src/turnkeeper/sessions/prompt.py", "src/turnkeeper/core/next_action.py"),
+    *(
+        f"src/turnkeeper/run/{name}.py"
+        for name in ("coordinator", "drain", "pen", "boundary", "prepare", "turn", "settle")
+    ),
+)
+"""What somebody reads who follows one prompt from its admission to its rest."""
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -131,6 +141,32 @@ def contracts() -> tuple[int, int, bool]:
     return len(settings["contracts"]), exceptions, run.returncode == 0
 
 
+def walk() -> Figure:
+    """What one walk through the program asks of a reader."""
+    lines = sum(len((ROOT / name).read_text("utf-8").splitlines()) for name in WALK)
+    return Figure(
+        1, "lines to read for one prompt's walk", f"{lines} in {len(WALK)} files", "≤ 1200 in 12", lines <= 1200
+    )
+
+
+def is_branch(node: ast.AST) -> bool:
+    """Whether a piece of syntax decides which way to go."""
+    return isinstance(node, ast.If | ast.IfExp | ast.While | ast.match_case | ast.ExceptHandler)
+
+
+def branching(code: list[Module]) -> Figure:
+    """How much the layer decides that should only do."""
+    running = [m for m in code if m.path.relative_to(SOURCE).parts[0] == "run"]
+    rate = 100 * len(nodes(running, is_branch)) / max(sum(m.lines for m in running), 1)
+    return Figure(6, "branches in run per 100 lines", f"{rate:.1f}", "< 6", rate < 6)
+
+
+def contract_tests(code: list[Module]) -> int:
+    """The promises of an engine that are tests."""
+    suite = [m for m in code if "engine_contract" in m.path.parts]
+    return len(nodes(suite, lambda node: isinstance(node, Function) and node.name.startswith("test_")))
+
+
 def refused_words() -> int:
     """Words that the glossary refuses, found in the source by the checker of documents."""
     spec = spec_from_file_location("check_docs", ROOT / "scripts/check_docs.py")
@@ -194,7 +230,8 @@ def measure() -> list[Figure]:
     lines, test_lines = sum(m.lines for m in code), sum(m.lines for m in tests)
     pure = [m for m in code if m.path.relative_to(SOURCE).parts[0] in ("model", "core")]
     lengths = functions(code)
-    long = sum(1 for length, _ in lengths if length > FUNCTION_MAX)
+    long = sorted((length, name) for length, name in lengths if length > FUNCTION_MAX)
+    longest = f" ({', '.join(f'{name} {length}' for length, name in reversed(long))})" if long else ""
     count, exceptions, kept = contracts()
     impure = len(nodes(pure, lambda n: isinstance(n, ast.AsyncFunctionDef | ast.Await)))
     escapes = len(nodes(pure, names("Any", "cast"))) + ignores(pure)
@@ -213,12 +250,14 @@ def measure() -> list[Figure]:
         Figure(0, "source: modules, lines", f"{len(code)}, {lines}", "", True),
         Figure(0, "tests: modules, lines", f"{len(tests)}, {test_lines}", "", True),
         Figure(0, "tests to source", f"{test_lines / max(lines, 1):.2f}", "", True),
+        walk(),
         *sized(2, "lines of a file", [(m.lines, str(m.path.relative_to(SOURCE))) for m in code], (100, 250, 400)),
         *sized(3, "lines of a function", lengths, (9, 25, 60)),
-        Figure(3, f"functions over {FUNCTION_MAX} lines", f"{long} of {len(lengths)}", "0", long == 0),
+        Figure(3, f"functions over {FUNCTION_MAX} lines", f"{len(long)} of {len(lengths)}{longest}", "0", not long),
         Figure(4, "contracts", f"{count}, {'kept' if kept else 'BROKEN'}", "all kept", kept),
         Figure(4, "exceptions to contracts", str(exceptions), "0", exceptions == 0),
         Figure(6, "waiting in model and core", str(impure), "0", impure == 0),
+        branching(code),
         Figure(7, "refused words in the source", str(refused), "0", refused == 0),
         Figure(8, "TODO, FIXME, XXX", str(promises), "0", promises == 0),
         Figure(8, "modules without a docstring", str(len(undocumented)), "0", not undocumented),
@@ -231,6 +270,9 @@ def measure() -> list[Figure]:
         Figure(12, "test names that are sentences", f"{said} of {named}", "all", said == named),
         Figure(12, "mocks and patches in tests", str(mocks), "0", mocks == 0),
         Figure(12, "sleeps in tests", str(len(sleeping)), "0", not sleeping),
+        Figure(13, "promises of an engine that are tests", str(contract_tests(code)), "", True),
+        Figure(14, "guides that are executed", str(len(list((ROOT / "docs/guides").glob("add-*.md")))), "", True),
+        Figure(14, "decision records", str(len(list((ROOT / "docs/adr").glob("0*.md")))), "", True),
         Figure(
             15,
             "changed lines of a commit, median",
@@ -268,6 +310,13 @@ def fill(page: str, figures: list[Figure]) -> str:
     page = re.sub(
         r"(<!-- measured -->\n).*?(<!-- /measured -->)",
         lambda found: f"{found[1]}{table(figures)}\n{found[2]}",
+        page,
+        flags=re.DOTALL,
+    )
+    missed = "\n".join(f"- row {f.row}, {f.name}: {f.value}; the bar is {f.bar}" for f in figures if not f.met)
+    page = re.sub(
+        r"(<!-- missed -->\n).*?(<!-- /missed -->)",
+        lambda found: f"{found[1]}{missed or 'Nothing.'}\n{found[2]}",
         page,
         flags=re.DOTALL,
     )

@@ -55,6 +55,13 @@ def test_a_broad_handler_counts_unless_it_raises_on(handler: str, expected: int)
     assert len(quality.nodes(code, quality.is_broad_except)) == expected
 
 
+def test_a_branch_is_whatever_decides_which_way_to_go() -> None:
+    text = (
+        "if a:\n    b = 1 if c else 2\nelif d:\n    pass\nfor e in f:\n    pass\nmatch g:\n    case 1:\n        pass\n"
+    )
+    assert len(quality.nodes([module(text)], quality.is_branch)) == 4
+
+
 def test_names_are_counted_in_code_and_not_in_strings() -> None:
     code = [module("from typing import Any, cast\nx: Any = cast(int, 'Any cast')\n")]
     assert len(quality.nodes(code, quality.names("Any"))) == 1
@@ -70,6 +77,7 @@ def test_a_page_gets_its_figures_and_keeps_what_a_person_wrote() -> None:
         "| 1 | **First hour** | how | best | bar | by hand | - | - |\n"
         "| 2 | **File size** | how | best | bar | - | - | worse |\n"
         "<!-- measured -->\nold\n<!-- /measured -->\n"
+        "<!-- missed -->\n<!-- /missed -->\n"
     )
     filled = quality.fill(page, [quality.Figure(2, "lines", "9", "≤ 10", True)])
     assert filled == (
@@ -78,4 +86,11 @@ def test_a_page_gets_its_figures_and_keeps_what_a_person_wrote() -> None:
         "<!-- measured -->\n"
         "| # | Figure | Ours | Bar | Met |\n|---|---|---|---|---|\n| 2 | lines | 9 | ≤ 10 | yes |\n"
         "<!-- /measured -->\n"
+        "<!-- missed -->\nNothing.\n<!-- /missed -->\n"
     )
+
+
+def test_what_misses_its_bar_is_listed() -> None:
+    page = "<!-- missed -->\nold\n<!-- /missed -->\n"
+    filled = quality.fill(page, [quality.Figure(2, "lines", "11", "≤ 10", False)])
+    assert filled == "<!-- missed -->\n- row 2, lines: 11; the bar is ≤ 10\n<!-- /missed -->\n"
