@@ -35,7 +35,7 @@ async def resolved(
     rules: Ruleset = (),
     pillow: Callable[[], Encodings | None] = pillow,
 ) -> tuple[Part, ...]:
-    attaching = Attaching("ses_1", "msg_1", await identify(directory), pillow)
+    attaching = Attaching("ses_1", "msg_1", await identify(directory), pillow=pillow)
     return await resolve(parts, Resolution(Mint.fixed(), attaching, rules))
 
 

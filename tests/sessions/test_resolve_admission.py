@@ -1,5 +1,6 @@
 """Parts are resolved before a prompt is admitted, and never again."""
 
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -14,8 +15,11 @@ from turnkeeper.testing.harness import Options, Stage, stage
 
 @pytest.fixture
 async def on(tmp_path: Path) -> AsyncIterator[Stage]:
-    denied = {"permission": {"task": {"explore": "deny"}}}
-    async with stage("memory:", tmp_path / "place", Scripted(), Options(config=denied)) as ready:
+    config = {
+        "permission": {"task": {"explore": "deny"}},
+        "attachment": {"image": {"auto_resize": False, "max_width": 3, "max_base64_bytes": 1000}},
+    }
+    async with stage("memory:", tmp_path / "place", Scripted(), Options(config=config)) as ready:
         yield ready
 
 
@@ -42,6 +46,18 @@ async def test_an_image_that_is_refused_leaves_no_trace(on: Stage) -> None:
     with pytest.raises(Invalid):
         await admitted(on, session_id, TextInput(text="look"), image)
     assert await on.tk.store.journal.view(session_id) == before
+
+
+@pytest.mark.parametrize(("width", "is_taken"), [(3, True), (4, False)])
+async def test_the_limits_of_the_configuration_hold_for_images(on: Stage, width: int, is_taken: bool) -> None:
+    """A7."""
+    head = b"GIF89a" + width.to_bytes(2, "little") + (4).to_bytes(2, "little")
+    image = FileInput(mime="image/gif", url=f"data:image/gif;base64,{b64encode(head).decode()}")
+    if is_taken:
+        assert await admitted(on, await on.session(), image) == ["image/gif"]
+    else:
+        with pytest.raises(Invalid, match="over the limit of 3x2000 pixels and 1000 bytes"):
+            await admitted(on, await on.session(), image)
 
 
 async def test_a_prompt_sent_again_is_the_one_that_was_resolved_first(on: Stage) -> None:

@@ -5,7 +5,7 @@ None always means: not said.
 """
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
@@ -165,6 +165,21 @@ class CatalogConfig(Setting):
     url: str | None = None
 
 
+class ImageConfig(Setting):
+    """What images of a prompt may measure, and whether larger ones are made smaller."""
+
+    auto_resize: bool | None = None
+    max_width: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    max_height: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    max_base64_bytes: Annotated[int, msgspec.Meta(ge=1)] | None = None
+
+
+class AttachmentConfig(Setting):
+    """About what is attached to a prompt."""
+
+    image: ImageConfig = ImageConfig()
+
+
 class Config(Setting):
     """All settings, merged."""
 
@@ -187,3 +202,4 @@ class Config(Setting):
     """The user's, as ``Europe/Berlin``; the host's if not said."""
     shell: str | None = None
     catalog: CatalogConfig = CatalogConfig()
+    attachment: AttachmentConfig = AttachmentConfig()

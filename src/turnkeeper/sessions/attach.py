@@ -49,6 +49,7 @@ class Attaching:
     session_id: str
     message_id: str
     place: ProjectPlace
+    limits: images.ImageLimits = images.LIMITS
     pillow: Callable[[], images.Encodings | None] = images.pillow
 
     async def attach(self, part: FileInput) -> list[Part]:
@@ -131,7 +132,7 @@ class Attaching:
         return found
 
     async def _image(self, part: FileInput, content: bytes, name: str) -> FilePart:
-        picture = await to_thread.run_sync(lambda: images.normalise(content, clean(name), self.pillow()))
+        picture = await to_thread.run_sync(lambda: images.normalise(content, clean(name), self.pillow(), self.limits))
         return self._kept(part, mime=picture.mime, url=_data_url(*picture), filename=clean(name))
 
     def _context(self) -> ToolContext:

@@ -26,6 +26,7 @@ from turnkeeper.store import documents, keys
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.journal import ATTEMPTS_MAX
 from turnkeeper.store.store import Store
+from turnkeeper.workspace.images import limits_of
 from turnkeeper.workspace.project import ProjectPlace
 
 NO_VARIANT = "default"
@@ -40,7 +41,9 @@ async def prompt(store: Store, runtime: Runtime, place: ProjectPlace, session_id
         return known
     agent = await runtime.agent(prompt.agent, place)
     rules = await _rules(runtime, place, prompt, agent)
-    parts = await resolve(prompt.parts, Resolution(store.mint, Attaching(session_id, message_id, place), rules))
+    limits = limits_of(runtime.means.catalog(place)[0].attachment.image)
+    attaching = Attaching(session_id, message_id, place, limits)
+    parts = await resolve(prompt.parts, Resolution(store.mint, attaching, rules))
     return await admit(store, session_id, prompt, parts, message_id, agent, lambda: runtime.means.default_model(place))
 
 

@@ -12,6 +12,7 @@ from turnkeeper.core.limits import (
     IMAGE_WIDTH_MAX,
     MEDIA_BYTES_MAX,
 )
+from turnkeeper.model.config import ImageConfig
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.workspace.files import SNIFFED_BYTES, media_type
 
@@ -23,11 +24,12 @@ QUALITIES: Final = (80, 85, 70, 55, 40)
 
 
 class ImageLimits(NamedTuple):
-    """What an image may measure. ``base64_max`` counts the characters of its encoded form."""
+    """What an image may measure, and whether it may be made smaller. ``base64_max`` counts its encoded form."""
 
     width_max: int = IMAGE_WIDTH_MAX
     height_max: int = IMAGE_HEIGHT_MAX
     base64_max: int = IMAGE_BASE64_MAX
+    resizes: bool = True
 
 
 class Picture(NamedTuple):
@@ -41,6 +43,16 @@ Encodings: TypeAlias = Callable[[bytes, ImageLimits], Iterator[Picture]]
 """Gives an image in sizes within the limits and in several qualities, one after the other, best first."""
 
 LIMITS: Final = ImageLimits()
+
+
+def limits_of(config: ImageConfig) -> ImageLimits:
+    """The limits that a person set."""
+    return ImageLimits(
+        width_max=config.max_width or IMAGE_WIDTH_MAX,
+        height_max=config.max_height or IMAGE_HEIGHT_MAX,
+        base64_max=config.max_base64_bytes or IMAGE_BASE64_MAX,
+        resizes=config.auto_resize is not False,
+    )
 
 
 def pillow() -> Encodings | None:
@@ -66,6 +78,11 @@ def normalise(content: bytes, name: str, encodings: Encodings | None, limits: Im
     if size.width <= limits.width_max and size.height <= limits.height_max and _fits(given, limits):
         return given
     measured = f"{name} ({size.width}x{size.height} pixels, {len(content)} bytes)"
+    if not limits.resizes:
+        raise Invalid(
+            f"{measured} is over the limit of {limits.width_max}x{limits.height_max} pixels and {limits.base64_max} "
+            "bytes of base64; send a smaller one, or set attachment.image.auto_resize"
+        )
     if encodings is None:
         if len(content) <= MEDIA_BYTES_MAX:
             return given
