@@ -6,7 +6,7 @@ STAMP := $(VENV)/.ready
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check format bench soak run lock clean
+.PHONY: help setup test check format bench soak run tour lock clean
 
 help: ## Show the targets.
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 12
@@ -39,7 +39,10 @@ bench: $(STAMP) ## Measure speed side by side; prints ratios.
 soak: $(STAMP) ## The long tests: thousands of crashes and random histories.
 	$(BIN)/python -m pytest -n $(WORKERS) -m soak
 
-run: $(STAMP) ## Run the main job: a tour through a scratch store.
+run: $(STAMP) ## Run the main job: two prompts in a scratch copy of sample/, without a key.
+	@$(BIN)/python scripts/demo.py
+
+tour: $(STAMP) ## A tour through a scratch store: sessions made, forked, searched, damaged and diagnosed.
 	$(BIN)/python scripts/tour.py
 
 lock: ## Resolve requirements.lock anew (needs uv).

@@ -1,4 +1,4 @@
-"""A tour: the real commands on a scratch store, with what they print. Run by ``make run``."""
+"""A tour: the real commands on a scratch store, with what they print. Run by ``make tour``."""
 
 import json
 import os

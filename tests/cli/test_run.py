@@ -193,6 +193,16 @@ def test_auto_allows_what_would_be_asked_but_nothing_that_is_denied(shop: Shop) 
     assert (shop.project / "made.txt").exists()
 
 
+def test_a_message_that_begins_with_a_mark_is_a_command_of_the_user(shop: Shop) -> None:
+    said = shop.run("!echo hi > made.txt; echo done")
+    assert said.code == 0, said.err
+    assert (shop.project / "made.txt").read_text() == "hi\n"
+    assert "$ echo hi > made.txt; echo done" in said.err
+    assert "    │ done" in said.err
+    assert shop.run("-c", "read made.txt").code == 0
+    assert len(shop.sessions()) == 1
+
+
 def test_without_a_model_the_offline_one_answers_and_says_so(shop: Shop) -> None:
     run = shop.process("run", "read tides.py")
     assert (run.returncode, run.stderr.count(NOTE)) == (0, 1)

@@ -1,4 +1,4 @@
-"""The tour that ``make run`` gives."""
+"""The tour that ``make tour`` gives."""
 
 import subprocess
 import sys

@@ -164,7 +164,8 @@ def _ask(session: "Session", children: int) -> None:
     if not sys.stdin.isatty():
         raise Forbidden("nobody can be asked whether to remove it, so it stays; add --yes to remove it")
     also = f" and {plural(children, 'child', 'children')}" if children else ""
-    if _line(f"Remove {session.id} ({one_line(session.title)}){also} for ever? [y/N] ").strip().casefold() not in ("y", "yes"):
+    reply = _line(f"Remove {session.id} ({one_line(session.title)}){also} for ever? [y/N] ")
+    if reply.strip().casefold() not in ("y", "yes"):
         raise Forbidden("nothing was removed")
 
 

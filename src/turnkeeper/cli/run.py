@@ -57,6 +57,9 @@ async def run(
     step_finish, error. Ctrl-C stops the turn and records what there is; a second one quits at once, and
     `session resume` goes on later.
 
+    A message that begins with ! is a command: it is run in the session, and the model hears of it with the next
+    prompt.
+
     What the rules leave open is asked at the terminal: y allows it once, a always, n refuses, and other words are
     advice for the model. Where nobody can be asked it is refused, unless --auto is given. Ends with 1 if the turn
     failed or a call was refused, and with 130 if it was stopped.
@@ -64,6 +67,7 @@ async def run(
     Examples:
       turnkeeper run "list the files, then read README.md"
       turnkeeper run -c "now run `make test`"
+      turnkeeper run -c '!git status'
       git diff | turnkeeper run -m anthropic/claude-sonnet-4-5 "review this"
       turnkeeper run --auto --format json -f notes.md:1-40 "turn these into tasks"
     """
@@ -87,11 +91,12 @@ async def run(
         wanted = await _model(tk, live, model, agent, chosen, directory)
         if chosen is None:
             chosen = await tk.create(title=_title(title, said))
-        prompt = _prompt(said, inputs, agent, wanted, variant)
-        return await send(tk, live, chosen.id, prompt)
+        if said.startswith("!") and not inputs:
+            return await _shell(tk, live, chosen.id, said[1:], agent, wanted)
+        return await _send(tk, live, chosen.id, _prompt(said, inputs, agent, wanted, variant))
 
 
-async def send(tk: "Turnkeeper", live: "Live", session_id: str, prompt: "Prompt") -> int:
+async def _send(tk: "Turnkeeper", live: "Live", session_id: str, prompt: "Prompt") -> int:
     """Admit a prompt and show the session until it rests."""
     from turnkeeper.cli.live import found_open
     from turnkeeper.workspace.owner import is_alive
@@ -110,6 +115,24 @@ async def send(tk: "Turnkeeper", live: "Live", session_id: str, prompt: "Prompt"
     async def work() -> "Outcome":
         await tk.prompt(session_id, prompt, resume=False)
         return await tk.run(session_id)
+
+    return await live.run(tk, session_id, work)
+
+
+async def _shell(
+    tk: "Turnkeeper", live: "Live", session_id: str, command: str, agent: str | None, model: "ModelChoice | None"
+) -> int:
+    """Run a command of the user's; no model is asked."""
+    from turnkeeper.cli.live import found_open
+    from turnkeeper.run.coordinator import Outcome
+
+    if (found := found_open(await tk.store.journal.view(session_id))) is not None:
+        live.display.note(found)
+        await tk.abort(session_id)
+
+    async def work() -> Outcome:
+        await tk.shell(session_id, command, agent=agent, model=model)
+        return Outcome(kind="rested", reason="done")
 
     return await live.run(tk, session_id, work)
 

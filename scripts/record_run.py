@@ -1,0 +1,89 @@
+"""Record ``make run`` as docs/images/run.svg: the real program on a terminal of 100 columns, from its second prompt."""
+
+import io
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.terminal_theme import TerminalTheme
+from rich.text import Text
+
+from turnkeeper.testing.glass import Glass
+
+ROOT = Path(__file__).resolve().parent.parent
+IMAGE = ROOT / "docs/images/run.svg"
+WIDTH = 100
+FIRST = "$ turnkeeper run -c"
+"""Where the picture begins: a minute's output is too long for one."""
+THEME = TerminalTheme(
+    (22, 24, 29),
+    (214, 217, 224),
+    [
+        (22, 24, 29),
+        (235, 110, 110),
+        (126, 200, 130),
+        (226, 186, 100),
+        (118, 168, 245),
+        (190, 140, 230),
+        (98, 200, 210),
+        (214, 217, 224),
+    ],
+    [
+        (110, 115, 125),
+        (245, 130, 130),
+        (150, 215, 155),
+        (240, 205, 130),
+        (140, 185, 250),
+        (205, 160, 240),
+        (125, 215, 225),
+        (240, 242, 246),
+    ],
+)
+
+
+def main() -> int:
+    """Run the demo, and draw what a person sees in the end."""
+    output = _recorded([sys.executable, str(ROOT / "scripts/demo.py")])
+    glass = Glass(WIDTH)
+    glass.feed(output)
+    console = Console(file=io.StringIO(), record=True, width=WIDTH, force_terminal=True, color_system="truecolor")
+    start = next(number for number, line in enumerate(glass.lines) if line.startswith(FIRST))
+    for line in glass.painted()[start:-2]:
+        console.print(Text.from_ansi(line), highlight=False, soft_wrap=True)
+    drawn = console.export_svg(title="make run", theme=THEME, unique_id="run")
+    drawn = re.sub(r"\s*<!--.*?-->", "", drawn, flags=re.S)
+    # The fonts rich names would be fetched from elsewhere; whoever looks has one of their own.
+    drawn = re.sub(r"\s*@font-face \{.*?\}", "", drawn, flags=re.S).replace(
+        "Fira Code", "ui-monospace, Menlo, Consolas"
+    )
+    IMAGE.write_text(re.sub(r"[ \t]+$", "", drawn, flags=re.M), "utf-8")
+    return 0
+
+
+def _recorded(command: list[str]) -> str:
+    ours, its = pty.openpty()
+    environment = {**os.environ, "COLUMNS": str(WIDTH), "LINES": "50", "TERM": "xterm-256color"}
+    with subprocess.Popen(
+        command, env=environment, stdin=its, stdout=its, stderr=its, start_new_session=True
+    ) as process:
+        os.close(its)
+        pieces = []
+        while True:
+            try:
+                piece = os.read(ours, 65536)
+            except OSError:  # The other end is closed: the program has ended.
+                piece = b""
+            if not piece:
+                break
+            pieces.append(piece)
+        assert process.wait() == 0, b"".join(pieces).decode()
+    os.close(ours)
+    return b"".join(pieces).decode()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
