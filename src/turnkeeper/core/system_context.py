@@ -113,7 +113,7 @@ def _begin(
     What cannot be loaded now stays as the model knew it; in another directory, where that may be wrong, or if it
     never was loaded, it is left out, and told as news once it can be.
     """
-    kept = _kept(before, told) if before is not None and reason != "move" else {}
+    kept = _kept(before, told) if before is not None and before.directory == now.directory else {}
     baseline: list[ComponentText] = []
     checkpoint: dict[str, str] = {}
     for key, sample in samples:
