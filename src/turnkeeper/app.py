@@ -20,6 +20,7 @@ from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject
 from turnkeeper.sessions import create, edit, fork, history, listing, remove
 from turnkeeper.store import keys
+from turnkeeper.store.engine import Engine
 from turnkeeper.store.engines import open_engine
 from turnkeeper.store.journal import Journal
 from turnkeeper.store.page import Page
@@ -44,13 +45,16 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def open_store(
-    store: str | None = None,
+    store: str | Engine | None = None,
     *,
     directory: str | Path | None = None,
     mint: Mint | None = None,
     settings: "Settings | None" = None,
 ) -> AsyncIterator["Turnkeeper"]:
-    """Open a store (``sqlite:PATH``, ``files:DIR`` or ``memory:``; by default SQLite in the data directory)."""
+    """Open a store (``sqlite:PATH``, ``files:DIR`` or ``memory:``; by default SQLite in the data directory).
+
+    An engine of your own may be given instead; it is closed with the store.
+    """
     async with look(store, directory=directory, mint=mint, settings=settings) as turnkeeper:
         raised: Exception | None = None
         async with anyio.create_task_group() as group:
@@ -68,14 +72,14 @@ async def open_store(
 
 @asynccontextmanager
 async def look(
-    store: str | None = None,
+    store: str | Engine | None = None,
     *,
     directory: str | Path | None = None,
     mint: Mint | None = None,
     settings: "Settings | None" = None,
 ) -> AsyncIterator["Turnkeeper"]:
     """The same for those who run nothing: commands that look at sessions or change them start faster without."""
-    engine = await open_engine(store or default_store())
+    engine = store if isinstance(store, Engine) else await open_engine(store or default_store())
     bus: Bus[Notification | Delta] = Bus()
     mint = mint or Mint()
     try:

@@ -1,7 +1,7 @@
 """Harness: a whole runtime for tests, with a scripted model, tools of their own, and time that passes when told to."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -23,6 +23,7 @@ from turnkeeper.providers.provider import Provider
 from turnkeeper.run.coordinator import Outcome
 from turnkeeper.run.permission import Asker, allow_all
 from turnkeeper.run.runtime import Settings
+from turnkeeper.store.engine import Engine
 from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.tools.tool import AnyTool, Tool, ToolContext, ToolOutput
 
@@ -44,10 +45,13 @@ CONFIG: JsonObject = {
 
 
 class VirtualTime:
-    """Time that stands still until a test moves it. Who sleeps in it wakes when its time has come."""
+    """Time that stands still until a test moves it. Who sleeps in it wakes when its time has come.
 
-    def __init__(self, mint: FixedMint) -> None:
-        self._mint = mint
+    In a hurry, nobody waits: whoever sleeps moves the clock, and goes on when the others had their chance.
+    """
+
+    def __init__(self, mint: FixedMint, *, in_a_hurry: bool = False) -> None:
+        self._mint, self._is_hurried = mint, in_a_hurry
         self._sleepers: list[tuple[int, float, anyio.Event]] = []
         self._fallen_asleep = anyio.Event()
         self.slept: list[float] = []
@@ -60,7 +64,10 @@ class VirtualTime:
         self.slept.append(seconds)
         self._fallen_asleep.set()
         self._fallen_asleep = anyio.Event()
+        if self._is_hurried:
+            self.advance(round(seconds * 1000))
         try:
+            await anyio.lowlevel.checkpoint()
             await sleeper[2].wait()
         finally:
             self._sleepers.remove(sleeper)
@@ -171,17 +178,23 @@ class Options:
     tools: Sequence[AnyTool] = TOOLS
     titles: bool = False
     config: JsonObject = field(default_factory=dict)
+    in_a_hurry: bool = False
     environ: Mapping[str, str] = field(default_factory=dict)
 
 
 @asynccontextmanager
 async def stage(
-    url: str, directory: Path, provider: Provider, options: Options | None = None, *, mint: FixedMint | None = None
+    store: str | Engine,
+    directory: Path,
+    provider: Provider,
+    options: Options | None = None,
+    *,
+    mint: FixedMint | None = None,
 ) -> AsyncIterator[Stage]:
     """A runtime over a store, whose model is the script. Nothing of this machine's configuration is read."""
     given = options or Options()
     mint = mint or Mint.fixed()
-    time = VirtualTime(mint)
+    time = VirtualTime(mint, in_a_hurry=given.in_a_hurry)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "turnkeeper.json").write_bytes(encode({**CONFIG, **given.config}))
     settings = Settings(
@@ -193,7 +206,7 @@ async def stage(
         tools=lambda: given.tools,
         environ={"HOME": str(directory), **given.environ},
     )
-    async with open_store(url, directory=directory, mint=mint, settings=settings) as tk:
+    async with open_store(store, directory=directory, mint=mint, settings=settings) as tk:
         yield Stage(tk, provider, time, mint, directory)
 
 
@@ -210,3 +223,19 @@ class Told:
         for batch in self._answers.pop(0):
             await anyio.lowlevel.checkpoint()
             yield batch
+
+
+class EachSession:
+    """A provider that plays a script of its own for each session."""
+
+    def __init__(self, script: Callable[[], Provider]) -> None:
+        self._script = script
+        self.scripts: dict[str, Provider] = {}
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
+        """The next answer of this session's script."""
+        if request.session_id not in self.scripts:
+            self.scripts[request.session_id] = self._script()
+        async with aclosing(self.scripts[request.session_id].stream(request)) as answer:
+            async for batch in answer:
+                yield batch

@@ -1,0 +1,188 @@
+"""Sessions that a dead process left: closed, told apart from living ones, and gone on with as the policy says."""
+
+import anyio
+import pytest
+
+from turnkeeper.model import event as e
+from turnkeeper.model.event import Event
+from turnkeeper.model.failure import AbortedFailure
+from turnkeeper.model.parts import StepStartPart, TextPart, ToolPart
+from turnkeeper.model.parts.base import Span
+from turnkeeper.model.parts.tool import RunningTime, ToolError, ToolPending, ToolProvider, ToolRunning
+from turnkeeper.model.status import BUSY, IDLE, Owner
+from turnkeeper.providers.scripted import Scripted
+from turnkeeper.run.abandon import LOST
+from turnkeeper.testing.builders import NOW, a_call, a_text, an_assistant, completed, running
+from turnkeeper.testing.harness import Play, Stage
+from turnkeeper.workspace.owner import this_process
+
+DEAD = this_process().but(pid=2**22 + 1, started="long ago")
+"""A process that cannot be: its number is larger than any the kernel gives."""
+
+
+async def left_behind(stage: Stage, *events: Event, owner: Owner = DEAD) -> str:
+    """A session as a killed process leaves it: prompted, busy, and in the middle of these events of a turn."""
+    session = await stage.session()
+    receipt = await stage.say(session, "go", resume=False)
+    turn = an_assistant(session, "msg_turn", receipt.message_id, provider_id="acme", model_id="large")
+    placed = [_placed(event, session) for event in events]
+    await stage.tk.store.journal.append(
+        session,
+        e.StatusChanged(status=BUSY, owner=owner),
+        e.PromptPromoted(message_id=receipt.message_id),
+        *([e.TurnStarted(message=turn), *placed] if events else []),
+        fence=1,
+    )
+    return session
+
+
+def _placed(event: Event, session: str) -> Event:
+    if isinstance(event, e.PartRecorded):
+        return event.but(part=event.part.but(session_id=session, message_id="msg_turn"))
+    return event
+
+
+TURN = an_assistant("ses_one", "msg_turn", "msg_user")
+STEP = e.PartRecorded(part=StepStartPart(id="prt_0", session_id="", message_id=""))
+OPEN_TEXT = [
+    e.PartRecorded(part=a_text(TURN, "prt_1", "", time=Span(start=NOW))),
+    e.PartExtended(message_id="msg_turn", part_id="prt_1", offset=0, text="Half an "),
+    e.PartExtended(message_id="msg_turn", part_id="prt_1", offset=8, text="answer"),
+]
+
+
+async def test_a_turn_that_had_said_nothing_is_asked_again_by_itself(play: Play) -> None:
+    script = Scripted().says("Here I am.")
+    async with play(script) as stage:
+        session = await left_behind(stage, STEP)
+        assert await stage.tk.runtime.recover() == [session]
+        assert len(script.requests) == 1
+        [(message, _)] = await stage.turns(session)
+        assert message.id != "msg_turn"
+        assert message.error is None
+        assert await stage.is_sound(session)
+
+
+@pytest.mark.parametrize("policy", ["rest", "continue"])
+async def test_text_is_kept_and_the_policy_says_whether_it_goes_on(play: Play, policy: str) -> None:
+    script = Scripted().says("And the rest.")
+    async with play(script) as stage:
+        session = await left_behind(stage, STEP, *OPEN_TEXT)
+        assert await stage.tk.runtime.recover(policy) == [session]
+        (message, parts), *rest = await stage.turns(session)
+        assert isinstance(message.error, AbortedFailure)
+        assert message.error.data.message == LOST
+        [text] = [part for part in parts if isinstance(part, TextPart)]
+        assert text.text == "Half an answer"
+        assert text.time.end is not None
+        assert len(rest) == (policy == "continue")
+        assert len(script.requests) == (policy == "continue")
+        assert await stage.tk.status(session) == IDLE
+        assert await stage.is_sound(session)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        a_call(TURN, "prt_2"),
+        a_call(TURN, "prt_2", ToolPending(input={}, raw="")),
+        a_call(TURN, "prt_2", running()),
+        a_call(TURN, "prt_2", ToolRunning(input={"a": 1}, metadata={"output": "half"}, time=RunningTime(start=NOW))),
+        a_call(TURN, "prt_2", running(), provider=ToolProvider(executed=True)),
+    ],
+    ids=["pending", "pending without a byte", "running", "running with output", "run by the provider"],
+)
+async def test_calls_that_were_under_way_are_settled_and_never_run_again(play: Play, part: ToolPart) -> None:
+    script = Scripted().says("What now?")
+    async with play(script) as stage:
+        session = await left_behind(stage, STEP, e.PartRecorded(part=part))
+        await stage.tk.runtime.recover("continue")
+        (message, parts), _ = await stage.turns(session)
+        assert isinstance(message.error, AbortedFailure)
+        [call] = [one for one in parts if isinstance(one, ToolPart)]
+        assert isinstance(call.state, ToolError)
+        assert call.state.metadata["interrupted"] is True
+        assert call.state.input == part.state.input
+        if isinstance(part.state, ToolRunning) and part.state.metadata:
+            assert call.state.metadata["output"] == "half"
+        assert await stage.is_sound(session)
+
+
+async def test_a_result_that_was_recorded_stays_and_is_shown_to_the_model(play: Play) -> None:
+    done, open_ = a_call(TURN, "prt_2", completed("one file")), a_call(TURN, "prt_3", running())
+    script = Scripted().says("I see.")
+    async with play(script) as stage:
+        await left_behind(stage, STEP, e.PartRecorded(part=done), e.PartRecorded(part=open_))
+        await stage.tk.runtime.recover("continue")
+        results = script.requests[0].messages[2].results
+        assert results[0].output[0].text == "one file"
+        assert [result.is_error for result in results] == [False, True]
+
+
+async def test_a_turn_whose_calls_were_all_settled_goes_on_whatever_the_policy(play: Play) -> None:
+    script = Scripted().says("Done.")
+    async with play(script) as stage:
+        call = e.PartRecorded(part=a_call(TURN, "prt_2", completed()))
+        session = await left_behind(stage, STEP, call)
+        ended = an_assistant(session, "msg_turn", "msg_user", provider_id="acme", model_id="large", finish="tool-calls")
+        await stage.tk.store.journal.append(session, e.TurnEnded(message=ended))
+        await stage.tk.runtime.recover("rest")
+        assert len(script.requests) == 1
+
+
+async def test_prompts_that_waited_are_answered_after_recovery(play: Play) -> None:
+    script = Scripted().says("All of it.").then().says("And that.")
+    async with play(script) as stage:
+        session = await left_behind(stage, STEP, *OPEN_TEXT)
+        await stage.say(session, "steer", resume=False)
+        await stage.say(session, "queued", delivery="queue", resume=False)
+        await stage.tk.runtime.recover()
+        assert len(script.requests) == 2
+        assert (await stage.tk.store.journal.view(session)).inbox == ()
+
+
+async def test_a_prompt_for_a_session_of_a_dead_process_takes_it_over(play: Play) -> None:
+    script = Scripted().says("I am back.")
+    async with play(script) as stage:
+        session = await left_behind(stage, STEP, *OPEN_TEXT)
+        assert (await stage.ask(session, "hello?")).reason == "answered"
+        assert await stage.is_sound(session)
+
+
+async def test_what_a_living_process_runs_is_left_alone(play: Play) -> None:
+    async with play(Scripted()) as stage:
+        living = this_process().but(runtime="another")
+        session = await left_behind(stage, STEP, *OPEN_TEXT, owner=living)
+        before = await stage.events(session)
+        assert await stage.tk.runtime.recover("continue") == []
+        assert (await stage.tk.run(session)).kind == "refused"
+        assert await stage.events(session) == before
+
+
+async def test_sessions_are_recovered_at_the_same_time(play: Play) -> None:
+    class Meeting(Scripted):
+        """Answers nobody until both have asked."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.both = anyio.Event()
+
+        async def stream(self, request):  # type: ignore[no-untyped-def]
+            if self.requests:
+                self.both.set()
+            async for batch in super().stream(request):
+                await self.both.wait()
+                yield batch
+
+    script = Meeting().says("a").then().says("b")
+    async with play(script) as stage:
+        sessions = {await left_behind(stage, STEP), await left_behind(stage, STEP)}
+        assert set(await stage.tk.runtime.recover()) == sessions
+
+
+async def test_a_session_without_a_turn_under_way_is_only_laid_down(play: Play) -> None:
+    async with play(Scripted()) as stage:
+        session = await stage.session()
+        await stage.tk.store.journal.append(session, e.StatusChanged(status=BUSY, owner=DEAD))
+        assert await stage.tk.runtime.recover() == [session]
+        assert await stage.tk.status(session) == IDLE

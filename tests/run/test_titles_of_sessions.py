@@ -1,0 +1,127 @@
+"""Titles: given beside the first turn, by a small model, and never in its way."""
+
+import pytest
+
+from turnkeeper.core.history import Entry, History
+from turnkeeper.core.titles import default_title
+from turnkeeper.core.view import SessionView
+from turnkeeper.model import event as e
+from turnkeeper.model.stream import Usage
+from turnkeeper.providers.script import Gate
+from turnkeeper.providers.scripted import Scripted
+from turnkeeper.run.upkeep import cleaned, wants_title
+from turnkeeper.testing.builders import a_session, a_text, a_user
+from turnkeeper.testing.harness import Play, Stage
+
+
+async def titled(stage: Stage, session: str) -> str:
+    """The title, once it was given."""
+    async for recorded in stage.tk.tail(session):
+        if isinstance(recorded.event, e.SessionTitled):
+            return recorded.event.title
+    raise AssertionError("a tail never ends")
+
+
+async def test_a_session_gets_its_title_beside_the_first_turn(play: Play) -> None:
+    script = Scripted().says("Hello.").titles("A friendly greeting")
+    async with play(script, titles=True) as stage:
+        session = await stage.session()
+        await stage.ask(session, "Hi there")
+        assert await titled(stage, session) == "A friendly greeting"
+        assert (await stage.tk.get(session)).title == "A friendly greeting"
+        [asked] = [request for request in script.requests if not request.tools]
+        assert [part.text for turn in asked.messages for part in turn.content][1] == "Hi there"
+
+
+async def test_a_title_is_asked_for_once_and_never_for_a_named_session_or_a_child(play: Play) -> None:
+    script = Scripted().says("ok").forever().titles("Given")
+    async with play(script, titles=True) as stage:
+        named = await stage.session(title="Mine")
+        child = await stage.session(parent_id=named)
+        await stage.ask(named, "go")
+        await stage.ask(child, "go")
+        assert all(request.tools for request in script.requests)
+        plain = await stage.session()
+        await stage.ask(plain, "one")
+        await titled(stage, plain)
+        await stage.tk.rename(plain, "Renamed")
+        await stage.ask(plain, "two")
+        assert sum(not request.tools for request in script.requests) == 1
+        assert (await stage.tk.get(plain)).title == "Renamed"
+
+
+async def test_a_name_that_the_user_gives_meanwhile_stays(play: Play) -> None:
+    class Slow(Scripted):
+        gate = Gate()
+
+        async def stream(self, request):  # type: ignore[no-untyped-def]
+            if not request.tools:
+                await self.gate.pass_through()
+            async for batch in super().stream(request):
+                yield batch
+
+    script = Slow().says("ok").titles("Too late")
+    async with play(script, titles=True) as stage:
+        session = await stage.session()
+        await stage.ask(session, "go")
+        await Slow.gate.wait_reached()
+        await stage.tk.rename(session, "Mine")
+        Slow.gate.open()
+        async for recorded in stage.tk.tail(session):
+            if isinstance(recorded.event, e.UsageRecorded) and recorded.event.purpose == "title":
+                break
+        assert (await stage.tk.get(session)).title == "Mine"
+
+
+async def test_what_a_title_costs_is_in_the_ledger(play: Play) -> None:
+    script = Scripted().says("ok").usage(Usage(input=1000, output=10)).titles("Given")
+    async with play(script, titles=True) as stage:
+        session = await stage.session()
+        await stage.ask(session, "go")
+        await titled(stage, session)
+        rows = [one for one in await stage.events(session) if isinstance(one, e.UsageRecorded)]
+        assert sorted(row.purpose for row in rows) == ["title", "turn"]
+        assert (await stage.tk.get(session)).cost == pytest.approx(sum(row.cost for row in rows))
+
+
+async def test_a_model_that_fails_to_give_a_title_disturbs_nobody(play: Play) -> None:
+    class Untitled(Scripted):
+        async def stream(self, request):  # type: ignore[no-untyped-def]
+            if not request.tools:
+                raise RuntimeError("no titles here")
+            async for batch in super().stream(request):
+                yield batch
+
+    async with play(Untitled().says("ok"), titles=True) as stage:
+        session = await stage.session()
+        assert (await stage.ask(session, "go")).reason == "answered"
+        assert await stage.is_sound(session)
+
+
+@pytest.mark.parametrize(
+    ("answer", "title"),
+    [
+        ("Parser fix", "Parser fix"),
+        ("\n\n  Parser fix  \nmore", "Parser fix"),
+        ("<think>Hm\nhm</think>\nParser fix", "Parser fix"),
+        ("x" * 100, "x" * 100),
+        ("x" * 101, "x" * 97 + "..."),
+        ("  \n ", None),
+        ("<think>only thoughts</think>", None),
+    ],
+)
+def test_the_title_is_the_first_line_that_says_something(answer: str, title: str | None) -> None:
+    assert cleaned(answer) == title
+
+
+def test_only_the_first_real_message_makes_a_title_wanted() -> None:
+    view = SessionView(session=a_session(title=default_title(0)), seq=1)
+    real, other = (a_user("ses_one", name) for name in ("msg_a", "msg_b"))
+    one = Entry(message=real, parts=(a_text(real, "prt_a", "Hello"),))
+    made_up = Entry(message=other, parts=(a_text(other, "prt_b", "Go on.", synthetic=True),))
+    assert wants_title(view, History(seq=1, entries=(one,)))
+    assert wants_title(view, History(seq=1, entries=(made_up, one)))
+    assert not wants_title(view, History(seq=1, entries=(made_up,)))
+    assert not wants_title(view, History(seq=1, entries=(one, one)))
+    assert not wants_title(view.but(session=a_session(title="Mine")), History(seq=1, entries=(one,)))
+    assert not wants_title(view.but(session=view.session.but(parent_id="ses_two")), History(seq=1, entries=(one,)))
