@@ -1,5 +1,6 @@
 """Bus: everybody hears the same order, nobody waits for anybody, and who falls behind is told so."""
 
+import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -207,4 +208,4 @@ def test_whatever_is_dropped_the_rest_is_in_order_and_only_deltas_are_missing(
             assert overflowed or all(each.droppable for each in missing)
             assert overflowed or len(missing) == subscription.dropped
 
-    anyio.run(play)
+    asyncio.run(play())

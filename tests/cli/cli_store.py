@@ -1,5 +1,6 @@
 """A small store with every kind of thing the commands show, and ways to run a command on it."""
 
+import asyncio
 import io
 import os
 import subprocess
@@ -9,7 +10,6 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-import anyio
 import msgspec
 
 import turnkeeper
@@ -108,7 +108,7 @@ def api(data: Path, work: Callable[[Turnkeeper], Awaitable[T]]) -> T:
         async with turnkeeper.open(f"sqlite:{data / 'turnkeeper.db'}", directory=data) as opened:
             return await work(opened)
 
-    return anyio.run(run)
+    return asyncio.run(run())
 
 
 class Family(NamedTuple):

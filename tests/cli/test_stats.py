@@ -1,5 +1,6 @@
 """``turnkeeper stats``: what the ledger adds up to."""
 
+import asyncio
 from decimal import Decimal
 from pathlib import Path
 
@@ -83,7 +84,6 @@ def test_one_kind_can_be_asked_for(data: Path) -> None:
 
 
 def test_days_leave_out_what_was_spent_before(data: Path) -> None:
-    import anyio
 
     import turnkeeper
 
@@ -93,7 +93,7 @@ def test_days_leave_out_what_was_spent_before(data: Path) -> None:
             session = await opened.create(title="Old")
             await opened.store.journal.append(session.id, usage("acme/old", 5))
 
-    anyio.run(long_ago)
+    asyncio.run(long_ago())
     api(data, spend)
     everything, today = tk(data, "stats", "--json").json, tk(data, "stats", "--days", "1", "--json").json
     assert [len(one["days"]) for one in (everything, today)] == [2, 1]
