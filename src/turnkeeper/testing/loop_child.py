@@ -1,0 +1,114 @@
+"""A process that runs a session and dies at a crash point; for the tests that look at what it left.
+
+It reads lines ``POINT:HIT URL DIRECTORY`` and answers each with the exit code of a life lived in a fork of itself:
+a fork costs a tenth of a new start.
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+
+from turnkeeper.mint import FixedMint
+from turnkeeper.model import stream as s
+from turnkeeper.model.request import ModelRequest, Text, ToolTurn, UserTurn
+from turnkeeper.model.stream import StreamEvent
+from turnkeeper.store import crash
+from turnkeeper.testing.harness import Options, Stage, a_tool, stage
+from turnkeeper.tools.tool import ToolContext
+
+SESSION = "ses_e1f84e8c5ffeJ7iU4nZamE9866"
+PROMPTS = {"msg_1e07b173a001AAAAAAAAAAAAAA": "one", "msg_1e07b173a001BBBBBBBBBBBBBB": "two"}
+"""The second is queued: it is answered when the first is."""
+
+ACKNOWLEDGED, EFFECTS = "acknowledged", "effects"
+
+
+class Rules:
+    """A model that answers by what it was last told, so that it says the same before a crash and after it."""
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
+        """An answer, word by word."""
+        yield [s.Start(), s.StartStep()]
+        last = request.messages[-1]
+        texts = [part.text for part in last.content if isinstance(part, Text)] if isinstance(last, UserTurn) else []
+        if texts == ["one"]:
+            async for batch in self._says("r", "I think first.", s.ReasoningDelta, s.ReasoningEnd):
+                yield batch
+            async for batch in self._says("t", "I will do two things.", s.TextDelta, s.TextEnd):
+                yield batch
+            for name in ("a", "b"):
+                raw = f'{{"text":"{name}"}}'
+                yield [s.ToolInputStart(id=name, name="works"), s.ToolInputDelta(id=name, text=raw)]
+                yield [s.ToolCall(id=name, name="works", input={"text": name}, raw=raw)]
+            yield [s.FinishStep(reason="tool-calls", usage=s.Usage(input=10, output=5)), s.Finish()]
+            return
+        words = "Both are done." if isinstance(last, ToolTurn) else f"I heard {' and '.join(texts)}."
+        async for batch in self._says("t", words, s.TextDelta, s.TextEnd):
+            yield batch
+        yield [s.FinishStep(reason="stop", usage=s.Usage(input=10, output=5)), s.Finish()]
+
+    async def _says(
+        self, block: str, text: str, delta: type[s.TextDelta | s.ReasoningDelta], end: type[s.TextEnd | s.ReasoningEnd]
+    ) -> AsyncGenerator[Sequence[StreamEvent], None]:
+        for word in text.split(" "):
+            for _ in range(4):
+                await anyio.lowlevel.checkpoint()  # Others may run, and time may pass.
+            yield [delta(id=block, text=f"{word} ")]
+        yield [end(id=block)]
+
+
+def opened(url: str, directory: Path, *, mint: FixedMint | None = None) -> AbstractAsyncContextManager[Stage]:
+    """The runtime that lives the life, with a tool whose effect can be counted."""
+
+    async def works(text: str, context: ToolContext) -> str:
+        note(directory / EFFECTS, text)
+        return f"did {text}"
+
+    options = Options(tools=(a_tool("works", works),), in_a_hurry=True)
+    return stage(url, directory / "place", Rules(), options, mint=mint)
+
+
+def note(file: Path, text: str) -> None:
+    """Add a line to a file, in one write: the process may die before the next."""
+    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.write(handle, f"{text}\n".encode())
+    os.close(handle)
+
+
+async def send(runtime: Stage, directory: Path) -> None:
+    """Send the prompts as a client does that does not know which were admitted."""
+    for message_id, text in PROMPTS.items():
+        delivery = "steer" if text == "one" else "queue"
+        await runtime.say(SESSION, text, message_id=message_id, delivery=delivery)
+        note(directory / ACKNOWLEDGED, message_id)
+
+
+async def live(url: str, directory: Path) -> None:
+    """The whole life."""
+    async with opened(url, directory) as runtime:
+        await runtime.session(id=SESSION)
+        await send(runtime, directory)
+        await runtime.tk.wait(SESSION)
+
+
+def main() -> None:
+    """Live and die as told, line by line."""
+    for line in sys.stdin:
+        setting, url, directory = line.split()
+        child = os.fork()
+        if child == 0:
+            os.environ[crash.VARIABLE] = setting
+            importlib.reload(crash)  # It reads its setting once; the functions others hold see the new one.
+            anyio.run(live, url, Path(directory))
+            os._exit(0)
+        os.write(1, f"{os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}\n".encode())
+
+
+if __name__ == "__main__":
+    main()

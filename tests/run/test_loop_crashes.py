@@ -1,0 +1,163 @@
+"""Killed at any write of the loop, a session is recovered: nothing acknowledged is lost, nothing is done twice.
+
+What the recovered session shows is what an uninterrupted one shows, up to the turn that is marked as interrupted.
+"""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from turnkeeper.mint import FIXED_START_MS, Mint
+from turnkeeper.model.failure import AbortedFailure
+from turnkeeper.model.message import AssistantMessage
+from turnkeeper.model.parts import Part, ReasoningPart, StepFinishPart, StepStartPart, TextPart, ToolPart
+from turnkeeper.model.parts.tool import ToolCompleted, ToolError
+from turnkeeper.store.crash import EXIT_CODE, POINTS
+from turnkeeper.testing import loop_child
+from turnkeeper.testing.harness import Stage
+
+RUN_POINTS = [point for point in POINTS if point.startswith("run.")]
+
+Shown = tuple[str, bool, tuple[tuple[str, str], ...]]
+"""A message without what differs from run to run: its role, whether it was interrupted, and its parts."""
+
+Crash = Callable[[str, int, str, Path], bool]
+
+
+@pytest.fixture(scope="session")
+def crash_at() -> Iterator[Crash]:
+    """Lives a life that ends at a crash point; whether the point was reached."""
+    command = [sys.executable, "-m", loop_child.__name__]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def crash(point: str, hit: int, url: str, directory: Path) -> bool:
+            process.stdin.write(f"{point}:{hit} {url} {directory}\n")  # type: ignore[union-attr]
+            process.stdin.flush()  # type: ignore[union-attr]
+            code = int(process.stdout.readline())  # type: ignore[union-attr]
+            assert code in (0, EXIT_CODE)
+            return code == EXIT_CODE
+
+        yield crash
+        process.stdin.close()
+
+
+def shown(part: Part) -> tuple[str, str]:
+    match part:
+        case TextPart(text=text) | ReasoningPart(text=text):
+            return type(part).__name__, text
+        case ToolPart(call_id=call_id, state=ToolCompleted(output=output)):
+            return f"call {call_id}", output
+        case ToolPart(call_id=call_id, state=ToolError()):
+            return f"call {call_id}", "interrupted"
+        case _:
+            return type(part).__name__, ""
+
+
+async def transcript(stage: Stage) -> list[Shown]:
+    found = []
+    for message in await stage.messages(loop_child.SESSION):
+        parts = [part for part in message.parts if not isinstance(part, StepStartPart | StepFinishPart)]
+        is_aborted = isinstance(message.info, AssistantMessage) and isinstance(message.info.error, AbortedFailure)
+        found.append((type(message.info).__name__, is_aborted, tuple(shown(part) for part in parts)))
+    return found
+
+
+@pytest.fixture(scope="session")
+async def whole(tmp_path_factory: pytest.TempPathFactory) -> list[Shown]:
+    """What an uninterrupted life shows."""
+    directory = tmp_path_factory.mktemp("whole")
+    await loop_child.live(f"sqlite:{directory}/store", directory)
+    async with loop_child.opened(f"sqlite:{directory}/store", directory) as stage:
+        found = await transcript(stage)
+    assert [role for role, _, _ in found] == [
+        "UserMessage",
+        *["AssistantMessage"] * 2,
+        "UserMessage",
+        "AssistantMessage",
+    ]
+    return found
+
+
+def is_beginning(part: tuple[str, str], of: tuple[str, str]) -> bool:
+    """Whether an interrupted part shows no more than the whole one, and the same as far as it goes."""
+    return part[0] == of[0] and (part[1] == "interrupted" or of[1].startswith(part[1]))
+
+
+def agrees(found: list[Shown], whole: list[Shown]) -> bool:
+    """Whether a transcript is the whole one, or is it up to a turn marked as interrupted."""
+    for one, other in zip(found, whole, strict=False):
+        if one[1]:
+            pairs = zip(one[2], other[2], strict=False)
+            return len(one[2]) <= len(other[2]) and all(is_beginning(part, of) for part, of in pairs)
+        if one != other:
+            return False
+    return len(found) == len(whole)
+
+
+def lines(file: Path) -> list[str]:
+    return file.read_text().split() if file.exists() else []
+
+
+async def check(url: str, directory: Path, whole: list[Shown], policy: str) -> None:
+    """Recover as a new process does, let the client send again, and look at everything."""
+    before = lines(directory / loop_child.ACKNOWLEDGED)
+    later = Mint.fixed(FIXED_START_MS + 1_000_000, 1)
+    async with loop_child.opened(url, directory, mint=later) as stage:
+        kept = await prompts(stage)
+        assert [one for one in before if one not in kept] == [], "an acknowledged prompt is lost"
+        await stage.tk.runtime.recover(policy)
+        await stage.session(id=loop_child.SESSION)
+        await loop_child.send(stage, directory)
+        await stage.tk.wait(loop_child.SESSION)
+        found = await transcript(stage)
+        assert agrees(found, whole), found
+        said = [part for role, _, parts in found if role == "UserMessage" for part in parts]
+        assert said == [("TextPart", "one"), ("TextPart", "two")]
+        assert found[-1][2] == (("TextPart", "I heard two. "),)
+        assert await stage.is_sound(loop_child.SESSION)
+    effects = lines(directory / loop_child.EFFECTS)
+    assert sorted(set(effects)) == sorted(effects), "something was done twice"
+
+
+async def prompts(stage: Stage) -> set[str]:
+    """The prompts that the store holds, promoted or not."""
+    if not await stage.tk.store.engine.length(loop_child.SESSION):
+        return set()
+    view = await stage.tk.store.journal.view(loop_child.SESSION)
+    return {one.message.id for one in view.inbox} | {one.info.id for one in await stage.messages(loop_child.SESSION)}
+
+
+@pytest.mark.parametrize("point", RUN_POINTS)
+async def test_killed_at_a_write_of_the_loop_a_session_is_recovered(
+    tmp_path: Path, whole: list[Shown], crash_at: Crash, point: str
+) -> None:
+    for hit, policy in ((1, "rest"), (2, "continue"), (9, "rest")):
+        directory = tmp_path / str(hit)
+        directory.mkdir()
+        url = f"sqlite:{directory}/store"
+        reached = crash_at(point, hit, url, directory)
+        assert reached or hit > 1, f"{point} is never reached"
+        if reached:
+            await check(url, directory, whole, policy)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("engine", ["sqlite", "files"])
+@pytest.mark.parametrize("policy", ["rest", "continue"])
+@pytest.mark.parametrize("point", [*RUN_POINTS, "journal.before-append", "journal.after-append"])
+async def test_killed_at_every_hit_of_a_write_of_the_loop_a_session_is_recovered(
+    tmp_path: Path, whole: list[Shown], crash_at: Crash, point: str, policy: str, engine: str
+) -> None:
+    for hit in range(1, 1000):
+        directory = tmp_path / str(hit)
+        directory.mkdir()
+        url = f"{engine}:{directory}/store"
+        if not crash_at(point, hit, url, directory):
+            assert hit > 1
+            return
+        await check(url, directory, whole, policy)
