@@ -1,10 +1,12 @@
 """``turnkeeper run``: a prompt goes in, and what comes of it is told."""
 
 import json
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
-from cli_store import tk
+from cli_store import command, tk
 from workshop import Shop
 
 from turnkeeper.cli.run import attachment
@@ -208,6 +210,27 @@ def test_without_a_model_the_offline_one_answers_and_says_so(shop: Shop) -> None
     assert (run.returncode, run.stderr.count(NOTE)) == (0, 1)
     assert "auth login PROVIDER" in run.stderr
     assert NOTE not in shop.run("read tides.py").err
+
+
+@pytest.mark.parametrize("form", ["default", "json"])
+def test_the_work_goes_on_when_nobody_reads_any_more(shop: Shop, form: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = ["run", "--format", form, "read tides.py, then run `echo hi > made.txt`"]
+    run = subprocess.run(
+        command(*words),
+        env=shop.environ(),
+        cwd=shop.project,
+        stdin=subprocess.DEVNULL,
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        check=False,
+        timeout=60,
+    )
+    os.close(writing)
+    assert run.returncode == 0, run.stderr
+    assert b"Traceback" not in run.stderr
+    assert (shop.project / "made.txt").exists()
 
 
 def test_a_prompt_for_a_session_that_another_process_runs_is_left_with_it(shop: Shop) -> None:

@@ -34,3 +34,13 @@ def test_a_new_prompt_in_a_session_that_was_left_closes_it_first(shop: Shop) -> 
     assert "`README.md` has 1 line" in said.out
     assert (shop.project / "ran.txt").read_text() == "ran\n"
     assert tk(shop.data, "doctor").code == 0
+
+
+def test_a_command_of_the_user_in_a_session_that_was_left_closes_it_first(shop: Shop) -> None:
+    shop.process("run", f"run `{FATAL}`")
+    said = shop.run("-c", "!echo still here")
+    assert said.code == 0, said.err
+    assert "is marked as interrupted and not run again" in said.err
+    assert "    │ still here" in said.err
+    assert tk(shop.data, "session", "status", "--json").json == []
+    assert tk(shop.data, "doctor").code == 0

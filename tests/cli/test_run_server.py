@@ -83,6 +83,13 @@ async def test_a_key_and_an_address_in_the_environment_are_enough(shop: Shop, pr
         assert [one["title"] for one in listed["items"]] == ["Tides"]
 
 
+async def test_a_session_that_had_to_do_without_a_model_is_not_stuck_with_the_offline_one(shop: Shop) -> None:
+    assert b"offline/tk-1" in (await run(shop, shop.environ(), "run", "read tides.py")).stderr
+    async with ScriptedServer(Script().says("Hello from a real one.")) as server:
+        done = await run(shop, environ(shop, server), "run", "-c", "and now?")
+    assert (done.returncode, done.stdout) == (0, b"Hello from a real one.\n"), done.stderr
+
+
 async def test_a_refused_key_is_one_clear_line_and_exit_code_1(shop: Shop) -> None:
     async with ScriptedServer(Script().titles("T").fails(401, message="invalid x-api-key")) as server:
         done = await run(shop, environ(shop, server), "run", "hello")

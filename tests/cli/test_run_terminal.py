@@ -88,6 +88,16 @@ def test_words_are_advice_for_the_model_which_goes_on(shop: Shop) -> None:
     assert (shop.project / "tides.py").exists()
 
 
+def test_what_was_typed_before_the_question_is_no_answer_to_it(shop: Shop) -> None:
+    shop.configure(permission={"bash": "ask"})
+    with shop.terminal("run", "run `rm tides.py`") as seat:
+        seat.types("y\n")
+        asked(seat)
+        seat.types("n\n")
+        assert seat.end() == 1
+    assert (shop.project / "tides.py").exists()
+
+
 def test_the_end_of_input_is_a_no(shop: Shop) -> None:
     shop.configure(permission={"bash": "ask"})
     with shop.terminal("run", "run `rm tides.py`") as seat:

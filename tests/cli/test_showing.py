@@ -9,10 +9,11 @@ from rich.console import Console
 from turnkeeper.cli.asking import understood
 from turnkeeper.cli.calls import call_lines
 from turnkeeper.cli.feed import Feed
+from turnkeeper.cli.growing import Paragraphs
 from turnkeeper.cli.patch import counts, patch_lines
 from turnkeeper.cli.plain import failure_text
 from turnkeeper.cli.screen import Screen, money
-from turnkeeper.cli.terminal import STYLES, Terminal, whole
+from turnkeeper.cli.terminal import STYLES, Terminal
 from turnkeeper.core.diff import diff
 from turnkeeper.model.failure import (
     ApiData,
@@ -304,7 +305,11 @@ def test_small_sums_of_money_are_told_to_the_hundredth_of_a_cent() -> None:
     ],
 )
 def test_paragraphs_are_whole_at_an_empty_line_outside_of_code(said: str, printed: str) -> None:
-    assert said[: whole(said)] == printed
+    at_once, bit_by_bit = Paragraphs(), Paragraphs()
+    at_once.add(said)
+    for character in said:
+        bit_by_bit.add(character)
+    assert (said[: at_once.whole], said[: bit_by_bit.whole]) == (printed, printed)
 
 
 class Stage:

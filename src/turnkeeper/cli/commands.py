@@ -33,6 +33,7 @@ SESSION: Final = (
     Command("children", "List the Child Sessions of a session.", "listing:children"),
     Command("messages", "Show a session's history as a transcript.", "reading:messages"),
     Command("todo", "Show a session's task list.", "reading:todo"),
+    Command("context", "Show what the model was told, and what its provider could reuse.", "context:context"),
     Command("status", "Show what sessions are doing.", "steering:status"),
     Command("resume", "Run a session on where it was stopped or left.", "steering:resume"),
     Command("abort", "Close what a process that died left open.", "steering:abort"),

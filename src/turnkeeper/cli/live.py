@@ -20,6 +20,8 @@ from turnkeeper.cli.json_lines import JsonLines
 from turnkeeper.cli.plain import Plain, failure_text
 from turnkeeper.cli.screen import Screen, money, one_line, plural
 from turnkeeper.core.next_action import REFUSED
+from turnkeeper.core.prefix import reuse_percent
+from turnkeeper.model.event import TurnStarted
 from turnkeeper.model.failure import AbortedFailure, UnknownData, UnknownFailure
 from turnkeeper.model.parts import TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolPending, ToolRunning
@@ -62,6 +64,7 @@ class Live:
         """Do the work, showing the session; the exit code."""
         self._session_id = session_id
         before, start = await tk.get(session_id), time.monotonic()
+        seq = (await tk.store.queries.state(session_id)).seq
         feed = Feed(self.display)
         outcome: Outcome | None = None
         async with tk.subscribe(session_id=session_id, size=QUEUE_MAX) as heard, anyio.create_task_group() as beside:
@@ -83,7 +86,8 @@ class Live:
         if code == failures.OK and not feed.turns:
             self.display.note(f"Nothing to do: {outcome.reason}.")
         if not self._as_json:
-            self._summary(before, await tk.get(session_id), feed, time.monotonic() - start)
+            reuse = await _reuse(tk, session_id, seq)
+            self._summary(before, await tk.get(session_id), feed, reuse, time.monotonic() - start)
         return code
 
     async def _pump(self, feed: Feed, heard: "Subscription[Notification | Delta]") -> None:
@@ -166,7 +170,7 @@ class Live:
     def _say(self, text: str, style: str) -> None:
         self.display.note(Screen.of(sys.stderr).paint(text, style))
 
-    def _summary(self, before: "Session", after: "Session", feed: Feed, seconds: float) -> None:
+    def _summary(self, before: "Session", after: "Session", feed: Feed, reuse: list[str], seconds: float) -> None:
         """What it took: the difference of the session's totals, which are the sum of its ledger."""
         if not feed.turns:
             return
@@ -179,11 +183,19 @@ class Live:
             f"{used.output + used.reasoning - had.output - had.reasoning:,} out",
             f"{used.cache.read - had.cache.read:,} cached",
             money(after.cost - before.cost),
+            *reuse,
             f"{seconds:.1f} s",
         ]
         screen = Screen.of(sys.stderr)
         more = screen.paint('go on with: tk run -c "…"', "dim")
         self.display.note(f"{screen.paint(' · '.join(facts), 'dim')}\n{screen.paint(after.id, 'cyan')}  {more}")
+
+
+async def _reuse(tk: "Turnkeeper", session_id: str, after: int) -> list[str]:
+    """How much of each request's predecessor the provider could reuse; nothing if there was no predecessor."""
+    events = [recorded.event for recorded in await tk.store.journal.read(session_id, after=after)]
+    percent = reuse_percent(*(one.prefix for one in events if isinstance(one, TurnStarted) and one.prefix is not None))
+    return [f"{percent} % prefix reuse"] if percent is not None else []
 
 
 def found_open(view: "SessionView") -> str | None:

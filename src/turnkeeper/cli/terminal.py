@@ -1,6 +1,5 @@
 """A run on a terminal: text, thoughts and calls as they come, and what is finished above them, for good."""
 
-import re
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +11,7 @@ from rich.text import Text
 from rich.theme import Theme
 
 from turnkeeper.cli.calls import call_lines, head, is_waiting
+from turnkeeper.cli.growing import Growing
 from turnkeeper.cli.plain import retried
 from turnkeeper.cli.screen import Screen, harmless, one_line, shortened
 from turnkeeper.model.message import AssistantMessage
@@ -42,18 +42,6 @@ STYLES: Final = Theme(
 )
 """Colours a person's terminal has chosen, without backgrounds of our own."""
 
-_FENCE = re.compile(r"^\s*(`{3,}|~{3,})", re.MULTILINE)
-
-
-class _Item:
-    """A part that is on its way, and how much of its text stands above already."""
-
-    def __init__(self, part: BasePart) -> None:
-        self.part = part
-        self.text = part.text if isinstance(part, TextPart | ReasoningPart) else ""
-        self.printed = 0
-        self.is_settled = False
-
 
 class Terminal:
     """Shows a run in a region that is drawn anew, and prints what is finished above it."""
@@ -61,7 +49,7 @@ class Terminal:
     def __init__(self, console: Console, screen: Screen, *, thinking: bool) -> None:
         self._console, self._screen, self._thinking = console, screen, thinking
         self._live: Live | None = None
-        self._items: dict[str, _Item] = {}
+        self._items: dict[str, Growing] = {}
         self._turn: AssistantMessage | None = None
         self._since = 0.0
         self._wait: Retrying | None = None
@@ -85,7 +73,7 @@ class Terminal:
         """Show it among what is on its way."""
         item = self._items.get(part.id)
         if item is None:
-            self._items[part.id] = _Item(part)
+            self._items[part.id] = Growing(part)
         else:
             item.part = part
         self._draw()
@@ -94,16 +82,15 @@ class Terminal:
         """Show the text, and print the paragraphs that are whole."""
         item = self._items.get(part_id)
         if item is not None:
-            item.text += text
-            self._flush()
+            item.grow(text)
+            if "\n" in text:
+                self._flush()
             self._draw(soon=True)
 
     def settled(self, part: BasePart) -> None:
         """Print it, once what began before it is printed."""
-        item = self._items.setdefault(part.id, _Item(part))
-        item.part, item.is_settled = part, True
-        if isinstance(part, TextPart | ReasoningPart):
-            item.text = part.text
+        item = self._items.setdefault(part.id, Growing(part))
+        item.settle(part)
         self._flush()
         self._draw()
 
@@ -151,20 +138,14 @@ class Terminal:
         """Print what is finished, in the order it began."""
         while self._items:
             item = next(iter(self._items.values()))
-            if isinstance(item.part, TextPart):
-                self._flush_text(item)
+            if isinstance(item.part, TextPart) and (text := item.take()):
+                self._print("text", self._markdown(text))
             if not item.is_settled:
                 return
             del self._items[item.part.id]
             self._finish(item)
 
-    def _flush_text(self, item: _Item) -> None:
-        end = len(item.text) if item.is_settled else whole(item.text)
-        if end > item.printed:
-            self._print("text", self._markdown(item.text[item.printed : end]))
-            item.printed = end
-
-    def _finish(self, item: _Item) -> None:
+    def _finish(self, item: Growing) -> None:
         match item.part:
             case ReasoningPart():
                 self._print("thought", *self._thought(item))
@@ -196,9 +177,9 @@ class Terminal:
         kept = lines[shown[0] : shown[-1] + 1] if shown else []
         return Segments([segment for line in kept for segment in (*line, Segment.line())], new_lines=False)
 
-    def _thought(self, item: _Item) -> "Iterable[Text]":
+    def _thought(self, item: Growing) -> "Iterable[Text]":
         """A thought in short, unless thoughts are asked for."""
-        lines = [line for line in harmless(item.text.strip()).splitlines() if line.strip()]
+        lines = [line for line in harmless(item.waiting.strip()).splitlines() if line.strip()]
         if not lines:
             return []
         room = min(self._console.width, WIDTH_MAX) - 4
@@ -220,7 +201,9 @@ class Terminal:
             self.close()
             return
         if self._live is None:
-            self._live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stderr=False)
+            self._live = Live(
+                console=self._console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
+            )
             self._live.start()
         self._live.update(region, refresh=True)
 
@@ -237,14 +220,14 @@ class Terminal:
         room = max(3, min(TAIL_LINES + 4, self._console.height - 2))
         return Group(Text(""), *rows[-room:]) if rows else None
 
-    def _rows(self, item: _Item) -> "list[RenderableType]":
+    def _rows(self, item: Growing) -> "list[RenderableType]":
         match item.part:
             case ToolPart() as part:
                 return [self._call(part)]
             case TextPart():
-                return list(self._tail(item.text[item.printed :], ""))
+                return list(self._tail(item.waiting, ""))
             case ReasoningPart():
-                return list(self._tail(item.text, "dim italic", "┊ "))
+                return list(self._tail(item.waiting, "dim italic", "┊ "))
         return []
 
     def _call(self, part: ToolPart) -> Text:
@@ -257,6 +240,8 @@ class Terminal:
 
     def _tail(self, text: str, style: str, mark: str = "") -> "Iterable[Text]":
         room = min(self._console.width, WIDTH_MAX) - len(mark) - 1
+        # Only the end is shown, so only the end is looked at.
+        text = text[-TAIL_LINES * WIDTH_MAX :]
         lines = [piece for line in harmless(text.strip("\n")).splitlines() for piece in _wrapped(line, room)]
         return (Text(f"{mark}{line}", style=style, no_wrap=True) for line in lines[-TAIL_LINES:])
 
@@ -265,22 +250,6 @@ class Terminal:
 
     def _frame(self) -> str:
         return FRAMES[int(time.monotonic() * FRAMES_PER_S) % len(FRAMES)]
-
-
-def whole(text: str) -> int:
-    """Where the last paragraph that is whole ends: at an empty line that stands in no block of code."""
-    end = place = 0
-    fence = ""
-    for line in text.splitlines(keepends=True):
-        place += len(line)
-        if found := _FENCE.match(line):
-            if not fence:
-                fence = found[1]
-            elif found[1].startswith(fence) and not line.strip(" `~\n"):
-                fence = ""
-        elif not fence and not line.strip() and line.endswith("\n"):
-            end = place
-    return end
 
 
 def _trimmed(line: list[Segment]) -> list[Segment]:
