@@ -6,9 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from turnkeeper.store.crash import POINTS
 from turnkeeper.store.engines import ENGINES, open_engine
+from turnkeeper.store.engines.words import words
 
 
 @pytest.mark.parametrize("url", ["postgres:host", "sqlite", "/tmp/store.db", "", "memory"])
@@ -58,3 +61,8 @@ def test_an_unknown_crash_point_is_refused() -> None:
     ended = python("import turnkeeper.store.crash", TURNKEEPER_CRASH="sqlite.nowhere")
     assert ended.returncode == 1
     assert "names no crash point" in ended.stderr
+
+
+@given(st.text(alphabet=st.characters(max_codepoint=127)))
+def test_plain_text_is_cut_into_words_as_any_other_text_is(text: str) -> None:
+    assert words(text) == [word for word in words(text + " é") if word != "é"]

@@ -4,11 +4,12 @@ import re
 import unicodedata
 
 _WORD = re.compile(r"[^\W_]+")
+_ASCII = bytes(ord(chr(code).lower()) if chr(code).isalnum() and code < 128 else 32 for code in range(256))
 
 
 def words(text: str) -> list[str]:
     """The words of a text in their comparable form, in order, with repeats."""
-    if text.isascii():
-        return _WORD.findall(text.lower())  # The same, and several times as fast.
+    if text.isascii():  # The same by table, and ten times as fast: a fork indexes thousands of texts.
+        return text.encode().translate(_ASCII).decode().split()
     # Composed first, so that "é" typed as one character finds "é" stored as two.
     return _WORD.findall(unicodedata.normalize("NFC", text).casefold())
