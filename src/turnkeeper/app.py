@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from turnkeeper.registry import Registration
     from turnkeeper.run.coordinator import Outcome
     from turnkeeper.run.runtime import Runtime, Settings
+    from turnkeeper.sessions.context import ContextReport
     from turnkeeper.sessions.diagnosis import Diagnosis
     from turnkeeper.store.documents import LedgerRow
 
@@ -349,6 +350,12 @@ class Turnkeeper:
     async def set_todos(self, session_id: str, todos: Iterable[Todo]) -> tuple[Todo, ...]:
         """Replace the task list."""
         return await edit.set_todos(self.store, session_id, tuple(todos))
+
+    async def explain_context(self, session_id: str) -> "ContextReport":
+        """What the model of a session was told, and how much of each request its provider could reuse."""
+        from turnkeeper.sessions import context
+
+        return await context.report(self.store, session_id)
 
     def ledger(self, session_id: str | None = None) -> "AsyncIterator[LedgerRow]":
         """What was paid for: one row for each attempt, of one session or of all."""

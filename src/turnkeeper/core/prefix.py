@@ -52,9 +52,10 @@ def measure(request: ModelRequest, before: Prefix | None, epoch: Epoch, *, now: 
     )
 
 
-def reuse_percent(prefix: Prefix | None) -> int | None:
-    """How much of the request before it a request can reuse; 100 only if all of it. None for the first request."""
-    return prefix.reused * 100 // prefix.before if prefix is not None and prefix.before else None
+def reuse_percent(*prefixes: Prefix) -> int | None:
+    """How much of the requests before them these can reuse; 100 only if all of it. None if none came before."""
+    before = sum(one.before for one in prefixes)
+    return sum(one.reused for one in prefixes) * 100 // before if before else None
 
 
 def _model(request: ModelRequest) -> str:
