@@ -1,7 +1,10 @@
 """The table of seed 000 in the documentation names every test of it, and every test is named after its sentence."""
 
 import ast
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -20,3 +23,13 @@ def test_every_sentence_has_its_test_and_every_test_its_sentence() -> None:
     assert [name for _, _, name in rows] == [name for name in tests if name.startswith("test_")]
     assert [int(number) for number, _, _ in rows] == list(range(1, len(rows) + 1))
     assert [name for _, sentence, name in rows if not words(sentence).startswith(name.removeprefix("test_"))] == []
+
+
+def test_the_guide_to_the_context_does_what_it_says(tmp_path: Path) -> None:
+    guide = (HERE.parents[1] / "docs/guides/context.md").read_text("utf-8")
+    [program] = re.findall(r"<!-- run -->\n```python\n(.*?)```", guide, re.DOTALL)
+    [printed] = re.findall(r"<!-- prints -->\n```text\n(.*?)```", guide, re.DOTALL)
+    environment = {**os.environ, "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    command = [sys.executable, "-W", "error", "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == (printed, "")
