@@ -68,18 +68,21 @@ def nearby(read: Path, place: ProjectPlace, environ: Mapping[str, str]) -> list[
 def read(source: Source) -> str | None:
     """What a file says; None if it is gone. Raises OSError if it is there and cannot be read."""
     try:
-        # Without waiting: opening a pipe that took the file's place would wait for its writer.
-        file = os.open(source.name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (FileNotFoundError, NotADirectoryError):
+        with open(source.name, "rb", opener=_without_waiting) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return None
+            body = file.read(INSTRUCTION_BYTES_MAX + 1)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
-    with os.fdopen(file, "rb") as opened:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            return None
-        body = opened.read(INSTRUCTION_BYTES_MAX + 1)
     text = body[:INSTRUCTION_BYTES_MAX].decode("utf-8", "replace").strip()
     if len(body) > INSTRUCTION_BYTES_MAX:
         text += f"\n[the file is larger than {INSTRUCTION_BYTES_MAX} bytes and was cut here]"
     return text
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file, but not wait for the writer of a pipe that took its place."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _global(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
