@@ -360,6 +360,13 @@ def test_calls_are_printed_in_the_order_they_began() -> None:
     assert stage.lines[1:] == ["$ slow  1.5 s", "$ quick  1.5 s"]
 
 
+def test_the_last_line_of_a_running_command_is_shown_below_it() -> None:
+    stage = Stage()
+    started = running(command="make").but(metadata={"output": "compiling\nlink\x1b[0ming\n"})
+    stage.display.opened(call("a", "bash", started))
+    assert [stage.lines[1][2:8], stage.lines[2]] == ["$ make", "    │ link␛[0ming"]
+
+
 @pytest.mark.parametrize(("thinking", "shown"), [(False, ["┊ One. …"]), (True, ["┊ One.", "┊ Two."])])
 def test_thoughts_are_cut_to_their_first_line_unless_asked_for(*, thinking: bool, shown: list[str]) -> None:
     stage = Stage(thinking=thinking)

@@ -223,7 +223,7 @@ class Terminal:
     def _rows(self, item: Growing) -> "list[RenderableType]":
         match item.part:
             case ToolPart() as part:
-                return [self._call(part)]
+                return [self._call(part), *self._heard(part)]
             case TextPart():
                 return list(self._tail(item.waiting, ""))
             case ReasoningPart():
@@ -237,6 +237,14 @@ class Terminal:
             about = f"{seconds:.0f} s" if seconds >= 1 else about
         line = Text.from_ansi(head(self._screen, part, about, "yellow"))
         return Text.assemble((f"{self._frame()} ", "yellow"), line)
+
+    def _heard(self, part: ToolPart) -> "Iterable[Text]":
+        """The last line that a running command printed."""
+        state = part.state
+        said = state.metadata.get("output") if isinstance(state, ToolRunning) and state.metadata else None
+        lines = harmless(said.strip()).splitlines() if isinstance(said, str) else []
+        room = min(self._console.width, WIDTH_MAX) - 8
+        return [Text(f"    │ {shortened(line, room)}", style="dim", no_wrap=True) for line in lines[-1:]]
 
     def _tail(self, text: str, style: str, mark: str = "") -> "Iterable[Text]":
         room = min(self._console.width, WIDTH_MAX) - len(mark) - 1
