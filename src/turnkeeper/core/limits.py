@@ -155,3 +155,6 @@ IMAGE_READ_MAX = 64 * 1024 * 1024
 
 TITLE_CHARS_MAX = 1000
 """How long a title may be."""
+
+CONVERSATIONS_MAX = 128
+"""How many sessions' lowered conversations stay in memory."""

@@ -35,7 +35,7 @@ from turnkeeper.model.request import (
     ToolTurn,
     UserTurn,
 )
-from turnkeeper.model.value import JsonObject
+from turnkeeper.model.value import JsonObject, encode
 
 CLEARED = "[Old tool result content cleared]"
 INTERRUPTED = "[The tool was interrupted before it gave a result]"
@@ -60,15 +60,42 @@ def lower(entries: Iterable[Entry], model: ModelInfo) -> tuple[ModelMessage, ...
 
 def conversation(entries: Iterable[Entry], model: ModelInfo) -> tuple[ModelMessage, ...]:
     """The messages that stand for this history. A longer history only adds to them: so a provider's cache holds."""
-    names = _CallNames()
-    messages: list[ModelMessage] = []
-    for entry in entries:
-        messages.extend(_entry(entry, model, names))
-    first = next((m for m in messages if not isinstance(m, SystemTurn)), None)
-    if first is None or isinstance(first, AssistantTurn | ToolTurn):
-        # A conversation begins with the user.
-        messages = [UserTurn(content=(Text(text=EARLIER),)), *messages]
-    return tuple(messages)
+    lowered = Lowered(model)
+    lowered.add(entries)
+    return lowered.messages
+
+
+class Lowered:
+    """A history being lowered for one model, entry by entry; each message with its JSON, made once."""
+
+    def __init__(self, model: ModelInfo) -> None:
+        self.model = model
+        self._names = _CallNames()
+        self._messages: list[ModelMessage] = []
+        self._encoded: list[bytes] = []
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Lower what follows."""
+        for entry in entries:
+            for message in _entry(entry, self.model, self._names):
+                self._messages.append(message)
+                self._encoded.append(encode(message))
+
+    @property
+    def messages(self) -> tuple[ModelMessage, ...]:
+        """The messages so far."""
+        return (*self._opening(), *self._messages)
+
+    @property
+    def encoded(self) -> list[bytes]:
+        """The JSON of each message."""
+        return [*map(encode, self._opening()), *self._encoded]
+
+    def _opening(self) -> tuple[ModelMessage, ...]:
+        """A conversation begins with the user; what was cut off before is stood for by a word."""
+        first = next((m for m in self._messages if not isinstance(m, SystemTurn)), None)
+        is_cut = first is None or isinstance(first, AssistantTurn | ToolTurn)
+        return (UserTurn(content=(Text(text=EARLIER),)),) if is_cut else ()
 
 
 def continuation(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...]:

@@ -16,15 +16,27 @@ HISTORY = "the history was changed"
 CHOICE = "the tool choice changed, for which some providers read the messages anew"
 
 
-def pieces(request: ModelRequest) -> list[bytes]:
-    """A request in the order a provider's cache reads it: tools, system, then message by message."""
+def pieces(request: ModelRequest, encoded: Sequence[bytes] = ()) -> list[bytes]:
+    """A request in the order a provider's cache reads it: tools, system, then message by message.
+
+    ``encoded`` is the JSON of its first messages, where the caller has it.
+    """
     head = encode([_model(request), request.tools])
-    return [head, *(encode(text) for text in request.system), *(encode(message) for message in request.messages)]
+    rest = request.messages[len(encoded) :]
+    return [head, *(encode(text) for text in request.system), *encoded, *(encode(message) for message in rest)]
 
 
-def measure(request: ModelRequest, before: Prefix | None, epoch: Epoch, *, now: int, passing: int = 0) -> Prefix:
+def measure(
+    request: ModelRequest,
+    before: Prefix | None,
+    epoch: Epoch,
+    *,
+    now: int,
+    passing: int = 0,
+    encoded: Sequence[bytes] = (),
+) -> Prefix:
     """How a request relates to the one before it. Its last ``passing`` messages are meant for it alone."""
-    parts = pieces(request)
+    parts = pieces(request, encoded)
     lasting = len(parts) - passing
     places = {1, 1 + len(request.system), lasting, *([before.pieces] if before is not None else [])}
     marks = _marks(parts[:lasting], places)

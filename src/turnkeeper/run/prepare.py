@@ -1,12 +1,13 @@
 """Prepare a turn: agent, model, epoch, history and tools become one request; then the turn is run."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from turnkeeper.context.texts import text
-from turnkeeper.core.history import Entry, History, since_epoch, visible
-from turnkeeper.core.lowering import continuation, conversation
+from turnkeeper.core.conversations import Conversations
+from turnkeeper.core.history import Entry, History
+from turnkeeper.core.lowering import continuation
 from turnkeeper.core.next_action import STRUCTURED_TOOL, RunTurn
 from turnkeeper.core.permission import merge
 from turnkeeper.core.prefix import measure
@@ -66,6 +67,7 @@ class Preparation:
     ask: Asker
     approvals: Approvals
     boundary: Boundary
+    conversations: Conversations = field(default_factory=Conversations)
     begun: Callable[[SessionView, History, UserMessage, ProjectPlace], None] | None = None
     """Told when the first turn after a prompt begins, so that upkeep can start beside it."""
 
@@ -93,7 +95,8 @@ class Preparation:
         is_last = agent.steps is not None and action.step >= agent.steps
         # The last step keeps its tools, though it may use none: without them no byte of the request would be reused.
         toolbox = means.toolbox.visible(rules, user.tools)
-        messages = conversation(since_epoch(visible(history.entries), epoch.seq), model)
+        lowered = self.conversations.of(view.session.id, history, model, epoch.seq)
+        messages = lowered.messages
         passing = (*continuation(messages), *_reminder(schema, is_last=is_last))
         request = ModelRequest(
             model=model,
@@ -133,7 +136,14 @@ class Preparation:
             structured=lambda: settlement.structured,
             tries=action.tries_left,
             retries=action.tries,
-            prefix=measure(request, view.prefix, epoch, now=message.time.created, passing=len(passing)),
+            prefix=measure(
+                request,
+                view.prefix,
+                epoch,
+                now=message.time.created,
+                passing=len(passing),
+                encoded=lowered.encoded,
+            ),
         )
         await turn.run()
 

@@ -1,0 +1,57 @@
+"""Conversations kept between turns: a turn lowers what is new, however long the history is."""
+
+from collections import OrderedDict
+from operator import is_
+
+from turnkeeper.core.history import Entry, History, compaction_of, since_epoch, visible
+from turnkeeper.core.limits import CONVERSATIONS_MAX
+from turnkeeper.core.lowering import Lowered
+from turnkeeper.model.catalog import ModelInfo
+from turnkeeper.model.message import AssistantMessage
+
+
+class _Kept:
+    """What was lowered of one session, and of which entries."""
+
+    def __init__(self, model: ModelInfo, epoch_seq: int) -> None:
+        self.lowered, self.epoch_seq = Lowered(model), epoch_seq
+        self.entries: tuple[Entry, ...] = ()
+
+    def is_extended_by(self, history: History, model: ModelInfo, epoch_seq: int) -> bool:
+        """Whether the history only grew, and by nothing that changes what the model is shown of the rest."""
+        known = len(self.entries)
+        return (
+            self.epoch_seq == epoch_seq
+            and self.lowered.model == model
+            and len(history.entries) >= known
+            and all(map(is_, self.entries, history.entries))
+            and not any(_reshapes(entry) for entry in history.entries[known:])
+        )
+
+
+class Conversations:
+    """The newest conversation of each session. Only a memory: without it the same is lowered anew."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+
+    def of(self, session_id: str, history: History, model: ModelInfo, epoch_seq: int) -> Lowered:
+        """The history as the model is shown it in this epoch."""
+        kept = self._kept.pop(session_id, None)
+        if kept is not None and kept.is_extended_by(history, model, epoch_seq):
+            new = history.entries[len(kept.entries) :]
+        else:
+            kept = _Kept(model, epoch_seq)
+            new = visible(history.entries)
+        kept.lowered.add(since_epoch(new, epoch_seq))
+        kept.entries = history.entries
+        self._kept[session_id] = kept
+        while len(self._kept) > CONVERSATIONS_MAX:
+            self._kept.popitem(last=False)
+        return kept.lowered
+
+
+def _reshapes(entry: Entry) -> bool:
+    """Whether an entry changes what is shown of those before it: a compaction does."""
+    message = entry.message
+    return compaction_of(entry) is not None or (isinstance(message, AssistantMessage) and bool(message.summary))
