@@ -431,7 +431,8 @@ def test_a_native_system_message_stands_only_where_anthropic_allows_it() -> None
     assert roles(user, news, said, user) == ["user", "system", "assistant", "user"]
     assert roles(user, news) == ["user", "system"]
     assert roles(user, said, news, user) == ["user", "assistant", "user"]
-    assert roles(user, news, news) == ["user"]
+    assert roles(user, news, news) == ["user", "system"]
+    assert roles(user, news, news, user) == ["user"]
 
 
 def test_deepseek_s_reasoning_goes_back_in_its_field_even_if_there_is_none() -> None:

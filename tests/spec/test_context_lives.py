@@ -37,12 +37,13 @@ from turnkeeper.tools.tool import ToolContext
 
 KEYS = ("acme/tide", "acme/weather")
 FILES = ("AGENTS.md", "pkg/AGENTS.md")
-CODECS = {
-    "anthropic": (anthropic.body, "messages", "claude-sonnet-4-5"),
-    "openai-chat": (openai_chat.body, "messages", "large"),
-    "openai-responses": (openai_responses.body, "input", "large"),
-    "gemini": (gemini.body, "contents", "gemini-3-pro"),
-}
+CODECS = (
+    ("anthropic", anthropic.body, "messages", "claude-sonnet-4-5"),
+    ("anthropic", anthropic.body, "messages", "claude-opus-4-8"),  # Takes system messages inside the conversation.
+    ("openai-chat", openai_chat.body, "messages", "large"),
+    ("openai-responses", openai_responses.body, "input", "large"),
+    ("gemini", gemini.body, "contents", "gemini-3-pro"),
+)
 
 
 class Oracle:
@@ -311,7 +312,7 @@ def check_extension(before: ModelRequest, after: ModelRequest) -> None:
     """The later request extends the earlier one: as values, and as every provider is sent them."""
     assert (after.tools, after.system) == (before.tools, before.system)
     assert after.messages[: len(before.messages)] == before.messages
-    for protocol, (body, field, api_id) in CODECS.items():
+    for protocol, body, field, api_id in CODECS:
         endpoint = Endpoint(protocol=protocol, provider_id="acme", base_url="http://localhost:1")
         wires = []
         for request in (before, after):

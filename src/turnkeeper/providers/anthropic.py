@@ -132,7 +132,7 @@ def _messages(request: ModelRequest) -> list[Wire]:
         role, blocks = _message(message)
         if role == "system" and not _may_stand(request.messages, index):
             role, blocks = "user", [{"type": "text", "text": transforms.system_update(_system_text(message))}]
-        if merged and merged[-1][0] == role != "system":
+        if merged and merged[-1][0] == role:
             merged[-1][1].extend(blocks)
         elif blocks:
             merged.append((role, blocks))
@@ -143,9 +143,12 @@ def _messages(request: ModelRequest) -> list[Wire]:
 
 
 def _may_stand(messages: tuple[ModelMessage, ...], index: int) -> bool:
-    """Whether a native system message is allowed here: behind the user or results, before the assistant or the end."""
-    before = messages[index - 1] if index else None
-    after = messages[index + 1] if index + 1 < len(messages) else None
+    """Whether a native system message is allowed here: behind the user or results, before the assistant or the end.
+
+    Neighbours are one message, so that words for this request alone, at its end, leave those before them as they are.
+    """
+    before = next((one for one in reversed(messages[:index]) if not isinstance(one, SystemTurn)), None)
+    after = next((one for one in messages[index + 1 :] if not isinstance(one, SystemTurn)), None)
     return isinstance(before, UserTurn | ToolTurn) and (after is None or isinstance(after, AssistantTurn))
 
 
