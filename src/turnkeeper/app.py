@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from turnkeeper.model.status import Status
     from turnkeeper.registry import Registration
     from turnkeeper.run.coordinator import Outcome
-    from turnkeeper.run.runtime import Runtime, Settings
+    from turnkeeper.run.runtime import Recovery, Runtime, Settings
     from turnkeeper.sessions.context import ContextReport
     from turnkeeper.sessions.diagnosis import Diagnosis
     from turnkeeper.store.documents import LedgerRow
@@ -212,6 +212,10 @@ class Turnkeeper:
         """Wait until what is done for a session beside its turns is done: a session that ends here gets its title."""
         if self._running is not None:
             await self._running.wait_upkeep(session_id)
+
+    async def recover(self, policy: "Recovery | None" = None) -> Sequence[str]:
+        """Close what dead processes left open and run on what may be, by policy; the sessions that were found."""
+        return await self.runtime.recover(policy)
 
     async def status(self, session_id: str) -> "Status":
         """What a session is doing: idle, busy, or waiting to try again."""

@@ -180,3 +180,13 @@ def test_a_server_on_this_machine_needs_no_key() -> None:
 
 def test_the_offline_model_has_no_address() -> None:
     assert reached(Config(), "offline/tk-1") == Endpoint(protocol=OFFLINE.protocol, provider_id="offline")
+
+
+def test_a_base_url_in_the_environment_is_enough_and_the_configuration_is_stronger() -> None:
+    environ = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "http://127.0.0.1:9/v1/"}
+    credentials = Credentials(environ, {})
+    catalog = Catalog(Config())
+    model = default_model(catalog, Config(), credentials)
+    assert endpoint(catalog.provider("anthropic"), model, credentials).base_url == "http://127.0.0.1:9/v1"
+    configured = Catalog(a_config(provider={"anthropic": {"options": {"baseURL": "http://127.0.0.1:8/v1"}}}))
+    assert endpoint(configured.provider("anthropic"), model, credentials).base_url == "http://127.0.0.1:8/v1"

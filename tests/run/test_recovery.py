@@ -1,6 +1,7 @@
 """Sessions that a dead process left: closed, told apart from living ones, and gone on with as the policy says."""
 
 import anyio
+import msgspec
 import pytest
 
 from turnkeeper.model import event as e
@@ -117,6 +118,32 @@ async def test_a_result_that_was_recorded_stays_and_is_shown_to_the_model(play: 
         results = script.requests[0].messages[2].results
         assert results[0].output[0].text == "one file"
         assert [result.is_error for result in results] == [False, True]
+
+
+async def test_without_a_policy_the_configuration_of_the_directory_decides(play: Play) -> None:
+    script = Scripted().says("And the rest.")
+    async with play(script) as stage:
+        settings = msgspec.json.decode((stage.directory / "turnkeeper.json").read_bytes())
+        (stage.directory / "turnkeeper.json").write_bytes(msgspec.json.encode({**settings, "recovery": "continue"}))
+        session = await left_behind(stage, STEP, *OPEN_TEXT)
+        assert await stage.tk.recover() == [session]
+        assert len(script.requests) == 1
+
+
+@pytest.mark.parametrize("yes", [True, False])
+async def test_the_policy_ask_asks_the_user(play: Play, yes: bool) -> None:
+    script = Scripted().says("And the rest.")
+    asked: list[str] = []
+
+    async def ask(session_id: str) -> bool:
+        asked.append(session_id)
+        return yes
+
+    async with play(script) as stage:
+        session = await left_behind(stage, STEP, *OPEN_TEXT)
+        await stage.tk.runtime.recover("ask", ask=ask)
+        assert asked == [session]
+        assert len(script.requests) == yes
 
 
 async def test_a_turn_whose_calls_were_all_settled_goes_on_whatever_the_policy(play: Play) -> None:

@@ -78,7 +78,7 @@ def endpoint(provider: ProviderInfo, model: ModelInfo, credentials: Credentials)
     found = key(provider, credentials)
     options = provider.options
     offline = model.protocol == OFFLINE.protocol
-    base_url = None if offline else provider.base_url(model.protocol, credentials.environ)
+    base_url = None if offline else _address(provider, model, credentials)
     return Endpoint(
         protocol=model.protocol,
         provider_id=provider.id,
@@ -93,6 +93,15 @@ def endpoint(provider: ProviderInfo, model: ModelInfo, credentials: Credentials)
             total_s=_seconds(options.timeout, Timeouts().total_s),
         ),
     )
+
+
+def _address(provider: ProviderInfo, model: ModelInfo, credentials: Credentials) -> str:
+    """Where requests go: ``OPENAI_BASE_URL`` and its like are stronger than the catalogue, weaker than the files."""
+    variable = f"{provider.id.upper().replace('-', '_')}_BASE_URL"
+    named = credentials.environ.get(variable, "").strip()
+    if named and provider.options.base_url is None:
+        return named.rstrip("/")
+    return provider.base_url(model.protocol, credentials.environ)
 
 
 def _may_be(catalog: Catalog, provider_id: str, credentials: Credentials) -> bool:

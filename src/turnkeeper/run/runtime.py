@@ -8,6 +8,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from random import Random
+from typing import Literal, TypeAlias
 
 import anyio
 from anyio.abc import TaskGroup
@@ -35,9 +36,12 @@ from turnkeeper.store.store import Store
 from turnkeeper.tools import load as load_tools
 from turnkeeper.tools.tool import AnyTool
 from turnkeeper.workspace.owner import is_alive, this_process
-from turnkeeper.workspace.project import ProjectPlace
+from turnkeeper.workspace.project import ProjectPlace, identify
 
 log = logging.getLogger(__name__)
+
+Recovery: TypeAlias = Literal["rest", "continue", "ask"]
+"""What becomes of turns whose output was cut off by the death of their process."""
 
 _numbers = count(1)  # Tells the runtimes of this process apart; two of them may have opened one store.
 
@@ -141,20 +145,35 @@ class Runtime:
             raise Invalid(f"there is no agent {name!r}; the agents are: {shown}")
         return known[name]
 
-    async def recover(self, policy: str = "rest") -> list[str]:
+    async def recover(
+        self, policy: Recovery | None = None, *, ask: Callable[[str], Awaitable[bool]] | None = None
+    ) -> list[str]:
         """Close what dead processes left open, and run on what may be: the sessions that were found.
 
-        A turn of which nothing was recorded is asked again; ``continue`` also goes on where output was cut off.
+        A turn of which nothing was recorded is asked again. Where output was cut off, ``policy`` (by default the
+        configuration of the session's directory, else ``rest``) decides: ``continue`` goes on, ``rest`` waits for the
+        user, ``ask`` asks.
         """
         found = [key[-1] for key, _ in await self._store.engine.scan(("busy",)) if await self._is_orphan(key[-1])]
 
         async def run(session_id: str) -> None:
-            await self.run(session_id, resume=policy == "continue")
+            await self.run(session_id, resume=await self._goes_on(session_id, policy, ask))
 
         async with anyio.create_task_group() as group:
             for session_id in found:
                 group.start_soon(run, session_id)
         return found
+
+    async def _goes_on(
+        self, session_id: str, policy: Recovery | None, ask: Callable[[str], Awaitable[bool]] | None
+    ) -> bool:
+        if policy is None:
+            session = await self._store.queries.session(session_id)
+            config, _ = self.means.catalog(await identify(Path(session.directory)))
+            policy = config.recovery or "rest"
+        if policy == "ask":
+            return ask is not None and await ask(session_id)
+        return policy == "continue"
 
     async def _is_orphan(self, session_id: str) -> bool:
         owner = (await self._store.journal.view(session_id)).owner
