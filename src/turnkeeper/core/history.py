@@ -76,7 +76,7 @@ def visible(entries: Iterable[Entry]) -> tuple[Entry, ...]:
             continue
         summary = next(i for i in range(index, len(kept)) if _answers(kept[i].message, message.id))
         tail = _index(kept, mark.tail_start_id)
-        between = kept[tail:index] if tail is not None and tail < index else []
+        between = _without_compactions(kept[tail:index]) if tail is not None and tail < index else []
         rest = [*kept[index + 1 : summary], *kept[summary + 1 :]]
         return (kept[index], kept[summary], *between, *_without_failed(rest, done))
     return tuple(_without_failed(kept, done))
@@ -123,6 +123,16 @@ def compaction_of(entry: Entry) -> CompactionPart | None:
     if not isinstance(entry.message, UserMessage):
         return None
     return next((part for part in entry.parts if isinstance(part, CompactionPart)), None)
+
+
+def _without_compactions(entries: list[Entry]) -> list[Entry]:
+    """Leave out older compactions that a tail reaches back to: the newest summary stands for theirs."""
+    return [
+        entry
+        for entry in entries
+        if not (compaction_of(entry) is not None and _only_mark(entry))
+        and not (isinstance(entry.message, AssistantMessage) and entry.message.summary)
+    ]
 
 
 def _without_failed(entries: list[Entry], done: set[str]) -> list[Entry]:

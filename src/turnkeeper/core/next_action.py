@@ -152,7 +152,7 @@ def is_continuable(part: Part) -> bool:
         case ToolCompleted(metadata=metadata):
             return metadata.get("structured") is not True
         case ToolError(metadata=metadata):
-            return not (metadata or {}).keys() & {"interrupted", DISABLED}
+            return not any((metadata or {}).get(mark) for mark in ("interrupted", DISABLED))
         case _:
             return False
 
