@@ -5,6 +5,7 @@ compactions, other models and places. The oracle below knows what the sources sa
 the model must know now, and the request alone must show just that.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
@@ -355,7 +356,8 @@ LIFE = st.lists(STEP, min_size=1, max_size=24)
 
 def live(steps: Sequence[tuple[str, int]]) -> None:
     with TemporaryDirectory() as folder:
-        anyio.run(Life(Path(folder).resolve()).live, steps)
+        # Not anyio.run: it refuses while a fixture of the session keeps the plugin's loop open between tests.
+        asyncio.run(Life(Path(folder).resolve()).live(steps))
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])

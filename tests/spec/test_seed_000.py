@@ -4,6 +4,7 @@ docs/reference/seed-000.md is the table of both; test_tables.py holds it against
 """
 
 import ast
+import asyncio
 import io
 from collections.abc import AsyncIterator
 from contextlib import redirect_stderr, redirect_stdout
@@ -497,7 +498,7 @@ def test_mid_conversation_system_messages_remain_durable_model_projection_histor
                 await stage.ask(session, "later")
         return session
 
-    session = anyio.run(talk)
+    session = asyncio.run(talk())
     assert news(script.requests[2]) == ["acme/weather is now sun"]
     shown = said("session", "messages", session, "--store", url)
     assert "and now?" in shown
