@@ -15,6 +15,7 @@ from turnkeeper.core.view import SessionView
 from turnkeeper.mint import Mint
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
+from turnkeeper.model.context import Epoch, Prefix
 from turnkeeper.model.event import TurnEnded, TurnStarted
 from turnkeeper.model.failure import UnknownData, UnknownFailure
 from turnkeeper.model.message import (
@@ -91,40 +92,11 @@ class Preparation:
             pen, view, history, model, agent, place, instructions=means.instructions, timezone=means.timezone
         )
         rules = merge(means.rules, agent.permission, view.session.permission or ())
-        schema = user.format.schema if isinstance(user.format, JsonSchemaFormat) else None
-        is_last = agent.steps is not None and action.step >= agent.steps
         # The last step keeps its tools, though it may use none: without them no byte of the request would be reused.
         toolbox = means.toolbox.visible(rules, user.tools)
-        lowered = self.conversations.of(view.session.id, history, model, epoch.seq)
-        messages = lowered.messages
-        passing = (*continuation(messages), *_reminder(schema, is_last=is_last))
-        request = ModelRequest(
-            model=model,
-            system=tuple(one.text for one in epoch.baseline),
-            messages=(*messages, *passing),
-            tools=_tools(toolbox, schema),
-            tool_choice="required" if schema is not None else "none" if is_last else "auto",
-            temperature=agent.temperature,
-            top_p=agent.top_p,
-            session_id=view.session.id,
-            parent_session_id=view.session.parent_id,
-            options=agent.options,
-        )
-        settlement = Settlement(
-            pen=pen,
-            mint=self.store.mint,
-            toolbox=toolbox,
-            directory=place.directory,
-            worktree=place.worktree,
-            rules=rules,
-            approvals=self.approvals,
-            ask=self.ask,
-            todos=lambda: self.store.queries.todos(view.session.id),
-            discovery=Discovery(place, self.boundary.environ, view.instructions),
-            earlier=_parts_since(history, action.user),
-            is_last=is_last,
-            schema=schema,
-        )
+        asking = _Asking(view, history, action, user, model, agent, epoch, toolbox)
+        request, prefix = self._request(asking, now=message.time.created)
+        settlement = self._settlement(asking, pen, place, rules)
         turn = Turn(
             pen,
             self.world,
@@ -136,22 +108,78 @@ class Preparation:
             structured=lambda: settlement.structured,
             tries=action.tries_left,
             retries=action.tries,
-            prefix=measure(
-                request,
-                view.prefix,
-                epoch,
-                now=message.time.created,
-                passing=len(passing),
-                encoded=lowered.encoded,
-            ),
+            prefix=prefix,
         )
         await turn.run()
+
+    def _request(self, asking: "_Asking", *, now: int) -> tuple[ModelRequest, Prefix]:
+        """What the model is asked, and how much of what it was asked before that extends."""
+        session, agent = asking.view.session, asking.agent
+        lowered = self.conversations.of(session.id, asking.history, asking.model, asking.epoch.seq)
+        passing = (*continuation(lowered.messages), *_reminder(asking.schema, is_last=asking.is_last))
+        request = ModelRequest(
+            model=asking.model,
+            system=tuple(one.text for one in asking.epoch.baseline),
+            messages=(*lowered.messages, *passing),
+            tools=_tools(asking.toolbox, asking.schema),
+            tool_choice="required" if asking.schema is not None else "none" if asking.is_last else "auto",
+            temperature=agent.temperature,
+            top_p=agent.top_p,
+            session_id=session.id,
+            parent_session_id=session.parent_id,
+            options=agent.options,
+        )
+        before, encoded = asking.view.prefix, lowered.encoded
+        return request, measure(request, before, asking.epoch, now=now, passing=len(passing), encoded=encoded)
+
+    def _settlement(self, asking: "_Asking", pen: Pen, place: ProjectPlace, rules: Ruleset) -> Settlement:
+        """How the calls of this turn are settled."""
+        session_id = asking.view.session.id
+        return Settlement(
+            pen=pen,
+            mint=self.store.mint,
+            toolbox=asking.toolbox,
+            directory=place.directory,
+            worktree=place.worktree,
+            rules=rules,
+            approvals=self.approvals,
+            ask=self.ask,
+            todos=lambda: self.store.queries.todos(session_id),
+            discovery=Discovery(place, self.boundary.environ, asking.view.instructions),
+            earlier=_parts_since(asking.history, asking.action.user),
+            is_last=asking.is_last,
+            schema=asking.schema,
+        )
 
     async def _refused(self, pen: Pen, message: AssistantMessage, reason: str) -> None:
         """A turn that cannot even be asked for is on record like any other failure."""
         failure = UnknownFailure(data=UnknownData(message=reason))
         ended = message.but(error=failure, time=message.time.but(completed=self.store.mint.now()))
         await pen.append(TurnStarted(message=message), TurnEnded(message=ended))
+
+
+@dataclass(frozen=True)
+class _Asking:
+    """All that one request is made of."""
+
+    view: SessionView
+    history: History
+    action: RunTurn
+    user: UserMessage
+    model: ModelInfo
+    agent: Agent
+    epoch: Epoch
+    toolbox: Toolbox
+
+    @property
+    def schema(self) -> JsonObject | None:
+        """What a structured answer must fit; None if prose will do."""
+        return self.user.format.schema if isinstance(self.user.format, JsonSchemaFormat) else None
+
+    @property
+    def is_last(self) -> bool:
+        """Whether this is the last turn the agent may take before the user speaks again."""
+        return self.agent.steps is not None and self.action.step >= self.agent.steps
 
 
 def answer_to(user: UserMessage, place: ProjectPlace, mint: Mint) -> AssistantMessage:
