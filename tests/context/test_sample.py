@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import pytest
 
 from turnkeeper.context.component import Absent, ContextComponent, Family, Loaded, Sample, Sampling, Unavailable
 from turnkeeper.context.components import Components
+from turnkeeper.context.files import FILES
 from turnkeeper.context.sample import sample
 from turnkeeper.core.limits import COMPONENT_CHARS_MAX
 from turnkeeper.model.agent import Agent
@@ -108,6 +109,11 @@ async def test_a_text_is_cut_and_made_of_whole_characters(sampling: Sampling) ->
         ("a/long", Loaded(baseline=cut, update="\ufffd")),
         ("a/gone", Absent(removal="\ufffd gone")),
     ]
+
+
+async def test_the_map_of_the_files_costs_nothing_inside_an_epoch(sampling: Sampling) -> None:
+    sample_inside = await FILES.load(replace(sampling, begins=False))
+    assert sample_inside == Unavailable(reason="drawn once, when an epoch begins")
 
 
 def test_what_components_may_look_at_does_not_grow_with_the_history() -> None:

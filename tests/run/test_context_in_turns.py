@@ -99,6 +99,22 @@ async def test_a_link_out_of_the_project_is_not_followed(play: Play, here: Path,
         assert not any("the secret" in text for text in told)
 
 
+async def test_a_move_inside_the_project_forgets_what_was_met_before_it(play: Play, here: Path) -> None:
+    subprocess.run(["git", "init", "--quiet", str(here)], check=True)
+    put(here / "pkg/AGENTS.md", "Only in pkg.")
+    put(here / "pkg/code.py")
+    put(here / "other/code.py")
+    script = Scripted().calls("read", filePath="pkg/code.py").then().says("Done.").forever()
+    async with play(script, tools=WITH_READ) as stage:
+        session = await stage.session()
+        await stage.ask(session, "go")
+        assert len(await met(stage, session)) == 1
+        await stage.tk.move(session, here / "other")
+        await stage.ask(session, "and here?")
+        assert not any("Only in pkg." in text for text in script.requests[-1].system)
+        assert (await stage.tk.store.journal.view(session)).instructions == ()
+
+
 async def test_a_long_baseline_is_sent_as_itself_and_not_as_its_mark(play: Play, here: Path) -> None:
     put(here / "AGENTS.md", "A long rule. " * 5000)
     script = Scripted().says("Yes.").forever()
@@ -189,7 +205,9 @@ async def test_after_a_while_the_cache_may_be_gone_which_is_noted(play: Play) ->
         assert late.note == "more than 5 minutes have passed: the provider may have let go of its cache"
 
 
-async def test_an_address_is_told_from_and_one_that_fails_is_no_error(play: Play, here: Path) -> None:
+async def test_an_address_is_told_from_and_one_that_fails_is_no_error(
+    play: Play, caplog: pytest.LogCaptureFixture
+) -> None:
     answer = b"HTTP/1.1 200 OK\r\ncontent-length: 8\r\nconnection: close\r\n\r\nBe kind."
 
     async def handle(stream: SocketStream) -> None:
@@ -208,6 +226,7 @@ async def test_an_address_is_told_from_and_one_that_fails_is_no_error(play: Play
             await stage.ask(session, "one")
             assert script.requests[0].system[-1] == f"Instructions from: {url}\nBe kind."
             assert not any(refused in text for text in script.requests[0].system)
+            assert caplog.records == [], "a place that does not answer is nothing to warn of at each turn"
         group.cancel_scope.cancel()
 
 
