@@ -9,9 +9,6 @@ import msgspec
 
 from turnkeeper.model.failure import ApiFailure, Failure, UnknownFailure
 
-RETRIES_MAX = 5
-"""How often a turn is tried again."""
-
 DELAY_FIRST_MS = 2_000
 DELAY_MS_MAX = 30_000
 """The longest wait if the provider sent no headers that could have said better."""
