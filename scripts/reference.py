@@ -13,7 +13,7 @@ from typing import Literal, Union, get_args, get_origin
 
 import msgspec
 
-from turnkeeper.app import Turnkeeper
+from turnkeeper.api import Turnkeeper
 from turnkeeper.model import event
 from turnkeeper.model.event import Event
 from turnkeeper.model.failure import Failure
@@ -66,7 +66,7 @@ async with turnkeeper.open("sqlite:sessions.db") as tk:
 gives has these methods. When a method that writes has returned, the write is on the disk. Refusals are the
 exceptions of `turnkeeper.model.refusal`: `NotFound`, `Conflict`, `Invalid`, `Forbidden` and `Busy`.
 
-This page is written by `scripts/reference.py` from `src/turnkeeper/app.py`.
+This page is written by `scripts/reference.py` from `src/turnkeeper/api.py`.
 """
 
 
