@@ -419,6 +419,14 @@ def test_the_configuration_decides_whether_system_messages_stand_inside(wanted: 
             accepted(protocol, wire)
 
 
+def test_a_request_that_may_use_no_tool_still_lists_them() -> None:
+    """They come first of all: without them nothing of the provider's cache would be reused."""
+    for protocol in ("anthropic", "openai-chat", "openai-responses"):
+        free, bound = (body(a_request(protocol, tool_choice=choice)) for choice in ("auto", "none"))
+        assert free["tools"] == bound["tools"]
+        assert bound["tool_choice"] == ({"type": "none"} if protocol == "anthropic" else "none")
+
+
 def test_a_native_system_message_stands_only_where_anthropic_allows_it() -> None:
     user, news = UserTurn(content=(Text(text="a"),)), SystemTurn(text="news")
     said = AssistantTurn(content=(Text(text="b"),))

@@ -156,6 +156,8 @@ async def test_the_words_for_a_structured_answer_pass_and_its_tool_is_the_only_b
         await stage.ask(session, "thanks")
         first, second, later = await prefixes(stage, session)
         assert len({request.system for request in script.requests}) == 1
+        retried = [type(one).__name__ for one in script.requests[1].messages]
+        assert retried == ["UserTurn", "AssistantTurn", "UserTurn", "SystemTurn"], "asked to go on, and reminded"
         assert (second.cause, second.before - second.reused) == (PASSED, first.passing)
         assert later.cause == TOOLS
 
