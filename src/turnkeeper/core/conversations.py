@@ -25,7 +25,8 @@ class _Kept:
             and self.lowered.model == model
             and len(history.entries) >= known
             and all(map(is_, self.entries, history.entries))
-            and not any(_reshapes(entry) for entry in history.entries[known:])
+            # From the last known one on: a compaction that is not done yet is shown only while it is the last.
+            and not any(_reshapes(entry) for entry in history.entries[max(0, known - 1) :])
         )
 
 
