@@ -74,7 +74,9 @@ def visible(entries: Iterable[Entry]) -> tuple[Entry, ...]:
         mark = compaction_of(kept[index])
         if mark is None or message.id not in done:
             continue
-        summary = next(i for i in range(index, len(kept)) if _answers(kept[i].message, message.id))
+        summary = next((i for i in range(index, len(kept)) if _answers(kept[i].message, message.id)), None)
+        if summary is None:  # It stands before what it answers, as nothing we wrote does: no compaction at all.
+            continue
         tail = _index(kept, mark.tail_start_id)
         between = _without_compactions(kept[tail:index]) if tail is not None and tail < index else []
         rest = [*kept[index + 1 : summary], *kept[summary + 1 :]]
