@@ -28,8 +28,12 @@ class _ValueMeta(msgspec.StructMeta):
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
-class Value(msgspec.Struct, metaclass=_ValueMeta, frozen=True, omit_defaults=True, rename=wire_name):
-    """Base class. A field whose default is None is left out of the JSON when it is None."""
+class Value(msgspec.Struct, metaclass=_ValueMeta, frozen=True, omit_defaults=True, rename=wire_name, gc=False):
+    """Base class. A field whose default is None is left out of the JSON when it is None.
+
+    The garbage collector does not look at values: frozen, they cannot hold each other in a circle, and a history has
+    tens of thousands of them.
+    """
 
     def but(self: V, **changes: object) -> V:
         """The same value with some fields changed."""
