@@ -36,6 +36,6 @@ def _figure(what: str, arguments: list[str], limit_ms: int) -> Figure:
 def _cpu(command: list[str]) -> float:
     before = os.times()
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": "", "PYTHONDONTWRITEBYTECODE": ""}
-    subprocess.run(command, stdout=subprocess.DEVNULL, check=True, env=environment)
+    subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True, env=environment)
     after = os.times()
     return 1000 * (after.children_user + after.children_system - before.children_user - before.children_system)
