@@ -8,6 +8,7 @@ then those in its ``.opencode`` and ``.turnkeeper`` directories, again from the 
 """
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -25,6 +26,7 @@ FILE_VARIABLES: Final = ("OPENCODE_CONFIG", "TURNKEEPER_CONFIG")
 CONTENT_VARIABLES: Final = ("OPENCODE_CONFIG_CONTENT", "TURNKEEPER_CONFIG_CONTENT")
 PERMISSION_VARIABLE: Final = "OPENCODE_PERMISSION"
 NO_PROJECT_VARIABLE: Final = "OPENCODE_DISABLE_PROJECT_CONFIG"
+_PLACING: Final = ("HOME", "XDG_CONFIG_HOME", NO_PROJECT_VARIABLE)
 
 _REFERENCE: Final = re.compile(r"\{(env|file):([^{}\n]+)\}")
 
@@ -71,6 +73,7 @@ class Reader:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
         self._known: dict[Path, tuple[object, Loaded]] = {}
+        self._places: dict[tuple[object, ...], list[str]] = {}
 
     def load(self, directory: Path, worktree: Path) -> Loaded:
         """All settings that hold in a directory now. Raises Invalid with the file and what is wrong in it."""
@@ -85,18 +88,22 @@ class Reader:
 
     def _signature(self, directory: Path, worktree: Path) -> object:
         environ = self._environ
-        named = [_path(environ[name], directory, environ) for name in FILE_VARIABLES if environ.get(name)]
-        files = [_stamp(file) for file in (*_files(directory, worktree, environ), *named)]
-        return files, [environ.get(name) for name in (*FILE_VARIABLES, *CONTENT_VARIABLES, PERMISSION_VARIABLE)]
+        # Where files may be is worked out once for a directory: some thirty paths, looked at before every turn.
+        key = (directory, worktree, *(environ.get(name) for name in (*_PLACING, *FILE_VARIABLES)))
+        if key not in self._places:
+            named = [_path(environ[name], directory, environ) for name in FILE_VARIABLES if environ.get(name)]
+            self._places[key] = [str(file) for file in (*_files(directory, worktree, environ), *named)]
+        content = [environ.get(name) for name in (*CONTENT_VARIABLES, PERMISSION_VARIABLE)]
+        return key, content, [_stamp(file) for file in self._places[key]]
 
 
-def _stamp(file: Path) -> tuple[str, int, int, int] | None:
+def _stamp(file: str) -> tuple[int, int, int] | None:
     """What changes when a file does; None while there is none."""
     try:
-        found = file.stat()
+        found = os.stat(file)
     except OSError:
         return None
-    return str(file), found.st_mtime_ns, found.st_size, found.st_ino
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _sources(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Source]:
