@@ -1,7 +1,7 @@
 """The Python interface: what a program does with an open store. Every method is one use case."""
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -135,9 +135,11 @@ class Turnkeeper:
         if self._running is not None:
             await self._running.wait_upkeep(session_id)
 
-    async def recover(self, policy: "Recovery | None" = None) -> Sequence[str]:
+    async def recover(
+        self, policy: "Recovery | None" = None, *, ask: Callable[[str], Awaitable[bool]] | None = None
+    ) -> Sequence[str]:
         """Close what dead processes left open and run on what may be, by policy; the sessions that were found."""
-        return await self.runtime.recover(policy)
+        return await self.runtime.recover(policy, ask=ask)
 
     async def status(self, session_id: str) -> "Status":
         """What a session is doing: idle, busy, or waiting to try again."""

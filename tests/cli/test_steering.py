@@ -83,6 +83,19 @@ def test_abort_refuses_while_the_owner_lives_and_says_how_to_stop_it(shop: Shop)
     assert f"`kill -INT {os.getpid()}`" in refused.err
 
 
+def test_recover_looks_after_every_session_that_a_dead_process_left(shop: Shop) -> None:
+    session_id = abandoned(shop)
+    said = tk(shop.data, "session", "recover", "--json")
+    assert said.code == 0, said.err
+    assert [(one["sessionID"], one["status"], one["waiting"]) for one in said.json] == [
+        (session_id, {"type": "idle"}, [])
+    ]
+    assert not (shop.project / "ran.txt").exists()
+    again = tk(shop.data, "session", "recover", "--policy", "ask")
+    assert (again.code, again.out.strip(), again.err) == (0, "", "No session was left open.\n")
+    assert tk(shop.data, "doctor").code == 0
+
+
 def test_resume_tells_what_it_found_and_goes_on_without_running_a_call_twice(shop: Shop) -> None:
     session_id = abandoned(shop)
     said = tk(shop.data, "session", "resume", session_id)

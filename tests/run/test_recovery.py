@@ -130,6 +130,15 @@ async def test_without_a_policy_the_configuration_of_the_directory_decides(play:
         assert len(script.requests) == 1
 
 
+async def test_a_session_may_have_a_policy_of_its_own(play: Play) -> None:
+    script = Scripted().says("And the rest.")
+    async with play(script) as stage:
+        session = await left_behind(stage, STEP, *OPEN_TEXT)
+        await stage.tk.update(session, lambda one: one.but(metadata={"recovery": "continue"}))
+        await stage.tk.recover()
+        assert len(script.requests) == 1
+
+
 @pytest.mark.parametrize("yes", [True, False])
 async def test_the_policy_ask_asks_the_user(play: Play, yes: bool) -> None:
     script = Scripted().says("And the rest.")

@@ -36,6 +36,7 @@ SESSION: Final = (
     Command("context", "Show what the model was told, and what its provider could reuse.", "context:context"),
     Command("status", "Show what sessions are doing.", "steering:status"),
     Command("resume", "Run a session on where it was stopped or left.", "steering:resume"),
+    Command("recover", "Look after every session that a dead process left.", "steering:recover"),
     Command("abort", "Close what a process that died left open.", "steering:abort"),
     Command("search", "Find where words were said.", "listing:search"),
     Command("export", "Write one session, or all, as JSON.", "interop:export"),

@@ -1,5 +1,7 @@
-"""Commands about sessions at work: resume, abort, status."""
+"""Commands about sessions at work: resume, recover, abort, status."""
 
+import asyncio
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -56,6 +58,46 @@ async def resume(
             return await tk.run(session_id, resume=True)
 
         return await live.run(tk, session_id, work)
+
+
+async def recover(
+    *,
+    policy: Annotated[
+        Literal["rest", "continue", "ask"] | None,
+        Parameter(metavar="POLICY", help="rest, continue or ask; by default the `recovery` setting of each directory."),
+    ] = None,
+    auto: Annotated[bool, Parameter(help="Allow whatever would be asked. What is denied stays denied.")] = False,
+    options: Options = EVERYWHERE,
+) -> None:
+    """Look after every session that a process left when it died.
+
+    What was open is closed: text is kept, calls that were under way are marked as interrupted and never run a second
+    time. A turn of which nothing was recorded is asked again, and prompts that wait are taken up. Where output was cut
+    off, the policy decides: rest waits for you, continue goes on, ask asks. With --json the answer is a list of what
+    `session status` says of each session.
+
+    Examples:
+      turnkeeper session recover
+      turnkeeper session recover --policy continue --auto
+    """
+    from turnkeeper.run.permission import allow_all, reject_all
+    from turnkeeper.run.runtime import Settings
+
+    settings = Settings(ask=allow_all if auto else reject_all, environ=options.environ)
+    async with options.run(Path.cwd(), settings) as tk:
+        found = await tk.recover(policy, ask=_goes_on)
+        reports = [await _report(tk, session_id) for session_id in found]
+    answer(options, reports, lambda screen: _listed(screen, reports) if reports else "")
+    if not options.json:
+        note(f"{plural(len(reports), 'session')} looked after." if reports else "No session was left open.")
+
+
+async def _goes_on(session_id: str) -> bool:
+    """Ask the person at the terminal whether a session goes on; nobody there means no."""
+    if not sys.stdin.isatty():
+        return False
+    answered = await asyncio.to_thread(input, f"{session_id} was cut off in the middle of its answer. Go on? [y/N] ")
+    return answered.strip().lower() in ("y", "yes")
 
 
 async def abort(id: SessionName, /, *, options: Options = EVERYWHERE) -> None:

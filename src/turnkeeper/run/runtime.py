@@ -8,7 +8,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from random import Random
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import anyio
 from anyio.abc import TaskGroup
@@ -42,6 +42,8 @@ log = logging.getLogger(__name__)
 
 Recovery: TypeAlias = Literal["rest", "continue", "ask"]
 """What becomes of turns whose output was cut off by the death of their process."""
+
+RECOVERIES: tuple[Recovery, ...] = get_args(Recovery)
 
 _numbers = count(1)  # Tells the runtimes of this process apart; two of them may have opened one store.
 
@@ -150,9 +152,9 @@ class Runtime:
     ) -> list[str]:
         """Close what dead processes left open, and run on what may be: the sessions that were found.
 
-        A turn of which nothing was recorded is asked again. Where output was cut off, ``policy`` (by default the
-        configuration of the session's directory, else ``rest``) decides: ``continue`` goes on, ``rest`` waits for the
-        user, ``ask`` asks.
+        A turn of which nothing was recorded is asked again. Where output was cut off, ``policy`` decides (else the
+        session's ``metadata.recovery``, else the configuration of its directory, else ``rest``): ``continue`` goes on,
+        ``rest`` waits for the user, ``ask`` asks.
         """
         found = [key[-1] for key, _ in await self._store.engine.scan(("busy",)) if await self._is_orphan(key[-1])]
 
@@ -170,7 +172,10 @@ class Runtime:
         if policy is None:
             session = await self._store.queries.session(session_id)
             config, _ = self.means.catalog(await identify(Path(session.directory)))
-            policy = config.recovery or "rest"
+            own: Recovery | None = next(
+                (one for one in RECOVERIES if one == (session.metadata or {}).get("recovery")), None
+            )
+            policy = own or config.recovery or "rest"
         if policy == "ask":
             return ask is not None and await ask(session_id)
         return policy == "continue"
