@@ -1,5 +1,9 @@
 """Streaming: deltas reach subscribers in order, and text becomes durable in time without writing too much."""
 
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
 import pytest
 
 from turnkeeper.core.limits import CHECKPOINT_CHARS
@@ -9,7 +13,8 @@ from turnkeeper.model.notification import Delta
 from turnkeeper.model.parts import TextPart
 from turnkeeper.model.value import encode
 from turnkeeper.providers.script import Gate
-from turnkeeper.testing.harness import Play, Stage, Told
+from turnkeeper.store.engines.memory import MemoryEngine
+from turnkeeper.testing.harness import Play, Stage, Told, stage
 
 ON_DISK_TOO = pytest.mark.parametrize("engine", ["memory", "sqlite"])
 KEPT_MS = 500
@@ -99,6 +104,43 @@ async def test_what_is_written_for_a_stream_is_bounded_by_its_text(play: Play, s
         written = sum(len(encode(one)) for one in (*streamed, *recorded))
         assert written <= 5 * count * size + 2048
         assert len(streamed) <= count * size / CHECKPOINT_CHARS + 1
+
+
+class Stalls(MemoryEngine):
+    """An engine whose disk stands still, once, at an entry that holds a word."""
+
+    def __init__(self, word: bytes) -> None:
+        super().__init__()
+        self.gate, self._word = Gate(), word
+
+    async def append(self, log: str, after: int, entries: Sequence[bytes], *given: object, **named: object) -> None:
+        if any(self._word in entry for entry in entries):
+            await self.gate.pass_through()
+        await super().append(log, after, entries, *given, **named)  # type: ignore[arg-type]
+
+
+async def test_a_checkpoint_waits_until_what_it_builds_on_is_written(tmp_path: Path) -> None:
+    answer = [
+        [s.StartStep(), s.TextDelta(id="a", text="one")],
+        [
+            s.ToolCall(id="stall", name="echo", input={"text": "x"}),
+            s.TextDelta(id="a", text=" more"),
+            s.TextEnd(id="a"),
+            s.TextDelta(id="b", text="begun while the disk stood still"),
+        ],
+        [s.FinishStep(reason="tool-calls")],
+    ]
+    done = [[s.StartStep(), s.TextDelta(id="x", text="end"), s.FinishStep(reason="stop")]]
+    engine = Stalls(b'"stall"')
+    async with stage(engine, tmp_path, Told(answer, done)) as opened:
+        session = await opened.session()
+        await opened.say(session, "go")
+        await engine.gate.wait_reached()
+        opened.time.advance(KEPT_MS)
+        await anyio.wait_all_tasks_blocked()  # The ticker woke and found something to save.
+        engine.gate.open()
+        assert (await opened.tk.wait(session)).reason == "answered"
+        assert await opened.is_sound(session)
 
 
 async def test_deltas_come_in_order_after_their_part_and_before_it_is_closed(play: Play) -> None:

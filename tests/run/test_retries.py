@@ -158,7 +158,9 @@ async def test_a_call_that_was_only_half_written_does_not_keep_an_attempt_from_b
         [(message, parts)] = await stage.turns(session)
         assert not any(isinstance(part, ToolPart) for part in parts)
         assert message.tokens.input == 6
-        assert (await stage.tk.get(session)).tokens.input == 10
+        stored = await stage.tk.get(session)
+        assert stored.tokens.input == 10
+        assert message.cost == pytest.approx(stored.cost) == pytest.approx(10 * 3 / 1_000_000)
 
 
 @ON_DISK_TOO

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import anyio
 import pytest
 
-from turnkeeper.core.limits import CALLS_PER_TURN_MAX, EMPTY_TURNS_MAX
+from turnkeeper.core.limits import CALLS_PARALLEL_MAX, CALLS_PER_TURN_MAX, EMPTY_TURNS_MAX
 from turnkeeper.model import event as e
 from turnkeeper.model import stream as s
 from turnkeeper.model.failure import ContentFilterFailure, OutputLengthFailure, UnknownFailure
@@ -303,6 +303,28 @@ async def test_a_call_that_is_said_twice_is_run_once(play: Play) -> None:
         await stage.ask(session, "go")
         assert ran == ["a", "b"]
         assert await stage.is_sound(session)
+
+
+async def test_only_so_many_calls_run_at_once(play: Play) -> None:
+    begun: list[str] = []
+    release = anyio.Event()
+
+    async def holds(text: str, context: ToolContext) -> str:
+        begun.append(text)
+        await release.wait()
+        return text
+
+    script = Scripted()
+    for number in range(CALLS_PARALLEL_MAX + 4):
+        script.calls("holds", text=str(number))
+    async with play(script.then().says("ok"), tools=(a_tool("holds", holds),)) as stage:
+        session = await stage.session()
+        await stage.say(session, "go")
+        await anyio.wait_all_tasks_blocked()
+        assert len(begun) == CALLS_PARALLEL_MAX
+        release.set()
+        await stage.tk.wait(session)
+        assert len(begun) == CALLS_PARALLEL_MAX + 4
 
 
 async def test_more_calls_than_one_answer_may_make_are_refused_with_advice(play: Play) -> None:

@@ -19,7 +19,6 @@ class Pen:
 
     def __init__(self, store: Store, session_id: str, owner: Owner, fence: int) -> None:
         self._store, self.session_id, self._owner, self._fence = store, session_id, owner, fence
-        self._status: Status = BUSY
 
     async def append(self, *events: Event, at: str = "") -> SessionView:
         """Make events true. Raises StaleFence once another process owns the session.
@@ -35,10 +34,8 @@ class Pen:
         return view
 
     async def status(self, status: Status) -> None:
-        """Tell what the session is doing, if that changed."""
-        if status != self._status:
-            self._status = status
-            await self.append(StatusChanged(status=status, owner=self._owner))
+        """Tell what the session is doing now."""
+        await self.append(StatusChanged(status=status, owner=self._owner))
 
     async def lay_down(self, seq: int | None = None) -> bool:
         """Become idle, if nothing was written since ``seq``; whether that was so. None: in any case."""
