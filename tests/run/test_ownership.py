@@ -9,12 +9,15 @@ from turnkeeper.model import event as e
 from turnkeeper.model.failure import AbortedFailure
 from turnkeeper.model.parts import TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError
+from turnkeeper.model.request import UserTurn
 from turnkeeper.model.status import BUSY, IDLE, Owner
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run.coordinator import Coordinator, Outcome
+from turnkeeper.run.pen import take_pen
 from turnkeeper.testing.harness import Options, Play, a_tool, stage
 from turnkeeper.tools.tool import ToolContext
+from turnkeeper.workspace.owner import this_process
 
 ON_DISK_TOO = pytest.mark.parametrize("engine", ["memory", "sqlite"])
 
@@ -343,6 +346,20 @@ async def test_an_owner_that_was_replaced_cannot_write_and_stops(play: Play) -> 
         assert (await journal.view(session)).owner == elsewhere
 
 
+@ON_DISK_TOO
+async def test_a_session_is_not_laid_down_over_what_came_meanwhile(play: Play) -> None:
+    async with play(Scripted()) as stage:
+        session = await stage.session()
+        store = stage.tk.store
+        pen = await take_pen(store, session, this_process())
+        before = await store.journal.view(session)
+        await stage.say(session, "wait!", resume=False)
+        assert await pen.lay_down(before.seq) is False
+        assert await stage.tk.status(session) == BUSY
+        assert await pen.lay_down((await store.journal.view(session)).seq) is True
+        assert await stage.tk.status(session) == IDLE
+
+
 async def test_closing_the_store_stops_what_runs_and_leaves_it_settled(tmp_path: Path) -> None:
     url = f"sqlite:{tmp_path}/store"
     gates = [Gate() for _ in range(3)]
@@ -364,12 +381,16 @@ async def test_closing_the_store_stops_what_runs_and_leaves_it_settled(tmp_path:
 
 async def test_a_removed_session_is_stopped_first(tmp_path: Path) -> None:
     gate = Gate()
-    async with stage("memory:", tmp_path / "place", Scripted().waits(gate).says("x"), Options()) as opened:
+    script = Scripted().says("before").then().waits(gate).says("x").then().says("after")
+    async with stage("memory:", tmp_path / "place", script, Options()) as opened:
         session = await opened.session()
-        await opened.say(session, "go")
+        await opened.ask(session, "one")
+        await opened.say(session, "two")
         await gate.wait_reached()
         await opened.tk.remove(session)
         assert opened.tk.runtime.active == frozenset()
         again = await opened.session(id=session)
         assert again == session
         assert await opened.messages(session) == []
+        await opened.ask(session, "Hello?")
+        assert [type(message) for message in script.requests[-1].messages] == [UserTurn]

@@ -48,12 +48,6 @@ CALLS_PARALLEL_MAX = 8
 CALLS_PER_TURN_MAX = 128
 """How many calls one turn may make; more are refused with advice."""
 
-SETTLE_GRACE_S = 0.25
-"""How long tools may take to settle themselves after an interrupt."""
-
-RECORD_GRACE_S = 5.0
-"""How long the runtime may take to record what an interrupt left open."""
-
 OUTPUT_LINES_MAX = 2000
 """How many lines of a tool's output the model is shown."""
 
