@@ -25,7 +25,7 @@ async def left_behind(stage: Stage, *events: Event, owner: Owner = DEAD) -> str:
     """A session as a killed process leaves it: prompted, busy, and in the middle of these events of a turn."""
     session = await stage.session()
     receipt = await stage.say(session, "go", resume=False)
-    turn = an_assistant(session, "msg_turn", receipt.message_id, provider_id="acme", model_id="large")
+    turn = an_assistant(session, turn_of(session), receipt.message_id, provider_id="acme", model_id="large")
     placed = [_placed(event, session) for event in events]
     await stage.tk.store.journal.append(
         session,
@@ -37,10 +37,14 @@ async def left_behind(stage: Stage, *events: Event, owner: Owner = DEAD) -> str:
     return session
 
 
+def turn_of(session: str) -> str:
+    return f"msg_{session}"
+
+
 def _placed(event: Event, session: str) -> Event:
     if isinstance(event, e.PartRecorded):
-        return event.but(part=event.part.but(session_id=session, message_id="msg_turn"))
-    return event
+        return event.but(part=event.part.but(session_id=session, message_id=turn_of(session)))
+    return event.but(message_id=turn_of(session))
 
 
 TURN = an_assistant("ses_one", "msg_turn", "msg_user")
@@ -59,7 +63,7 @@ async def test_a_turn_that_had_said_nothing_is_asked_again_by_itself(play: Play)
         assert await stage.tk.runtime.recover() == [session]
         assert len(script.requests) == 1
         [(message, _)] = await stage.turns(session)
-        assert message.id != "msg_turn"
+        assert message.id != turn_of(session)
         assert message.error is None
         assert await stage.is_sound(session)
 
@@ -80,6 +84,53 @@ async def test_text_is_kept_and_the_policy_says_whether_it_goes_on(play: Play, p
         assert len(script.requests) == (policy == "continue")
         assert await stage.tk.status(session) == IDLE
         assert await stage.is_sound(session)
+
+
+@pytest.mark.parametrize(
+    ("config", "metadata", "goes_on"),
+    [
+        ({}, None, False),
+        ({"recovery": "continue"}, None, True),
+        ({"recovery": "continue"}, {"recovery": "rest"}, False),
+        ({}, {"recovery": "continue"}, True),
+        ({"recovery": "continue"}, {"recovery": "nonsense"}, True),
+        ({"recovery": "ask"}, None, True),
+    ],
+    ids=["by default", "configured", "the session is stronger", "of the session", "nonsense", "asked"],
+)
+async def test_the_session_then_the_configuration_say_whether_a_cut_answer_goes_on(
+    play: Play, config: dict[str, object], metadata: dict[str, object] | None, goes_on: bool
+) -> None:
+    script = Scripted().says("And the rest.")
+    asked: list[str] = []
+
+    async def ask(session_id: str) -> bool:
+        asked.append(session_id)
+        return True
+
+    async with play(script, config=config) as stage:
+        session = await left_behind(stage, STEP, *OPEN_TEXT)
+        if metadata is not None:
+            await stage.tk.update(session, lambda one: one.but(metadata=metadata))
+        await stage.tk.runtime.recover(ask=ask)
+        assert len(script.requests) == goes_on
+        assert asked == ([session] if config.get("recovery") == "ask" else [])
+
+
+async def test_with_nobody_to_ask_a_cut_answer_rests(play: Play) -> None:
+    async with play(Scripted(), config={"recovery": "ask"}) as stage:
+        session = await left_behind(stage, STEP, *OPEN_TEXT)
+        assert await stage.tk.runtime.recover() == [session]
+        assert await stage.is_sound(session)
+
+
+async def test_a_broken_configuration_keeps_no_session_from_being_closed(play: Play) -> None:
+    async with play(Scripted()) as stage:
+        sessions = {await left_behind(stage, STEP, *OPEN_TEXT), await left_behind(stage, STEP, *OPEN_TEXT)}
+        (stage.directory / "turnkeeper.json").write_text("{ not a configuration")
+        assert set(await stage.tk.runtime.recover()) == sessions
+        for session in sessions:
+            assert await stage.is_sound(session)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +211,9 @@ async def test_a_turn_whose_calls_were_all_settled_goes_on_whatever_the_policy(p
     async with play(script) as stage:
         call = e.PartRecorded(part=a_call(TURN, "prt_2", completed()))
         session = await left_behind(stage, STEP, call)
-        ended = an_assistant(session, "msg_turn", "msg_user", provider_id="acme", model_id="large", finish="tool-calls")
+        ended = an_assistant(
+            session, turn_of(session), "msg_user", provider_id="acme", model_id="large", finish="tool-calls"
+        )
         await stage.tk.store.journal.append(session, e.TurnEnded(message=ended))
         await stage.tk.runtime.recover("rest")
         assert len(script.requests) == 1

@@ -20,7 +20,7 @@ from turnkeeper.core.view import SessionView
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.message import ModelChoice, UserMessage
 from turnkeeper.model.notification import Delta
-from turnkeeper.model.refusal import Invalid
+from turnkeeper.model.refusal import Invalid, Refusal
 from turnkeeper.run.boundary import Boundary
 from turnkeeper.run.coordinator import Coordinator, Outcome
 from turnkeeper.run.drain import Drain
@@ -169,16 +169,23 @@ class Runtime:
     async def _goes_on(
         self, session_id: str, policy: Recovery | None, ask: Callable[[str], Awaitable[bool]] | None
     ) -> bool:
-        if policy is None:
-            session = await self._store.queries.session(session_id)
-            config, _ = self.means.catalog(await identify(Path(session.directory)))
-            own: Recovery | None = next(
-                (one for one in RECOVERIES if one == (session.metadata or {}).get("recovery")), None
-            )
-            policy = own or config.recovery or "rest"
+        policy = policy or await self._policy(session_id)
         if policy == "ask":
             return ask is not None and await ask(session_id)
         return policy == "continue"
+
+    async def _policy(self, session_id: str) -> Recovery:
+        """What the session says of its recovery, else the configuration of its directory."""
+        session = await self._store.queries.session(session_id)
+        own = (session.metadata or {}).get("recovery")
+        for known in RECOVERIES:
+            if own == known:
+                return known
+        try:
+            config, _ = self.means.catalog(await identify(Path(session.directory)))
+        except Refusal:
+            return "rest"  # What it says cannot be read; the session is closed all the same.
+        return config.recovery or "rest"
 
     async def _is_orphan(self, session_id: str) -> bool:
         owner = (await self._store.journal.view(session_id)).owner
