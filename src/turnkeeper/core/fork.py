@@ -1,13 +1,19 @@
 """Fork: the copy of a history under new ids, with every link inside it pointing into the copy."""
 
 from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from msgspec.structs import replace
 
 from turnkeeper.core.usage import add_tokens
 from turnkeeper.model.event import MessageRecorded
 from turnkeeper.model.message import AssistantMessage, Message
 from turnkeeper.model.parts import CompactionPart, Part, StepFinishPart, ToolPart
+from turnkeeper.model.parts.base import BasePart
 from turnkeeper.model.parts.tool import ToolCompleted
 from turnkeeper.model.session import ZERO_TOKENS, Tokens
+
+P = TypeVar("P", bound=BasePart)
 
 
 class Copier:
@@ -44,19 +50,18 @@ class Copier:
         return self._steps if self._steps.count else self._turns
 
     def _part(self, part: Part, message_id: str) -> Part:
+        own = self._part_id()
         if isinstance(part, StepFinishPart):
             self._steps.add(part.cost, part.tokens)
-        changes: dict[str, object] = self._place(message_id)
-        if isinstance(part, CompactionPart) and part.tail_start_id is not None:
-            changes["tail_start_id"] = self._new.get(part.tail_start_id)
-        if isinstance(part, ToolPart) and isinstance(part.state, ToolCompleted) and part.state.attachments:
-            attachments = tuple(file.but(**self._place(message_id)) for file in part.state.attachments)
-            changes["state"] = part.state.but(attachments=attachments)
-        return part.but(**changes)
+        elif isinstance(part, CompactionPart) and part.tail_start_id is not None:
+            part = part.but(tail_start_id=self._new.get(part.tail_start_id))
+        elif isinstance(part, ToolPart) and isinstance(part.state, ToolCompleted) and part.state.attachments:
+            attachments = tuple(self._placed(file, self._part_id(), message_id) for file in part.state.attachments)
+            part = part.but(state=part.state.but(attachments=attachments))
+        return self._placed(part, own, message_id)
 
-    def _place(self, message_id: str) -> dict[str, object]:
-        place = {"id": self._part_id(), "session_id": self._session_id, "message_id": message_id}
-        return {**place, "seq": 0, "nth": 0}
+    def _placed(self, part: P, own: str, message_id: str) -> P:
+        return replace(part, id=own, session_id=self._session_id, message_id=message_id, seq=0, nth=0)
 
 
 class _Totals:

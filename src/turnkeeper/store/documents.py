@@ -346,8 +346,13 @@ async def _load_turn(engine: Engine, session_id: str, message_id: str) -> OpenTu
 def in_order(stored: list[tuple[Key, bytes]]) -> list[Part]:
     """The parts of a message in the order they came, each with the text that was added to it since."""
     parts = {key[2]: read_part(body) for key, body in stored if len(key) == 3}
-    for key, body in stored:  # In key order, so the pieces of a part come by their offsets.
-        part = parts.get(key[2])
-        if len(key) == 4 and isinstance(part, TextPart | ReasoningPart):
-            parts[key[2]] = part.but(text=part.text + _piece.decode(body))
-    return sorted(parts.values(), key=lambda part: (part.seq, part.nth))
+    if len(parts) != len(stored):
+        for key, body in stored:  # In key order, so the pieces of a part come by their offsets.
+            part = parts.get(key[2])
+            if len(key) == 4 and isinstance(part, TextPart | ReasoningPart):
+                parts[key[2]] = part.but(text=part.text + _piece.decode(body))
+    return sorted(parts.values(), key=_place)
+
+
+def _place(part: Part) -> tuple[int, int]:
+    return part.seq, part.nth
