@@ -37,7 +37,12 @@ async def measure(folder: Path) -> list[Figure]:
     base = await anyio.to_thread.run_sync(_memory, path, short.id)
     return [
         Figure(
-            "open a session of 20,000 events", ms(many), f"of 100: {ms(few)}", many / few, "<= 1.50, < 1 s", many < 1
+            "open a session of 20,000 events",
+            ms(many),
+            f"of 100: {ms(few)}",
+            many / few,
+            "<= 1.50, < 1 s",
+            many < 1 and many / few <= 1.5,
         ),
         Figure("fold 20,000 events from the log", ms(folded), "-", 0, "< 1 s", folded < 1),
         Figure(

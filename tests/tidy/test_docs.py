@@ -220,7 +220,7 @@ def test_the_example_user_and_relative_paths_are_no_machine_path(project: Path) 
 
 def test_a_registry_address_is_found(project: Path) -> None:
     page = "sim" + "ple"
-    write(project, "requirements.txt", "--{} https://example.org/{}\n".format("index-url", page))
+    write(project, "requirements.txt", "--{}-{} https://example.org/{}\n".format("index", "url", page))
     assert problems(project) == ["requirements.txt:1: a registry address"]
 
 
