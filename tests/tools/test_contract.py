@@ -161,11 +161,12 @@ async def test_an_input_that_does_not_fit_fails_before_anything_is_asked(tool: T
 
 
 async def test_a_call_that_is_cancelled_while_it_asks_does_nothing(tool: Tool, desk) -> None:
-    before = listing(desk.directory)
+    before = (listing(desk.directory), children())  # Another test's server may be a child of this worker.
     with anyio.CancelScope() as scope:
         desk.before_answer = scope.cancel
         await desk.run(tool.name, **WORKING[tool.name])
-    assert (listing(desk.directory), children()) == (before, set())
+    assert children() <= before[1]
+    assert listing(desk.directory) == before[0]
 
 
 class Shout(Value):
