@@ -5,6 +5,7 @@ its cost follows the context window and not the length of the session.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import takewhile
 
 from turnkeeper.core.entry import Recorded
 from turnkeeper.model import event as e
@@ -86,12 +87,16 @@ def visible(entries: Iterable[Entry]) -> tuple[Entry, ...]:
 
 def compacted_at(history: History) -> int:
     """The place in the log of the newest completed Summary; 0 if there is none."""
-    places = [
-        entry.message.seq
-        for entry in history.entries
-        if isinstance(entry.message, AssistantMessage) and is_completed_summary(entry.message)
-    ]
-    return max(places, default=0)
+    for entry in reversed(history.entries):
+        if isinstance(entry.message, AssistantMessage) and is_completed_summary(entry.message):
+            return entry.message.seq
+    return 0
+
+
+def behind(history: History, place: int) -> list[Entry]:
+    """The entries behind a place in the log, oldest first. What lies before it is not looked at."""
+    newest_first = takewhile(lambda entry: entry.message.seq > place, reversed(history.entries))
+    return list(newest_first)[::-1]
 
 
 def since_epoch(entries: Iterable[Entry], epoch_seq: int) -> tuple[Entry, ...]:

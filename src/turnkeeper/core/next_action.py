@@ -15,7 +15,7 @@
 
 from typing import TypeAlias
 
-from turnkeeper.core.history import Entry, History
+from turnkeeper.core.history import Entry, History, behind
 from turnkeeper.core.limits import EMPTY_TURNS_MAX, STEERS_MAX
 from turnkeeper.core.lowering import DELEGATED
 from turnkeeper.core.view import SessionView
@@ -137,11 +137,7 @@ def is_command(user: Entry) -> bool:
 
 def _turns_after(history: History, user: Entry) -> list[Entry]:
     """The turns that came after the user last spoke."""
-    return [
-        entry
-        for entry in history.entries
-        if isinstance(entry.message, AssistantMessage) and entry.message.seq > user.message.seq
-    ]
+    return [entry for entry in behind(history, user.message.seq) if isinstance(entry.message, AssistantMessage)]
 
 
 def is_continuable(part: Part) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from turnkeeper.context.texts import text
 from turnkeeper.core.conversations import Conversations
-from turnkeeper.core.history import Entry, History
+from turnkeeper.core.history import Entry, History, behind
 from turnkeeper.core.lowering import continuation
 from turnkeeper.core.next_action import STRUCTURED_TOOL, RunTurn
 from turnkeeper.core.permission import merge
@@ -224,4 +224,4 @@ def _tools(toolbox: Toolbox, schema: JsonObject | None) -> tuple[ToolDefinition,
 
 
 def _parts_since(history: History, user: Entry) -> list[Part]:
-    return [part for entry in history.entries if entry.message.seq > user.message.seq for part in entry.parts]
+    return [part for entry in behind(history, user.message.seq) for part in entry.parts]

@@ -2,6 +2,7 @@
 
 import re
 from contextlib import aclosing
+from itertools import islice
 
 from turnkeeper.context.texts import text
 from turnkeeper.core.history import Entry, History
@@ -28,7 +29,8 @@ def wants_title(view: SessionView, history: History) -> bool:
     """Whether a session should be named now: a root that nobody named, at its first real message."""
     if view.session.parent_id is not None or not is_default(view.session.title):
         return False
-    return sum(_is_real(entry) for entry in history.entries) == 1
+    # Two are enough to know that it was not the first.
+    return len(list(islice(filter(_is_real, history.entries), 2))) == 1
 
 
 def title_request(history: History, model: ModelInfo, temperature: float | None) -> ModelRequest:
