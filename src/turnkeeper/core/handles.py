@@ -1,0 +1,148 @@
+"""Recall handles: the short name under which any text of a session can be asked for again, exactly.
+
+A handle is the fingerprint of the text it gives back. So it needs no table, means the same in a fork, an export and an
+import, and whoever gets a text back can check that it is the one that was named.
+"""
+
+import re
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Final, assert_never
+
+from turnkeeper.core.attachment_url import is_textual, read_data_url
+from turnkeeper.core.history import Entry
+from turnkeeper.model.message import AssistantMessage, SystemMessage, UserMessage
+from turnkeeper.model.parts import FilePart, Part, ReasoningPart, SubtaskPart, TextPart, ToolPart
+from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolPending, ToolRunning
+from turnkeeper.model.value import Value, encode
+
+HANDLE: Final = re.compile(r"(?<![0-9A-Za-z])r[0-9a-f]{10}(?![0-9A-Za-z])")
+"""How a handle looks wherever it stands in a text."""
+
+
+class Piece(Value):
+    """One text that can be asked for: what it is, and the text. ``mime`` is that of a file which is no text; the text
+    is then its ``data:`` address.
+    """
+
+    label: str
+    text: str
+    part_id: str | None = None
+    mime: str | None = None
+
+    @property
+    def handle(self) -> str:
+        """The name under which it is given back."""
+        return handle(self.text)
+
+
+def handle(text: str) -> str:
+    """The name of a text: a letter, and the first ten hexadecimal digits of its SHA-256."""
+    return f"r{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:10]}"
+
+
+def handles_in(text: str) -> list[str]:
+    """The handles that a text mentions, each once, in the order they stand."""
+    return list(dict.fromkeys(HANDLE.findall(text)))
+
+
+def recallable(entry: Entry) -> Iterator[tuple[str, str, str]]:
+    """Everything of a message that can be asked for, as handle, label and text."""
+    for piece in pieces(entry):
+        yield piece.handle, piece.label, piece.text
+
+
+def pieces(entry: Entry) -> Iterator[Piece]:
+    """Everything of a message that can be asked for: each of its texts, then all of it where that is more."""
+    own = list(_own(entry))
+    yield from own
+    texts = {piece.text for piece in own}
+    if own and (whole := recall_text(entry)) not in texts:
+        yield Piece(label=f"{_role(entry)}, the whole message", text=whole)
+
+
+def recall_text(entry: Entry) -> str:
+    """A whole message as readable text: its one text as it is, or all of them, each below a line that names it."""
+    own = [piece for piece in _own(entry) if piece.mime is None]
+    if len(own) == 1:
+        return own[0].text
+    return "\n\n".join(f"[{piece.label}]\n{piece.text}" for piece in own)
+
+
+def whole_output(state: ToolCompleted) -> str:
+    """All that a tool gave: ``output`` may be only its beginning and end."""
+    return state.full if state.full is not None else state.output
+
+
+def _own(entry: Entry) -> Iterator[Piece]:
+    if isinstance(entry.message, SystemMessage):
+        for update in entry.message.updates:
+            yield Piece(label=f"system: {update.key}", text=update.text)
+    role = _role(entry)
+    for part in entry.parts:
+        for piece in _of_part(part, role):
+            if piece.text:
+                yield piece.but(part_id=part.id)
+
+
+def _of_part(part: Part, role: str) -> Iterator[Piece]:
+    match part:
+        case TextPart(text=text):
+            yield Piece(label=role, text=text)
+        case ReasoningPart(text=text):
+            yield Piece(label=f"{role}, reasoning", text=text)
+        case FilePart():
+            yield from _of_file(part)
+        case SubtaskPart(prompt=prompt, agent=agent):
+            yield Piece(label=f"task for {agent}", text=prompt)
+        case ToolPart():
+            yield from _of_call(part)
+        case _:
+            pass  # Marks carry no words.
+
+
+def _of_call(part: ToolPart) -> Iterator[Piece]:
+    state = part.state
+    if state.input:
+        yield Piece(label=f"{part.tool}, input", text=encode(state.input).decode())
+    match state:
+        case ToolCompleted(title=title, attachments=attachments):
+            yield Piece(label=f"{part.tool}: {title}" if title else part.tool, text=whole_output(state))
+            for file in attachments or ():
+                yield from _of_file(file)
+        case ToolError(error=error, metadata=metadata):
+            partial = (metadata or {}).get("output")
+            if isinstance(partial, str):
+                yield Piece(label=f"{part.tool}, output until it failed", text=partial)
+            yield Piece(label=f"{part.tool}, error", text=error)
+        case ToolPending() | ToolRunning():
+            pass
+        case _:
+            assert_never(state)
+
+
+def _of_file(file: FilePart) -> Iterator[Piece]:
+    """A file that is here, as its text if it is one; one that is only named lies elsewhere."""
+    address = read_data_url(file.url)
+    if address is None:
+        return
+    label = f"file: {file.filename or file.mime}"
+    if not is_textual(file.mime):
+        yield Piece(label=label, text=file.url, mime=file.mime)
+        return
+    try:
+        yield Piece(label=label, text=address.text())
+    except ValueError:  # It is not what it says it is; what was stored is still given back.
+        yield Piece(label=label, text=file.url)
+
+
+def _role(entry: Entry) -> str:
+    match entry.message:
+        case UserMessage():
+            return "user"
+        case AssistantMessage(summary=summary):
+            return "summary" if summary else "assistant"
+        case SystemMessage():
+            return "system"
+        case _:
+            assert_never(entry.message)
