@@ -344,6 +344,14 @@ class Turnkeeper:
         match = (lambda one: one.session_id == session_id) if session_id is not None else None
         return self._bus.subscribe(match=match, size=size)
 
+    def publish(self, notification: Notification) -> None:
+        """Tell every subscriber of something that no log holds, such as a question to the user."""
+        self._bus.publish(notification)
+
+    def hush(self) -> None:
+        """End every subscription once it has delivered what is queued: nothing more will be heard."""
+        self._bus.close()
+
     def tail(self, session_id: str, *, after: int = 0) -> AsyncIterator[Recorded]:
         """The durable events of a session from ``after + 1`` on, then each new one, of every process. Never ends."""
         return self.store.journal.tail(session_id, after)

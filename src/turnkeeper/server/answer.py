@@ -1,0 +1,38 @@
+"""Answer: what goes back for a request, when it is whole; and how values become one."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from turnkeeper.model.value import encode
+from turnkeeper.server.asgi import Send
+
+Pairs: TypeAlias = tuple[tuple[bytes, bytes], ...]
+
+JSON: Final = (b"content-type", b"application/json")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Status, headers and body. A handler returns one where a value with the route's status is not enough."""
+
+    status: int
+    body: bytes = b""
+    headers: Pairs = ()
+
+    async def send(self, send: Send, common: Iterable[tuple[bytes, bytes]] = ()) -> None:
+        """Send it, with the headers that every answer has."""
+        headers = [*self.headers, *common]
+        if self.status != 204:
+            headers.append((b"content-length", str(len(self.body)).encode()))
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        await send({"type": "http.response.body", "body": self.body})
+
+
+def json(value: object, status: int = 200, headers: Pairs = ()) -> Answer:
+    """A value as an answer."""
+    return Answer(status, encode(value), (JSON, *headers))
+
+
+NOTHING: Final = Answer(204)
+"""Done, and there is nothing to say."""

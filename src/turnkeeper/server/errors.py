@@ -1,0 +1,134 @@
+"""Refusals on the wire: each kind's status, in the spelling of its generation. The only place that knows both.
+
+Clients show ``data.message``, else ``message``, else ``name``.
+"""
+
+import logging
+import secrets
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias
+
+from turnkeeper.model.refusal import Busy, Conflict, Forbidden, Invalid, NotFound, Refusal
+from turnkeeper.server.answer import Answer, json
+
+log = logging.getLogger(__name__)
+
+Kind: TypeAlias = Literal["Payload", "Params", "Query"]
+Thing: TypeAlias = Literal["Message", "Permission", "Provider", "Question", "Session"]
+
+STATUS: Final[Mapping[type[Refusal], int]] = {NotFound: 404, Conflict: 409, Invalid: 400, Forbidden: 403, Busy: 409}
+
+_KEYS: Final[Mapping[Thing, str]] = {
+    "Message": "messageID",
+    "Permission": "requestID",
+    "Provider": "providerID",
+    "Question": "requestID",
+    "Session": "sessionID",
+}
+
+
+class Malformed(Invalid):
+    """The request is not what the operation takes."""
+
+    def __init__(self, message: str, kind: Kind) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class InvalidCursor(Invalid):
+    """What should be a place in a list is none."""
+
+
+class TooLarge(Refusal):
+    """The body is larger than this server takes."""
+
+
+class TooSlow(Refusal):
+    """The body did not come in time."""
+
+
+class Unavailable(Refusal):
+    """The operation is known, but nothing here can do it."""
+
+    def __init__(self, message: str, service: str) -> None:
+        super().__init__(message)
+        self.service = service
+
+
+class Missing(NotFound):
+    """There is no such thing, and clients want to hear which kind of thing it would be."""
+
+    def __init__(self, thing: Thing, name: str) -> None:
+        super().__init__(f"{thing} not found: {name}")
+        self.thing, self.name = thing, name
+
+
+def refused(error: Refusal, params: Mapping[str, str], *, is_second: bool) -> Answer:
+    """A refusal as an answer."""
+    status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 400)
+    if isinstance(error, TooLarge | TooSlow):
+        status = 413 if isinstance(error, TooLarge) else 408
+    elif isinstance(error, Unavailable):
+        status = 503
+    return json(_second(error, params) if is_second else _first(error, params), status)
+
+
+def unknown(method: str, path: str, *, is_second: bool) -> Answer:
+    """Nothing is served there."""
+    message = f"{method} {path} is not served here; GET /doc lists what is"
+    if is_second:
+        return json({"_tag": "NotFoundError", "message": message}, 404)
+    return json({"name": "NotFoundError", "data": {"message": message}}, 404)
+
+
+def defect(error: Exception, *, is_second: bool) -> Answer:
+    """A bug of ours. What it was stands in the log under the reference; the caller is told no more than that."""
+    reference = f"err_{secrets.token_hex(4)}"
+    log.error("%s: %s", reference, type(error).__name__, exc_info=error)
+    message = f"Unexpected error; the server's log has it under {reference}"
+    if is_second:
+        return json({"_tag": "UnknownError", "message": message, "ref": reference}, 500)
+    return json({"name": "UnknownError", "data": {"message": message, "ref": reference}}, 500)
+
+
+def _first(error: Refusal, params: Mapping[str, str]) -> object:
+    message = str(error)
+    match error:
+        case Missing(thing="Permission" | "Question" as thing, name=name):
+            return {"_tag": f"{thing}NotFoundError", _KEYS[thing]: name, "message": message}
+        case NotFound():
+            return {"name": "NotFoundError", "data": {"message": message}}
+        case Malformed(kind=kind):
+            # Both of the spellings that are on record: some operations use one, some the other.
+            return {"_tag": "BadRequest", "name": "BadRequest", "data": {"message": message, "kind": kind}}
+        case Busy():
+            return {"_tag": "SessionBusyError", "sessionID": params.get("sessionID", ""), "message": message}
+        case Conflict():
+            return {"_tag": "ConflictError", "name": "ConflictError", "data": {"message": message}}
+        case Forbidden():
+            return {"name": "ForbiddenError", "data": {"message": message}}
+        case _:
+            return {"_tag": "BadRequest", "name": "BadRequest", "data": {"message": message}}
+
+
+def _second(error: Refusal, params: Mapping[str, str]) -> object:
+    message = str(error)
+    match error:
+        case Missing(thing=thing, name=name):
+            more = {"sessionID": params["sessionID"]} if "sessionID" in params else {}
+            return {"_tag": f"{thing}NotFoundError", **more, _KEYS[thing]: name, "message": message}
+        case NotFound():
+            return {"_tag": "SessionNotFoundError", "sessionID": params.get("sessionID", ""), "message": message}
+        case InvalidCursor():
+            return {"_tag": "InvalidCursorError", "message": message}
+        case Malformed(kind=kind):
+            return {"_tag": "InvalidRequestError", "message": message, "kind": kind}
+        case Conflict() | Busy():
+            resource = params.get("sessionID", "")
+            return {"_tag": "ConflictError", "message": message, "resource": resource}
+        case Unavailable(service=service):
+            return {"_tag": "ServiceUnavailableError", "message": message, "service": service}
+        case Forbidden():
+            return {"_tag": "ForbiddenError", "message": message}
+        case _:
+            return {"_tag": "InvalidRequestError", "message": message}

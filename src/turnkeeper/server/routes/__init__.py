@@ -1,0 +1,14 @@
+"""Every operation the server knows. A further file of routes is a line here."""
+
+from importlib import import_module
+from typing import Final
+
+from turnkeeper.server.route import AnyRoute
+
+FILES: Final = ("health",)
+"""Modules of this package; each has a table ``ROUTES``."""
+
+
+def load() -> tuple[AnyRoute, ...]:
+    """All routes, file by file."""
+    return tuple(route for file in FILES for route in import_module(f"{__name__}.{file}").ROUTES)

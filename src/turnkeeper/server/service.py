@@ -1,0 +1,57 @@
+"""Service: what all requests to one server share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, TypeVar, cast, runtime_checkable
+
+from turnkeeper.api import Turnkeeper
+
+P = TypeVar("P")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How a server was started."""
+
+    hostname: str = "127.0.0.1"
+    username: str = "opencode"
+    password: str | None = None
+    cors: tuple[str, ...] = ()
+    """Further origins that browsers may call from."""
+    body_bytes_max: int = 64 * 1024 * 1024
+    body_timeout_s: float = 30.0
+
+    def __repr__(self) -> str:
+        return f"Options(hostname={self.hostname!r}, password={'set' if self.password else 'not set'})"
+
+
+@runtime_checkable
+class Closing(Protocol):
+    """A part that has something to end when the server stops."""
+
+    def close(self) -> None:
+        """End it; nothing may be waited for."""
+
+
+@dataclass
+class Service:
+    """One running server: the open store, how it was started, and what its routes keep between requests."""
+
+    turnkeeper: Turnkeeper
+    directory: Path
+    options: Options = field(default_factory=Options)
+    _parts: dict[Callable[["Service"], object], object] = field(default_factory=dict)
+
+    def part(self, make: Callable[["Service"], P]) -> P:
+        """What a route file keeps between requests, made when it is first asked for: ``service.part(Asks)``."""
+        if make not in self._parts:
+            self._parts[make] = make(self)
+        return cast(P, self._parts[make])  # Each is stored under what made it.
+
+    def close(self) -> None:
+        """Let every part end what it has open, streams first of all; then nobody hears of anything any more."""
+        for part in self._parts.values():
+            if isinstance(part, Closing):
+                part.close()
+        self.turnkeeper.hush()

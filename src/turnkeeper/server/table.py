@@ -1,0 +1,67 @@
+"""The table of routes: which operation a method and a path name. A step for each segment, however many routes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from turnkeeper.server.route import AnyRoute
+
+REST = "*"
+"""A last segment that takes the rest of the path."""
+
+
+@dataclass(slots=True)
+class _Node:
+    """One segment deep: what may follow, and what may end here, by method."""
+
+    literals: dict[str, "_Node"] = field(default_factory=dict)
+    any: "_Node | None" = None
+    rest: dict[str, AnyRoute] = field(default_factory=dict)
+    ends: dict[str, tuple[AnyRoute, tuple[str, ...]]] = field(default_factory=dict)
+
+
+class Table:
+    """Finds routes. Two for one method and path, or for one operation, are a mistake of ours."""
+
+    def __init__(self, routes: Iterable[AnyRoute]) -> None:
+        self._root = _Node()
+        operations: set[str] = set()
+        for route in routes:
+            assert route.operation not in operations, f"two routes for {route.operation}"
+            operations.add(route.operation)
+            self._add(route)
+
+    def _add(self, route: AnyRoute) -> None:
+        node, names = self._root, []
+        segments = route.path.split("/")
+        for segment in segments[:-1] if segments[-1] == REST else segments:
+            if segment.startswith("{"):
+                names.append(segment[1:-1])
+                node.any = node = node.any or _Node()
+            else:
+                node = node.literals.setdefault(segment, _Node())
+        if segments[-1] == REST:
+            assert not names, f"{route.path} names segments before its rest"
+            assert route.method not in node.rest, f"two routes for {route.method} {route.path}"
+            node.rest[route.method] = route
+        else:
+            assert route.method not in node.ends, f"two routes for {route.method} {route.path}"
+            node.ends[route.method] = (route, tuple(names))
+
+    def find(self, method: str, path: str) -> tuple[AnyRoute, dict[str, str]] | None:
+        """The route and what stands in its path. HEAD is GET without its body."""
+        return _find(self._root, "GET" if method == "HEAD" else method, path.split("/"), ())
+
+
+def _find(
+    node: _Node, method: str, segments: list[str], values: tuple[str, ...]
+) -> tuple[AnyRoute, dict[str, str]] | None:
+    if not segments:
+        if (end := node.ends.get(method)) is None:
+            return None
+        return end[0], dict(zip(end[1], values, strict=True))
+    head, tail = segments[0], segments[1:]
+    if (literal := node.literals.get(head)) is not None and (found := _find(literal, method, tail, values)):
+        return found
+    if node.any is not None and head and (found := _find(node.any, method, tail, (*values, head))):
+        return found
+    return (node.rest[method], {REST: "/".join(segments)}) if method in node.rest else None
