@@ -127,6 +127,8 @@ def test_the_names_in_the_log_never_change() -> None:
         "part.recorded.1",
         "part.extended.1",
         "part.removed.1",
+        "outputs.pruned.1",
+        "parts.quarantined.1",
         "prompt.admitted.1",
         "prompt.promoted.1",
         "prompt.withdrawn.1",

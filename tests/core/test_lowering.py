@@ -2,6 +2,7 @@
 
 import pytest
 
+from turnkeeper.core.handles import handle
 from turnkeeper.core.history import Entry
 from turnkeeper.core.lowering import (
     CLEARED,
@@ -12,6 +13,7 @@ from turnkeeper.core.lowering import (
     FROM_TOOL,
     INTERRUPTED,
     NO_OUTPUT,
+    cleared,
     conversation,
     lower,
 )
@@ -68,6 +70,7 @@ FAILED = ApiFailure(data=ApiData(message="no", is_retryable=False))
 USER = a_user("ses_one", "msg_0")
 TURN = an_assistant("ses_one", "msg_1", "msg_0", finish="stop")
 ASKED = Entry(message=USER, parts=(a_text(USER, "prt_0", "go"),))
+PRUNED = cleared(completed("a file"))
 PNG = "data:image/png;base64,AAAA"
 
 
@@ -282,7 +285,7 @@ def test_an_empty_text_between_signed_thoughts_keeps_its_place() -> None:
     [
         (completed("a file"), "a file", False),
         (completed(" \n"), NO_OUTPUT, False),
-        (completed("a file").but(time=SettledTime(start=1, end=2, compacted=3)), CLEARED, False),
+        (completed("a file").but(time=SettledTime(start=1, end=2, compacted=3)), PRUNED, False),
         (failed("no such file"), "no such file", True),
         (failed(" "), INTERRUPTED, True),
         (failed("aborted", {"interrupted": True}), "aborted", True),
@@ -329,6 +332,11 @@ def test_files_go_with_their_result_where_the_provider_takes_them_and_behind_it_
         assert (image in results.results[0].output) is takes
         assert any(isinstance(one, Text) and "only known as" in one.text for one in results.results[0].output)
         assert extra == ([] if takes else [UserTurn(content=(Text(text=FROM_TOOL), image))])
+
+
+def test_a_pruned_result_says_how_to_have_it_back() -> None:
+    assert CLEARED in PRUNED
+    assert handle("a file") in PRUNED
 
 
 def test_files_of_a_pruned_result_are_not_sent() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from turnkeeper.core.entry import KINDS, Damaged, Recorded
 from turnkeeper.core.projector import apply, project
-from turnkeeper.core.view import Admitted, OpenTurn, SessionView
+from turnkeeper.core.view import Admitted, OpenTurn, Rewritten, SessionView
 from turnkeeper.model import event as e
 from turnkeeper.model.event import Event
 from turnkeeper.model.parts.base import Span
@@ -109,6 +109,16 @@ TABLE: list[tuple[SessionView, Event, SessionView]] = [
     ),
     (OPEN, e.PartRemoved(message_id=TURN.id, part_id=TEXT.id), turned(OPEN.but(parts=1), parts={CALL.id: CALL})),
     (BARE.but(parts=1), e.PartRemoved(message_id="m", part_id="p"), BARE),
+    (
+        BARE,
+        e.OutputsPruned(part_ids=("prt_c",), tokens=9, reason="cold"),
+        BARE.but(rewritten=Rewritten(seq=2, reason="cold")),
+    ),
+    (
+        BARE.but(quarantined=("prt_a",)),
+        e.PartsQuarantined(message_id="m", part_ids=("prt_a", "prt_b"), reason="bad"),
+        BARE.but(rewritten=Rewritten(seq=2, reason="bad"), quarantined=("prt_a", "prt_b")),
+    ),
     (
         BARE,
         e.PromptAdmitted(message=USER, parts=WORDS, delivery="steer"),

@@ -13,15 +13,16 @@ from turnkeeper.model.message import AssistantMessage
 class _Kept:
     """What was lowered of one session, and of which entries."""
 
-    def __init__(self, model: ModelInfo, epoch_seq: int) -> None:
-        self.lowered, self.epoch_seq = Lowered(model), epoch_seq
+    def __init__(self, model: ModelInfo, epoch_seq: int, left_out: tuple[str, ...]) -> None:
+        self.lowered, self.epoch_seq, self.left_out = Lowered(model, frozenset(left_out)), epoch_seq, left_out
         self.entries: tuple[Entry, ...] = ()
 
-    def is_extended_by(self, history: History, model: ModelInfo, epoch_seq: int) -> bool:
+    def is_extended_by(self, history: History, model: ModelInfo, epoch_seq: int, left_out: tuple[str, ...]) -> bool:
         """Whether the history only grew, and by nothing that changes what the model is shown of the rest."""
         known = len(self.entries)
         return (
             self.epoch_seq == epoch_seq
+            and self.left_out == left_out
             and self.lowered.model == model
             and len(history.entries) >= known
             and all(map(is_, self.entries, history.entries))
@@ -36,13 +37,15 @@ class Conversations:
     def __init__(self) -> None:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
-    def of(self, session_id: str, history: History, model: ModelInfo, epoch_seq: int) -> Lowered:
-        """The history as the model is shown it in this epoch."""
+    def of(
+        self, session_id: str, history: History, model: ModelInfo, epoch_seq: int, left_out: tuple[str, ...] = ()
+    ) -> Lowered:
+        """The history as the model is shown it in this epoch, without the parts that are ``left_out``."""
         kept = self._kept.pop(session_id, None)
-        if kept is not None and kept.is_extended_by(history, model, epoch_seq):
+        if kept is not None and kept.is_extended_by(history, model, epoch_seq, left_out):
             new = history.entries[len(kept.entries) :]
         else:
-            kept = _Kept(model, epoch_seq)
+            kept = _Kept(model, epoch_seq, left_out)
             new = visible(history.entries)
         kept.lowered.add(since_epoch(new, epoch_seq))
         kept.entries = history.entries

@@ -5,10 +5,13 @@ message can brick a session.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from turnkeeper.core.handles import handle, whole_output
 from turnkeeper.core.history import Entry
+from turnkeeper.core.quarantine import without
 from turnkeeper.core.whole import clean, clean_json, clean_object
+from turnkeeper.core.window import Gauge, chars_of
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.failure import AbortedFailure
 from turnkeeper.model.message import AssistantMessage, SystemMessage, UserMessage
@@ -68,8 +71,11 @@ def conversation(entries: Iterable[Entry], model: ModelInfo) -> tuple[ModelMessa
 class Lowered:
     """A history being lowered for one model, entry by entry; each message with its JSON, made once."""
 
-    def __init__(self, model: ModelInfo) -> None:
-        self.model = model
+    def __init__(self, model: ModelInfo, left_out: Collection[str] = ()) -> None:
+        self.model, self.left_out = model, left_out
+        self.gauge = Gauge()
+        self.sources: list[str] = []
+        """For each message but the opening, the id of the message it comes from."""
         self._names = _CallNames()
         self._messages: list[ModelMessage] = []
         self._encoded: list[bytes] = []
@@ -77,9 +83,17 @@ class Lowered:
     def add(self, entries: Iterable[Entry]) -> None:
         """Lower what follows."""
         for entry in entries:
-            for message in _entry(entry, self.model, self._names):
+            at = self.gauge.chars
+            for message in _entry(without(entry, self.left_out), self.model, self._names):
+                encoded = encode(message)
                 self._messages.append(message)
-                self._encoded.append(encode(message))
+                self._encoded.append(encoded)
+                self.sources.append(entry.message.id)
+                self.gauge.add(chars_of(message, encoded))
+                if isinstance(message, AssistantTurn):
+                    at = self.gauge.chars
+            if isinstance(entry.message, AssistantMessage):
+                self.gauge.report(entry.message, at)
 
     @property
     def messages(self) -> tuple[ModelMessage, ...]:
@@ -277,7 +291,7 @@ def _outcome(part: ToolPart) -> tuple[str, bool]:
     """What the model reads of a call, and whether it is an error."""
     match part.state:
         case ToolCompleted(time=time, output=output):
-            text = CLEARED if time.compacted is not None else output
+            text = output if time.compacted is None else cleared(part.state)
             return clean(text) if text.strip() else NO_OUTPUT, False
         case ToolError(error=error, metadata=metadata):
             partial = metadata.get("output") if metadata and metadata.get("interrupted") is True else None
@@ -286,6 +300,11 @@ def _outcome(part: ToolPart) -> tuple[str, bool]:
             return clean(error) if error.strip() else INTERRUPTED, True
         case _:
             return INTERRUPTED, True
+
+
+def cleared(state: ToolCompleted) -> str:
+    """What stands for an output that was pruned: the words clients know, and how to have it back."""
+    return f"{CLEARED}\n(Its whole text is kept: call recall with the handle {handle(whole_output(state))}.)"
 
 
 def _attachments(part: ToolPart) -> tuple[FilePart, ...]:

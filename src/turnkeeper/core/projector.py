@@ -5,7 +5,7 @@ from typing import assert_never
 
 from turnkeeper.core.entry import Damaged, Recorded
 from turnkeeper.core.usage import add_tokens
-from turnkeeper.core.view import Admitted, OpenTurn, SessionView
+from turnkeeper.core.view import Admitted, OpenTurn, Rewritten, SessionView
 from turnkeeper.model import event as e
 from turnkeeper.model.event import MessageRecorded, PartExtended, PartRecorded, SessionCreated
 from turnkeeper.model.parts import Part, ReasoningPart, TextPart, ToolPart
@@ -88,6 +88,11 @@ def _apply(view: SessionView, recorded: Recorded) -> SessionView:
             return _part_extended(view, seq, event)
         case e.PartRemoved(part_id=part_id):
             return _part_removed(view, part_id)
+        case e.OutputsPruned(reason=reason):
+            return view.but(rewritten=Rewritten(seq=seq, reason=reason))
+        case e.PartsQuarantined(part_ids=ids, reason=reason):
+            quarantined = (*view.quarantined, *(one for one in ids if one not in view.quarantined))
+            return view.but(rewritten=Rewritten(seq=seq, reason=reason), quarantined=quarantined)
         case e.PromptAdmitted():
             admitted = Admitted(seq=seq, message=event.message, parts=event.parts, delivery=event.delivery)
             return _active(view.but(inbox=(*view.inbox, admitted)), time)

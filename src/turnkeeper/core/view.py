@@ -36,6 +36,13 @@ class OpenTurn(Value):
     extended: Mapping[str, tuple[int, ...]] = {}
 
 
+class Rewritten(Value):
+    """A declared change of what requests had already said: where in the log, and why."""
+
+    seq: int
+    reason: str
+
+
 class SessionView(Value):
     """A session as it stands after event ``seq``."""
 
@@ -47,6 +54,10 @@ class SessionView(Value):
     instructions: tuple[str, ...] = ()
     prefix: Prefix | None = None
     """The newest request, against which the next one is measured."""
+    rewritten: Rewritten | None = None
+    """The newest pruning or quarantine: the first request after it need not extend the one before."""
+    quarantined: tuple[str, ...] = ()
+    """Parts that no request has any more, because a provider rejected them."""
     turn: OpenTurn | None = None
     status: Status = IDLE
     owner: Owner | None = None

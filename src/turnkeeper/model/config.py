@@ -180,6 +180,24 @@ class AttachmentConfig(Setting):
     image: ImageConfig = ImageConfig()
 
 
+class CompactionConfig(Setting):
+    """When a session is compacted, what is kept of it, and whether old tool outputs are pruned."""
+
+    auto: bool | None = None
+    prune: bool | Literal["always", "pays"] | None = None
+    """False: never. True or ``pays`` (the default): where it costs nothing. ``always``: after each run."""
+    reserved: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """Tokens kept free for the answer."""
+    tail_turns: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """How many of the newest turns are kept word for word at the most; 0: none."""
+    preserve_recent_tokens: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """How many tokens of the newest history are kept word for word."""
+    max_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    """Compact above so many tokens, even if the model could take more."""
+    max_messages: Annotated[int, msgspec.Meta(ge=2)] | None = None
+    """Compact above so many messages."""
+
+
 class Config(Setting):
     """All settings, merged."""
 
@@ -203,3 +221,4 @@ class Config(Setting):
     shell: str | None = None
     catalog: CatalogConfig = CatalogConfig()
     attachment: AttachmentConfig = AttachmentConfig()
+    compaction: CompactionConfig = CompactionConfig()

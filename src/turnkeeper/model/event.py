@@ -199,6 +199,25 @@ class PartRemoved(EventBase):
     part_id: str
 
 
+class OutputsPruned(EventBase):
+    """Old tool outputs left the model's view. The parts, recorded anew beside it, keep them."""
+
+    KIND = "outputs.pruned"
+    part_ids: tuple[str, ...]
+    tokens: int
+    """Roughly how much smaller requests become."""
+    reason: str
+
+
+class PartsQuarantined(EventBase):
+    """A provider rejected these parts of a message: from now on no request has them. They stay in the history."""
+
+    KIND = "parts.quarantined"
+    message_id: str
+    part_ids: tuple[str, ...]
+    reason: str
+
+
 # Input.
 
 
@@ -317,6 +336,8 @@ Event: TypeAlias = (
     | PartRecorded
     | PartExtended
     | PartRemoved
+    | OutputsPruned
+    | PartsQuarantined
     | PromptAdmitted
     | PromptPromoted
     | PromptWithdrawn

@@ -246,6 +246,8 @@ def _turn(session_id: str, ids: Iterator[str], parts: Iterator[str]) -> list[Eve
         e.StatusChanged(status=Retrying(attempt=2, message="overloaded", next=NOW + 900)),
         _usage(answer.id, cost=0.25, attempt=2),
         e.TurnEnded(message=answer.but(error=failed, time=AssistantTime(created=NOW, completed=NOW + 9))),
+        e.OutputsPruned(part_ids=(call.id,), tokens=25_000, reason="the cache was cold"),
+        e.PartsQuarantined(message_id=answer.id, part_ids=(text.id,), reason="messages.1: not accepted"),
         e.StatusChanged(status=IDLE),
     ]
 

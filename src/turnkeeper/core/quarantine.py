@@ -1,0 +1,120 @@
+"""Quarantine: a part that a provider rejects is left out of requests, so that no message can brick a session.
+
+A provider that points at a place in its request (``messages.3.content.1: ...``) points at a part of ours.
+"""
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
+
+from turnkeeper.core.history import Entry
+from turnkeeper.model.failure import ApiFailure, Failure
+from turnkeeper.model.message import AssistantMessage
+from turnkeeper.model.parts import FilePart, Part, ReasoningPart, TextPart, ToolPart
+from turnkeeper.model.parts.tool import ToolCompleted
+from turnkeeper.model.value import Value
+
+LEFT_OUT: Final = "[A part of this message is left out: the provider did not accept it]"
+
+# messages.3.content.1.image (Anthropic), messages[3].content[1] (OpenAI), input[3].content[1] (Responses),
+# contents[3].parts[1] (Gemini).
+_PLACE: Final = re.compile(
+    r"\b(?:messages|contents|input)(?:\.|\[)(\d+)\]?(?:\.(?:content|parts)(?:\.|\[)(\d+)\]?)?", re.IGNORECASE
+)
+_MEDIA_WORDS: Final = re.compile(r"\b(?:image|pdf|document|media|file|audio|video|base64|mime)", re.IGNORECASE)
+
+
+class Pointer(Value):
+    """Where a provider points: a message of its request, and what it complains of."""
+
+    message: int
+    is_media: bool
+    words: str
+
+
+def pointer(failure: Failure) -> Pointer | None:
+    """The one place in the request that a rejection names; None if it names none, or is about something else."""
+    if not isinstance(failure, ApiFailure) or failure.data.status_code not in (400, 413, 415, 422):
+        return None
+    words = failure.data.message
+    found = _PLACE.search(words) or _PLACE.search(failure.data.response_body or "")
+    if found is None:
+        return None
+    return Pointer(message=int(found[1]), is_media=bool(_MEDIA_WORDS.search(words)), words=words)
+
+
+def source(index: int, lowered: int, wire_length: Callable[[int], int]) -> int | None:
+    """Which of our ``lowered`` messages became the provider's message ``index``.
+
+    ``wire_length(n)`` tells how many messages the first n of ours become: protocols merge some and split others.
+    """
+    low, high = 0, lowered
+    if wire_length(high) <= index:
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if wire_length(middle) > index else (middle, high)
+    return low
+
+
+def suspects(entry: Entry, pointed: Pointer, left_out: Collection[str]) -> tuple[str, ...]:
+    """The parts of a message to leave out: its media if the provider speaks of those, else all that it shows.
+
+    Nothing, if all of them are left out already: the fault lies elsewhere.
+    """
+    shown = [part for part in entry.parts if part.id not in left_out and _is_shown(part)]
+    media = [part for part in shown if _has_media(part)]
+    return tuple(part.id for part in (media if pointed.is_media and media else shown))
+
+
+def without(entry: Entry, left_out: Collection[str]) -> Entry:
+    """A message as a request may have it. Calls keep their place, for a call without its result is rejected too."""
+    if not left_out or not any(part.id in left_out for part in entry.parts):
+        return entry
+    is_answer = isinstance(entry.message, AssistantMessage)
+    masked = [part if part.id not in left_out else _masked(part, is_answer) for part in entry.parts]
+    return entry.but(parts=tuple(part for part in masked if part is not None))
+
+
+def _masked(part: Part, is_answer: bool) -> Part | None:
+    match part:
+        case ToolPart(state=ToolCompleted() as state):
+            # The name and the id stay; nothing of what was rejected does.
+            empty = state.but(input={}, output=LEFT_OUT, attachments=None, full=None, structured=None, content=None)
+            return part.but(state=empty, metadata=None)
+        case ToolPart(state=state):
+            return part.but(state=state.but(input={}), metadata=None)
+        case TextPart() | FilePart() if not is_answer:
+            return TextPart(id=part.id, session_id=part.session_id, message_id=part.message_id, text=LEFT_OUT)
+        case TextPart():
+            return part.but(text=LEFT_OUT, metadata=None)
+        case _:
+            return None
+
+
+def _is_shown(part: Part) -> bool:
+    match part:
+        case TextPart(text=text, ignored=ignored):
+            return bool(text.strip()) and not ignored
+        case ReasoningPart() | FilePart() | ToolPart():
+            return True
+        case _:
+            return False
+
+
+def _has_media(part: Part) -> bool:
+    match part:
+        case FilePart():
+            return True
+        case ToolPart(state=ToolCompleted(attachments=attachments)):
+            return bool(attachments)
+        case _:
+            return False
+
+
+def telling(entries: Sequence[Entry], message_id: str, count: int, words: str) -> str:
+    """What a person is told of a quarantine."""
+    position = next((n for n, entry in enumerate(reversed(entries)) if entry.message.id == message_id), 0)
+    where = "your newest message" if position == 0 else f"a message {position} before the newest"
+    parts = "one part" if count == 1 else f"{count} parts"
+    return f"The provider rejected {parts} of {where}, which is left out from now on and kept here: {words}"

@@ -1,0 +1,160 @@
+"""The context window: how large a request is, how large it may be, and when it is too large. Pure arithmetic."""
+
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias
+
+from turnkeeper.model.catalog import Limits
+from turnkeeper.model.config import CompactionConfig
+from turnkeeper.model.message import AssistantMessage
+from turnkeeper.model.request import AssistantTurn, Media, ModelMessage, SystemTurn, ToolTurn, UserTurn
+from turnkeeper.model.session import Tokens
+from turnkeeper.model.value import Value, encode
+
+CHARS_PER_TOKEN: Final = 4
+OUTPUT_MAX: Final = 32_000
+"""The longest answer that room is kept for."""
+RESERVED: Final = 20_000
+"""Room kept free below a model's own limit for its input."""
+IMAGE_TOKENS: Final = 1_600
+"""What providers count for an image of the largest size they take, whatever its bytes."""
+FILE_CHARS_PER_TOKEN: Final = 40
+"""Other media: base64 characters of a PDF for each token of what is read out of it, by rule of thumb."""
+
+AUTO_VARIABLES: Final = ("OPENCODE_DISABLE_AUTOCOMPACT", "TURNKEEPER_DISABLE_AUTOCOMPACT")
+PRUNE_VARIABLES: Final = ("OPENCODE_DISABLE_PRUNE", "TURNKEEPER_DISABLE_PRUNE")
+OUTPUT_VARIABLES: Final = ("OPENCODE_EXPERIMENTAL_OUTPUT_TOKEN_MAX", "TURNKEEPER_OUTPUT_TOKEN_MAX")
+
+PruneMode: TypeAlias = Literal["never", "pays", "always"]
+
+
+class Window(Value):
+    """What the configuration says of the window."""
+
+    auto: bool = True
+    prune: PruneMode = "pays"
+    reserved: int | None = None
+    """Room to keep for an answer; None: as much as is usual."""
+    output_max: int = OUTPUT_MAX
+    tail_turns: int | None = None
+    preserve_recent_tokens: int | None = None
+    max_tokens: int | None = None
+    max_messages: int | None = None
+
+
+def window(config: CompactionConfig, environ: Mapping[str, str]) -> Window:
+    """The settings of a directory, with the switches of the environment, which win."""
+    prune: PruneMode = "never" if config.prune is False else "always" if config.prune == "always" else "pays"
+    return Window(
+        auto=config.auto is not False and not _is_set(AUTO_VARIABLES, environ),
+        prune="never" if _is_set(PRUNE_VARIABLES, environ) else prune,
+        reserved=config.reserved,
+        output_max=_positive(OUTPUT_VARIABLES, environ) or OUTPUT_MAX,
+        tail_turns=config.tail_turns,
+        preserve_recent_tokens=config.preserve_recent_tokens,
+        max_tokens=config.max_tokens,
+        max_messages=config.max_messages,
+    )
+
+
+def estimate(text: str) -> int:
+    """Roughly how many tokens a text is: a quarter of its characters, halves rounded up."""
+    return tokens_of(len(text))
+
+
+def tokens_of(chars: int) -> int:
+    """Roughly how many tokens so many characters are."""
+    return (chars + CHARS_PER_TOKEN // 2) // CHARS_PER_TOKEN
+
+
+def chars_of(message: ModelMessage, encoded: bytes | None = None) -> int:
+    """How many characters a message counts for. Media count by what is seen in them and not by their bytes."""
+    size = len(encoded if encoded is not None else encode(message))
+    return size + sum(_seen(one) - len(one.data or "") for one in _media(message))
+
+
+def output_room(limits: Limits, settings: Window) -> int:
+    """How much of the window an answer may need; a limit of 0 is unknown."""
+    return min(limits.output, settings.output_max) or settings.output_max
+
+
+def usable(limits: Limits, settings: Window) -> int | None:
+    """How many tokens a request may have; None if nobody knows."""
+    room = output_room(limits, settings)
+    if limits.input:
+        reserved = settings.reserved if settings.reserved is not None else min(RESERVED, room)
+        return max(0, limits.input - reserved)
+    if not limits.context:
+        return None
+    if settings.reserved is not None:
+        room = settings.reserved
+    # A small model may claim as much for its answer as its whole window has: half is left for what it is asked.
+    return max(0, limits.context - min(room, limits.context // 2))
+
+
+def used(tokens: Tokens) -> int:
+    """How many tokens a turn took, as the provider counted them."""
+    return tokens.total or (tokens.input + tokens.output + tokens.cache.read + tokens.cache.write)
+
+
+def overflows(count: int, messages: int, limits: Limits, settings: Window) -> bool:
+    """Whether a request of so many tokens and messages should be made smaller before it is sent."""
+    if not settings.auto:
+        return False
+    if settings.max_tokens is not None and count > settings.max_tokens:
+        return True
+    if settings.max_messages is not None and messages > settings.max_messages:
+        return True
+    room = usable(limits, settings)
+    return room is not None and count >= room
+
+
+class Gauge:
+    """How large a growing conversation is. What a provider reported for a prefix corrects the guess for it."""
+
+    def __init__(self) -> None:
+        self.chars = 0
+        self._report = (0, 0, 0)
+
+    def add(self, chars: int) -> None:
+        """The conversation grew."""
+        self.chars += chars
+
+    def report(self, message: AssistantMessage, at: int) -> None:
+        """A turn is over, and its provider counted all up to the character ``at``: results of its calls came later."""
+        if message.finish is not None and message.error is None and not message.summary and used(message.tokens):
+            self._report = (message.seq, used(message.tokens), at)
+
+    def tokens(self, around: int, since: int) -> int:
+        """The size of the next request. ``around`` is what it has besides: characters of system and tools.
+
+        Reports from before the event ``since`` are about other requests: history was rewritten there.
+        """
+        seq, counted, at = self._report
+        if counted and seq > since:
+            return counted + tokens_of(self.chars - at)
+        return tokens_of(around + self.chars)
+
+
+def _seen(media: Media) -> int:
+    if media.mime.startswith("image/"):
+        return IMAGE_TOKENS * CHARS_PER_TOKEN
+    return len(media.data or "") * CHARS_PER_TOKEN // FILE_CHARS_PER_TOKEN
+
+
+def _media(message: ModelMessage) -> list[Media]:
+    match message:
+        case UserTurn(content=content):
+            return [one for one in content if isinstance(one, Media)]
+        case ToolTurn(results=results):
+            return [one for result in results for one in result.output if isinstance(one, Media)]
+        case AssistantTurn() | SystemTurn():
+            return []
+
+
+def _is_set(names: tuple[str, ...], environ: Mapping[str, str]) -> bool:
+    return any(environ.get(name, "").lower() in ("1", "true") for name in names)
+
+
+def _positive(names: tuple[str, ...], environ: Mapping[str, str]) -> int | None:
+    found = next((environ[name] for name in names if environ.get(name)), "")
+    return int(found) if found.isdecimal() and int(found) > 0 else None
