@@ -209,3 +209,37 @@ def test_whatever_is_dropped_the_rest_is_in_order_and_only_deltas_are_missing(
             assert overflowed or len(missing) == subscription.dropped
 
     asyncio.run(play())
+
+
+async def test_a_listener_is_handed_everything_at_once_until_it_closes() -> None:
+    bus: Bus[object] = Bus()
+    heard: list[object] = []
+    listener = bus.listen(heard.append)
+    bus.publish(1)
+    assert (heard, bus.subscribers) == ([1], 1)
+    listener.close()
+    bus.publish(2)
+    assert (heard, bus.subscribers) == ([1], 0)
+
+
+async def test_a_listener_that_raises_is_let_go_and_the_others_hear_on() -> None:
+    bus: Bus[object] = Bus()
+    heard: list[object] = []
+
+    def broken(notification: object) -> None:
+        raise ValueError("broken")
+
+    bus.listen(broken)
+    bus.listen(heard.append)
+    bus.publish(1)
+    bus.publish(2)
+    assert (heard, bus.subscribers) == ([1, 2], 1)
+
+
+async def test_closing_the_bus_ends_its_listeners() -> None:
+    bus: Bus[object] = Bus()
+    heard: list[object] = []
+    bus.listen(heard.append)
+    bus.close()
+    bus.publish(1)
+    assert (heard, bus.subscribers) == ([], 0)

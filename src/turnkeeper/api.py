@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from anyio.abc import TaskGroup
 
-from turnkeeper.bus import Bus, Subscription
+from turnkeeper.bus import Bus, Listener, Subscription
 from turnkeeper.core.entry import Recorded
 from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.model.parts import Part
@@ -343,6 +343,10 @@ class Turnkeeper:
         """What happens from now on: ``async with tk.subscribe() as notifications: async for one in notifications``."""
         match = (lambda one: one.session_id == session_id) if session_id is not None else None
         return self._bus.subscribe(match=match, size=size)
+
+    def listen(self, receive: Callable[[Notification | Delta], None]) -> Listener[Notification | Delta]:
+        """Have everything that happens from now on handed over at once, until the listener is closed."""
+        return self._bus.listen(receive)
 
     def publish(self, notification: Notification) -> None:
         """Tell every subscriber of something that no log holds, such as a question to the user."""

@@ -3,6 +3,7 @@
 Everything here belongs to one event loop: publish and subscribe on its thread.
 """
 
+import logging
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
@@ -11,6 +12,8 @@ from typing import Final, Generic, TypeVar
 import anyio
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 QUEUE_MAX: Final = 1024
 """Notifications that may wait for one subscriber."""
@@ -113,6 +116,28 @@ class Subscription(Generic[T]):
             self._arrival = None
 
 
+class Listener(Generic[T]):
+    """One who takes each notification over as it is published, until ``close``. What it raises ends it."""
+
+    def __init__(self, bus: "Bus[T]", receive: Callable[[T], None]) -> None:
+        self._bus, self._receive = bus, receive
+
+    def close(self) -> None:
+        """Hear nothing more."""
+        self._finish()
+
+    def _offer(self, notification: T) -> None:
+        try:
+            self._receive(notification)
+        except Exception:
+            # What is published has already happened: who cannot take it must not tell the publisher otherwise.
+            log.exception("a listener failed and hears no more")
+            self._finish()
+
+    def _finish(self) -> None:
+        self._bus._remove(self)
+
+
 class Bus(Generic[T]):
     """Delivers each notification to every subscriber that wants it, in the order of publishing."""
 
@@ -122,7 +147,7 @@ class Bus(Generic[T]):
         self.overflows = 0
         """Subscribers that were let go because they fell behind."""
         self._closed = False
-        self._subscriptions: tuple[Subscription[T], ...] = ()
+        self._subscriptions: tuple[Subscription[T] | Listener[T], ...] = ()
 
     def publish(self, notification: T) -> None:
         """Queue a notification for every subscriber. After ``close`` nobody hears it."""
@@ -138,6 +163,15 @@ class Bus(Generic[T]):
         assert size > 0, "a subscriber needs room for one notification"
         return Subscription(self, match, size)
 
+    def listen(self, receive: Callable[[T], None]) -> Listener[T]:
+        """Have each notification handed over from now on: for one who fans out to many, with queues of its own.
+
+        ``receive`` is called while publishing, so it must be quick and wait for nothing.
+        """
+        listener = Listener(self, receive)
+        self._add(listener)
+        return listener
+
     def close(self) -> None:
         """End every subscription once it has delivered what is queued."""
         self._closed = True
@@ -149,12 +183,12 @@ class Bus(Generic[T]):
         """How many are listening."""
         return len(self._subscriptions)
 
-    def _add(self, subscription: Subscription[T]) -> None:
+    def _add(self, subscription: Subscription[T] | Listener[T]) -> None:
         self._subscriptions = (*self._subscriptions, subscription)
         if self._closed:
             subscription._finish()
 
-    def _remove(self, subscription: Subscription[T]) -> None:
+    def _remove(self, subscription: Subscription[T] | Listener[T]) -> None:
         self._subscriptions = tuple(other for other in self._subscriptions if other is not subscription)
 
 

@@ -146,7 +146,12 @@ def test_the_last_thing_told_of_a_session_is_its_end() -> None:
     session = VIEW.session
     properties = {"sessionID": "ses_one", "info": session}
     assert deleted(session) == Notification(
-        type="session.deleted", session_id="ses_one", directory=session.directory, seq=0, properties=properties
+        type="session.deleted",
+        session_id="ses_one",
+        directory=session.directory,
+        seq=0,
+        properties=properties,
+        project_id=session.project_id,
     )
 
 

@@ -46,7 +46,18 @@ def references(encoded: bytes) -> set[str]:
 
 def lower(value: V, blobs: Mapping[str, str]) -> V:
     """The value with its marks replaced by the strings they stand for. A missing blob leaves its mark."""
-    return msgspec.convert(_lower(msgspec.to_builtins(value), blobs), type(value))
+    return msgspec.convert(lower_json(msgspec.to_builtins(value), blobs), type(value))
+
+
+def lower_json(json: object, blobs: Mapping[str, str]) -> object:
+    """The same for JSON that is no value of ours."""
+    if isinstance(json, str) and json.startswith(MARK):
+        return blobs.get(json[len(MARK) :], json)
+    if isinstance(json, dict):
+        return {key: lower_json(item, blobs) for key, item in json.items()}
+    if isinstance(json, list | tuple):
+        return [lower_json(item, blobs) for item in json]
+    return json
 
 
 def mentioned(text: str) -> set[str]:
@@ -72,14 +83,4 @@ def _lift(json: object, blobs: dict[str, bytes], known: Set[str]) -> object:
         return {key: _lift(item, blobs, known) for key, item in json.items()}
     if isinstance(json, list | tuple):
         return [_lift(item, blobs, known) for item in json]
-    return json
-
-
-def _lower(json: object, blobs: Mapping[str, str]) -> object:
-    if isinstance(json, str) and json.startswith(MARK):
-        return blobs.get(json[len(MARK) :], json)
-    if isinstance(json, dict):
-        return {key: _lower(item, blobs) for key, item in json.items()}
-    if isinstance(json, list | tuple):
-        return [_lower(item, blobs) for item in json]
     return json

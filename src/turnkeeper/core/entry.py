@@ -61,9 +61,13 @@ def digest(entry: bytes) -> str:
     return sha256(entry).hexdigest()[:32]
 
 
-def event_id(recorded: Recorded, link: str) -> str:
-    """The id clients know an event by: derived from its time, its place and its hash, so it is never stored."""
-    return f"evt_{pack(recorded.time, recorded.seq & 0xFFF, False)}{link[:14]}"
+def event_id(recorded: Recorded, link: str, nth: int = 0) -> str:
+    """The id clients know an event by: derived from its time, its place and its hash, so it is never stored.
+
+    ``nth`` tells apart what clients hear of one event in several pieces.
+    """
+    tail = f"{link[:9]}{nth:05d}" if nth else link[:14]
+    return f"evt_{pack(recorded.time, recorded.seq & 0xFFF, False)}{tail}"
 
 
 def write(recorded: Recorded, prev: str, body: bytes) -> bytes:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from turnkeeper.core.blobs import lower
-from turnkeeper.core.entry import Recorded
+from turnkeeper.core.blobs import lower, lower_json
+from turnkeeper.core.entry import Recorded, event_id
 from turnkeeper.core.view import SessionView
 from turnkeeper.model import event as e
 from turnkeeper.model.message import Message
@@ -17,14 +17,21 @@ from turnkeeper.model.value import Value
 Said: TypeAlias = tuple[str, dict[str, object]]
 
 
-def notify(before: SessionView | None, recorded: Recorded, after: SessionView) -> list[Notification]:
-    """The notifications of one event, in the order clients expect: what changed, then the session if it changed too."""
-    said = [_notification(after.session, recorded.seq, kind, body) for kind, body in _of_event(before, recorded)]
+def notify(before: SessionView | None, recorded: Recorded, after: SessionView, link: str = "") -> list[Notification]:
+    """The notifications of one event, in the order clients expect: what changed, then the session if it changed too.
+
+    ``link`` is the hash of its entry, from which their ids are derived.
+    """
+    said = _of_event(before, recorded)
     if before is None:
-        return [_notification(after.session, recorded.seq, "session.created", {"info": after.session}), *said]
-    if before.session is not after.session and before.session != after.session:
-        said.append(_notification(after.session, recorded.seq, "session.updated", {"info": after.session}))
-    return said
+        said.insert(0, ("session.created", {"info": after.session}))
+    elif before.session is not after.session and before.session != after.session:
+        said.append(("session.updated", {"info": after.session}))
+    seq, time, _ = recorded
+    return [
+        _notification(after.session, seq, kind, body, id=event_id(recorded, link, nth), time=time)
+        for nth, (kind, body) in enumerate(said)
+    ]
 
 
 def spelt_out(notification: Notification, texts: Mapping[str, str]) -> Notification:
@@ -36,7 +43,9 @@ def spelt_out(notification: Notification, texts: Mapping[str, str]) -> Notificat
 def _spelt_out(value: object, texts: Mapping[str, str]) -> object:
     if isinstance(value, Value):
         return lower(value, texts)
-    return tuple(_spelt_out(item, texts) for item in value) if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return tuple(_spelt_out(item, texts) for item in value)
+    return lower_json(value, texts)
 
 
 def deleted(session: Session, seq: int = 0) -> Notification:
@@ -44,14 +53,19 @@ def deleted(session: Session, seq: int = 0) -> Notification:
     return _notification(session, seq, "session.deleted", {"info": session})
 
 
-def _notification(session: Session, seq: int, kind: str, body: dict[str, object]) -> Notification:
+def _notification(
+    session: Session, seq: int, kind: str, body: dict[str, object], *, id: str = "", time: int = 0
+) -> Notification:
     return Notification(
         type=kind,
+        id=id,
+        time=time,
         session_id=session.id,
         directory=session.directory,
         seq=seq,
         properties={"sessionID": session.id, **body},
     )
+        project_id=session.project_id,
 
 
 def _of_event(before: SessionView | None, recorded: Recorded) -> list[Said]:
@@ -65,8 +79,10 @@ def _of_event(before: SessionView | None, recorded: Recorded) -> list[Said]:
         case e.TurnStarted(message=message) | e.TurnEnded(message=message):
             if isinstance(event, e.TurnEnded) and before is not None and before.turn is not None:
                 seq = before.turn.message.seq
-            failed: list[Said] = [("session.error", {"error": message.error})] if message.error is not None else []
-            return [_message(message, seq), *failed]
+            more: list[Said] = [("session.error", {"error": message.error})] if message.error is not None else []
+            if isinstance(event, e.TurnEnded) and message.summary and message.error is None:
+                more.append(("session.compacted", {}))
+            return [_message(message, seq), *more]
         case e.ContextAdmitted(message=system):
             return [_message(system, seq)]
         case e.MessageRemoved(message_id=message_id, part_ids=ids):

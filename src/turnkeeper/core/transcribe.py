@@ -203,6 +203,7 @@ class Scribe:
                 field="text",
                 delta=text,
                 offset=block.sent,
+                kind="text" if block.kind is TextPart else "reasoning",
             )
         )
         block.sent += len(text)

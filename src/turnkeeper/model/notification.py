@@ -1,16 +1,24 @@
 """Notification: what a subscriber hears of a session. Derived from events; never stored."""
 
+from typing import Literal
+
 from turnkeeper.model.value import JsonObject, Value
 
 
 class Notification(Value):
-    """One thing that happened, under the name clients know it by. ``seq`` is the event it comes from."""
+    """One thing that happened, under the name clients know it by. ``seq`` is the event it comes from.
+
+    ``id`` is derived from that event, and ``time`` is when it happened; what no log holds has neither.
+    """
 
     type: str
     session_id: str
     directory: str
     seq: int
     properties: JsonObject
+    id: str = ""
+    time: int = 0
+    project_id: str | None = None
 
     @property
     def droppable(self) -> bool:
@@ -28,6 +36,8 @@ class Delta(Value):
     field: str
     delta: str
     offset: int
+    kind: Literal["text", "reasoning"] = "text"
+    """What the part is, for clients that keep the two apart."""
     type: str = "message.part.delta"
 
     @property

@@ -7,7 +7,7 @@ folds what is new and asks the caller's decision again.
 
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import anyio
 
@@ -29,6 +29,10 @@ from turnkeeper.store.engine import Engine, Key, LogConflict
 
 ATTEMPTS_MAX = 100
 """How often a decision is taken again because other processes were first, before the caller hears of it."""
+
+
+Derive: TypeAlias = Callable[[SessionView | None, Recorded, SessionView, str], list[Notification]]
+"""(view before, event, view after, hash of its entry) -> notifications."""
 
 
 class Clock(Protocol):
@@ -65,6 +69,8 @@ class Journal:
     ) -> None:
         self._engine, self._clock, self._publish, self._is_heard = engine, clock, publish, is_heard
         self._slots: OrderedDict[str, _Slot] = OrderedDict()
+        self.derive: Derive = notify
+        """What is made of an event for those who listen; a server adds what its second kind of client hears."""
 
     async def view(self, session_id: str) -> SessionView:
         """The session as it stands, with what other processes wrote. Raises NotFound."""
@@ -227,7 +233,7 @@ class Journal:
         head = slot.head
         for recorded, link in entry.chain(session_id, behind, after=view.seq, prev=head):
             after = apply(view, recorded)
-            notifications.extend(notify(view, recorded, after))
+            notifications.extend(self.derive(view, recorded, after, link))
             view, head = after, link
         notifications = await self._spelt_out(notifications, {})
         slot.view, slot.head = view, head
@@ -260,7 +266,7 @@ class Journal:
         bodies = [encode(event) for event in events]
         known = await self._known_blobs(source or session_id, bodies)
         batch = _Batch(session_id, before, slot.head or entry.genesis(session_id), self._clock.now(), known)
-        batch.is_heard = self._is_heard()
+        batch.derive = self.derive if self._is_heard() else None
         for event, body in zip(events, bodies, strict=True):
             batch.add(event, body)
         assert batch.view is not None, "a batch holds at least one event"
@@ -337,8 +343,8 @@ class _Batch:
         self.notifications: list[Notification] = []
         self.changes = Changes()
         self.blobs: dict[str, bytes] = {}
-        self.is_heard = True
-        """Whether anybody listens; a fork of thousands of parts would make notifications for nobody."""
+        self.derive: Derive | None = notify
+        """None if nobody listens; a fork of thousands of parts would make notifications for nobody."""
 
     def has_marks(self) -> bool:
         """Whether something of what was written is held as a blob."""
@@ -357,7 +363,8 @@ class _Batch:
         written = entry.write(recorded, self.head, body)
         after = apply(self.view, recorded)
         self.changes.of_event(self.view, recorded, after)
-        if self.is_heard:
-            self.notifications.extend(notify(self.view, recorded, after))
+        link = entry.digest(written)
+        if self.derive is not None:
+            self.notifications.extend(self.derive(self.view, recorded, after, link))
         self.entries.append(written)
-        self.view, self.head = after, entry.digest(written)
+        self.view, self.head = after, link
