@@ -19,6 +19,8 @@ from turnkeeper.store.engines.sqlite_writer import CHECKPOINT_PAGES, Writer
 from turnkeeper.store.engines.words import words
 
 PROBLEMS_MAX = 20
+GLANCE_ROWS = 16
+"""So few rows are read without a thread."""
 
 T = TypeVar("T")
 
@@ -89,11 +91,17 @@ class SqliteEngine:
 
     async def read(self, log: str, *, after: int = 0, limit: int | None = None) -> list[bytes]:
         """See Engine.read."""
-        return await self._column(
+        sql = (
             "SELECT CAST(body AS BLOB) FROM entry"
-            " WHERE log = (SELECT id FROM log WHERE name = ?) AND seq > ? ORDER BY seq LIMIT ?",
-            (log, after, -1 if limit is None else limit),
+            " WHERE log = (SELECT id FROM log WHERE name = ?) AND seq > ? ORDER BY seq LIMIT ?"
         )
+        if after or limit is not None:
+            # Most often this is somebody who knows the log and asks what is new.
+            few = GLANCE_ROWS + 1 if limit is None else min(limit, GLANCE_ROWS + 1)
+            found: list[bytes] = await self._few(sql, (log, after, few))
+            if len(found) <= GLANCE_ROWS:
+                return found
+        return await self._column(sql, (log, after, -1 if limit is None else limit))
 
     async def length(self, log: str) -> int:
         """See Engine.length."""
@@ -104,7 +112,7 @@ class SqliteEngine:
 
     async def fence(self, log: str) -> int:
         """See Engine.fence."""
-        found: list[int] = await self._column("SELECT fence FROM log WHERE name = ?", (log,))
+        found: list[int] = await self._few("SELECT fence FROM log WHERE name = ?", (log,))
         return found[0] if found else 0
 
     async def logs(self, *, after: str = "", limit: int | None = None) -> list[str]:
@@ -119,7 +127,8 @@ class SqliteEngine:
         """See Engine.get."""
         places = json.dumps([path(key) for key in keys])
         # One statement, because one statement sees one moment.
-        return await self._column(
+        ask = self._few if len(keys) <= GLANCE_ROWS else self._column
+        return await ask(
             "SELECT CAST(document.value AS BLOB) FROM json_each(?) AS wanted"
             " LEFT JOIN document ON document.key = wanted.value ORDER BY wanted.key",
             (places,),
@@ -208,6 +217,10 @@ class SqliteEngine:
     async def _column(self, sql: str, bindings: tuple[str | int | bytes, ...]) -> list[T]:
         rows = await self._readers.read(lambda reader: reader.execute(sql, bindings).fetchall())
         return cast(list[T], [row[0] for row in rows])  # The statement says what a column holds.
+
+    async def _few(self, sql: str, bindings: tuple[str | int | bytes, ...]) -> list[T]:
+        rows = await self._readers.glance(lambda reader: reader.execute(sql, bindings).fetchall())
+        return cast(list[T], [row[0] for row in rows])
 
     def _data_version(self) -> int:
         # The number means something only if the same connection is asked each time, and it counts what others

@@ -55,14 +55,16 @@ class StoreFile:
         except (apsw.Error, ForeignStore, OSError) as error:
             raise self.unavailable(error) from error
 
-    def connect(self) -> apsw.Connection:
-        """A connection whose commits are on disk when they return."""
+    def connect(self, *, patient: bool = True) -> apsw.Connection:
+        """A connection whose commits are on disk when they return. One that is not ``patient`` waits for no lock."""
         connection = self._open()
         try:
             self._configure(connection)
         except BaseException:
             self.disconnect(connection)
             raise
+        if not patient:
+            connection.set_busy_handler(None)
         return connection
 
     def disconnect(self, connection: apsw.Connection) -> None:

@@ -11,6 +11,7 @@ import apsw
 
 from turnkeeper.store.engine import StoreUnavailable
 from turnkeeper.store.engines.sqlite_file import StoreFile
+from turnkeeper.store.engines.sqlite_glance import Glance
 
 READERS = 3
 """One long search or inspection leaves others free; more threads than this only compete for the interpreter."""
@@ -54,6 +55,7 @@ class Readers:
 
     def __init__(self, file: StoreFile) -> None:
         self._file = file
+        self._glance = Glance(file)
         self._queue: SimpleQueue[_Question[object] | None] = SimpleQueue()
         self._lock = threading.Lock()  # So that nothing is queued behind the end.
         self._is_closed = False
@@ -69,10 +71,20 @@ class Readers:
         question = _Question(work)
         with self._lock:
             if self._is_closed:
-                raise StoreUnavailable(f"the store {str(self._file.path)!r} was closed; open it again")
+                raise self._closed()
             # The queue carries questions of every type; each gives its answer to its own caller.
             self._queue.put(question)  # type: ignore[arg-type]
         return await question.done
+
+    async def glance(self, work: Callable[[apsw.Connection], T]) -> T:
+        """The same for a few rows that are most likely in memory: read here and now, if nothing holds that up."""
+        if self._is_closed:
+            raise self._closed()
+        try:
+            seen = self._glance.read(work)
+        except apsw.Error as error:
+            raise self._file.unavailable(error) from error
+        return seen.value if seen is not None else await self.read(work)
 
     def close(self) -> None:
         """Refuse new questions from now on; those already asked are answered."""
@@ -86,6 +98,10 @@ class Readers:
         """Block until the last question is answered and every connection is closed."""
         for thread in self._threads:
             thread.join()
+        self._glance.close()
+
+    def _closed(self) -> StoreUnavailable:
+        return StoreUnavailable(f"the store {str(self._file.path)!r} was closed; open it again")
 
     def _work(self) -> None:
         connection: apsw.Connection | None = None
@@ -93,6 +109,7 @@ class Readers:
             try:
                 if connection is None:
                     connection = self._file.connect()
+                    self._glance.open()
                 question.answer(connection)
             except apsw.Error as error:
                 question.refuse(self._file.unavailable(error))
