@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from turnkeeper.core.permission import Ask, Deny, decide
+from turnkeeper.core.recall import Recalled, RecallHit
 from turnkeeper.model.permission import Rule
+from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject
 from turnkeeper.tools import load
@@ -32,6 +34,8 @@ class Desk:
     before_answer: Callable[[], None] = lambda: None
     on_progress: Callable[[], None] = lambda: None
     toolbox: Toolbox = field(default_factory=lambda: Toolbox(load()))
+    recalled: dict[str, Recalled] = field(default_factory=dict)
+    hits: list[RecallHit] = field(default_factory=list)
 
     async def run(self, tool: str, **input: object) -> ToolOutput:
         """One call, as the model is shown its output."""
@@ -55,8 +59,17 @@ class Desk:
             todos=self._todos,
             set_todos=self._set_todos,
             discovered=self.discovered.append,
+            recall=self,
             environ={**os.environ, "SHELL": "/bin/bash"},
         )
+
+    async def find(self, handle: str) -> Recalled:
+        if handle not in self.recalled:
+            raise NotFound(f"there is no text with the handle {handle!r}")
+        return self.recalled[handle]
+
+    async def search(self, query: str) -> list[RecallHit]:
+        return self.hits
 
     async def _ask(
         self, permission: str, patterns: Sequence[str], *, always: Sequence[str], metadata: JsonObject

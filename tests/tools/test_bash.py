@@ -91,7 +91,7 @@ async def test_progress_shows_the_end_of_the_output_so_far(desk) -> None:
 
 
 async def test_a_chatty_command_is_reported_rarely_and_bounded(desk) -> None:
-    output, bounded = await desk.settle("bash", command="seq 1 300000")
+    output, bounded, *_ = await desk.settle("bash", command="seq 1 300000")
     assert bounded.full == "".join(f"{n}\n" for n in range(1, 300_001)).rstrip("\n")
     lines = output.output.split("\n")
     assert (lines[0], lines[-1], len(lines) <= OUTPUT_LINES_MAX) == ("1", "300000", True)
@@ -100,7 +100,7 @@ async def test_a_chatty_command_is_reported_rarely_and_bounded(desk) -> None:
 
 
 async def test_an_endless_output_is_kept_in_part_and_never_fills_the_memory(desk) -> None:
-    output, bounded = await desk.settle("bash", command="head -c 40000000 /dev/zero | tr '\\0' x; echo; echo end")
+    output, bounded, *_ = await desk.settle("bash", command="head -c 40000000 /dev/zero | tr '\\0' x; echo; echo end")
     assert output.output.endswith("\nend")
     assert "bytes were not kept" in bounded.full
     assert len(bounded.full) < 9_000_000

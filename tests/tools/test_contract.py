@@ -23,6 +23,7 @@ WORKING: dict[str, dict[str, object]] = {
     "glob": {"pattern": "*"},
     "grep": {"pattern": "one"},
     "read": {"filePath": "a.txt"},
+    "recall": {"query": "one"},
     "todowrite": {"todos": []},
     "write": {"filePath": "b.txt", "content": "x"},
 }
@@ -47,6 +48,7 @@ FAILING: dict[str, list[dict[str, object]]] = {
         {"filePath": "x" * 300},
         {"filePath": "a\0b"},
     ],
+    "recall": [{"handle": "r0123456789"}, {"handle": "r0123456789", "query": "one"}, {"handle": " "}],
     "todowrite": [],
     "write": [
         {"filePath": ".", "content": "x"},

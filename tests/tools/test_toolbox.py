@@ -5,12 +5,9 @@ from typing import Annotated
 import pytest
 from msgspec import Meta
 
-from turnkeeper.core.bounding import bound
-from turnkeeper.core.limits import OUTPUT_LINES_MAX
 from turnkeeper.model.permission import Rule
 from turnkeeper.model.value import Value
 from turnkeeper.tools import BUILT_IN, load
-from turnkeeper.tools.output import bound_output
 from turnkeeper.tools.tool import Rejected, Tool, ToolContext, ToolFailure, ToolOutput
 from turnkeeper.tools.toolbox import Toolbox, decode
 
@@ -104,19 +101,6 @@ def test_every_violation_is_named_at_once() -> None:
 def test_text_that_no_system_takes_is_a_violation(text: str) -> None:
     with pytest.raises(ToolFailure, match="'filePath' holds a NUL or half a character"):
         decode(TOOL, {"filePath": text})
-
-
-def test_a_long_output_is_bounded_and_the_whole_is_given_beside_it() -> None:
-    text = "line\n" * (OUTPUT_LINES_MAX + 1)
-    output, bounded = bound_output(ToolOutput(title="t", output=text, metadata={"a": 1}))
-    assert output == ToolOutput(title="t", output=bound(text).text, metadata={"a": 1, "truncated": True})
-    assert bounded.full == text
-
-
-def test_an_output_that_its_tool_bounded_is_left_alone() -> None:
-    output = ToolOutput(title="t", output="line\n" * (OUTPUT_LINES_MAX + 1), metadata={"truncated": False})
-    assert bound_output(output).output == output
-    assert bound_output(output).bounded.full is None
 
 
 def test_feedback_reaches_the_model() -> None:

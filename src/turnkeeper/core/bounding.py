@@ -1,6 +1,17 @@
 """Bound: cut a text to what a model is shown of it. Beginning and end stay; a line between says what is gone."""
 
-from turnkeeper.core.limits import OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX
+from collections.abc import Sequence
+
+from turnkeeper.core.limits import (
+    OUTPUT_BYTES_MAX,
+    OUTPUT_LINES_MAX,
+    RESULT_MEDIA_CHARS_MAX,
+    RESULT_MEDIA_MAX,
+    TURN_MEDIA_CHARS_MAX,
+    TURN_MEDIA_MAX,
+    TURN_OUTPUT_BYTES_MAX,
+    TURN_RESULT_BYTES_MIN,
+)
 from turnkeeper.model.value import Value
 
 HINT = "Ask for less at once to see it: an offset, a narrower pattern, head or tail."
@@ -23,21 +34,71 @@ class Bounded(Value):
 def bound(
     text: str, *, lines_max: int = OUTPUT_LINES_MAX, bytes_max: int = OUTPUT_BYTES_MAX, hint: str = HINT
 ) -> Bounded:
-    """The text within both limits, cut at line ends where there are any, and never inside a character."""
+    """The text within both limits, cut at line ends where there are any, and never inside a character.
+
+    Where the limits leave no room for anything else, the line that says what is gone is all that stays.
+    """
     content = text.encode("utf-8", "surrogatepass")
     lines = count_lines(content)
     if lines <= lines_max and len(content) <= bytes_max:
         return Bounded(text=text, lines=lines, bytes=len(content))
-    lines_each = (lines_max - _MARKER_LINES) // 2
-    bytes_each = (bytes_max - _MARKER_BYTES - len(hint.encode())) // 2
-    assert lines_each > 0, "the limit leaves no line to show"
-    assert bytes_each > 0, "the limit leaves no byte to show"
-    head = _head(content, lines_each, bytes_each)
-    tail = _tail(content[len(head) :], lines_each, bytes_each)
+    lines_each = max((lines_max - _MARKER_LINES) // 2, 0)
+    bytes_each = max((bytes_max - _MARKER_BYTES - len(hint.encode("utf-8", "surrogatepass"))) // 2, 0)
+    head = _head(content, lines_each, bytes_each) if lines_each else b""
+    tail = _tail(content[len(head) :], lines_each, bytes_each) if lines_each else b""
     gone = content[len(head) : len(content) - len(tail)]
     marker = f"[... {count_lines(gone)} lines, {len(gone)} bytes left out here. {hint} ...]"
-    shown = f"{_text(head).removesuffix(chr(10))}\n{marker}\n{_text(tail)}"
+    around = [f"{_text(head).removesuffix(chr(10))}\n"] if head else []
+    shown = "".join([*around, marker, *([f"\n{_text(tail)}"] if tail else [])])
     return Bounded(text=shown, full=text, lines=lines, bytes=len(content))
+
+
+def kept_hint(handle: str, path: str | None = None, warning: str | None = None) -> str:
+    """How the model can see what was left out: by its handle, and in a file if it could be written."""
+    recall = f"All of it: recall with handle {handle}"
+    if path is not None:
+        return f"{recall}, or read (with offset) or grep {path}"
+    return f"{recall}" if warning is None else f"{recall} (no file holds it: {warning})"
+
+
+class Share:
+    """What the results of one turn may take of a request, divided as they come.
+
+    A result gets its own limit as long as that is no more than half of what is left for the turn, then half of what is
+    left: the first results come whole, and the later the smaller, so one turn cannot fill the window. A small result
+    always comes whole, for what can be asked for again must at least be named.
+    """
+
+    def __init__(self, bytes_max: int = OUTPUT_BYTES_MAX) -> None:
+        self._left = max(TURN_OUTPUT_BYTES_MAX, 4 * bytes_max)
+
+    @property
+    def room(self) -> int:
+        """How many bytes the next result may take."""
+        return max(self._left // 2, TURN_RESULT_BYTES_MIN)
+
+    def take(self, size: int) -> None:
+        """Note what a result took."""
+        self._left = max(self._left - size, 0)
+
+
+class MediaShare:
+    """The same for files: how many, and how large as they are sent."""
+
+    def __init__(self) -> None:
+        self._files, self._chars = TURN_MEDIA_MAX, TURN_MEDIA_CHARS_MAX
+
+    def admit(self, sizes: Sequence[int]) -> list[bool]:
+        """Which files of one result are shown, given the lengths of their addresses. The first that fit are."""
+        files, chars = RESULT_MEDIA_MAX, RESULT_MEDIA_CHARS_MAX
+        shown = []
+        for size in sizes:
+            fits = min(files, self._files) > 0 and size <= min(chars, self._chars)
+            if fits:
+                files, chars = files - 1, chars - size
+                self._files, self._chars = self._files - 1, self._chars - size
+            shown.append(fits)
+        return shown
 
 
 def count_lines(content: bytes) -> int:

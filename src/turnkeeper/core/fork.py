@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from turnkeeper.core.usage import add_tokens
 from turnkeeper.model.event import MessageRecorded
 from turnkeeper.model.message import AssistantMessage, Message
-from turnkeeper.model.parts import CompactionPart, Part, StepFinishPart, ToolPart
+from turnkeeper.model.parts import CompactionPart, FilePart, Part, StepFinishPart, ToolPart
 from turnkeeper.model.parts.base import BasePart
 from turnkeeper.model.parts.tool import ToolCompleted
 from turnkeeper.model.session import ZERO_TOKENS, Tokens
@@ -55,10 +55,15 @@ class Copier:
             self._steps.add(part.cost, part.tokens)
         elif isinstance(part, CompactionPart) and part.tail_start_id is not None:
             part = part.but(tail_start_id=self._new.get(part.tail_start_id))
-        elif isinstance(part, ToolPart) and isinstance(part.state, ToolCompleted) and part.state.attachments:
-            attachments = tuple(self._placed(file, self._part_id(), message_id) for file in part.state.attachments)
-            part = part.but(state=part.state.but(attachments=attachments))
+        elif isinstance(part, ToolPart) and isinstance(part.state, ToolCompleted):
+            shown, withheld = part.state.attachments, part.state.withheld
+            if shown or withheld:
+                files = {"attachments": self._files(shown, message_id), "withheld": self._files(withheld, message_id)}
+                part = part.but(state=part.state.but(**files))
         return self._placed(part, own, message_id)
+
+    def _files(self, files: tuple[FilePart, ...] | None, message_id: str) -> tuple[FilePart, ...] | None:
+        return tuple(self._placed(file, self._part_id(), message_id) for file in files) if files else files
 
     def _placed(self, part: P, own: str, message_id: str) -> P:
         return replace(part, id=own, session_id=self._session_id, message_id=message_id, seq=0, nth=0)

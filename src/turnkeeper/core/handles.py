@@ -22,13 +22,14 @@ HANDLE: Final = re.compile(r"(?<![0-9A-Za-z])r[0-9a-f]{10}(?![0-9A-Za-z])")
 
 class Piece(Value):
     """One text that can be asked for: what it is, and the text. ``mime`` is that of a file which is no text; the text
-    is then its ``data:`` address.
+    is then its ``data:`` address. ``is_whole``: it is a message with all its texts.
     """
 
     label: str
     text: str
     part_id: str | None = None
     mime: str | None = None
+    is_whole: bool = False
 
     @property
     def handle(self) -> str:
@@ -58,7 +59,7 @@ def pieces(entry: Entry) -> Iterator[Piece]:
     yield from own
     texts = {piece.text for piece in own}
     if own and (whole := recall_text(entry)) not in texts:
-        yield Piece(label=f"{_role(entry)}, the whole message", text=whole)
+        yield Piece(label=f"{_role(entry)}, the whole message", text=whole, is_whole=True)
 
 
 def recall_text(entry: Entry) -> str:
@@ -106,9 +107,9 @@ def _of_call(part: ToolPart) -> Iterator[Piece]:
     if state.input:
         yield Piece(label=f"{part.tool}, input", text=encode(state.input).decode())
     match state:
-        case ToolCompleted(title=title, attachments=attachments):
+        case ToolCompleted(title=title, attachments=attachments, withheld=withheld):
             yield Piece(label=f"{part.tool}: {title}" if title else part.tool, text=whole_output(state))
-            for file in attachments or ():
+            for file in (*(attachments or ()), *(withheld or ())):
                 yield from _of_file(file)
         case ToolError(error=error, metadata=metadata):
             partial = (metadata or {}).get("output")

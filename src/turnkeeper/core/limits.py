@@ -54,6 +54,42 @@ OUTPUT_LINES_MAX = 2000
 OUTPUT_BYTES_MAX = 50 * 1024
 """How many bytes of a tool's output the model is shown."""
 
+TURN_OUTPUT_BYTES_MAX = 4 * OUTPUT_BYTES_MAX
+"""How many bytes all results of one turn may take; see ``bounding.Share``."""
+
+TURN_RESULT_BYTES_MIN = 2 * 1024
+"""What each of them may take at least, however many there are."""
+
+OUTPUT_FILE_KEPT_S = 7 * 24 * 3600
+"""How long a file with a whole output stays; the store has its content for as long as the session."""
+
+OUTPUT_SWEEP_S = 3600
+"""How often older ones are looked for, at the most."""
+
+RESULT_MEDIA_MAX = 20
+"""How many files of one result the model is shown ..."""
+
+RESULT_MEDIA_CHARS_MAX = 28 * 1024 * 1024
+"""... and how long they may be as base64 together: one file of the largest size that read attaches."""
+
+TURN_MEDIA_MAX = 40
+"""The same for all results of a turn ..."""
+
+TURN_MEDIA_CHARS_MAX = 30 * 1024 * 1024
+"""... together less than providers take in one request."""
+
+RECALL_PAGE_CHARS = 20_000
+"""How many characters of a text one page of a recall gives ..."""
+
+RECALL_PAGE_BYTES = 48 * 1024
+"""... and how many bytes, so that no page is itself bounded."""
+
+RECALL_HITS_MAX = 20
+"""How many places a search of the history gives."""
+
+RECALL_SNIPPET_CHARS = 240
+"""How much of each is shown."""
+
 OUTPUT_KEPT_MAX = 8 * 1024 * 1024
 """How much of a command's output is kept at all; of more, the beginning and the end."""
 

@@ -79,6 +79,16 @@ def hides(rules: Sequence[Rule], permission: str) -> bool:
     return False
 
 
+def freed(rules: Ruleset, directory: str | None) -> Ruleset:
+    """The rules with a directory outside the project that needs no asking, unless they deny it."""
+    if directory is None:
+        return rules
+    pattern = f"{directory.rstrip('/')}/*"
+    if evaluate(rules, "external_directory", pattern) == "deny":
+        return rules
+    return (*rules, Rule(permission="external_directory", pattern=pattern, action="allow"))
+
+
 def default_rules(free_directories: Iterable[str] = ()) -> Ruleset:
     """What holds before anyone configured anything. ``free_directories`` lie outside and need no asking."""
     return (

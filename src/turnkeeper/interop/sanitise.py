@@ -165,6 +165,8 @@ _TOOL_STATE = _inside(
         "content": "tool-output",
         "outputPaths": "tool-output",
         "attachments": _attachments,
+        "withheld": _attachments,
+        "full": "tool-output",
     }
 )
 

@@ -198,6 +198,13 @@ class CompactionConfig(Setting):
     """Compact above so many messages."""
 
 
+class ToolOutputConfig(Setting):
+    """How much of a tool's output a model is shown; the rest is kept, and can be asked for."""
+
+    max_lines: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    max_bytes: Annotated[int, msgspec.Meta(ge=1)] | None = None
+
+
 class Config(Setting):
     """All settings, merged."""
 
@@ -221,4 +228,5 @@ class Config(Setting):
     shell: str | None = None
     catalog: CatalogConfig = CatalogConfig()
     attachment: AttachmentConfig = AttachmentConfig()
+    tool_output: ToolOutputConfig = ToolOutputConfig()
     compaction: CompactionConfig = CompactionConfig()

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from turnkeeper.core.agents import agents
+from turnkeeper.core.limits import OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX
 from turnkeeper.core.permission import default_rules, merge, parse_rules, parse_switches
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.config import Config
@@ -16,10 +17,12 @@ from turnkeeper.providers.endpoint import Endpoint
 from turnkeeper.providers.provider import Provider
 from turnkeeper.providers.refresh import location
 from turnkeeper.run.prepare import Means
+from turnkeeper.tools.output import Bounds
 from turnkeeper.tools.tool import AnyTool
 from turnkeeper.tools.toolbox import Toolbox
 from turnkeeper.workspace import auth
 from turnkeeper.workspace.config import Reader
+from turnkeeper.workspace.outputs import OutputFiles
 from turnkeeper.workspace.project import ProjectPlace
 
 Transport = Callable[[Endpoint], Provider]
@@ -30,9 +33,13 @@ class DirectoryMeans:
     """Reads the configuration of directories and gives what sessions there may use."""
 
     def __init__(
-        self, transport: Transport, tools: Callable[[], Sequence[AnyTool]], environ: Mapping[str, str]
+        self,
+        transport: Transport,
+        tools: Callable[[], Sequence[AnyTool]],
+        environ: Mapping[str, str],
+        outputs: OutputFiles | None = None,
     ) -> None:
-        self._transport, self._load_tools, self._environ = transport, tools, environ
+        self._transport, self._load_tools, self._environ, self._outputs = transport, tools, environ, outputs
         self._reader = Reader(environ)
         self._toolbox: Toolbox | None = None
         self._catalogs: dict[str, tuple[Config, Catalog]] = {}
@@ -55,6 +62,17 @@ class DirectoryMeans:
             provider=provider,
             instructions=config.instructions,
             timezone=config.timezone,
+            bounds=lambda: self.bounds(config),
+            outputs=str(self._outputs.place) if self._outputs is not None else None,
+        )
+
+    def bounds(self, config: Config) -> Bounds:
+        """The limits of the results of one turn."""
+        given = config.tool_output
+        return Bounds(
+            lines_max=given.max_lines or OUTPUT_LINES_MAX,
+            bytes_max=given.max_bytes or OUTPUT_BYTES_MAX,
+            keep=self._outputs.keep if self._outputs is not None else None,
         )
 
     def catalog(self, place: ProjectPlace) -> tuple[Config, Catalog]:

@@ -9,7 +9,7 @@ from turnkeeper.core.conversations import Conversations
 from turnkeeper.core.history import Entry, History, behind
 from turnkeeper.core.lowering import continuation
 from turnkeeper.core.next_action import STRUCTURED_TOOL, RunTurn
-from turnkeeper.core.permission import merge
+from turnkeeper.core.permission import freed, merge
 from turnkeeper.core.prefix import measure
 from turnkeeper.core.view import SessionView
 from turnkeeper.mint import Mint
@@ -39,7 +39,9 @@ from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import Approvals, Asker
 from turnkeeper.run.settle import Settlement
 from turnkeeper.run.turn import Surroundings, Turn
+from turnkeeper.store.recall import SessionRecall
 from turnkeeper.store.store import Store
+from turnkeeper.tools.output import Bounds
 from turnkeeper.tools.toolbox import Toolbox
 from turnkeeper.workspace.project import ProjectPlace, identify
 
@@ -56,6 +58,10 @@ class Means:
     provider: Callable[[ModelInfo], Provider]
     instructions: tuple[str, ...] = ()
     timezone: str | None = None
+    bounds: Callable[[], Bounds] = Bounds
+    """The limits of one turn's results, which they share."""
+    outputs: str | None = None
+    """Where whole outputs are kept for tools to read; free to every agent that is not denied it."""
 
 
 @dataclass(frozen=True)
@@ -91,12 +97,12 @@ class Preparation:
         epoch, history = await self.boundary.cross(
             pen, view, history, model, agent, place, instructions=means.instructions, timezone=means.timezone
         )
-        rules = merge(means.rules, agent.permission, view.session.permission or ())
+        rules = freed(merge(means.rules, agent.permission, view.session.permission or ()), means.outputs)
         # The last step keeps its tools, though it may use none: without them no byte of the request would be reused.
         toolbox = means.toolbox.visible(rules, user.tools)
         asking = _Asking(view, history, action, user, model, agent, epoch, toolbox)
         request, prefix = self._request(asking, now=message.time.created)
-        settlement = self._settlement(asking, pen, place, rules)
+        settlement = self._settlement(asking, pen, place, rules, means.bounds())
         turn = Turn(
             pen,
             self.world,
@@ -132,7 +138,9 @@ class Preparation:
         before, encoded = asking.view.prefix, lowered.encoded
         return request, measure(request, before, asking.epoch, now=now, passing=len(passing), encoded=encoded)
 
-    def _settlement(self, asking: "_Asking", pen: Pen, place: ProjectPlace, rules: Ruleset) -> Settlement:
+    def _settlement(
+        self, asking: "_Asking", pen: Pen, place: ProjectPlace, rules: Ruleset, bounds: Bounds
+    ) -> Settlement:
         """How the calls of this turn are settled."""
         session_id = asking.view.session.id
         return Settlement(
@@ -149,6 +157,8 @@ class Preparation:
             earlier=_parts_since(asking.history, asking.action.user),
             is_last=asking.is_last,
             schema=asking.schema,
+            bounds=bounds,
+            recall=SessionRecall(self.store.queries, session_id),
         )
 
     async def _refused(self, pen: Pen, message: AssistantMessage, reason: str) -> None:

@@ -35,6 +35,7 @@ from turnkeeper.run.upkeep import give_title, title_request, wants_title
 from turnkeeper.store.store import Store
 from turnkeeper.tools import load as load_tools
 from turnkeeper.tools.tool import AnyTool
+from turnkeeper.workspace.outputs import OutputFiles
 from turnkeeper.workspace.owner import is_alive, this_process
 from turnkeeper.workspace.project import ProjectPlace, identify
 
@@ -76,7 +77,8 @@ class Runtime:
         self._network = Network(settings.environ)
         self.components = Components()
         transport = settings.transport or self._network.provider
-        self.means = DirectoryMeans(transport, settings.tools, settings.environ)
+        outputs = OutputFiles.of(settings.environ, store.mint.now, store.mint.ascending)
+        self.means = DirectoryMeans(transport, settings.tools, settings.environ, outputs)
         world = Surroundings(mint=store.mint, publish=publish, sleep=settings.sleep, random=settings.random)
         self._histories = Histories(store)
         preparation = Preparation(

@@ -23,8 +23,8 @@ from turnkeeper.run.discovery import Discovery
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import Approvals, Asker, PermissionRequest, permit
 from turnkeeper.store.crash import crash_point
-from turnkeeper.tools.output import BoundOutput
-from turnkeeper.tools.tool import Rejected, ToolContext, ToolFailure
+from turnkeeper.tools.output import BoundOutput, Bounds
+from turnkeeper.tools.tool import Attachment, NoRecall, Recall, Rejected, ToolContext, ToolFailure
 from turnkeeper.tools.toolbox import Toolbox
 
 
@@ -47,6 +47,9 @@ class Settlement:
     is_last: bool = False
     """Whether the model was told to answer without tools."""
     schema: JsonObject | None = None
+    bounds: Bounds = field(default_factory=Bounds)
+    """What the results of the turn may take together."""
+    recall: Recall = field(default_factory=NoRecall)
     structured: Json = None
     """The structured answer, once it was given."""
     _limiter: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(CALLS_PARALLEL_MAX))
@@ -93,7 +96,8 @@ class _Call:
             if self._turn.is_last:
                 return self._failed("The step limit is reached: no tool runs until the user speaks.", {DISABLED: True})
             await self._check_doom_loop()
-            return self._completed(await self._turn.toolbox.run(self.part.tool, self._input(), self._context()))
+            context, bounds = self._context(), self._turn.bounds
+            return self._completed(await self._turn.toolbox.run(self.part.tool, self._input(), context, bounds))
         except Rejected as refusal:
             # Without a word from the user the session rests; with one the model goes on by it.
             return self._failed(str(refusal), {} if refusal.feedback else {"rejected": True})
@@ -134,6 +138,7 @@ class _Call:
             todos=turn.todos,
             set_todos=self._set_todos,
             discovered=self._read.append,
+            recall=turn.recall,
         )
 
     async def _ask(
@@ -175,23 +180,24 @@ class _Call:
 
     def _completed(self, bound: BoundOutput) -> ToolState:
         output = bound.output
-        attachments = tuple(
-            FilePart(
-                id=self._turn.mint.part_id(),
-                session_id=self.part.session_id,
-                message_id=self.part.message_id,
-                mime=file.mime,
-                filename=file.filename,
-                url=file.url,
-            )
-            for file in output.attachments
-        )
         return self._state(
             clean(output.output),
             title=clean(output.title),
             metadata=clean_object(output.metadata),
-            attachments=attachments or None,
-            full=clean(bound.bounded.full) if bound.bounded.full is not None else None,
+            attachments=tuple(map(self._file, output.attachments)) or None,
+            withheld=tuple(map(self._file, bound.withheld)) or None,
+            output_paths=(bound.path,) if bound.path is not None else None,
+            full=bound.bounded.full,
+        )
+
+    def _file(self, file: Attachment) -> FilePart:
+        return FilePart(
+            id=self._turn.mint.part_id(),
+            session_id=self.part.session_id,
+            message_id=self.part.message_id,
+            mime=file.mime,
+            filename=file.filename,
+            url=file.url,
         )
 
     def _state(self, output: str, **rest: object) -> ToolState:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from turnkeeper.core.limits import PROGRESS_CHARS_MAX, PROGRESS_MS
 from turnkeeper.core.lowering import DELEGATED
@@ -18,7 +18,7 @@ from turnkeeper.run.pen import Pen
 from turnkeeper.run.prepare import answer_to
 from turnkeeper.store.crash import crash_point
 from turnkeeper.tools.bash import said
-from turnkeeper.tools.output import bound_output
+from turnkeeper.tools.output import Bounds
 from turnkeeper.tools.tool import ToolOutput
 from turnkeeper.workspace import shell
 from turnkeeper.workspace.project import ProjectPlace
@@ -37,6 +37,7 @@ class ShellCommand:
     command: str
     place: ProjectPlace
     environ: Mapping[str, str]
+    bounds: Bounds = field(default_factory=Bounds)
 
     async def run(self, pen: Pen) -> None:
         """Run it to its end. Whatever happens, the log has its end, and what was printed until then."""
@@ -76,18 +77,20 @@ class ShellCommand:
         except OSError as error:
             text = f"{self.place.directory}: {error.strerror or error}"
             return ToolError(input=running.input, error=clean(text), time=self._time(running))
-        return self._completed(running, ran)
+        return await self._completed(running, ran)
 
-    def _completed(self, running: ToolRunning, ran: Ran) -> ToolState:
+    async def _completed(self, running: ToolRunning, ran: Ran) -> ToolState:
         """Completed whatever the exit code: the command ran, and what it said is what counts."""
         metadata = {"output": ran.output[-PROGRESS_CHARS_MAX:], "exit": ran.exit_code}
-        output, bounded = bound_output(ToolOutput(title="", output=said(ran, math.inf), metadata=metadata))
+        given = ToolOutput(title="", output=said(ran, math.inf), metadata=metadata)
+        output, bounded, _, path = await self.bounds.bound(given)
         return ToolCompleted(
             input=running.input,
             output=output.output,
             title=output.title,
             metadata=output.metadata,
             time=self._time(running),
+            output_paths=(path,) if path is not None else None,
             full=bounded.full,
         )
 

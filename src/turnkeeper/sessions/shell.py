@@ -41,7 +41,8 @@ async def shell(
         ),
     )
     preferred = {"SHELL": config.shell} if config.shell else {}
-    running = ShellCommand(store.mint, user, command, place, {**os.environ, **preferred})
+    bounds = runtime.means.bounds(config)
+    running = ShellCommand(store.mint, user, command, place, {**os.environ, **preferred}, bounds)
     await runtime.alone(session.id, running.run)
     return await _answer(store, session.id, user.id)
 

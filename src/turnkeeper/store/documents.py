@@ -7,6 +7,7 @@ import msgspec
 
 from turnkeeper.core import blobs
 from turnkeeper.core.entry import Recorded
+from turnkeeper.core.handles import whole_output
 from turnkeeper.core.limits import TEXT_INDEXED_MAX
 from turnkeeper.core.view import Admitted, OpenTurn, SessionView
 from turnkeeper.model import event as e
@@ -14,7 +15,7 @@ from turnkeeper.model.context import Epoch, Prefix
 from turnkeeper.model.event import Delivery
 from turnkeeper.model.message import AssistantMessage, Message
 from turnkeeper.model.parts import Part, ReasoningPart, SubtaskPart, TextPart, ToolPart
-from turnkeeper.model.parts.tool import ToolCompleted
+from turnkeeper.model.parts.tool import ToolCompleted, ToolError
 from turnkeeper.model.session import Session, Tokens
 from turnkeeper.model.status import IDLE, Idle, Owner, Status
 from turnkeeper.model.todo import Todo
@@ -279,8 +280,10 @@ def searchable(part: Part) -> str | None:
             return text if time is None or time.end is not None else None
         case ReasoningPart(text=text, time=time):
             return text if time.end is not None else None
-        case ToolPart(state=ToolCompleted(output=output, title=title)):
-            return f"{title}\n{output}"
+        case ToolPart(state=ToolCompleted(title=title) as state):
+            return f"{title}\n{whole_output(state)}"  # Also what the model was not shown of it.
+        case ToolPart(state=ToolError(error=error)):
+            return error
         case SubtaskPart(prompt=prompt, description=description):
             return f"{description}\n{prompt}"
         case _:

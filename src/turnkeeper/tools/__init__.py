@@ -13,6 +13,7 @@ BUILT_IN: Final[dict[str, str]] = {
     "glob": "turnkeeper.tools.glob:GLOB",
     "grep": "turnkeeper.tools.grep:GREP",
     "read": "turnkeeper.tools.read:READ",
+    "recall": "turnkeeper.tools.recall:RECALL",
     "todowrite": "turnkeeper.tools.todowrite:TODOWRITE",
     "write": "turnkeeper.tools.write:WRITE",
 }

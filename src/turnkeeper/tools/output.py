@@ -1,33 +1,88 @@
 """Output: a tool's output as the model is shown it, within its limits, and the whole of it for the record."""
 
-from typing import NamedTuple
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
-from turnkeeper.core.bounding import HINT, Bounded, bound
+from turnkeeper.core.bounding import Bounded, MediaShare, Share, bound, count_lines, kept_hint
+from turnkeeper.core.handles import handle
 from turnkeeper.core.limits import OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX
-from turnkeeper.tools.tool import ToolOutput
+from turnkeeper.core.whole import clean
+from turnkeeper.tools.tool import Attachment, ToolOutput
+
+log = logging.getLogger(__name__)
+
+Keep: TypeAlias = Callable[[str], Awaitable[Path]]
+"""Writes a whole output to a file that tools can read, and says which; OSError if it cannot be written."""
 
 
 class BoundOutput(NamedTuple):
-    """``output`` is what the model is shown; ``bounded.full``, if not None, is to be kept beside it."""
+    """``output`` is what the model is shown. ``bounded.full``, if not None, and ``withheld`` are to be kept beside it;
+    ``path`` names a file that holds the former.
+    """
 
     output: ToolOutput
     bounded: Bounded
+    withheld: tuple[Attachment, ...] = ()
+    path: str | None = None
 
 
-def bound_output(
-    output: ToolOutput,
-    *,
-    lines_max: int = OUTPUT_LINES_MAX,
-    bytes_max: int = OUTPUT_BYTES_MAX,
-    hint: str = HINT,
-) -> BoundOutput:
-    """Bound an output and say in its metadata whether it was cut. A tool that said so itself is left as it is.
+class Bounds:
+    """The limits of one turn's results. What was cut off stays in the store under its handle, and in a file."""
 
-    ``hint`` tells the model how to see the rest: where it is kept, if it is.
-    """
-    if "truncated" in output.metadata:
-        size = len(output.output.encode("utf-8", "surrogatepass"))
-        return BoundOutput(output, Bounded(text=output.output, lines=output.output.count("\n") + 1, bytes=size))
-    bounded = bound(output.output, lines_max=lines_max, bytes_max=bytes_max, hint=hint)
-    metadata = {**output.metadata, "truncated": bounded.full is not None}
-    return BoundOutput(output.but(output=bounded.text, metadata=metadata), bounded)
+    def __init__(
+        self, *, lines_max: int = OUTPUT_LINES_MAX, bytes_max: int = OUTPUT_BYTES_MAX, keep: Keep | None = None
+    ) -> None:
+        self._lines_max, self._bytes_max, self._keep = lines_max, bytes_max, keep
+        self._share, self._media = Share(bytes_max), MediaShare()
+
+    async def bound(self, output: ToolOutput) -> BoundOutput:
+        """Bound an output and say in its metadata whether it was cut. Never fails: a file is a convenience.
+
+        A tool that bounded its own output said so (``truncated``), and is cut only where the turn has no room for it.
+        """
+        output, withheld = self._within_media(output.but(output=clean(output.output)))
+        size = len(output.output.encode())
+        is_own = "truncated" in output.metadata
+        lines_max = size + 1 if is_own else self._lines_max
+        bytes_max = self._share.room if is_own else min(self._bytes_max, self._share.room)
+        if size <= bytes_max and (lines := count_lines(output.output.encode())) <= lines_max:
+            self._share.take(size)
+            whole = Bounded(text=output.output, lines=lines, bytes=size)
+            return BoundOutput(output.but(metadata={"truncated": False, **output.metadata}), whole, withheld)
+        # Taken before anything is waited for: other results of the turn are bounded meanwhile.
+        self._share.take(bytes_max)
+        path, warning = await self._kept(output.output)
+        hint = kept_hint(handle(output.output), path, warning)
+        bounded = bound(output.output, lines_max=lines_max, bytes_max=bytes_max, hint=hint)
+        told = {"outputPath": path} if path is not None else {"outputWarning": warning} if warning is not None else {}
+        metadata = {**output.metadata, "truncated": True, **told}
+        return BoundOutput(output.but(output=bounded.text, metadata=metadata), bounded, withheld, path)
+
+    async def _kept(self, text: str) -> tuple[str | None, str | None]:
+        """Where the whole text was written, or why it was not."""
+        if self._keep is None:
+            return None, None
+        try:
+            return str(await self._keep(text)), None
+        except OSError as error:
+            log.warning("a whole output is in the store only, and in no file: %s", error)
+            return None, clean(error.strerror or str(error))
+
+    def _within_media(self, output: ToolOutput) -> tuple[ToolOutput, tuple[Attachment, ...]]:
+        """The output with as many files as may be shown, and a line for each of the others."""
+        shown = self._media.admit([len(file.url) for file in output.attachments])
+        if all(shown):
+            return output, ()
+        withheld = tuple(file for file, is_shown in zip(output.attachments, shown, strict=True) if not is_shown)
+        lines = [output.output, *map(_placeholder, withheld)]
+        kept = tuple(file for file, is_shown in zip(output.attachments, shown, strict=True) if is_shown)
+        return output.but(output="\n".join(filter(None, lines)), attachments=kept), withheld
+
+
+def _placeholder(file: Attachment) -> str:
+    name = f"{clean(file.filename)} ({clean(file.mime)})" if file.filename else clean(file.mime)
+    return (
+        f"[{name} is left out: there are too many files, or they are too large. recall with handle {handle(file.url)}]"
+    )

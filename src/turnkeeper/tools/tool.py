@@ -17,7 +17,8 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 import msgspec
 
 from turnkeeper.core.permission import Deny
-from turnkeeper.model.refusal import Refusal
+from turnkeeper.core.recall import Recalled, RecallHit
+from turnkeeper.model.refusal import NotFound, Refusal
 from turnkeeper.model.request import ToolDefinition
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject, Value
@@ -85,6 +86,30 @@ class Progress(Protocol):
         ...
 
 
+class Recall(Protocol):
+    """What the session ever knew, also what the model is no longer shown."""
+
+    async def find(self, handle: str) -> Recalled:
+        """The text of this handle, whole. Raises NotFound."""
+        ...
+
+    async def search(self, query: str) -> Sequence[RecallHit]:
+        """Where these words were said, hidden places first. Raises Invalid if there are no words."""
+        ...
+
+
+class NoRecall:
+    """Where no session is at hand."""
+
+    async def find(self, handle: str) -> Recalled:
+        """Nothing has that handle."""
+        raise NotFound(f"there is no text with the handle {handle!r}")
+
+    async def search(self, query: str) -> Sequence[RecallHit]:
+        """Nothing was said."""
+        return ()
+
+
 @dataclass(frozen=True)
 class ToolContext:
     """All a tool may do and know besides its arguments."""
@@ -102,6 +127,7 @@ class ToolContext:
     set_todos: Callable[[tuple[Todo, ...]], Awaitable[None]]
     discovered: Callable[[Path], None]
     """Told of each file that was read, so that instructions near it can be noticed."""
+    recall: Recall = field(default_factory=NoRecall)
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
 

@@ -6,7 +6,7 @@ from turnkeeper.core import permission
 from turnkeeper.model.permission import Rule
 from turnkeeper.model.request import ToolDefinition
 from turnkeeper.tools import schema
-from turnkeeper.tools.output import BoundOutput, bound_output
+from turnkeeper.tools.output import BoundOutput, Bounds
 from turnkeeper.tools.tool import AnyTool, ToolContext, ToolFailure
 
 
@@ -40,13 +40,13 @@ class Toolbox:
             return self._tools[name]
         return next((tool for tool in self._tools.values() if tool.name.lower() == name.lower()), None)
 
-    async def run(self, name: str, input: object, context: ToolContext) -> BoundOutput:
+    async def run(self, name: str, input: object, context: ToolContext, bounds: Bounds | None = None) -> BoundOutput:
         """Run one call and bound what it gives; ToolFailure has what the model must know to do better."""
         tool = self.find(name)
         if tool is None:
             known = ", ".join(self._tools) or "none"
             raise ToolFailure(f"There is no tool named {name!r}. The tools are: {known}.")
-        return bound_output(await tool.run(decode(tool, input), context))
+        return await (bounds or Bounds()).bound(await tool.run(decode(tool, input), context))
 
 
 def decode(tool: AnyTool, input: object) -> object:

@@ -45,7 +45,9 @@ class ToolRunning(Value, tag_field="status", tag="running"):
 
 
 class ToolCompleted(Value, tag_field="status", tag="completed"):
-    """The tool returned. ``full`` is the whole output, where ``output`` was bounded for the model."""
+    """The tool returned. ``full`` is the whole output, where ``output`` was bounded for the model; ``output_paths`` are
+    files that hold it too. ``withheld`` are files that were too many or too large to show.
+    """
 
     input: JsonObject
     raw: str | None = None
@@ -58,6 +60,7 @@ class ToolCompleted(Value, tag_field="status", tag="completed"):
     content: tuple[JsonObject, ...] | None = None
     output_paths: tuple[str, ...] | None = None
     full: str | None = None
+    withheld: tuple[FilePart, ...] | None = None
 
 
 class ToolError(Value, tag_field="status", tag="error"):

@@ -1,0 +1,127 @@
+"""Recall: a text that a handle names, page by page, and places where words were said. The pure half."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal
+
+from turnkeeper.core.handles import Piece
+from turnkeeper.core.limits import RECALL_PAGE_BYTES, RECALL_PAGE_CHARS, RECALL_SNIPPET_CHARS
+from turnkeeper.model.refusal import Invalid
+from turnkeeper.model.value import Value
+
+TOOL: Final = "recall"
+"""The tool by which a model asks. Its own outputs are copies, so they are neither searched nor pruned."""
+
+_WORD: Final = re.compile(r"[^\W_]+")
+_BEFORE: Final = 60
+
+
+class NamedFile(Value):
+    """A file that came with a text, under its own handle."""
+
+    handle: str
+    label: str
+
+
+class Recalled(Value):
+    """What a handle names: the piece, the message it is of, and the files that came with it."""
+
+    message_id: str
+    piece: Piece
+    files: tuple[NamedFile, ...] = ()
+
+
+class RecallPage(Value):
+    """Characters of a text from ``offset`` on. Without ``next_offset`` it is the last page."""
+
+    handle: str
+    label: str
+    message_id: str
+    part_id: str | None = None
+    text: str
+    offset: int
+    next_offset: int | None = None
+    total: int
+    mime: str | None = None
+    """Of a file that is no text; the text is then its ``data:`` address."""
+    files: tuple[NamedFile, ...] = ()
+
+
+class RecallHit(Value):
+    """A place where words were said, and the handle under which all of it can be had."""
+
+    handle: str
+    label: str
+    message_id: str
+    part_id: str | None = None
+    snippet: str
+    total: int
+    hidden: Literal["compacted", "pruned", "bounded"] | None = None
+    """Why the model is not shown it, or not all of it."""
+
+
+def page(
+    recalled: Recalled,
+    offset: int = 0,
+    *,
+    chars_max: int | None = RECALL_PAGE_CHARS,
+    bytes_max: int | None = RECALL_PAGE_BYTES,
+) -> RecallPage:
+    """The characters from ``offset`` on, within both limits; None is no limit. Raises Invalid beyond the end."""
+    piece = recalled.piece
+    total = len(piece.text)
+    if not 0 <= offset < total:
+        raise Invalid(f"offset {offset} is outside the text, which has {total} characters")
+    text = piece.text[offset : offset + chars_max] if chars_max is not None else piece.text[offset:]
+    if bytes_max is not None:
+        text = _within(text, bytes_max)
+    end = offset + len(text)
+    return RecallPage(
+        handle=piece.handle,
+        label=piece.label,
+        message_id=recalled.message_id,
+        part_id=piece.part_id,
+        text=text,
+        offset=offset,
+        next_offset=end if end < total else None,
+        total=total,
+        mime=piece.mime,
+        files=recalled.files,
+    )
+
+
+def words_of(query: str) -> tuple[str, ...]:
+    """The words that a place must hold. Raises Invalid if there are none."""
+    words = tuple(dict.fromkeys(_WORD.findall(query)))
+    if not words:
+        raise Invalid(f"{query!r} holds no word to look for")
+    return words
+
+
+def holding(pieces: Iterable[Piece], words: Sequence[str]) -> list[Piece]:
+    """The texts in which a word begins with each of these. Files are not searched."""
+    patterns = [_beginning(word) for word in words]
+    return [one for one in pieces if one.mime is None and all(pattern.search(one.text) for pattern in patterns)]
+
+
+def snippet(text: str, words: Sequence[str]) -> str:
+    """One line of a text around the first of these words; its beginning if there is none."""
+    found = (match.start() for word in words if (match := _beginning(word).search(text)))
+    start = max(next(found, 0) - _BEFORE, 0)
+    end = start + RECALL_SNIPPET_CHARS
+    line = " ".join(text[start:end].split())
+    return f"{'…' if start else ''}{line}{'…' if end < len(text) else ''}"
+
+
+def _beginning(word: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![^\W_]){re.escape(word)}", re.IGNORECASE)
+
+
+def _within(text: str, bytes_max: int) -> str:
+    """As many whole characters as fit, and at least one."""
+    content = text.encode("utf-8", "surrogatepass")
+    if len(content) <= bytes_max:
+        return text
+    while bytes_max > 0 and content[bytes_max] & 0xC0 == 0x80:
+        bytes_max -= 1
+    return content[:bytes_max].decode("utf-8", "surrogatepass") or text[0]

@@ -1,0 +1,137 @@
+"""Recall: any text of a session by its handle or its words, from documents alone, also what no model is shown."""
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Literal
+
+from turnkeeper.core.handles import HANDLE, Piece, pieces
+from turnkeeper.core.history import Entry, compaction_of, is_completed_summary
+from turnkeeper.core.limits import RECALL_HITS_MAX
+from turnkeeper.core.recall import TOOL, NamedFile, Recalled, RecallHit, holding, snippet, words_of
+from turnkeeper.model.message import AssistantMessage
+from turnkeeper.model.parts import Part, ToolPart
+from turnkeeper.model.parts.tool import ToolCompleted
+from turnkeeper.model.refusal import Invalid, NotFound
+from turnkeeper.store.queries import MessageWithParts, Queries
+
+LOOKED_AT_MAX = 100
+"""How many places the search index may name: visible ones must not crowd out those that are hidden."""
+
+
+class SessionRecall:
+    """What one session ever knew."""
+
+    def __init__(self, queries: Queries, session_id: str) -> None:
+        self._queries, self._session_id = queries, session_id
+
+    async def find(self, handle: str) -> Recalled:
+        """The text of this handle, from the newest message that has it. Raises NotFound.
+
+        The history is walked from its end and never held whole.
+        """
+        if HANDLE.fullmatch(handle) is None:
+            raise Invalid(f"{handle!r} is no handle; one is the letter r and ten hexadecimal digits")
+        async for entry in self._entries():
+            for piece in pieces(entry):
+                if piece.handle == handle:
+                    return Recalled(message_id=entry.message.id, piece=piece, files=tuple(_files(entry, piece)))
+        raise NotFound(f"there is no text with the handle {handle!r} in session {self._session_id!r}")
+
+    async def search(self, query: str, limit: int = RECALL_HITS_MAX) -> list[RecallHit]:
+        """Where these words were said: what the model is no longer shown first, then the newest first.
+
+        What the search index does not hold (inputs of calls, attached files, the far end of huge outputs) is looked
+        through only if the index knows no place.
+        """
+        words = words_of(query)
+        found = await self._indexed(query, words) or await self._looked_through(words, limit)
+        if not found:
+            return []
+        begins = await self._begins(min(entry.message.seq for entry, _ in found))
+        hits = {piece.handle: _hit(entry, piece, words, begins) for entry, piece in found}
+        return sorted(hits.values(), key=lambda hit: hit.hidden is None)[:limit]
+
+    async def _indexed(self, query: str, words: Sequence[str]) -> list[tuple[Entry, Piece]]:
+        places = await self._queries.search(query, session_id=self._session_id, limit=LOOKED_AT_MAX)
+        found: list[tuple[Entry, Piece]] = []
+        for place in places:
+            if place.message_id is None:
+                continue  # The title.
+            try:
+                entry = _entry(await self._queries.message(self._session_id, place.message_id))
+            except NotFound:
+                continue  # It went meanwhile.
+            own = [piece for piece in _searched(entry) if piece.part_id == place.part_id]
+            found.extend((entry, piece) for piece in holding(own, words) or own[-1:])
+        return found
+
+    async def _looked_through(self, words: Sequence[str], limit: int) -> list[tuple[Entry, Piece]]:
+        found: list[tuple[Entry, Piece]] = []
+        async for entry in self._entries():
+            found.extend((entry, piece) for piece in holding(_searched(entry), words))
+            if len(found) >= limit:
+                break
+        return found
+
+    async def _begins(self, oldest: int) -> int:
+        """The seq from which on the model is shown the history; 0 if that is before ``oldest``."""
+        summarised: set[str] = set()
+        async for entry in self._entries():
+            message = entry.message
+            if isinstance(message, AssistantMessage) and is_completed_summary(message):
+                summarised.add(message.parent_id)
+            mark = compaction_of(entry)
+            if mark is not None and message.id in summarised:
+                return min(message.seq, await self._seq(mark.tail_start_id, message.seq))
+            if message.seq <= oldest:
+                break
+        return 0
+
+    async def _seq(self, message_id: str | None, otherwise: int) -> int:
+        if message_id is None:
+            return otherwise
+        try:
+            return (await self._queries.message(self._session_id, message_id)).info.seq
+        except NotFound:
+            return otherwise
+
+    async def _entries(self) -> AsyncIterator[Entry]:
+        async for message in self._queries.stream(self._session_id):
+            yield _entry(message)
+
+
+def _entry(message: MessageWithParts) -> Entry:
+    return Entry(message=message.info, parts=message.parts)
+
+
+def _searched(entry: Entry) -> list[Piece]:
+    """The texts of a message but for what was itself recalled, and for the whole: its texts are found one by one."""
+    copies = {part.id for part in entry.parts if isinstance(part, ToolPart) and part.tool == TOOL}
+    return [piece for piece in pieces(entry) if piece.part_id not in copies and not piece.is_whole]
+
+
+def _files(entry: Entry, piece: Piece) -> Iterator[NamedFile]:
+    """The files that came with the same call, by which a picture beside an output is found again."""
+    for other in pieces(entry):
+        if other.part_id == piece.part_id and other.mime is not None and other != piece:
+            yield NamedFile(handle=other.handle, label=other.label)
+
+
+def _hit(entry: Entry, piece: Piece, words: Sequence[str], begins: int) -> RecallHit:
+    part = next((one for one in entry.parts if one.id == piece.part_id), None)
+    return RecallHit(
+        handle=piece.handle,
+        label=piece.label,
+        message_id=entry.message.id,
+        part_id=piece.part_id,
+        snippet=snippet(piece.text, words),
+        total=len(piece.text),
+        hidden="compacted" if entry.message.seq < begins else _hidden(part),
+    )
+
+
+def _hidden(part: Part | None) -> Literal["pruned", "bounded"] | None:
+    if not isinstance(part, ToolPart) or not isinstance(part.state, ToolCompleted):
+        return None
+    if part.state.time.compacted is not None:
+        return "pruned"
+    return "bounded" if part.state.full is not None else None

@@ -1,0 +1,71 @@
+"""Output files: whole outputs of tools, where other tools can read and search them. A convenience: the store has all.
+
+Each file is made once, under a name of its own, and removed when it is old. Nothing is lost with it: the same text is
+given back by its handle for as long as the session is there.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from anyio import to_thread
+
+from turnkeeper.core.limits import OUTPUT_FILE_KEPT_S, OUTPUT_SWEEP_S
+from turnkeeper.workspace import paths
+
+DIRECTORY: Final = "tool-output"
+PREFIX: Final = "tool"
+
+
+class OutputFiles:
+    """The files of one data directory. ``now`` is in milliseconds; ``name`` is different each time."""
+
+    def __init__(self, place: Path, now: Callable[[], int], name: Callable[[str], str]) -> None:
+        self.place, self._now, self._name = place, now, name
+        self._swept: int | None = None
+
+    @classmethod
+    def of(cls, environ: Mapping[str, str], now: Callable[[], int], name: Callable[[str], str]) -> "OutputFiles | None":
+        """Those of this program's data directory; None where there can be none."""
+        try:
+            data = paths.data(environ)
+        except ValueError:
+            return None
+        # Links are resolved: rules are about where a path leads.
+        return cls(Path(os.path.realpath(data / DIRECTORY)), now, name)
+
+    async def keep(self, text: str) -> Path:
+        """Write a text to a new file. Raises OSError if there is no room or no right to."""
+        return await to_thread.run_sync(self._keep, text)
+
+    def sweep(self) -> int:
+        """Remove the files that are old; how many they were. What cannot be removed stays."""
+        oldest = self._now() / 1000 - OUTPUT_FILE_KEPT_S
+        count = 0
+        with suppress(OSError), os.scandir(self.place) as found:
+            for entry in found:
+                with suppress(OSError):
+                    if entry.name.startswith(f"{PREFIX}_") and entry.stat(follow_symlinks=False).st_mtime < oldest:
+                        os.unlink(entry.path)
+                        count += 1
+        return count
+
+    def _keep(self, text: str) -> Path:
+        now = self._now()
+        if self._swept is None or now - self._swept >= OUTPUT_SWEEP_S * 1000:
+            self._swept = now
+            self.sweep()
+        self.place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self.place / self._name(PREFIX)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(text.encode("utf-8", "surrogatepass"))
+            os.utime(path, (now / 1000, now / 1000))
+        except BaseException:
+            with suppress(OSError):
+                path.unlink()
+            raise
+        return path
