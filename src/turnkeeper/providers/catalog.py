@@ -77,6 +77,7 @@ class ProviderInfo(Value):
 class _Head(Setting):
     """An entry without its models."""
 
+    name: str = ""
     env: tuple[str, ...] = ()
 
 
@@ -111,6 +112,12 @@ class Catalog:
         """The environment variables a provider of the snapshot looks at. Cheaper than the provider itself."""
         entry = self._entries.get(provider_id)
         return msgspec.json.decode(entry, type=_Head).env if entry else ()
+
+    def title(self, provider_id: str) -> str:
+        """What people call a provider. Cheaper than the provider itself."""
+        given, entry = self._config.provider.get(provider_id), self._entries.get(provider_id)
+        named = given.name if given is not None else None
+        return named or (msgspec.json.decode(entry, type=_Head).name if entry else "") or provider_id
 
     def find(self, provider_id: str, model_id: str) -> ModelInfo:
         """One model. Raises NotFound, and names ids that look alike."""

@@ -53,7 +53,7 @@ def default_model(catalog: Catalog, config: Config, credentials: Credentials) ->
         found = key(provider, credentials)
         if found and found.origin.rpartition(" ")[2] in _SHARED:
             continue
-        if model := _best(provider):
+        if model := best(provider):
             return model
     return OFFLINE
 
@@ -123,7 +123,8 @@ def _preference(provider: ProviderInfo) -> tuple[int, int]:
     return (1, PREFERRED.index(provider.id) if provider.id in PREFERRED else len(PREFERRED))
 
 
-def _best(provider: ProviderInfo) -> ModelInfo | None:
+def best(provider: ProviderInfo) -> ModelInfo | None:
+    """Which of a provider's models answers if nobody names one; None if it has none."""
     models = list(provider.models.values())
     able = [model for model in models if model.tool_call and model.status == "active"]
     if provider.configured and not any(model.released for model in models):

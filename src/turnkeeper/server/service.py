@@ -1,11 +1,13 @@
 """Service: what all requests to one server share."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar, cast, runtime_checkable
 
 from turnkeeper.api import Turnkeeper
+from turnkeeper.server.asks import Asks
 
 P = TypeVar("P")
 
@@ -21,6 +23,7 @@ class Options:
     """Further origins that browsers may call from."""
     body_bytes_max: int = 64 * 1024 * 1024
     body_timeout_s: float = 30.0
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
     def __repr__(self) -> str:
         return f"Options(hostname={self.hostname!r}, password={'set' if self.password else 'not set'})"
@@ -41,7 +44,16 @@ class Service:
     turnkeeper: Turnkeeper
     directory: Path
     options: Options = field(default_factory=Options)
+    asks: Asks = field(default_factory=Asks)
+    """Questions that wait; the store asks through it if it was opened with ``Settings(ask=asks.ask)``."""
     _parts: dict[Callable[["Service"], object], object] = field(default_factory=dict)
+
+    started: int = 0
+    """When, in milliseconds since 1970."""
+
+    def __post_init__(self) -> None:
+        self.started = self.turnkeeper.store.mint.now()
+        self.asks.serve(self.turnkeeper)
 
     def part(self, make: Callable[["Service"], P]) -> P:
         """What a route file keeps between requests, made when it is first asked for: ``service.part(Asks)``."""

@@ -37,6 +37,19 @@ class Repository:
         """The URL of ``origin``; empty if it has none."""
         return (await self._git.answer("remote", "get-url", "origin")).strip()
 
+    async def branch(self) -> str | None:
+        """The branch that is checked out; None where none is."""
+        return (await self._git.answer("symbolic-ref", "--quiet", "--short", "HEAD")).strip() or None
+
+    async def default_branch(self) -> str | None:
+        """The branch that others start from: what ``origin`` says, else ``main`` or ``master`` if there is one."""
+        said = (await self._git.answer("symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")).strip()
+        if said:
+            return said.removeprefix("origin/")
+        heads = ("refs/heads/main", "refs/heads/master")
+        found = (await self._git.answer("for-each-ref", "--format=%(refname:short)", *heads)).split()
+        return found[0] if found else None
+
     async def root_commit(self, revision: str) -> str | None:
         """The first, by name, of the commits without a parent that a revision reaches."""
         return min((await self._git.answer("rev-list", "--max-parents=0", revision)).split(), default=None)

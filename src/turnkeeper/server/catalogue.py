@@ -1,0 +1,133 @@
+"""Catalogue: which settings, agents, providers and models there are for a directory, as clients know them."""
+
+from collections.abc import Callable, Mapping
+from typing import Final, Literal
+
+import msgspec
+
+from turnkeeper.core.agents import BUILT_IN
+from turnkeeper.core.permission import merge
+from turnkeeper.model.agent import Agent
+from turnkeeper.model.config import CatalogConfig, Config, ProviderConfig
+from turnkeeper.model.message import ModelChoice
+from turnkeeper.model.permission import Ruleset
+from turnkeeper.model.value import JsonObject, Value, encode
+from turnkeeper.providers.catalog import Catalog
+from turnkeeper.server import providers
+from turnkeeper.server.service import Service
+from turnkeeper.workspace import auth, paths
+from turnkeeper.workspace.auth import Credentials
+from turnkeeper.workspace.config import Loaded, Reader
+from turnkeeper.workspace.project import ProjectPlace
+
+SHOWN: Final = ("$schema", "autoupdate", "keybinds", "layout", "share", "snapshot", "theme", "tui", "username")
+"""Settings that are the clients' own matter and hold no secrets; they are passed on as they are written."""
+
+
+class AgentWords(Value):
+    """An agent as clients know it."""
+
+    name: str
+    description: str | None = None
+    mode: Literal["primary", "subagent", "all"]
+    native: bool | None = None
+    hidden: bool | None = None
+    top_p: float | None = None
+    temperature: float | None = None
+    permission: Ruleset
+    model: ModelChoice | None = None
+    variant: str | None = None
+    prompt: str | None = None
+    options: JsonObject
+    steps: int | None = None
+
+
+class Catalogue:
+    """Makes these answers; lists of providers are kept until a setting or a key changes."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._environ = service.options.environ
+        self._reader = Reader(self._environ)
+        self._answers: dict[tuple[str, str], tuple[Catalog, object, bytes]] = {}
+
+    def config(self, place: ProjectPlace) -> JsonObject:
+        """The settings that hold in a place."""
+        return shown(self._reader.load(place.directory, place.worktree))
+
+    def user_config(self) -> JsonObject:
+        """The settings of the user, wherever a session works."""
+        folder = paths.config(self._environ)
+        return shown(self._reader.load(folder, folder))
+
+    def configured(self, place: ProjectPlace) -> bytes:
+        """The providers that can be used, as JSON."""
+        return self._kept("configured", place, providers.configured)
+
+    def every(self, place: ProjectPlace) -> bytes:
+        """Every provider, as JSON."""
+        return self._kept("every", place, providers.every)
+
+    async def agents(self, place: ProjectPlace) -> list[AgentWords]:
+        """Who may answer, those that can be talked to first."""
+        means = await self._service.turnkeeper.runtime.means.means(place)
+        return [agent_words(one, means.rules) for one in means.agents.values()]
+
+    def _kept(self, kind: str, place: ProjectPlace, make: Callable[[Catalog, Credentials], Value]) -> bytes:
+        _, catalog = self._service.turnkeeper.runtime.means.catalog(place)
+        credentials = auth.credentials(self._environ)
+        # A catalogue is replaced when its configuration changes; the keys may change without it.
+        keys = (dict(credentials.stored), tuple(sorted(self._environ.items())))
+        known = self._answers.get((kind, str(place.directory)))
+        if known is None or known[0] is not catalog or known[1] != keys:
+            known = self._answers[kind, str(place.directory)] = (catalog, keys, encode(make(catalog, credentials)))
+        return known[2]
+
+
+def agent_words(agent: Agent, rules: Ruleset) -> AgentWords:
+    """An agent as clients know it, with all the rules that hold for it."""
+    return AgentWords(
+        name=agent.name,
+        description=agent.description or None,
+        mode=agent.mode,
+        native=True if agent.name in {one.name for one in BUILT_IN} else None,
+        hidden=agent.hidden or None,
+        top_p=agent.top_p,
+        temperature=agent.temperature,
+        permission=merge(rules, agent.permission),
+        model=agent.model.but(variant=None) if agent.model else None,
+        variant=agent.model.variant if agent.model else None,
+        prompt=agent.prompt,
+        options=agent.options,
+        steps=agent.steps,
+    )
+
+
+def shown(loaded: Loaded) -> JsonObject:
+    """Settings without secrets: of a provider only its name and models, of a model nothing that is sent to it."""
+    config = loaded.config
+    plain = config.but(
+        provider={name: _provider(one) for name, one in config.provider.items()},
+        # Ours alone: clients have never heard of them.
+        catalog=CatalogConfig(),
+        recovery=None,
+        timezone=None,
+    )
+    said: dict[str, object] = {name: loaded.merged[name] for name in SHOWN if name in loaded.merged}
+    return {**said, **_as_object(plain)}
+
+
+def _provider(given: ProviderConfig) -> ProviderConfig:
+    return ProviderConfig(
+        npm=given.npm,
+        name=given.name,
+        env=given.env,
+        models={name: one.but(options=None, variants=None, provider=None) for name, one in given.models.items()},
+        whitelist=given.whitelist,
+        blacklist=given.blacklist,
+    )
+
+
+def _as_object(config: Config) -> Mapping[str, object]:
+    # By way of JSON: only there what was not said is left out.
+    return msgspec.json.decode(encode(config), type=dict[str, object])

@@ -1,0 +1,198 @@
+"""What clients ask when they start: places, projects, the repository, and what there is none of yet."""
+
+import os
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from turnkeeper.model.value import JsonObject, Value
+from turnkeeper.server.call import Plain
+from turnkeeper.server.route import AnyRoute, Route
+from turnkeeper.store import keys
+from turnkeeper.workspace import git, paths
+
+T = TypeVar("T")
+
+
+class Places(Value):
+    """Where things are, for a directory."""
+
+    home: str
+    state: str
+    config: str
+    worktree: str
+    directory: str
+
+
+class ProjectTime(Value):
+    """Milliseconds since 1970."""
+
+    created: int
+    updated: int
+    initialized: int | None = None
+
+
+class Project(Value):
+    """A repository, or everything outside of any."""
+
+    id: str
+    worktree: str
+    vcs: Literal["git"] | None = None
+    name: str | None = None
+    time: ProjectTime
+    sandboxes: tuple[str, ...] = msgspec.field(default_factory=tuple)
+
+
+class ProjectDirectory(Value):
+    """A directory of a project."""
+
+    directory: str
+
+
+class Branches(Value):
+    """The branch that is checked out, and the one others start from."""
+
+    branch: str | None = None
+    default_branch: str | None = msgspec.field(default=None, name="default_branch")
+
+
+class Capabilities(Value):
+    """What of the unfinished is switched on."""
+
+    background_subagents: bool
+
+
+class Console(Value):
+    """Of a hosted account: there is none."""
+
+    console_managed_providers: tuple[str, ...]
+    switchable_org_count: int
+
+
+_project = msgspec.json.Decoder(Project)
+
+
+async def path(call: Plain) -> Places:
+    """Where things are."""
+    environ, place = call.service.options.environ, await call.place()
+    return Places(
+        home=environ.get("HOME") or str(Path.home()),
+        state=str(paths.state(environ)),
+        config=str(paths.config(environ)),
+        worktree=str(place.worktree),
+        directory=str(place.directory),
+    )
+
+
+async def current_project(call: Plain) -> JsonObject:
+    """The project of a directory."""
+    place, store = await call.place(), call.turnkeeper.store
+    [stored] = await store.engine.get([keys.project(place.id)])
+    if stored is not None:
+        return _wire(_project.decode(stored))
+    now = call.service.started
+    worktree = "/" if place.id == "global" else str(place.main_worktree)
+    vcs = place.vcs if place.id != "global" else None
+    return _wire(Project(id=place.id, worktree=worktree, vcs=vcs, time=ProjectTime(created=now, updated=now)))
+
+
+async def projects(call: Plain) -> list[JsonObject]:
+    """Every project that ever had a session."""
+    return [_wire(one) for one in await _projects(call)]
+
+
+async def _projects(call: Plain) -> list[Project]:
+    return [_project.decode(body) for _, body in await call.turnkeeper.store.engine.scan(("project",))]
+
+
+async def project_directories(call: Plain) -> list[ProjectDirectory]:
+    """Where a project's files are."""
+    found = [one for one in await _projects(call) if one.id == call.params["projectID"]]
+    return [ProjectDirectory(directory=name) for one in found for name in (one.worktree, *one.sandboxes)]
+
+
+async def vcs(call: Plain) -> Branches:
+    """Which branch is checked out."""
+    place = await call.place()
+    repository = await git.find(place.directory, os.environ) if place.vcs else None
+    if repository is None:
+        return Branches()
+    return Branches(branch=await repository.branch(), default_branch=await repository.default_branch())
+
+
+async def capabilities(call: Plain) -> Capabilities:
+    """Nothing unfinished is switched on."""
+    return Capabilities(background_subagents=False)
+
+
+async def console(call: Plain) -> Console:
+    """There is no hosted account."""
+    return Console(console_managed_providers=(), switchable_org_count=0)
+
+
+def _wire(project: Project) -> JsonObject:
+    """A project with its empty list of further directories, which clients want to see."""
+    said: JsonObject = msgspec.to_builtins(project)
+    return {**said, "sandboxes": project.sandboxes}
+
+
+def _none(kind: type[T]) -> Callable[[Plain], Coroutine[Any, Any, T]]:
+    async def handler(call: Plain) -> T:
+        return kind()
+
+    return handler
+
+
+def _empty(
+    path: str, operation: str, summary: str, kind: type[list[JsonObject]] | type[dict[str, JsonObject]]
+) -> AnyRoute:
+    """A list of things that do not exist here yet: clients ask for them all the same."""
+    return Route(
+        method="GET", path=path, operation=operation, tier=1, summary=summary, handler=_none(kind), answer=kind
+    )
+
+
+def _get(
+    path: str, operation: str, summary: str, handler: Callable[[Plain], Coroutine[Any, Any, object]], answer: object
+) -> AnyRoute:
+    return Route(method="GET", path=path, operation=operation, tier=1, summary=summary, handler=handler, answer=answer)
+
+
+ROUTES = (
+    _get("/path", "path.get", "Where things are.", path, Places),
+    _get("/project", "project.list", "Every project that ever had a session.", projects, list[Project]),
+    _get("/project/current", "project.current", "The project of a directory.", current_project, Project),
+    _get(
+        "/project/{projectID}/directories",
+        "project.directories",
+        "Where a project's files are.",
+        project_directories,
+        list[ProjectDirectory],
+    ),
+    _get("/vcs", "vcs.get", "Which branch is checked out.", vcs, Branches),
+    _get(
+        "/experimental/capabilities",
+        "experimental.capabilities.get",
+        "What of the unfinished is switched on.",
+        capabilities,
+        Capabilities,
+    ),
+    _get("/experimental/console", "experimental.console.get", "The hosted account, if any.", console, Console),
+    _empty(
+        "/experimental/resource", "experimental.resource.list", "Resources of MCP servers: none.", dict[str, JsonObject]
+    ),
+    _empty("/experimental/workspace", "experimental.workspace.list", "Workspaces: none.", list[JsonObject]),
+    _empty(
+        "/experimental/workspace/status",
+        "experimental.workspace.status",
+        "States of workspaces: none.",
+        list[JsonObject],
+    ),
+    _empty("/command", "command.list", "Commands with templates: none.", list[JsonObject]),
+    _empty("/skill", "app.skills", "Skills: none.", list[JsonObject]),
+    _empty("/lsp", "lsp.status", "Language servers: none.", list[JsonObject]),
+    _empty("/formatter", "formatter.status", "Formatters: none.", list[JsonObject]),
+    _empty("/mcp", "mcp.status", "MCP servers: none.", dict[str, JsonObject]),
+)

@@ -1,0 +1,96 @@
+"""Settings, providers and models."""
+
+from turnkeeper.model.value import JsonObject
+from turnkeeper.server.answer import JSON, Answer
+from turnkeeper.server.call import Plain
+from turnkeeper.server.catalogue import AgentWords, Catalogue
+from turnkeeper.server.providers import AllProviders, ConfiguredProviders
+from turnkeeper.server.route import Route
+
+
+async def config(call: Plain) -> JsonObject:
+    """The settings that hold in a directory."""
+    return call.service.part(Catalogue).config(await call.place())
+
+
+async def user_config(call: Plain) -> JsonObject:
+    """The user's own settings."""
+    return call.service.part(Catalogue).user_config()
+
+
+async def configured(call: Plain) -> Answer:
+    """The providers that can be used."""
+    return Answer(200, call.service.part(Catalogue).configured(await call.place()), (JSON,))
+
+
+async def every(call: Plain) -> Answer:
+    """Every provider."""
+    return Answer(200, call.service.part(Catalogue).every(await call.place()), (JSON,))
+
+
+async def logins(call: Plain) -> dict[str, tuple[JsonObject, ...]]:
+    """How one can log in to providers: keys are kept by `turnkeeper auth login`, not through the server."""
+    return {}
+
+
+async def agents(call: Plain) -> list[AgentWords]:
+    """Who may answer."""
+    return await call.service.part(Catalogue).agents(await call.place())
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/config",
+        operation="config.get",
+        tier=1,
+        summary="The settings that hold in a directory, without secrets.",
+        handler=config,
+        answer=JsonObject,
+    ),
+    Route(
+        method="GET",
+        path="/global/config",
+        operation="global.config.get",
+        tier=1,
+        summary="The user's own settings, without secrets.",
+        handler=user_config,
+        answer=JsonObject,
+    ),
+    Route(
+        method="GET",
+        path="/config/providers",
+        operation="config.providers",
+        tier=1,
+        summary="The providers that can be used, with their models.",
+        handler=configured,
+        answer=ConfiguredProviders,
+    ),
+    Route(
+        method="GET",
+        path="/provider",
+        operation="provider.list",
+        tier=1,
+        summary="Every provider, and which of them can be used.",
+        handler=every,
+        answer=AllProviders,
+    ),
+    Route(
+        method="GET",
+        path="/provider/auth",
+        operation="provider.auth",
+        tier=1,
+        summary="How one can log in to providers.",
+        handler=logins,
+        answer=dict[str, tuple[JsonObject, ...]],
+    ),
+    Route(
+        method="GET",
+        path="/agent",
+        operation="app.agents",
+        tier=1,
+        summary="The agents, with the rules that hold for each.",
+        handler=agents,
+        answer=list[AgentWords],
+    ),
+)

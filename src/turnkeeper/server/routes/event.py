@@ -1,0 +1,112 @@
+"""Event streams: of a directory, of all of them, of the second generation, and of one of its sessions."""
+
+from turnkeeper.model.refusal import NotFound
+from turnkeeper.model.value import Value
+from turnkeeper.server.asgi import Application
+from turnkeeper.server.call import Call
+from turnkeeper.server.errors import Malformed
+from turnkeeper.server.route import Route
+from turnkeeper.server.streams.channel import Tune, Voice
+from turnkeeper.server.streams.hub import Hub
+from turnkeeper.server.streams.stream import Stream, Tail
+from turnkeeper.server.service import Service
+from turnkeeper.server.v2.replay import tail
+
+
+class StreamQuery(Value):
+    """``ids=true`` has each event come with an ``id:`` line. Who comes back says which one it heard last, in ``after``
+    or in the header ``Last-Event-ID``, and hears what it missed.
+    """
+
+    ids: bool = False
+    after: str | None = None
+
+
+class TailQuery(Value):
+    """The number of the last event that is known; ``ids=true`` has the numbers come as ``id:`` lines too."""
+
+    after: str | None = None
+    ids: bool = False
+
+
+def hub(service: Service) -> Hub:
+    """The one hub of a server: ``service.part(hub)``."""
+    return Hub(service.turnkeeper, str(service.directory))
+
+
+def _stream(call: Call[StreamQuery, None], voice: Voice, directory: str | None) -> Application:
+    ours = call.service.part(hub)
+    since = call.query.after or call.headers.get("last-event-id")
+    wants_ids = voice != "second" and (call.query.ids or since is not None)
+    return Stream(ours, Tune(voice, directory, ours.word if wants_ids else None), since=since if wants_ids else None)
+
+
+async def local(call: Call[StreamQuery, None]) -> Application:
+    """What happens in the directory that the request names."""
+    return _stream(call, "local", str((await call.place()).directory))
+
+
+async def everywhere(call: Call[StreamQuery, None]) -> Application:
+    """What happens in all directories, each event with the name of its own."""
+    return _stream(call, "global", None)
+
+
+async def second(call: Call[StreamQuery, None]) -> Application:
+    """What happens, in the words of the second generation."""
+    return _stream(call, "second", None)
+
+
+async def session(call: Call[TailQuery, None]) -> Application:
+    """The durable events of a session behind a number, then each new one."""
+    given = call.query.after or call.headers.get("last-event-id")
+    if given is not None and not given.isdecimal():
+        raise Malformed(f"after is the number of an event, not {given!r}", "Query")
+    await call.turnkeeper.get(call.session_id)
+    wants_ids = call.query.ids or "last-event-id" in call.headers
+    store, after = call.turnkeeper.store, int(given or 0)
+    return Tail(call.service.part(hub), lambda: tail(store, call.session_id, after, ids=wants_ids))
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/event",
+        operation="event.subscribe",
+        tier=1,
+        summary="Hear what happens in a directory.",
+        handler=local,
+        query=StreamQuery,
+        media="text/event-stream",
+    ),
+    Route(
+        method="GET",
+        path="/global/event",
+        operation="global.event",
+        tier=1,
+        summary="Hear what happens in all directories.",
+        handler=everywhere,
+        query=StreamQuery,
+        media="text/event-stream",
+    ),
+    Route(
+        method="GET",
+        path="/api/event",
+        operation="v2.event.subscribe",
+        tier=3,
+        summary="Hear what happens, in the words of the second generation.",
+        handler=second,
+        query=StreamQuery,
+        media="text/event-stream",
+    ),
+    Route(
+        method="GET",
+        path="/api/session/{sessionID}/event",
+        operation="v2.session.events",
+        tier=3,
+        summary="The durable events of a session behind a number, then each new one.",
+        handler=session,
+        query=TailQuery,
+        errors=(NotFound,),
+        media="text/event-stream",
+    ),
+)

@@ -1,0 +1,145 @@
+"""Messages and their parts: read, change, remove."""
+
+from typing import Annotated
+from urllib.parse import urlencode
+
+import msgspec
+
+from turnkeeper.core.limits import PAGE_MAX
+from turnkeeper.model.parts import Part
+from turnkeeper.model.refusal import Busy, Invalid, NotFound
+from turnkeeper.model.value import Value
+from turnkeeper.server import answer, wire
+from turnkeeper.server.answer import Answer
+from turnkeeper.server.call import Call, Plain
+from turnkeeper.server.errors import Malformed, Missing
+from turnkeeper.server.route import Route
+from turnkeeper.store.queries import MessageWithParts
+
+
+class PageQuery(Value):
+    """How many of the newest messages, and before which place. Without a limit: all of them."""
+
+    limit: Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)] | None = None
+    before: str | None = None
+
+
+async def messages(call: Call[PageQuery, None]) -> Answer:
+    """Messages with their parts, oldest first; where older ones are is said in the headers."""
+    wanted, session_id = call.query, call.session_id
+    if wanted.before is not None and not wanted.limit:
+        raise Malformed("before needs a limit; add one", "Query")
+    limit = min(wanted.limit or PAGE_MAX, PAGE_MAX)
+    page = await call.turnkeeper.messages(session_id, limit=limit, before=wanted.before)
+    pages, left = [page.items], (wanted.limit or 0) - len(page.items)
+    while page.older is not None and (not wanted.limit or left > 0):
+        limit = min(left, PAGE_MAX) if wanted.limit else PAGE_MAX
+        page = await call.turnkeeper.messages(session_id, limit=limit, before=page.older)
+        pages.append(page.items)
+        left -= len(page.items)
+    found = [wire.with_parts(one) for items in reversed(pages) for one in items if wire.is_shown(one.info)]
+    if page.older is None:
+        return answer.json(found)
+    return answer.json(found, headers=_next(call, page.older))
+
+
+def _next(call: Call[PageQuery, None], cursor: str) -> answer.Pairs:
+    """Where the older ones are, in the two ways clients look for it."""
+    host = call.headers.get("host", "localhost")
+    words = urlencode({**call.words, "before": cursor})
+    address = f"{call.scope.get('scheme', 'http')}://{host}{call.scope['path']}?{words}"
+    return (
+        (b"x-next-cursor", cursor.encode()),
+        (b"link", f'<{address}>; rel="next"'.encode("latin-1", "replace")),
+        (b"access-control-expose-headers", b"Link, X-Next-Cursor"),
+    )
+
+
+async def message(call: Plain) -> MessageWithParts:
+    """One message with its parts."""
+    await call.turnkeeper.status(call.session_id)
+    try:
+        return wire.with_parts(await call.turnkeeper.message(call.session_id, call.params["messageID"]))
+    except NotFound as error:
+        raise Missing("Message", call.params["messageID"]) from error
+
+
+async def remove(call: Plain) -> bool:
+    """Take a message out of the history; one that is not there is gone already."""
+    await call.turnkeeper.status(call.session_id)
+    try:
+        await call.turnkeeper.remove_message(call.session_id, call.params["messageID"])
+    except NotFound:
+        return True
+    return True
+
+
+async def remove_part(call: Plain) -> bool:
+    """Take a part out of its message."""
+    await call.turnkeeper.remove_part(call.session_id, call.params["messageID"], call.params["partID"])
+    return True
+
+
+async def update_part(call: Call[None, Part]) -> Part:
+    """Record a part anew, whole."""
+    given = call.body
+    named = (call.session_id, call.params["messageID"], call.params["partID"])
+    if (given.session_id, given.message_id, given.id) != named:
+        raise Malformed("the part's ids are not those of the path", "Payload")
+    return wire.part(await call.turnkeeper.update_part(given))
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/session/{sessionID}/message",
+        operation="session.messages",
+        tier=1,
+        summary="Messages with their parts, oldest first: all, or a page of the newest.",
+        handler=messages,
+        query=PageQuery,
+        answer=list[MessageWithParts],
+        errors=(Invalid, NotFound),
+    ),
+    Route(
+        method="GET",
+        path="/session/{sessionID}/message/{messageID}",
+        operation="session.message",
+        tier=1,
+        summary="One message with its parts.",
+        handler=message,
+        answer=MessageWithParts,
+        errors=(NotFound,),
+    ),
+    Route(
+        method="DELETE",
+        path="/session/{sessionID}/message/{messageID}",
+        operation="session.deleteMessage",
+        tier=2,
+        summary="Take a message and its parts out of the history.",
+        handler=remove,
+        answer=bool,
+        errors=(Busy, NotFound),
+    ),
+    Route(
+        method="DELETE",
+        path="/session/{sessionID}/message/{messageID}/part/{partID}",
+        operation="part.delete",
+        tier=2,
+        summary="Take a part out of its message.",
+        handler=remove_part,
+        answer=bool,
+        errors=(NotFound,),
+    ),
+    Route(
+        method="PATCH",
+        path="/session/{sessionID}/message/{messageID}/part/{partID}",
+        operation="part.update",
+        tier=2,
+        summary="Record a part anew, whole.",
+        handler=update_part,
+        body=Part,  # type: ignore[arg-type] # A union is no class, but it can be decoded as well.
+        answer=Part,
+        errors=(Invalid, NotFound),
+    ),
+)

@@ -1,0 +1,78 @@
+"""Questions for permission, and the answers to them."""
+
+from typing import Literal
+
+from turnkeeper.model.refusal import NotFound
+from turnkeeper.model.value import Value
+from turnkeeper.run.permission import Reply
+from turnkeeper.server.asks import PendingPermission, pending
+from turnkeeper.server.call import Call, Plain
+from turnkeeper.server.route import Route
+
+
+class ReplyBody(Value):
+    """An answer; a message with a rejection is advice for the model, which then goes on."""
+
+    reply: Literal["once", "always", "reject"]
+    message: str | None = None
+
+
+class ResponseBody(Value):
+    """An answer in the older spelling."""
+
+    response: Literal["once", "always", "reject"]
+
+
+async def list_pending(call: Plain) -> list[PendingPermission]:
+    """What waits for an answer in a directory."""
+    place = await call.place()
+    return [pending(one) for one in call.service.asks.pending(directory=str(place.directory))]
+
+
+async def reply(call: Call[None, ReplyBody]) -> bool:
+    """Answer a question."""
+    given = Reply(answer=call.body.reply, feedback=call.body.message)
+    call.service.asks.reply(call.params["requestID"], given)
+    return True
+
+
+async def respond(call: Call[None, ResponseBody]) -> bool:
+    """Answer a question of a session, in the older spelling."""
+    given = Reply(answer=call.body.response)
+    call.service.asks.reply(call.params["permissionID"], given, session_id=call.session_id)
+    return True
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/permission",
+        operation="permission.list",
+        tier=1,
+        summary="Questions for permission that wait for an answer.",
+        handler=list_pending,
+        answer=list[PendingPermission],
+    ),
+    Route(
+        method="POST",
+        path="/permission/{requestID}/reply",
+        operation="permission.reply",
+        tier=2,
+        summary="Answer a question for permission.",
+        handler=reply,
+        body=ReplyBody,
+        answer=bool,
+        errors=(NotFound,),
+    ),
+    Route(
+        method="POST",
+        path="/session/{sessionID}/permissions/{permissionID}",
+        operation="permission.respond",
+        tier=2,
+        summary="Answer a question for permission, in the older spelling.",
+        handler=respond,
+        body=ResponseBody,
+        answer=bool,
+        errors=(NotFound,),
+    ),
+)

@@ -1,0 +1,62 @@
+"""Questions of tools to the user. No tool asks any yet, so none waits."""
+
+from turnkeeper.model.refusal import NotFound
+from turnkeeper.model.value import JsonObject, Value
+from turnkeeper.server.call import Call, Plain
+from turnkeeper.server.errors import Missing
+from turnkeeper.server.route import Route
+
+
+class Answers(Value):
+    """For each question the labels that were chosen, or what was typed."""
+
+    answers: tuple[tuple[str, ...], ...]
+
+
+async def list_pending(call: Plain) -> list[JsonObject]:
+    """What waits for an answer."""
+    return []
+
+
+async def reply(call: Call[None, Answers]) -> bool:
+    """Answer a question."""
+    raise Missing("Question", call.params["requestID"])
+
+
+async def reject(call: Plain) -> bool:
+    """Dismiss a question."""
+    raise Missing("Question", call.params["requestID"])
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/question",
+        operation="question.list",
+        tier=1,
+        summary="Questions of tools that wait for an answer.",
+        handler=list_pending,
+        answer=list[JsonObject],
+    ),
+    Route(
+        method="POST",
+        path="/question/{requestID}/reply",
+        operation="question.reply",
+        tier=2,
+        summary="Answer a question of a tool.",
+        handler=reply,
+        body=Answers,
+        answer=bool,
+        errors=(NotFound,),
+    ),
+    Route(
+        method="POST",
+        path="/question/{requestID}/reject",
+        operation="question.reject",
+        tier=2,
+        summary="Dismiss a question of a tool.",
+        handler=reject,
+        answer=bool,
+        errors=(NotFound,),
+    ),
+)

@@ -1,0 +1,302 @@
+"""Sessions: create, list, read, change, remove."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from turnkeeper.model.permission import Rule
+from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
+from turnkeeper.model.session import FileDiff, Session, SessionModel
+from turnkeeper.model.status import Idle, Status
+from turnkeeper.model.todo import Todo
+from turnkeeper.model.value import JsonObject, Value
+from turnkeeper.server import wire
+from turnkeeper.server.call import Call, Plain
+from turnkeeper.server.route import Route
+
+TIME_MAX = 253_402_300_800_000
+"""Milliseconds at the end of the year 9999: what clients send as a time is below it."""
+
+
+class NewSession(Value):
+    """What a session may begin with."""
+
+    parent_id: str | None = None
+    title: str | None = None
+    agent: str | None = None
+    model: SessionModel | None = None
+    metadata: JsonObject | None = None
+    permission: tuple[Rule, ...] | None = None
+
+
+class ListQuery(Value):
+    """Which sessions are wanted. A directory of the query narrows the list; one in the header names the project."""
+
+    directory: str | None = None
+    scope: Literal["project"] | None = None
+    path: str | None = None
+    roots: Literal["true", "false"] = "false"
+    start: Annotated[float, msgspec.Meta(ge=0, lt=TIME_MAX)] | None = None
+    search: str | None = None
+    limit: Annotated[float, msgspec.Meta(ge=0, le=1_000_000)] | None = None
+
+
+class TimeChange(Value):
+    """When it was archived; null puts it back on the list."""
+
+    archived: Annotated[float, msgspec.Meta(ge=0, lt=TIME_MAX)] | UnsetType | None = UNSET
+
+
+class SessionChange(Value):
+    """What is to be changed; what is not said stays. Rules are added behind those that are there."""
+
+    title: str | None = None
+    metadata: JsonObject | None = None
+    permission: tuple[Rule, ...] | None = None
+    time: TimeChange | None = None
+
+
+class ForkBody(Value):
+    """The first message that is not to be copied."""
+
+    message_id: str | None = None
+
+
+class DiffQuery(Value):
+    """The prompt whose changes are wanted."""
+
+    message_id: str | None = msgspec.field(default=None, name="messageID")
+
+
+async def create(call: Call[None, NewSession]) -> Session:
+    """Begin a session in the directory that the request names."""
+    given = call.body
+    return wire.session(
+        await call.turnkeeper.create(
+            directory=call.directory,
+            parent_id=given.parent_id,
+            title=given.title,
+            permission=given.permission,
+            agent=given.agent,
+            model=given.model,
+            metadata=given.metadata,
+        )
+    )
+
+
+async def list_sessions(call: Call[ListQuery, None]) -> list[Session]:
+    """Sessions of a project or directory, newest activity first."""
+    wanted = call.query
+    place = await call.place()
+    directory: str | None = None
+    if wanted.scope is None and wanted.path is None and wanted.directory:
+        directory = str(Path(wanted.directory).resolve())
+    limit = int(wanted.limit) if wanted.limit else 100
+    found: list[Session] = []
+    after: str | None = None
+    while len(found) < limit:
+        page = await call.turnkeeper.list(
+            directory=directory,
+            project_id=place.id if directory is None else None,
+            roots=wanted.roots == "true",
+            search=wanted.search or None,
+            since=int(wanted.start) if wanted.start is not None else None,
+            limit=limit - len(found),
+            after=after,
+        )
+        found.extend(one for one in page.items if _is_below(one, wanted.path))
+        if (after := page.older) is None:
+            break
+    return [wire.session(one) for one in found]
+
+
+def _is_below(session: Session, path: str | None) -> bool:
+    return not path or session.path == path or (session.path or "").startswith(f"{path}/")
+
+
+async def get(call: Plain) -> Session:
+    """One session."""
+    return wire.session(await call.turnkeeper.get(call.session_id))
+
+
+async def update(call: Call[None, SessionChange]) -> Session:
+    """Change what a session says of itself."""
+    given = call.body
+    changes: dict[str, object] = {}
+    if given.title is not None:
+        changes["title"] = given.title
+    if given.metadata is not None:
+        changes["metadata"] = given.metadata
+
+    def editor(session: Session) -> Session:
+        more = dict(changes)
+        if given.permission is not None:
+            more["permission"] = (*(session.permission or ()), *given.permission)
+        if given.time is not None and given.time.archived is not UNSET:
+            more["time"] = session.time.but(archived=_whole(given.time.archived))
+        return session.but(**more)
+
+    from turnkeeper.sessions import edit
+
+    return wire.session(await edit.patch(call.turnkeeper.store, call.session_id, editor))
+
+
+def _whole(time: float | UnsetType | None) -> float | int | None:
+    return int(time) if isinstance(time, float | int) and time == int(time) else time or None
+
+
+async def remove(call: Plain) -> bool:
+    """Remove a session, its children and all that belongs to them."""
+    await call.turnkeeper.remove(call.session_id)
+    return True
+
+
+async def status(call: Plain) -> dict[str, Status]:
+    """What sessions are doing, of those that are doing anything."""
+    store = call.turnkeeper.store
+    busy = [key[-1] for key, _ in await store.engine.scan(("busy",))]
+    found: dict[str, Status] = {}
+    for session_id in busy:
+        try:
+            one = (await store.queries.state(session_id)).status
+        except NotFound:  # Removed in between.
+            continue
+        if not isinstance(one, Idle):
+            found[session_id] = one
+    return found
+
+
+async def children(call: Plain) -> Sequence[Session]:
+    """The Child Sessions of a session."""
+    return [wire.session(one) for one in await call.turnkeeper.children(call.session_id)]
+
+
+async def todos(call: Plain) -> tuple[Todo, ...]:
+    """The task list of a session."""
+    return await call.turnkeeper.todos(call.session_id)
+
+
+async def diff(call: Call[DiffQuery, None]) -> tuple[FileDiff, ...]:
+    """What a prompt changed on disk; nothing is said of what is not known."""
+    try:
+        if call.query.message_id is None:
+            return await call.turnkeeper.diffs(call.session_id)
+        found = (await call.turnkeeper.message(call.session_id, call.query.message_id)).info
+    except NotFound:
+        return ()
+    summary = getattr(found, "summary", None)
+    return getattr(summary, "diffs", ())
+
+
+async def fork(call: Call[None, ForkBody]) -> Session:
+    """A new session with a copy of the history."""
+    return wire.session(await call.turnkeeper.fork(call.session_id, message_id=call.body.message_id))
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/session",
+        operation="session.list",
+        tier=1,
+        summary="Sessions of a project or directory, newest activity first.",
+        handler=list_sessions,
+        query=ListQuery,
+        answer=list[Session],
+    ),
+    Route(
+        method="POST",
+        path="/session",
+        operation="session.create",
+        tier=1,
+        summary="Begin a session.",
+        handler=create,
+        body=NewSession,
+        answer=Session,
+        errors=(Invalid, NotFound),
+    ),
+    Route(
+        method="GET",
+        path="/session/status",
+        operation="session.status",
+        tier=1,
+        summary="What sessions are doing; those that rest are left out.",
+        handler=status,
+        answer=dict[str, Status],
+    ),
+    Route(
+        method="GET",
+        path="/session/{sessionID}",
+        operation="session.get",
+        tier=1,
+        summary="One session.",
+        handler=get,
+        answer=Session,
+        errors=(NotFound,),
+    ),
+    Route(
+        method="DELETE",
+        path="/session/{sessionID}",
+        operation="session.delete",
+        tier=1,
+        summary="Remove a session, its children and all that belongs to them.",
+        handler=remove,
+        answer=bool,
+        errors=(NotFound,),
+    ),
+    Route(
+        method="PATCH",
+        path="/session/{sessionID}",
+        operation="session.update",
+        tier=1,
+        summary="Change a session's title, metadata, rules, or whether it is archived.",
+        handler=update,
+        body=SessionChange,
+        answer=Session,
+        errors=(Invalid, NotFound),
+    ),
+    Route(
+        method="GET",
+        path="/session/{sessionID}/children",
+        operation="session.children",
+        tier=2,
+        summary="The Child Sessions of a session.",
+        handler=children,
+        answer=list[Session],
+        errors=(NotFound,),
+    ),
+    Route(
+        method="GET",
+        path="/session/{sessionID}/todo",
+        operation="session.todo",
+        tier=2,
+        summary="The task list of a session.",
+        handler=todos,
+        answer=list[Todo],
+        errors=(NotFound,),
+    ),
+    Route(
+        method="GET",
+        path="/session/{sessionID}/diff",
+        operation="session.diff",
+        tier=2,
+        summary="What a session, or one prompt of it, changed on disk.",
+        handler=diff,
+        query=DiffQuery,
+        answer=list[FileDiff],
+    ),
+    Route(
+        method="POST",
+        path="/session/{sessionID}/fork",
+        operation="session.fork",
+        tier=2,
+        summary="Copy a session's history into a new session.",
+        handler=fork,
+        body=ForkBody,
+        answer=Session,
+        errors=(Busy, Conflict, Invalid, NotFound),
+    ),
+)

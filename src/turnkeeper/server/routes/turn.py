@@ -1,0 +1,115 @@
+"""What makes a session work: prompts, the user's own commands, and stopping."""
+
+from typing import Final
+
+from turnkeeper.model.message import AssistantMessage, ModelChoice
+from turnkeeper.model.prompt import Prompt
+from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound, Refusal
+from turnkeeper.model.value import Value
+from turnkeeper.server import wire
+from turnkeeper.server.call import Call, Plain
+from turnkeeper.server.route import Route
+from turnkeeper.store.queries import MessageWithParts
+
+NEWEST: Final = 3
+"""Messages looked at for the newest answer before the whole history is: it is the last one, but for news."""
+
+
+class ShellBody(Value):
+    """A command of the user's."""
+
+    message_id: str | None = None
+    agent: str
+    model: ModelChoice | None = None
+    command: str
+
+
+async def prompt(call: Call[None, Prompt]) -> MessageWithParts:
+    """Admit a prompt and answer with the last thing the assistant said once the session rests."""
+    receipt = await call.turnkeeper.prompt(call.session_id, call.body)
+    if call.body.no_reply:
+        return wire.with_parts(await call.turnkeeper.message(call.session_id, receipt.message_id))
+    outcome = await call.turnkeeper.wait(call.session_id)
+    if outcome.kind == "refused":
+        raise Invalid(outcome.reason)
+    if outcome.kind == "crashed":
+        raise RuntimeError(f"the run of {call.session_id} crashed: {outcome.reason}")
+    return wire.with_parts(await _newest_answer(call))
+
+
+async def _newest_answer(call: Call[None, Prompt]) -> MessageWithParts:
+    page = await call.turnkeeper.messages(call.session_id, limit=NEWEST)
+    for message in reversed(page.items):
+        if isinstance(message.info, AssistantMessage):
+            return message
+    async for message in call.turnkeeper.stream(call.session_id):
+        if isinstance(message.info, AssistantMessage):
+            return message
+    raise NotFound("the session was stopped before anything was said")
+
+
+async def prompt_async(call: Call[None, Prompt]) -> None:
+    """Admit a prompt; what comes of it is told as events."""
+    await call.turnkeeper.prompt(call.session_id, call.body)
+
+
+async def shell(call: Call[None, ShellBody]) -> MessageWithParts:
+    """Run a command of the user's; no model is asked."""
+    given = call.body
+    done = await call.turnkeeper.shell(call.session_id, given.command, agent=given.agent, model=given.model)
+    return wire.with_parts(done)
+
+
+async def abort(call: Plain) -> bool:
+    """Stop a session. Whatever it was doing, afterwards it is not doing it here."""
+    try:
+        await call.turnkeeper.abort(call.session_id)
+    except Refusal:
+        return True  # There is no such session, or another process runs it: clients expect a yes all the same.
+    return True
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/session/{sessionID}/message",
+        operation="session.prompt",
+        tier=1,
+        summary="Send a prompt; the answer comes when the session rests.",
+        handler=prompt,
+        body=Prompt,
+        answer=MessageWithParts,
+        errors=(Busy, Conflict, Invalid, NotFound),
+    ),
+    Route(
+        method="POST",
+        path="/session/{sessionID}/prompt_async",
+        operation="session.prompt_async",
+        tier=2,
+        summary="Send a prompt; what comes of it is told as events.",
+        handler=prompt_async,
+        body=Prompt,
+        status=204,
+        errors=(Busy, Conflict, Invalid, NotFound),
+    ),
+    Route(
+        method="POST",
+        path="/session/{sessionID}/shell",
+        operation="session.shell",
+        tier=2,
+        summary="Run a command of the user's; its output becomes part of the history.",
+        handler=shell,
+        body=ShellBody,
+        answer=MessageWithParts,
+        errors=(Busy, Invalid, NotFound),
+    ),
+    Route(
+        method="POST",
+        path="/session/{sessionID}/abort",
+        operation="session.abort",
+        tier=2,
+        summary="Stop a session.",
+        handler=abort,
+        answer=bool,
+    ),
+)

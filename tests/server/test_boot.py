@@ -1,0 +1,96 @@
+"""What clients ask when they start."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from served import served
+
+SECRETS = {
+    "provider": {
+        "acme": {
+            "protocol": "openai-chat",
+            "options": {
+                "baseURL": "https://user:hunter2@localhost:1/v1",
+                "apiKey": "hunter2",
+                "headers": {"x-key": "hunter2"},
+                "token": "hunter2",
+            },
+            "models": {"large": {"options": {"key": "hunter2"}, "reasoning": True}},
+        }
+    },
+    "mcp": {"files": {"headers": {"x-key": "hunter2"}}},
+}
+
+
+async def test_health_and_places(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        assert (await server.get("/global/health"))["healthy"] is True
+        places = await server.get("/path")
+        assert (places["directory"], places["home"], set(places)) == (
+            str(tmp_path),
+            str(tmp_path),
+            {"home", "state", "config", "worktree", "directory"},
+        )
+
+
+async def test_the_project_of_a_repository_and_its_branch(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", "-b", "main", str(tmp_path)], check=True)
+    commit = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "first"]
+    subprocess.run(commit, cwd=tmp_path, check=True)
+    async with served(tmp_path) as server:
+        project = await server.get("/project/current")
+        assert (project["worktree"], project["vcs"], project["sandboxes"]) == (str(tmp_path), "git", [])
+        assert await server.get("/vcs") == {"branch": "main", "default_branch": "main"}
+        assert await server.get("/project") == []
+        await server.session()
+        assert await server.get("/project") == [await server.get("/project/current")]
+        directories = await server.get(f"/project/{project['id']}/directories")
+        assert directories == [{"directory": str(tmp_path)}]
+
+
+async def test_a_directory_that_is_not_there_is_no_reason_to_fail(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        for path in ("/path", "/project/current", "/vcs", "/config", "/config/providers", "/agent", "/session"):
+            await server.get(path, params={"directory": "/does/not/exist"})
+
+
+async def test_agents_have_the_rules_that_hold_for_them(tmp_path: Path) -> None:
+    async with served(tmp_path, config={"permission": {"bash": "ask"}, "agent": {"mine": {"top_p": 0.5}}}) as server:
+        agents = {one["name"]: one for one in await server.get("/agent")}
+        assert (agents["build"]["mode"], agents["build"]["native"], agents["mine"]["topP"]) == ("primary", True, 0.5)
+        assert {"permission": "bash", "pattern": "*", "action": "ask"} in agents["build"]["permission"]
+        assert "native" not in agents["mine"]
+
+
+async def test_providers_are_those_that_can_be_used(tmp_path: Path) -> None:
+    async with served(tmp_path, config={"enabled_providers": ["acme", "openai"]}) as server:
+        usable = await server.get("/config/providers")
+        assert [one["id"] for one in usable["providers"]] == ["acme"]
+        assert usable["default"] == {"acme": "large"}
+        every = await server.get("/provider")
+        assert ([one["id"] for one in every["all"]], every["connected"]) == (["acme", "openai"], ["acme"])
+        model = usable["providers"][0]["models"]["large"]
+        assert (model["api"]["npm"], model["limit"]["context"]) == ("@ai-sdk/openai-compatible", 200_000)
+
+
+async def test_a_changed_setting_is_seen_at_once(tmp_path: Path) -> None:
+    async with served(tmp_path, config={"enabled_providers": ["acme"]}) as server:
+        await server.get("/config/providers")
+        (tmp_path / "turnkeeper.json").write_text('{"provider": {}, "enabled_providers": ["offline"]}')
+        usable = await server.get("/config/providers")
+        assert [one["id"] for one in usable["providers"]] == ["offline"]
+
+
+@pytest.mark.parametrize("path", ["/config", "/config/providers", "/provider", "/global/config", "/agent"])
+async def test_no_secret_leaves_through_the_settings(path: str, tmp_path: Path) -> None:
+    async with served(tmp_path, config=SECRETS) as server:
+        answer = await server.http.get(path)
+        assert answer.status_code == 200
+        assert "hunter2" not in answer.text
+
+
+@pytest.mark.parametrize("path", ["/command", "/skill", "/lsp", "/formatter", "/question", "/experimental/workspace"])
+async def test_what_there_is_none_of_is_an_empty_list(path: str, tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        assert await server.get(path) == []

@@ -1,0 +1,130 @@
+"""Questions for permission, put to clients and answered by them."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from served import Served, served
+
+from turnkeeper.model.notification import Notification
+from turnkeeper.providers.scripted import Scripted
+
+ASKING = {"permission": {"asks": "ask"}}
+
+
+class Ear:
+    """What is heard of permissions."""
+
+    def __init__(self, server: Served, heard: AsyncIterator[object]) -> None:
+        self._server, self._heard = server, heard
+
+    async def next(self) -> Notification:
+        async for one in self._heard:
+            if isinstance(one, Notification) and one.type.startswith("permission."):
+                return one
+        raise AssertionError("nothing was heard")
+
+
+@asynccontextmanager
+async def asking(directory: Path, provider: Scripted) -> AsyncIterator[tuple[Served, str, Ear]]:
+    async with served(directory, provider, config=ASKING) as server:
+        session = await server.session()
+        async with server.stage.tk.subscribe() as heard:
+            yield server, session, Ear(server, heard)
+
+
+async def go(server: Served, session: str) -> None:
+    await server.post(f"/session/{session}/prompt_async", {"parts": [{"type": "text", "text": "go"}]}, 204)
+
+
+async def outputs(server: Served, session: str) -> list[str]:
+    """How the calls of a session ended."""
+    await server.stage.tk.wait(session)
+    told = await server.get(f"/session/{session}/message")
+    parts = [part for one in told for part in one["parts"] if part["type"] == "tool"]
+    return [part["state"].get("output") or part["state"]["error"] for part in parts]
+
+
+async def test_a_question_is_heard_listed_answered_and_gone(tmp_path: Path) -> None:
+    async with asking(tmp_path, Scripted().calls("asks", text="x").then().says("done")) as (server, session, ear):
+        await go(server, session)
+        asked = await ear.next()
+        [listed] = await server.get("/permission")
+        assert (asked.type, asked.properties["id"], set(asked.properties)) == (
+            "permission.asked",
+            listed["id"],
+            set(listed),
+        )
+        assert (listed["sessionID"], listed["permission"], listed["patterns"]) == (session, "asks", ["x"])
+        assert set(listed["tool"]) == {"messageID", "callID"}
+        assert await server.post(f"/permission/{listed['id']}/reply", {"reply": "once"}) is True
+        replied = await ear.next()
+        assert (replied.type, replied.properties) == (
+            "permission.replied",
+            {"sessionID": session, "requestID": listed["id"], "reply": "once"},
+        )
+        assert await outputs(server, session) == ["x"]
+        assert await server.get("/permission") == []
+
+
+async def test_the_older_spelling_answers_too_but_only_for_its_own_session(tmp_path: Path) -> None:
+    async with asking(tmp_path, Scripted().calls("asks", text="x").then().says("done")) as (server, session, ear):
+        await go(server, session)
+        question = (await ear.next()).properties["id"]
+        refused = await server.post(f"/session/ses_other/permissions/{question}", {"response": "once"}, 404)
+        assert (refused["_tag"], refused["requestID"]) == ("PermissionNotFoundError", question)
+        assert await server.post(f"/session/{session}/permissions/{question}", {"response": "once"}) is True
+        assert await outputs(server, session) == ["x"]
+
+
+async def test_a_rejection_with_advice_goes_to_the_model_and_the_turn_goes_on(tmp_path: Path) -> None:
+    provider = Scripted().calls("asks", text="x").then().says("another way")
+    async with asking(tmp_path, provider) as (server, session, ear):
+        await go(server, session)
+        question = (await ear.next()).properties["id"]
+        await server.post(f"/permission/{question}/reply", {"reply": "reject", "message": "use tabs"})
+        [output] = await outputs(server, session)
+        assert "use tabs" in output
+        assert provider.is_over
+
+
+async def test_a_rejection_rejects_what_else_of_the_session_waits(tmp_path: Path) -> None:
+    provider = Scripted().calls("asks", text="x").calls("asks", text="y")
+    async with asking(tmp_path, provider) as (server, session, ear):
+        await go(server, session)
+        first, second = await ear.next(), await ear.next()
+        await server.post(f"/permission/{first.properties['id']}/reply", {"reply": "reject"})
+        answered = {(await ear.next()).properties["requestID"] for _ in range(2)}
+        assert answered == {first.properties["id"], second.properties["id"]}
+        assert len(await outputs(server, session)) == 2
+
+
+async def test_always_answers_what_else_it_covers_and_is_remembered(tmp_path: Path) -> None:
+    provider = Scripted().calls("asks", text="x").calls("asks", text="x").calls("asks", text="y").then().says("done")
+    async with asking(tmp_path, provider) as (server, session, ear):
+        await go(server, session)
+        questions = {one.properties["id"]: one.properties["patterns"] for one in [await ear.next() for _ in range(3)]}
+        first = next(iter(questions))
+        await server.post(f"/permission/{first}/reply", {"reply": "always"})
+        [left] = await server.get("/permission")
+        assert left["patterns"] == ["y"]
+        await server.post(f"/permission/{left['id']}/reply", {"reply": "once"})
+        assert await outputs(server, session) == ["x", "x", "y"]
+
+
+async def test_an_interrupted_session_takes_its_question_back(tmp_path: Path) -> None:
+    async with asking(tmp_path, Scripted().calls("asks", text="x")) as (server, session, ear):
+        await go(server, session)
+        question = (await ear.next()).properties["id"]
+        await server.post(f"/session/{session}/abort")
+        taken_back = await ear.next()
+        assert (taken_back.properties["requestID"], taken_back.properties["reply"]) == (question, "reject")
+        assert await server.get("/permission") == []
+
+
+async def test_what_does_not_wait_cannot_be_answered(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        refused = await server.post("/permission/per_nope/reply", {"reply": "once"}, 404)
+        assert (refused["_tag"], refused["requestID"]) == ("PermissionNotFoundError", "per_nope")
+        refused = await server.post("/question/que_nope/reply", {"answers": [["a"]]}, 404)
+        assert (refused["_tag"], refused["requestID"]) == ("QuestionNotFoundError", "que_nope")

@@ -1,0 +1,150 @@
+"""Prompts, commands of the user's and stopping, over HTTP."""
+
+from pathlib import Path
+
+import anyio
+from served import Served, served
+
+from turnkeeper.providers.script import Gate
+from turnkeeper.providers.scripted import Scripted
+
+
+def words(message: object) -> list[str]:
+    """The text of a message."""
+    return [part["text"] for part in message["parts"] if part["type"] == "text"]
+
+
+async def test_a_prompt_answers_with_what_the_assistant_said_last(tmp_path: Path) -> None:
+    provider = Scripted().says("I look.").calls("echo", text="x").then().says("It is x.")
+    async with served(tmp_path, provider) as server:
+        session = await server.session()
+        answer = await server.ask(session, "look", messageID="msg_0000000000010000000000abcd")
+        assert (answer["info"]["role"], answer["info"]["finish"], words(answer)) == ("assistant", "stop", ["It is x."])
+        told = await server.get(f"/session/{session}/message")
+        assert [one["info"]["role"] for one in told] == ["user", "assistant", "assistant"]
+        assert told[-1] == answer
+        assert told[0]["info"]["id"] == "msg_0000000000010000000000abcd"
+        one = await server.get(f"/session/{session}/message/{answer['info']['id']}")
+        assert one == answer
+
+
+async def test_messages_and_parts_have_no_places_in_a_log(tmp_path: Path) -> None:
+    async with served(tmp_path, Scripted().says("hello")) as server:
+        session = await server.session()
+        await server.ask(session, "hi")
+        for one in await server.get(f"/session/{session}/message"):
+            for value in (one["info"], *one["parts"]):
+                assert not {"seq", "nth", "$extra"} & set(value)
+
+
+async def test_two_prompts_at_once_both_answer_with_the_last_message(tmp_path: Path) -> None:
+    gate = Gate()
+    async with served(tmp_path, Scripted().waits(gate).says("one").then().says("two").forever()) as server:
+        session = await server.session()
+        answers = []
+
+        async def ask(text: str) -> None:
+            answers.append(await server.ask(session, text))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask, "first")
+            await gate.wait_reached()
+            group.start_soon(ask, "second")
+            async with server.stage.tk.subscribe(session_id=session) as heard:
+                gate.open()
+                async for _ in heard:
+                    break
+        assert answers[0] == answers[1]
+        assert words(answers[0]) == ["two"]
+
+
+async def test_a_prompt_that_wants_no_reply_answers_with_itself(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        session = await server.session()
+        answer = await server.ask(session, "a note", noReply=True)
+        assert (answer["info"]["role"], words(answer)) == ("user", ["a note"])
+
+
+async def test_an_aborted_prompt_answers_with_its_failure(tmp_path: Path) -> None:
+    gate = Gate()
+    async with served(tmp_path, Scripted().says("half").waits(gate)) as server:
+        session = await server.session()
+        answers = []
+
+        async def ask() -> None:
+            answers.append(await server.ask(session, "go"))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask)
+            await gate.wait_reached()
+            assert await server.post(f"/session/{session}/abort") is True
+        assert answers[0]["info"]["error"]["name"] == "MessageAbortedError"
+        assert words(answers[0]) == ["half"]
+
+
+async def test_abort_is_always_true(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        assert await server.post(f"/session/{await server.session()}/abort") is True
+        assert await server.post("/session/ses_nope/abort") is True
+
+
+async def test_a_command_of_the_users_is_run_and_recorded(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        session = await server.session()
+        done = await server.post(f"/session/{session}/shell", {"agent": "build", "command": "echo hello"})
+        [part] = done["parts"]
+        assert (part["tool"], part["state"]["output"]) == ("bash", "hello")
+
+
+async def test_a_command_waits_for_no_turn(tmp_path: Path) -> None:
+    gate = Gate()
+    async with served(tmp_path, Scripted().waits(gate).says("done")) as server:
+        session = await server.session()
+        await server.post(f"/session/{session}/prompt_async", {"parts": [{"type": "text", "text": "go"}]}, 204)
+        await gate.wait_reached()
+        refused = await server.post(f"/session/{session}/shell", {"agent": "build", "command": "echo"}, 409)
+        assert (refused["_tag"], refused["sessionID"]) == ("SessionBusyError", session)
+        gate.open()
+        await server.stage.tk.wait(session)
+
+
+async def history(server: Served, turns: int) -> str:
+    session = await server.session()
+    for number in range(turns):
+        await server.ask(session, f"prompt {number}")
+    return session
+
+
+async def test_the_history_is_read_in_pages_by_cursor(tmp_path: Path) -> None:
+    async with served(tmp_path, Scripted().says("yes").forever()) as server:
+        session = await history(server, 3)
+        path = f"/session/{session}/message"
+        whole = await server.get(path)
+        assert len(whole) == 6
+        read: list[object] = []
+        address: str | None = f"{path}?limit=4"
+        while address:
+            answer = await server.http.get(address)
+            read = [*answer.json(), *read]
+            cursor = answer.headers.get("x-next-cursor")
+            assert (cursor is None) == ("link" not in answer.headers)
+            address = answer.links["next"]["url"] if cursor else None
+        assert read == whole
+
+
+async def test_a_message_and_a_part_are_changed_and_removed(tmp_path: Path) -> None:
+    async with served(tmp_path, Scripted().says("yes")) as server:
+        session = await server.session()
+        answer = await server.ask(session, "hm?")
+        path = f"/session/{session}/message/{answer['info']['id']}"
+        text = next(part for part in answer["parts"] if part["type"] == "text")
+        changed = await server.call("PATCH", f"{path}/part/{text['id']}", json={**text, "text": "no"})
+        assert changed == {**text, "text": "no"}
+        refused = await server.call("PATCH", f"{path}/part/prt_other", 400, json={**text, "text": "no"})
+        assert refused["name"] == "BadRequest"
+        assert await server.call("DELETE", f"{path}/part/{text['id']}") is True
+        assert words(await server.get(path)) == []
+        assert await server.call("DELETE", path) is True
+        assert await server.call("DELETE", path) is True
+        missing = await server.get(path, 404)
+        assert missing == {"name": "NotFoundError", "data": {"message": f"Message not found: {answer['info']['id']}"}}
