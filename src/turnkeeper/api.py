@@ -9,6 +9,7 @@ from anyio.abc import TaskGroup
 
 from turnkeeper.bus import Bus, Listener, Subscription
 from turnkeeper.core.entry import Recorded
+from turnkeeper.core.limits import RECALL_HITS_MAX, RECALL_PAGE_CHARS
 from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.model.parts import Part
 from turnkeeper.model.permission import Ruleset
@@ -23,6 +24,7 @@ from turnkeeper.workspace.project import identify
 
 if TYPE_CHECKING:
     from turnkeeper.context.component import ContextComponent
+    from turnkeeper.core.recall import RecallHit, RecallPage
     from turnkeeper.interop.export_all import Layout
     from turnkeeper.interop.report import ImportReport, Progress
     from turnkeeper.model.message import ModelChoice
@@ -297,6 +299,26 @@ class Turnkeeper:
     async def search(self, words: str, *, session_id: str | None = None, limit: int = 50) -> Sequence[Found]:
         """Where these words were said, newest first, in all sessions or in one."""
         return await self.store.queries.search(words, session_id=session_id, limit=limit)
+
+    async def recall(
+        self, session_id: str, handle: str, *, offset: int = 0, limit: int | None = RECALL_PAGE_CHARS
+    ) -> "RecallPage":
+        """A text of the session by its handle, exactly, from a character on; also one that no model is shown."""
+        from turnkeeper.core.recall import page
+        from turnkeeper.store.recall import SessionRecall
+
+        await self.store.queries.state(session_id)
+        found = await SessionRecall(self.store.queries, session_id).find(handle)
+        return page(found, offset, chars_max=limit, bytes_max=None)
+
+    async def recall_search(
+        self, session_id: str, query: str, *, limit: int = RECALL_HITS_MAX
+    ) -> "Sequence[RecallHit]":
+        """Texts of the session that hold these words, with their handles; those that no model is shown come first."""
+        from turnkeeper.store.recall import SessionRecall
+
+        await self.store.queries.state(session_id)
+        return await SessionRecall(self.store.queries, session_id).search(query, limit)
 
     def export(self, session_id: str, *, sanitise: bool = False) -> AsyncIterator[bytes]:
         """A session as JSON in opencode's shape, piece by piece; ``sanitise`` leaves out what was said."""

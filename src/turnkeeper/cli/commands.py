@@ -39,6 +39,7 @@ SESSION: Final = (
     Command("recover", "Look after every session that a dead process left.", "steering:recover"),
     Command("abort", "Close what a process that died left open.", "steering:abort"),
     Command("search", "Find where words were said.", "listing:search"),
+    Command("recall", "Give back what a model is no longer shown.", "recall:recall"),
     Command("export", "Write one session, or all, as JSON.", "interop:export"),
     Command("import", "Bring in sessions from exported files.", "interop:import_files"),
 )

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from turnkeeper.cli.screen import Screen, one_line, shortened
+from turnkeeper.core.handles import whole_output
 from turnkeeper.model.parts import Part, ReasoningPart, SubtaskPart, TextPart, ToolPart
-from turnkeeper.model.parts.tool import ToolCompleted
+from turnkeeper.model.parts.tool import ToolCompleted, ToolError
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.session import Session
 
@@ -67,8 +68,10 @@ def _said(part: Part) -> tuple[str, str]:
             return "text", text
         case ReasoningPart(text=text):
             return "reasoning", text
-        case ToolPart(tool=tool, state=ToolCompleted(output=output, title=title)):
-            return tool, f"{title} {output}"
+        case ToolPart(tool=tool, state=ToolCompleted(title=title) as state):
+            return tool, f"{title} {whole_output(state)}"
+        case ToolPart(tool=tool, state=ToolError(error=error)):
+            return tool, error
         case SubtaskPart(description=description, prompt=prompt):
             return "subtask", f"{description} {prompt}"
         case _:

@@ -61,7 +61,7 @@ def kept_hint(handle: str, path: str | None = None, warning: str | None = None) 
     return f"{recall}" if warning is None else f"{recall} (no file holds it: {warning})"
 
 
-class Share:
+class TurnShare:
     """What the results of one turn may take of a request, divided as they come.
 
     A result gets its own limit as long as that is no more than half of what is left for the turn, then half of what is
@@ -82,7 +82,7 @@ class Share:
         self._left = max(self._left - size, 0)
 
 
-class MediaShare:
+class TurnMedia:
     """The same for files: how many, and how large as they are sent."""
 
     def __init__(self) -> None:

@@ -55,7 +55,7 @@ OUTPUT_BYTES_MAX = 50 * 1024
 """How many bytes of a tool's output the model is shown."""
 
 TURN_OUTPUT_BYTES_MAX = 4 * OUTPUT_BYTES_MAX
-"""How many bytes all results of one turn may take; see ``bounding.Share``."""
+"""How many bytes all results of one turn may take; see ``bounding.TurnShare``."""
 
 TURN_RESULT_BYTES_MIN = 2 * 1024
 """What each of them may take at least, however many there are."""

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from turnkeeper.core.bounding import Bounded, MediaShare, Share, bound, count_lines, kept_hint
+from turnkeeper.core.bounding import Bounded, TurnMedia, TurnShare, bound, count_lines, kept_hint
 from turnkeeper.core.handles import handle
 from turnkeeper.core.limits import OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX
 from turnkeeper.core.whole import clean
@@ -35,7 +35,7 @@ class Bounds:
         self, *, lines_max: int = OUTPUT_LINES_MAX, bytes_max: int = OUTPUT_BYTES_MAX, keep: Keep | None = None
     ) -> None:
         self._lines_max, self._bytes_max, self._keep = lines_max, bytes_max, keep
-        self._share, self._media = Share(bytes_max), MediaShare()
+        self._share, self._media = TurnShare(bytes_max), TurnMedia()
 
     async def bound(self, output: ToolOutput) -> BoundOutput:
         """Bound an output and say in its metadata whether it was cut. Never fails: a file is a convenience.
