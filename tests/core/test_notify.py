@@ -38,6 +38,8 @@ HEARD = {
     e.PartRecorded: {"message.part.updated"},
     e.PartExtended: set(),
     e.PartRemoved: {"message.part.removed"},
+    e.OutputsPruned: set(),
+    e.PartsQuarantined: {"session.error"},
     e.PromptAdmitted: {"session.updated"},
     e.PromptPromoted: {"message.updated", "message.part.updated"},
     e.PromptWithdrawn: set(),

@@ -7,6 +7,7 @@ from turnkeeper.core.blobs import lower, lower_json
 from turnkeeper.core.entry import Recorded, event_id
 from turnkeeper.core.view import SessionView
 from turnkeeper.model import event as e
+from turnkeeper.model.failure import UnknownData, UnknownFailure
 from turnkeeper.model.message import Message
 from turnkeeper.model.notification import Notification
 from turnkeeper.model.parts import Part
@@ -57,15 +58,15 @@ def _notification(
     session: Session, seq: int, kind: str, body: dict[str, object], *, id: str = "", time: int = 0
 ) -> Notification:
     return Notification(
-        type=kind,
         id=id,
         time=time,
+        type=kind,
         session_id=session.id,
         directory=session.directory,
         seq=seq,
         properties={"sessionID": session.id, **body},
-    )
         project_id=session.project_id,
+    )
 
 
 def _of_event(before: SessionView | None, recorded: Recorded) -> list[Said]:
@@ -94,6 +95,8 @@ def _of_event(before: SessionView | None, recorded: Recorded) -> list[Said]:
             return [_part(part, time)]
         case e.PartRemoved(message_id=message_id, part_id=part_id):
             return [("message.part.removed", {"messageID": message_id, "partID": part_id})]
+        case e.PartsQuarantined(reason=reason):
+            return [("session.error", {"error": UnknownFailure(data=UnknownData(message=reason))})]
         case e.TodosSet(todos=todos):
             return [("todo.updated", {"todos": todos})]
         case e.SummaryRecorded(diffs=diffs) if diffs is not None:
