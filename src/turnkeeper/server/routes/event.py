@@ -6,10 +6,10 @@ from turnkeeper.server.asgi import Application
 from turnkeeper.server.call import Call
 from turnkeeper.server.errors import Malformed
 from turnkeeper.server.route import Route
+from turnkeeper.server.service import Service
 from turnkeeper.server.streams.channel import Tune, Voice
 from turnkeeper.server.streams.hub import Hub
 from turnkeeper.server.streams.stream import Stream, Tail
-from turnkeeper.server.service import Service
 from turnkeeper.server.v2.replay import tail
 
 

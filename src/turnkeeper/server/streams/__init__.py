@@ -1,0 +1,1 @@
+"""Event streams: what happens, as server-sent events, made once and sent to everybody who listens."""

@@ -1,0 +1,223 @@
+"""Frames: what happened as the bytes of a stream, in the words of each generation. Each is made once, when needed."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+import msgspec
+
+from turnkeeper.model.message import SystemMessage
+from turnkeeper.model.notification import Delta, Notification
+from turnkeeper.model.value import JsonObject, Value, encode
+from turnkeeper.server import wire
+from turnkeeper.server.v2.event import NextEvent
+from turnkeeper.server.v2.shape import number
+
+Happening: TypeAlias = Notification | Delta
+
+END: Final = b"\n\n"
+COMMENT: Final = b": heartbeat\n\n"
+
+SECOND: Final = frozenset(
+    {
+        "global.disposed",
+        "server.connected",
+        "session.compacted",
+        "session.created",
+        "session.deleted",
+        "session.diff",
+        "session.error",
+        "session.idle",
+        "session.status",
+        "session.updated",
+        "todo.updated",
+    }
+)
+"""What the second generation hears under the name and in the shape of the first."""
+
+
+class _First(Value, omit_defaults=False):
+    id: str
+    type: str
+    properties: object
+
+
+class _Words(Value):
+    """The properties of a delta. ``offset`` is how much of the part was said before, in characters."""
+
+    session_id: str
+    message_id: str
+    part_id: str
+    field: str
+    delta: str
+    offset: int
+
+
+class _Place(Value):
+    directory: str
+
+
+class _Durable(Value, rename={"aggregate": "aggregateID"}):
+    aggregate: str
+    seq: int
+    version: int
+
+
+class _Second(Value):
+    id: str
+    type: str
+    durable: _Durable | None = None
+    location: _Place | None = None
+    data: object
+
+
+class Frame:
+    """One happening on its way out. ``nth`` is its number among all that this server told of."""
+
+    __slots__ = ("_first", "_second", "id", "now", "nth", "one")
+
+    def __init__(self, one: Happening, nth: int, id: str, now: int) -> None:
+        self.one, self.nth, self.id, self.now = one, nth, id, now
+        self._first: bytes | None = None
+        self._second: bytes | None = None
+
+    @property
+    def first(self) -> bytes:
+        """``{"id", "type", "properties"}``; nothing if the first generation does not know such a thing."""
+        if self._first is None:
+            self._first = _first(self.one, self.id)
+        return self._first
+
+    @property
+    def second(self) -> bytes:
+        """``{"id", "type", "durable", "location", "data"}``; nothing if the second does not know it."""
+        if self._second is None:
+            self._second = _second(self.one, self.id, self.now)
+        return self._second
+
+
+def joined(waiting: Sequence[Happening]) -> list[Happening]:
+    """The same with the deltas of a part in one, as far as nothing else of their session stands between them."""
+    runs: list[Happening | list[Delta]] = []
+    unbroken: dict[str, list[Delta]] = {}
+    for one in waiting:
+        if isinstance(one, Delta):
+            run = unbroken.get(one.part_id)
+            if run is not None and run[-1].offset + len(run[-1].delta) == one.offset:
+                run.append(one)
+            else:
+                unbroken[one.part_id] = run = [one]
+                runs.append(run)
+            continue
+        if unbroken:
+            unbroken = {name: run for name, run in unbroken.items() if run[0].session_id != one.session_id}
+        runs.append(one)
+    return [_in_one(one) if isinstance(one, list) else one for one in runs]
+
+
+def durable(event: NextEvent, *, is_local: bool) -> bytes:
+    """An event of the second generation; in the stream of one session it does not say where."""
+    return encode(
+        _Second(
+            id=event.id,
+            type=event.type,
+            durable=_Durable(aggregate=event.session_id, seq=event.number, version=event.version),
+            location=None if is_local else _Place(directory=event.directory),
+            data=event.properties,
+        )
+    )
+
+
+def plain(kind: str, id: str, properties: object) -> bytes:
+    """Something of the server itself, for the first generation."""
+    return encode(_First(id=id, type=kind, properties=properties))
+
+
+def plain_second(kind: str, id: str, data: object) -> bytes:
+    """The same for the second."""
+    return encode(_Second(id=id, type=kind, data=data))
+
+
+def _in_one(run: list[Delta]) -> Delta:
+    return run[0] if len(run) == 1 else run[0].but(delta="".join([one.delta for one in run]))
+
+
+def _first(one: Happening, id: str) -> bytes:
+    if isinstance(one, Delta):
+        words = _Words(
+            session_id=one.session_id,
+            message_id=one.message_id,
+            part_id=one.part_id,
+            field=one.field,
+            delta=one.delta,
+            offset=one.offset,
+        )
+        return encode(_First(id=id, type=one.type, properties=words))
+    if isinstance(one, NextEvent) or isinstance(one.properties.get("info"), SystemMessage):
+        return b""
+    return encode(_First(id=id, type=one.type, properties=_shown(one)))
+
+
+def _shown(one: Notification) -> dict[str, object]:
+    properties = dict(one.properties)
+    if one.type.startswith("session.") and "info" in properties:
+        properties["info"] = wire.session(properties["info"])  # type: ignore[arg-type] # By its type.
+    elif one.type == "message.updated":
+        properties["info"] = wire.message(properties["info"])  # type: ignore[arg-type] # By its type.
+    elif one.type == "message.part.updated":
+        properties["part"] = wire.part(properties["part"])  # type: ignore[arg-type] # By its type.
+    return properties
+
+
+def _second(one: Happening, id: str, now: int) -> bytes:
+    if isinstance(one, NextEvent):
+        return durable(one, is_local=False)
+    place = _Place(directory=one.directory) if one.directory else None
+    if isinstance(one, Delta):
+        return encode(_Second(id=id, type=f"session.next.{one.kind}.delta", location=place, data=_delta(one, now)))
+    if one.type in SECOND:
+        place_in_log = (
+            _Durable(aggregate=one.session_id, seq=number(one.seq), version=1)
+            if one.type == "session.created"
+            else None
+        )
+        return encode(_Second(id=id, type=one.type, durable=place_in_log, location=place, data=_shown(one)))
+    if (retell := _RETOLD.get(one.type)) is not None:
+        group, _, verb = one.type.partition(".")
+        return encode(_Second(id=id, type=f"{group}.v2.{verb}", location=place, data=retell(one.properties)))
+    return b""
+
+
+def _delta(one: Delta, now: int) -> dict[str, object]:
+    return {
+        "timestamp": now,
+        "sessionID": one.session_id,
+        "assistantMessageID": one.message_id,
+        f"{one.kind}ID": one.part_id,
+        "delta": one.delta,
+    }
+
+
+def _permission(given: JsonObject) -> dict[str, object]:
+    """A question in the words of the second generation."""
+    told = {"id": given["id"], "sessionID": given["sessionID"], "action": given["permission"]}
+    told |= {"resources": given["patterns"], "save": given["always"], "metadata": given["metadata"]}
+    if (tool := given.get("tool")) is not None:
+        told["source"] = {"type": "tool", **_members(tool)}
+    return told
+
+
+def _members(value: object) -> dict[str, object]:
+    return msgspec.json.decode(encode(value), type=dict[str, object])
+
+
+def _same(given: JsonObject) -> dict[str, object]:
+    return dict(given)
+
+
+_RETOLD: Final[Mapping[str, Callable[[JsonObject], dict[str, object]]]] = {
+    "permission.asked": _permission,
+    "permission.replied": _same,
+    "question.asked": _same,
+    "question.replied": _same,
+    "question.rejected": _same,
+}

@@ -1,0 +1,197 @@
+"""Shapes of the second generation that events and messages share: prompts, models, usage, errors, tool output."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from turnkeeper.core.lowering import DELEGATED
+from turnkeeper.model.event import Delivery
+from turnkeeper.model.failure import Failure, OutputLengthFailure
+from turnkeeper.model.message import AssistantMessage, SystemMessage
+from turnkeeper.model.parts import AgentPart, CompactionPart, FilePart, Part, StepStartPart, TextPart, ToolPart
+from turnkeeper.model.parts.base import Mention
+from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolPending, ToolRunning
+from turnkeeper.model.session import Tokens
+from turnkeeper.model.value import JsonObject, Value
+
+NUMBERS_PER_ENTRY: Final = 10_000
+"""One entry of the log is told as several events: the second is number ``seq * 10_000 + 1`` (record 39)."""
+
+
+SHELL: Final = "bash"
+"""The tool under which a command of the user's is recorded."""
+
+
+class ModelRef(Value):
+    """A model as the second generation names it."""
+
+    id: str
+    provider_id: str
+    variant: str | None = None
+
+
+class PromptSource(Value):
+    """The stretch of a prompt's text that stands for an attachment."""
+
+    start: int
+    end: int
+    text: str
+
+
+class FileAttachment(Value):
+    """A file that came with a prompt, or out of a tool."""
+
+    uri: str
+    mime: str
+    name: str | None = None
+    description: str | None = None
+    source: PromptSource | None = None
+
+
+class AgentAttachment(Value):
+    """An agent that a prompt names."""
+
+    name: str
+    source: PromptSource | None = None
+
+
+class PromptText(Value):
+    """A prompt as the second generation shows it."""
+
+    text: str
+    files: tuple[FileAttachment, ...] | None = None
+    agents: tuple[AgentAttachment, ...] | None = None
+
+
+class Admission(Value):
+    """That a prompt is safe, as the second generation says it."""
+
+    admitted_seq: int
+    id: str
+    session_id: str
+    prompt: PromptText
+    delivery: Delivery
+    time_created: int
+    promoted_seq: int | None = None
+
+
+class UnknownError(Value, tag_field="type", tag="unknown"):
+    """What went wrong. The second generation knows one kind."""
+
+    message: str
+
+
+class Usage(Value, omit_defaults=False):
+    """Tokens by kind, without their sum."""
+
+    input: int
+    output: int
+    reasoning: int
+    cache: object
+
+
+def number(seq: int, nth: int = 0) -> int:
+    """The number of the nth event that an entry is told as."""
+    return seq * NUMBERS_PER_ENTRY + nth
+
+
+def model_of(message: AssistantMessage) -> ModelRef:
+    """The model that answered."""
+    return ModelRef(id=message.model_id, provider_id=message.provider_id, variant=message.variant)
+
+
+def usage(tokens: Tokens) -> Usage:
+    """Tokens as the second generation counts them."""
+    return Usage(input=tokens.input, output=tokens.output, reasoning=tokens.reasoning, cache=tokens.cache)
+
+
+def prompt_of(parts: Sequence[Part]) -> PromptText:
+    """What the user said, without what the runtime added to it."""
+    texts = [part.text for part in parts if isinstance(part, TextPart) and not part.synthetic]
+    files = tuple(file_of(part) for part in parts if isinstance(part, FilePart))
+    agents = tuple(
+        AgentAttachment(name=part.name, source=_source(part.source)) for part in parts if isinstance(part, AgentPart)
+    )
+    return PromptText(text="\n".join(texts), files=files or None, agents=agents or None)
+
+
+def file_of(part: FilePart) -> FileAttachment:
+    """An attached file."""
+    mention = part.source.text if part.source is not None else None
+    return FileAttachment(uri=part.url, mime=part.mime, name=part.filename, source=_source(mention))
+
+
+def error_of(failure: Failure) -> UnknownError:
+    """What went wrong, in words."""
+    if isinstance(failure, OutputLengthFailure):
+        return UnknownError(message="the answer hit its limit before anything useful was said")
+    return UnknownError(message=failure.data.message)
+
+
+def text_of(message: SystemMessage) -> str:
+    """The news of a Mid-Conversation System Message."""
+    return "\n\n".join(update.text for update in message.updates)
+
+
+def is_synthetic(parts: Sequence[Part]) -> bool:
+    """Whether a user message holds nothing that the user said."""
+    return bool(parts) and all(isinstance(part, TextPart) and part.synthetic for part in parts)
+
+
+def is_introduction(parts: Sequence[Part]) -> bool:
+    """Whether a user message only introduces a command of the user's: the command is told as one thing."""
+    return (
+        len(parts) == 1 and isinstance(parts[0], TextPart) and bool(parts[0].synthetic) and parts[0].text == DELEGATED
+    )
+
+
+def is_shell(parts: Iterable[Part], part: Part | None = None) -> bool:
+    """Whether these are the parts of a command that the user ran: a call without a step around it."""
+    every = [*parts, *([part] if part is not None else ())]
+    calls = [one for one in every if isinstance(one, ToolPart)]
+    return len({one.id for one in calls}) == 1 and calls[0].tool == SHELL and not any(map(_is_step, every))
+
+
+def compaction_of(parts: Iterable[Part]) -> CompactionPart | None:
+    """The mark of a compaction that was asked for."""
+    return next((part for part in parts if isinstance(part, CompactionPart)), None)
+
+
+def said(parts: Iterable[Part]) -> str:
+    """All text of an answer."""
+    return "\n\n".join(part.text for part in parts if isinstance(part, TextPart) and part.text)
+
+
+def shell_output(state: ToolPending | ToolRunning | ToolCompleted | ToolError) -> str:
+    """What a command printed so far."""
+    if isinstance(state, ToolCompleted):
+        return state.output
+    printed = (getattr(state, "metadata", None) or {}).get("output", "")
+    return str(printed or getattr(state, "error", ""))
+
+
+def content_of(state: ToolCompleted) -> list[Any]:
+    """What a tool gave, as text and files. ``Any``: plain JSON, as the tool or an import left it."""
+    if state.content is not None:
+        return list(state.content)
+    files = [
+        {key: item for key, item in _file_content(file).items() if item is not None} for file in state.attachments or ()
+    ]
+    return [{"type": "text", "text": state.output}, *files]
+
+
+def structured_of(state: ToolRunning | ToolCompleted | ToolError) -> JsonObject:
+    """What a tool gave for programs."""
+    structured = getattr(state, "structured", None)
+    return structured if isinstance(structured, dict) else state.metadata or {}
+
+
+def _file_content(file: FilePart) -> JsonObject:
+    return {"type": "file", "uri": file.url, "mime": file.mime, "name": file.filename}
+
+
+def _source(mention: Mention | None) -> PromptSource | None:
+    return PromptSource(start=mention.start, end=mention.end, text=mention.value) if mention is not None else None
+
+
+def _is_step(part: Part) -> bool:
+    return isinstance(part, StepStartPart | TextPart)
