@@ -74,6 +74,11 @@ def _of_event(before: SessionView | None, recorded: Recorded) -> list[Said]:
     match event:
         case e.MessageRecorded(message=message, parts=parts):
             return [_message(message, seq), *(_part(part, time) for part in parts)]
+        case e.PromptAdmitted(message=message, parts=parts):
+            # Clients show a prompt from the moment it is safe, also one that waits behind a running turn.
+            return [_message(message, seq), *(_part(part, time) for part in parts)]
+        case e.PromptWithdrawn(message_id=message_id):
+            return [("message.removed", {"messageID": message_id})]
         case e.PromptPromoted(message_id=message_id) if before is not None:
             prompt = next(p for p in before.inbox if p.message.id == message_id)
             return [_message(prompt.message, seq), *(_part(part, time) for part in prompt.parts)]
