@@ -1,7 +1,10 @@
 """Values as official clients know them: without what only we keep, such as places in the log."""
 
+from typing import assert_never
+
 from turnkeeper.model.message import Message, SystemMessage
-from turnkeeper.model.parts import Part
+from turnkeeper.model.parts import Part, ToolPart
+from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolPending, ToolRunning, ToolState
 from turnkeeper.model.session import Session
 from turnkeeper.store.queries import MessageWithParts
 
@@ -17,8 +20,24 @@ def message(value: Message) -> Message:
 
 
 def part(value: Part) -> Part:
-    """A part without its place in the log."""
+    """A part without its place in the log; of a call, without what only the second generation has a place for."""
+    if isinstance(value, ToolPart):
+        return value.but(seq=0, nth=0, extra=None, provider=None, state=_state(value.state))
     return value.but(seq=0, nth=0, extra=None)
+
+
+def _state(state: ToolState) -> ToolState:
+    match state:
+        case ToolPending():
+            return state
+        case ToolCompleted():
+            files = tuple(part(file) for file in state.attachments) if state.attachments else None
+            ours = {"structured": None, "content": None, "output_paths": None, "full": None}
+            return state.but(raw=None, attachments=files, **ours)
+        case ToolRunning() | ToolError():
+            return state.but(raw=None) if state.raw is not None else state
+        case _:
+            assert_never(state)
 
 
 def with_parts(value: MessageWithParts) -> MessageWithParts:

@@ -5,7 +5,7 @@ from typing import Final
 
 from turnkeeper.server.route import AnyRoute
 
-FILES: Final = ("health", "boot", "config", "session", "message", "turn", "permission", "question")
+FILES: Final = ("health", "boot", "config", "session", "message", "turn", "permission", "question", "event", "upkeep")
 """Modules of this package; each has a table ``ROUTES``."""
 
 
