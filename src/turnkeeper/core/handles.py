@@ -58,7 +58,7 @@ def pieces(entry: Entry) -> Iterator[Piece]:
     own = list(_own(entry))
     yield from own
     texts = {piece.text for piece in own}
-    if own and (whole := recall_text(entry)) not in texts:
+    if (whole := recall_text(entry)) and whole not in texts:
         yield Piece(label=f"{_role(entry)}, the whole message", text=whole, is_whole=True)
 
 
