@@ -109,7 +109,7 @@ async def listening(
     service: Service | Application, address: str, headers: Mapping[str, str] | None = None, **given: Any
 ) -> AsyncIterator[Heard]:
     """Listen to a stream; leaving the block hangs up and waits until the application is done."""
-    app = App(service, routes.load()) if isinstance(service, Service) else service
+    app = App(service, routes.load) if isinstance(service, Service) else service
     parts = urlsplit(address)
     named = {"host": "127.0.0.1:4096", **(headers or {})}
     scope = {
@@ -126,9 +126,15 @@ async def listening(
         heard.is_over = True
         heard.tell()
 
+    failure: Exception | None = None
     async with anyio.create_task_group() as group:
         group.start_soon(run)
-        if heard.stall is None:
-            await heard.until(lambda one: bool(one.status))
-        yield heard
+        try:
+            if heard.stall is None:
+                await heard.until(lambda one: bool(one.status))
+            yield heard
+        except Exception as error:
+            failure = error  # Raised again outside: the group would wrap it.
         heard.hang_up()
+    if failure is not None:
+        raise failure
