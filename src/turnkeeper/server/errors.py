@@ -124,7 +124,7 @@ def _second(error: Refusal, params: Mapping[str, str]) -> object:
         case Malformed(kind=kind):
             return {"_tag": "InvalidRequestError", "message": message, "kind": kind}
         case Conflict() | Busy():
-            resource = params.get("sessionID", "")
+            resource = getattr(error, "resource", None) or params.get("sessionID", "")
             return {"_tag": "ConflictError", "message": message, "resource": resource}
         case Unavailable(service=service):
             return {"_tag": "ServiceUnavailableError", "message": message, "service": service}

@@ -5,7 +5,21 @@ from typing import Final
 
 from turnkeeper.server.route import AnyRoute
 
-FILES: Final = ("health", "boot", "config", "session", "message", "turn", "permission", "question", "event", "upkeep")
+FILES: Final = (
+    "health",
+    "boot",
+    "config",
+    "session",
+    "message",
+    "turn",
+    "permission",
+    "question",
+    "event",
+    "api_session",
+    "api_catalogue",
+    "api_ask",
+    "upkeep",
+)
 """Modules of this package; each has a table ``ROUTES``."""
 
 

@@ -1,0 +1,226 @@
+"""Questions to the user, for the second generation: what waits for an answer, and the answers."""
+
+from typing import Literal
+
+from turnkeeper.model.refusal import NotFound
+from turnkeeper.model.value import JsonObject, Value
+from turnkeeper.run.permission import PermissionRequest, Reply
+from turnkeeper.server.call import Call, Plain
+from turnkeeper.server.errors import Missing
+from turnkeeper.server.route import Route
+from turnkeeper.server.routes.api_catalogue import Located
+from turnkeeper.server.routes.question import Answers
+from turnkeeper.server.v2 import catalogue
+
+
+class Source(Value, tag_field="type", tag="tool"):
+    """The call that asks."""
+
+    message_id: str
+    call_id: str
+
+
+class Asked(Value):
+    """A question for permission."""
+
+    id: str
+    session_id: str
+    action: str
+    resources: tuple[str, ...]
+    save: tuple[str, ...] | None = None
+    metadata: JsonObject | None = None
+    source: Source | None = None
+
+
+class AskedList(Value, omit_defaults=False):
+    """Questions that wait."""
+
+    data: tuple[Asked, ...]
+
+
+class AskedOne(Value):
+    """One of them."""
+
+    data: Asked
+
+
+class Nothing(Value, omit_defaults=False):
+    """None of these."""
+
+    data: tuple[JsonObject, ...] = ()
+
+
+class ReplyBody(Value):
+    """An answer; a message with a rejection is advice for the model, which then goes on."""
+
+    reply: Literal["once", "always", "reject"]
+    message: str | None = None
+
+
+def asked(request: PermissionRequest) -> Asked:
+    """A question as the second generation knows it."""
+    return Asked(
+        id=request.id,
+        session_id=request.session_id,
+        action=request.permission,
+        resources=request.patterns,
+        save=request.always or None,
+        metadata=request.metadata or None,
+        source=Source(message_id=request.message_id, call_id=request.call_id),
+    )
+
+
+async def pending(call: Plain) -> Located[tuple[Asked, ...]]:
+    """What waits for an answer in a directory."""
+    place = await call.place()
+    found = call.service.asks.pending(directory=str(place.directory))
+    return Located(location=catalogue.location(place), data=tuple(map(asked, found)))
+
+
+async def pending_of(call: Plain) -> AskedList:
+    """What waits for an answer in a session."""
+    return AskedList(data=tuple(map(asked, await _waiting(call))))
+
+
+async def get(call: Plain) -> AskedOne:
+    """One question."""
+    name = call.params["requestID"]
+    found = next((one for one in await _waiting(call) if one.id == name), None)
+    if found is None:
+        raise Missing("Permission", name)
+    return AskedOne(data=asked(found))
+
+
+async def reply(call: Call[None, ReplyBody]) -> None:
+    """Answer a question."""
+    await call.turnkeeper.get(call.session_id)
+    given = Reply(answer=call.body.reply, feedback=call.body.message)
+    call.service.asks.reply(call.params["requestID"], given, session_id=call.session_id)
+
+
+async def saved(call: Plain) -> Nothing:
+    """What was allowed for good beyond a session: nothing is."""
+    return Nothing()
+
+
+async def questions(call: Plain) -> Located[tuple[JsonObject, ...]]:
+    """Questions of tools that wait in a directory. No tool asks any yet."""
+    return Located(location=catalogue.location(await call.place()), data=())
+
+
+async def questions_of(call: Plain) -> Nothing:
+    """The same of a session."""
+    await call.turnkeeper.get(call.session_id)
+    return Nothing()
+
+
+async def answer(call: Call[None, Answers]) -> None:
+    """Answer a question of a tool."""
+    await call.turnkeeper.get(call.session_id)
+    raise Missing("Question", call.params["requestID"])
+
+
+async def dismiss(call: Plain) -> None:
+    """Dismiss a question of a tool."""
+    await call.turnkeeper.get(call.session_id)
+    raise Missing("Question", call.params["requestID"])
+
+
+async def _waiting(call: Plain) -> list[PermissionRequest]:
+    await call.turnkeeper.get(call.session_id)
+    return call.service.asks.pending(session_id=call.session_id)
+
+
+_OF = "/api/session/{sessionID}"
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/api/permission/request",
+        operation="v2.permission.request.list",
+        tier=3,
+        summary="Questions for permission that wait in a directory.",
+        handler=pending,
+        answer=Located[tuple[Asked, ...]],
+    ),
+    Route(
+        method="GET",
+        path="/api/permission/saved",
+        operation="v2.permission.saved.list",
+        tier=3,
+        summary="What was allowed for good: nothing.",
+        handler=saved,
+        answer=Nothing,
+    ),
+    Route(
+        method="GET",
+        path=f"{_OF}/permission",
+        operation="v2.session.permission.list",
+        tier=3,
+        summary="Questions for permission that wait in a session.",
+        handler=pending_of,
+        answer=AskedList,
+        errors=(NotFound,),
+    ),
+    Route(
+        method="GET",
+        path=f"{_OF}/permission/{{requestID}}",
+        operation="v2.session.permission.get",
+        tier=3,
+        summary="One question for permission.",
+        handler=get,
+        answer=AskedOne,
+        errors=(NotFound,),
+    ),
+    Route(
+        method="POST",
+        path=f"{_OF}/permission/{{requestID}}/reply",
+        operation="v2.session.permission.reply",
+        tier=3,
+        summary="Answer a question for permission.",
+        handler=reply,
+        body=ReplyBody,
+        status=204,
+        errors=(NotFound,),
+    ),
+    Route(
+        method="GET",
+        path="/api/question/request",
+        operation="v2.question.request.list",
+        tier=3,
+        summary="Questions of tools that wait in a directory: none.",
+        handler=questions,
+        answer=Located[tuple[JsonObject, ...]],
+    ),
+    Route(
+        method="GET",
+        path=f"{_OF}/question",
+        operation="v2.session.question.list",
+        tier=3,
+        summary="Questions of tools that wait in a session: none.",
+        handler=questions_of,
+        answer=Nothing,
+        errors=(NotFound,),
+    ),
+    Route(
+        method="POST",
+        path=f"{_OF}/question/{{requestID}}/reply",
+        operation="v2.session.question.reply",
+        tier=3,
+        summary="Answer a question of a tool.",
+        handler=answer,
+        body=Answers,
+        status=204,
+        errors=(NotFound,),
+    ),
+    Route(
+        method="POST",
+        path=f"{_OF}/question/{{requestID}}/reject",
+        operation="v2.session.question.reject",
+        tier=3,
+        summary="Dismiss a question of a tool.",
+        handler=dismiss,
+        status=204,
+        errors=(NotFound,),
+    ),
+)

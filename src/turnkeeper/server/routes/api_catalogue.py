@@ -1,0 +1,134 @@
+"""What there is in a directory, for the second generation: the lists that clients ask for when they start."""
+
+from collections.abc import Awaitable, Callable
+from typing import Generic, Literal, TypeVar
+
+import msgspec
+
+from turnkeeper.model.refusal import NotFound
+from turnkeeper.model.value import JsonObject, Value
+from turnkeeper.server.call import Plain
+from turnkeeper.server.catalogue import Catalogue
+from turnkeeper.server.errors import Missing
+from turnkeeper.server.providers import ConfiguredProviders, Provider
+from turnkeeper.server.route import AnyRoute, Route
+from turnkeeper.server.v2 import catalogue
+from turnkeeper.server.v2.catalogue import AgentInfo, LocationInfo, ModelInfo, ProviderInfo
+
+T = TypeVar("T")
+
+
+class Healthy(Value, omit_defaults=False):
+    """That the server is well."""
+
+    healthy: Literal[True] = True
+
+
+class Located(Value, Generic[T], omit_defaults=False):
+    """An answer about a place, with the place."""
+
+    location: LocationInfo
+    data: T
+
+
+async def health(call: Plain) -> Healthy:
+    """Answer."""
+    return Healthy()
+
+
+async def location(call: Plain) -> LocationInfo:
+    """The place that the request is about."""
+    return catalogue.location(await call.place())
+
+
+async def agents(call: Plain) -> Located[tuple[AgentInfo, ...]]:
+    """Who may answer."""
+    place = await call.place()
+    found = await call.service.part(Catalogue).agents(place)
+    return Located(location=catalogue.location(place), data=tuple(map(catalogue.agent, found)))
+
+
+async def models(call: Plain) -> Located[tuple[ModelInfo, ...]]:
+    """The models that can be used."""
+    place = await call.place()
+    found = await _providers(call)
+    data = tuple(catalogue.model(model) for one in found for model in one.models.values())
+    return Located(location=catalogue.location(place), data=data)
+
+
+async def providers(call: Plain) -> Located[tuple[ProviderInfo, ...]]:
+    """The providers that can be used."""
+    data = tuple(map(catalogue.provider, await _providers(call)))
+    return Located(location=catalogue.location(await call.place()), data=data)
+
+
+async def provider(call: Plain) -> Located[ProviderInfo]:
+    """One provider."""
+    name = call.params["providerID"]
+    found = next((one for one in await _providers(call) if one.id == name), None)
+    if found is None:
+        raise Missing("Provider", name)
+    return Located(location=catalogue.location(await call.place()), data=catalogue.provider(found))
+
+
+async def nothing(call: Plain) -> Located[tuple[JsonObject, ...]]:
+    """There are none of these."""
+    return Located(location=catalogue.location(await call.place()), data=())
+
+
+async def _providers(call: Plain) -> tuple[Provider, ...]:
+    known = call.service.part(Catalogue).configured(await call.place())
+    return msgspec.json.decode(known, type=ConfiguredProviders).providers
+
+
+def _list(name: str, summary: str, handler: Callable[[Plain], Awaitable[object]], answer: object) -> AnyRoute:
+    return Route(
+        method="GET",
+        path=f"/api/{name}",
+        operation=f"v2.{name}.list",
+        tier=3,
+        summary=summary,
+        handler=handler,
+        answer=answer,
+    )
+
+
+NONE = Located[tuple[JsonObject, ...]]
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/api/health",
+        operation="v2.health.get",
+        tier=3,
+        summary="Whether the server is well.",
+        handler=health,
+        answer=Healthy,
+    ),
+    Route(
+        method="GET",
+        path="/api/location",
+        operation="v2.location.get",
+        tier=3,
+        summary="The directory of the request, and its project.",
+        handler=location,
+        answer=LocationInfo,
+    ),
+    Route(
+        method="GET",
+        path="/api/provider/{providerID}",
+        operation="v2.provider.get",
+        tier=3,
+        summary="One provider.",
+        handler=provider,
+        answer=Located[ProviderInfo],
+        errors=(NotFound,),
+    ),
+    _list("agent", "Agents.", agents, Located[tuple[AgentInfo, ...]]),
+    _list("model", "Models that can be used.", models, Located[tuple[ModelInfo, ...]]),
+    _list("provider", "Providers that can be used.", providers, Located[tuple[ProviderInfo, ...]]),
+    _list("integration", "Integrations: none.", nothing, NONE),
+    _list("reference", "References: none.", nothing, NONE),
+    _list("command", "Commands: none.", nothing, NONE),
+    _list("skill", "Skills: none.", nothing, NONE),
+)

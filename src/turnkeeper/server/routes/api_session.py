@@ -1,0 +1,367 @@
+"""Sessions of the second generation: create, list, prompt, steer, read what happened."""
+
+from typing import Annotated
+
+import msgspec
+
+from turnkeeper.model.refusal import Conflict, NotFound
+from turnkeeper.model.session import Session, SessionModel
+from turnkeeper.model.status import Idle
+from turnkeeper.model.value import JsonObject, Value, encode
+from turnkeeper.server.answer import JSON, Answer
+from turnkeeper.server.call import Call, Plain
+from turnkeeper.server.errors import Unavailable
+from turnkeeper.server.route import Route
+from turnkeeper.server.streams import frame
+from turnkeeper.server.v2 import prompting, reading
+from turnkeeper.server.v2.message import Said
+from turnkeeper.server.v2.prompting import PromptBody
+from turnkeeper.server.v2.reading import MessagesPage, Order
+from turnkeeper.server.v2.replay import page
+from turnkeeper.server.v2.session import Location, SessionInfo, SessionsPage, Wanted, list_place, session_info, sessions
+from turnkeeper.server.v2.shape import Admission, ModelRef
+
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class NewSession(Value):
+    """What a session may begin with. One that exists under the id is given back as it is."""
+
+    id: Annotated[str, msgspec.Meta(pattern="^ses")] | None = None
+    agent: str | None = None
+    model: ModelRef | None = None
+    location: Location | None = None
+
+
+class ListQuery(Value):
+    """Which sessions are wanted. A cursor brings its order with it."""
+
+    limit: Positive = 50
+    order: Order = "desc"
+    search: str | None = None
+    directory: str | None = None
+    project: str | None = None
+    subpath: str | None = None
+    cursor: str | None = None
+
+
+class MessagesQuery(Value):
+    """Which messages are wanted. A cursor brings its order with it."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=200)] = 50
+    order: Order | None = None
+    cursor: str | None = None
+
+
+class HistoryQuery(Value):
+    """Events behind a number."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=100)] = 50
+    after: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
+class AgentBody(Value):
+    """Who answers from now on."""
+
+    agent: str
+
+
+class ModelBody(Value):
+    """Which model answers from now on."""
+
+    model: ModelRef
+
+
+class One(Value):
+    """One session."""
+
+    data: SessionInfo
+
+
+class AdmissionAnswer(Value):
+    """That a prompt is safe."""
+
+    data: Admission
+
+
+class Running(Value, tag_field="type", tag="running"):
+    """A session is being run."""
+
+
+class Active(Value, omit_defaults=False):
+    """The sessions that are being run."""
+
+    data: dict[str, Running]
+
+
+class OneMessage(Value):
+    """One message."""
+
+    data: Said
+
+
+class Context(Value, omit_defaults=False):
+    """What the model is shown of the history."""
+
+    data: tuple[Said, ...]
+
+
+async def create(call: Call[None, NewSession]) -> One:
+    """Begin a session."""
+    given, model = call.body, call.body.model
+    made = await call.turnkeeper.create(
+        id=given.id,
+        directory=given.location.directory if given.location is not None else call.directory,
+        agent=given.agent,
+        model=SessionModel(id=model.id, provider_id=model.provider_id, variant=model.variant) if model else None,
+    )
+    return One(data=session_info(made))
+
+
+async def list_sessions(call: Call[ListQuery, None]) -> SessionsPage:
+    """A page of sessions."""
+    given = call.query
+    wanted = Wanted(directory=given.directory, project=given.project, subpath=given.subpath, search=given.search)
+    place = list_place(given.cursor) if given.cursor else None
+    return await sessions(call.turnkeeper, wanted, limit=given.limit, order=given.order, place=place)
+
+
+async def active(call: Plain) -> Active:
+    """The sessions that are being run, here or elsewhere."""
+    store = call.turnkeeper.store
+    found: dict[str, Running] = {}
+    for key, _ in await store.engine.scan(("busy",)):
+        try:
+            if not isinstance((await store.queries.state(key[-1])).status, Idle):
+                found[key[-1]] = Running()
+        except NotFound:  # Removed in between.
+            continue
+    return Active(data=found)
+
+
+async def get(call: Plain) -> One:
+    """One session."""
+    return One(data=session_info(await call.turnkeeper.get(call.session_id)))
+
+
+async def prompt(call: Call[None, PromptBody]) -> AdmissionAnswer:
+    """Admit a prompt."""
+    return AdmissionAnswer(data=await prompting.prompt(call.turnkeeper, call.session_id, call.body))
+
+
+async def interrupt(call: Plain) -> None:
+    """Stop a session; nothing happens to one that rests."""
+    await call.turnkeeper.get(call.session_id)
+    await call.turnkeeper.interrupt(call.session_id)
+
+
+async def wait(call: Plain) -> None:
+    """Wait until a session rests."""
+    await call.turnkeeper.get(call.session_id)
+    await call.turnkeeper.wait(call.session_id)
+
+
+async def compact(call: Plain) -> None:
+    """Replace what was said so far by a summary of it."""
+    await call.turnkeeper.get(call.session_id)
+    compacting = getattr(call.turnkeeper, "compact", None)
+    if compacting is None:
+        raise Unavailable("Session compact is not available yet", "session.compact")
+    await compacting(call.session_id)
+
+
+async def switch_agent(call: Call[None, AgentBody]) -> None:
+    """Have another agent answer."""
+    place = await call.place()
+    agent = await call.turnkeeper.runtime.agent(call.body.agent, place)
+    await _patch(call.session_id, call, agent=agent.name)
+
+
+async def switch_model(call: Call[None, ModelBody]) -> None:
+    """Have another model answer."""
+    given = call.body.model
+    model = SessionModel(id=given.id, provider_id=given.provider_id, variant=given.variant)
+    await _patch(call.session_id, call, model=model)
+
+
+async def _patch(session_id: str, call: Call[None, AgentBody] | Call[None, ModelBody], **changes: object) -> Session:
+    from turnkeeper.sessions import edit
+
+    return await edit.patch(call.turnkeeper.store, session_id, lambda session: session.but(**changes))
+
+
+async def context(call: Plain) -> Context:
+    """What was said since the newest summary."""
+    return Context(data=tuple(await reading.context(call.turnkeeper.store, call.session_id)))
+
+
+async def messages(call: Call[MessagesQuery, None]) -> MessagesPage:
+    """A page of messages, newest first unless asked otherwise."""
+    given = call.query
+    place = reading.place_of(given.cursor) if given.cursor else None
+    return await reading.messages(
+        call.turnkeeper.store, call.session_id, limit=given.limit, order=given.order or "desc", place=place
+    )
+
+
+async def message(call: Plain) -> OneMessage:
+    """One message."""
+    return OneMessage(data=await reading.message(call.turnkeeper.store, call.session_id, call.params["messageID"]))
+
+
+async def history(call: Call[HistoryQuery, None]) -> Answer:
+    """Durable events behind a number."""
+    await call.turnkeeper.get(call.session_id)
+    events, has_more = await page(call.turnkeeper.store, call.session_id, call.query.after, call.query.limit)
+    told = b",".join(frame.durable(one, is_local=True) for one in events)
+    return Answer(200, b'{"data":[%b],"hasMore":%b}' % (told, encode(has_more)), (JSON,))
+
+
+_SESSION = "/api/session/{sessionID}"
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/api/session",
+        operation="v2.session.create",
+        tier=3,
+        summary="Begin a session.",
+        handler=create,
+        body=NewSession,
+        answer=One,
+    ),
+    Route(
+        method="GET",
+        path="/api/session",
+        operation="v2.session.list",
+        tier=3,
+        summary="A page of sessions.",
+        handler=list_sessions,
+        query=ListQuery,
+        answer=SessionsPage,
+    ),
+    Route(
+        method="GET",
+        path="/api/session/active",
+        operation="v2.session.active",
+        tier=3,
+        summary="The sessions that are being run.",
+        handler=active,
+        answer=Active,
+    ),
+    Route(
+        method="GET",
+        path=_SESSION,
+        operation="v2.session.get",
+        tier=3,
+        summary="One session.",
+        handler=get,
+        answer=One,
+        errors=(NotFound,),
+    ),
+    Route(
+        method="POST",
+        path=f"{_SESSION}/prompt",
+        operation="v2.session.prompt",
+        tier=3,
+        summary="Admit a prompt; it is safe once this answers.",
+        handler=prompt,
+        body=PromptBody,
+        answer=AdmissionAnswer,
+        errors=(NotFound, Conflict),
+    ),
+    Route(
+        method="POST",
+        path=f"{_SESSION}/interrupt",
+        operation="v2.session.interrupt",
+        tier=3,
+        summary="Stop a session and wait until all is settled.",
+        handler=interrupt,
+        status=204,
+        errors=(NotFound,),
+    ),
+    Route(
+        method="POST",
+        path=f"{_SESSION}/wait",
+        operation="v2.session.wait",
+        tier=3,
+        summary="Wait until a session rests.",
+        handler=wait,
+        status=204,
+        errors=(NotFound,),
+    ),
+    Route(
+        method="POST",
+        path=f"{_SESSION}/compact",
+        operation="v2.session.compact",
+        tier=3,
+        summary="Replace what was said so far by a summary of it.",
+        handler=compact,
+        status=204,
+        errors=(NotFound, Unavailable),
+    ),
+    Route(
+        method="POST",
+        path=f"{_SESSION}/agent",
+        operation="v2.session.switchAgent",
+        tier=3,
+        summary="Have another agent answer from now on.",
+        handler=switch_agent,
+        body=AgentBody,
+        status=204,
+        errors=(NotFound,),
+    ),
+    Route(
+        method="POST",
+        path=f"{_SESSION}/model",
+        operation="v2.session.switchModel",
+        tier=3,
+        summary="Have another model answer from now on.",
+        handler=switch_model,
+        body=ModelBody,
+        status=204,
+        errors=(NotFound,),
+    ),
+    Route(
+        method="GET",
+        path=f"{_SESSION}/context",
+        operation="v2.session.context",
+        tier=3,
+        summary="What was said since the newest summary, oldest first.",
+        handler=context,
+        answer=Context,
+        errors=(NotFound,),
+    ),
+    Route(
+        method="GET",
+        path=f"{_SESSION}/message",
+        operation="v2.session.messages",
+        tier=3,
+        summary="A page of messages.",
+        handler=messages,
+        query=MessagesQuery,
+        answer=MessagesPage,
+        errors=(NotFound,),
+    ),
+    Route(
+        method="GET",
+        path=f"{_SESSION}/message/{{messageID}}",
+        operation="v2.session.message",
+        tier=3,
+        summary="One message.",
+        handler=message,
+        answer=OneMessage,
+        errors=(NotFound,),
+    ),
+    Route(
+        method="GET",
+        path=f"{_SESSION}/history",
+        operation="v2.session.history",
+        tier=3,
+        summary="Durable events behind a number.",
+        handler=history,
+        query=HistoryQuery,
+        answer=JsonObject,
+        errors=(NotFound,),
+    ),
+)

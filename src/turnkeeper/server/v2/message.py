@@ -1,0 +1,236 @@
+"""Messages of the second generation: a fold of the same history, one message of it at a time."""
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias, assert_never
+
+from turnkeeper.core.entry import Recorded
+from turnkeeper.model import event as e
+from turnkeeper.model.message import AssistantMessage, SystemMessage, UserMessage
+from turnkeeper.model.parts import Part, PatchPart, ReasoningPart, StepFinishPart, StepStartPart, TextPart, ToolPart
+from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolPending, ToolRunning
+from turnkeeper.model.value import JsonObject, Value
+from turnkeeper.server.v2 import shape
+from turnkeeper.server.v2.event import switch_id
+from turnkeeper.server.v2.shape import AgentAttachment, FileAttachment, ModelRef, UnknownError, Usage
+from turnkeeper.store.queries import MessageWithParts
+
+
+class Created(Value):
+    """When a message came to be, and when it was whole."""
+
+    created: int
+    completed: int | None = None
+
+
+class UserSaid(Value, tag_field="type", tag="user"):
+    """What the user said."""
+
+    id: str
+    time: Created
+    text: str
+    files: tuple[FileAttachment, ...] | None = None
+    agents: tuple[AgentAttachment, ...] | None = None
+
+
+class SyntheticSaid(Value, tag_field="type", tag="synthetic"):
+    """What the runtime said in the user's place."""
+
+    id: str
+    time: Created
+    session_id: str
+    text: str
+
+
+class SystemSaid(Value, tag_field="type", tag="system"):
+    """News of what the model is told."""
+
+    id: str
+    time: Created
+    text: str
+
+
+class ShellRan(Value, tag_field="type", tag="shell"):
+    """A command of the user's."""
+
+    id: str
+    time: Created
+    call_id: str
+    command: str
+    output: str
+
+
+class Compacted(Value, tag_field="type", tag="compaction"):
+    """What was said before, in short."""
+
+    id: str
+    time: Created
+    reason: Literal["auto", "manual"]
+    summary: str
+    recent: str
+
+
+class AgentSwitched(Value, tag_field="type", tag="agent-switched"):
+    """Another agent answers from here on."""
+
+    id: str
+    time: Created
+    agent: str
+
+
+class ModelSwitched(Value, tag_field="type", tag="model-switched"):
+    """Another model answers from here on."""
+
+    id: str
+    time: Created
+    model: ModelRef
+
+
+class Snapshot(Value):
+    """The state of the files around an answer."""
+
+    start: str | None = None
+    end: str | None = None
+    files: tuple[str, ...] | None = None
+
+
+class AssistantSaid(Value, tag_field="type", tag="assistant"):
+    """One turn of a model."""
+
+    id: str
+    time: Created
+    agent: str
+    model: ModelRef
+    content: tuple[JsonObject, ...]
+    snapshot: Snapshot | None = None
+    finish: str | None = None
+    cost: int | float | None = None
+    tokens: Usage | None = None
+    error: UnknownError | None = None
+
+
+Said: TypeAlias = (
+    UserSaid | SyntheticSaid | SystemSaid | ShellRan | Compacted | AgentSwitched | ModelSwitched | AssistantSaid
+)
+
+
+def said_by(message: MessageWithParts, asked: MessageWithParts | None = None) -> Said | None:
+    """A message as the second generation shows it; None if it only belongs to another one.
+
+    ``asked`` is what a summary answers.
+    """
+    info, parts = message.info, message.parts
+    match info:
+        case UserMessage():
+            return _user(info, parts)
+        case SystemMessage():
+            time = Created(created=info.time.created)
+            return SystemSaid(id=info.id, time=time, text=shape.text_of(info)) if info.updates else None
+        case AssistantMessage():
+            return _assistant(info, parts, asked)
+        case _:
+            assert_never(info)
+
+
+def switch(recorded: Recorded) -> AgentSwitched | ModelSwitched | None:
+    """A switch of agent or model, which only the log holds."""
+    seq, time, event = recorded
+    when = Created(created=time)
+    match event:
+        case e.AgentSelected(agent=str() as agent):
+            return AgentSwitched(id=switch_id(time, seq), time=when, agent=agent)
+        case e.ModelSelected(model=model) if model is not None:
+            ref = ModelRef(id=model.id, provider_id=model.provider_id, variant=model.variant)
+            return ModelSwitched(id=switch_id(time, seq), time=when, model=ref)
+        case _:
+            return None
+
+
+def _user(info: UserMessage, parts: Sequence[Part]) -> Said | None:
+    if shape.compaction_of(parts) is not None or shape.is_introduction(parts):
+        return None
+    time = Created(created=info.time.created)
+    if shape.is_synthetic(parts):
+        text = "\n".join(getattr(part, "text", "") for part in parts)
+        return SyntheticSaid(id=info.id, time=time, session_id=info.session_id, text=text)
+    prompt = shape.prompt_of(parts)
+    return UserSaid(id=info.id, time=time, text=prompt.text, files=prompt.files, agents=prompt.agents)
+
+
+def _assistant(info: AssistantMessage, parts: Sequence[Part], asked: MessageWithParts | None) -> Said | None:
+    time = Created(created=info.time.created, completed=info.time.completed)
+    if info.summary:
+        if info.error is not None or info.time.completed is None:
+            return None
+        mark = shape.compaction_of(asked.parts) if asked is not None else None
+        reason: Literal["auto", "manual"] = "auto" if mark is None or mark.auto else "manual"
+        when = Created(created=info.time.created)
+        return Compacted(id=info.id, time=when, reason=reason, summary=shape.said(parts), recent="")
+    if shape.is_shell(parts):
+        [call] = [part for part in parts if isinstance(part, ToolPart)]
+        command = str(call.state.input.get("command", ""))
+        output = shape.shell_output(call.state)
+        return ShellRan(id=info.id, time=time, call_id=call.call_id, command=command, output=output)
+    is_done = info.time.completed is not None
+    return AssistantSaid(
+        id=info.id,
+        time=time,
+        agent=info.agent,
+        model=shape.model_of(info),
+        content=tuple(one for part in parts if (one := _content(part, info.time.created)) is not None),
+        snapshot=_snapshot(parts),
+        finish=info.finish or ("error" if info.error is not None else None),
+        cost=info.cost if is_done else None,
+        tokens=shape.usage(info.tokens) if is_done else None,
+        error=shape.error_of(info.error) if info.error is not None else None,
+    )
+
+
+def _snapshot(parts: Sequence[Part]) -> Snapshot | None:
+    start = next((part.snapshot for part in parts if isinstance(part, StepStartPart)), None)
+    end = next((part.snapshot for part in parts if isinstance(part, StepFinishPart)), None)
+    files = tuple(file for part in parts if isinstance(part, PatchPart) for file in part.files)
+    return Snapshot(start=start, end=end, files=files or None) if start or end or files else None
+
+
+def _content(part: Part, began: int) -> JsonObject | None:
+    match part:
+        case TextPart():
+            return {"type": "text", "id": part.id, "text": part.text}
+        case ReasoningPart(time=time):
+            nested = {name: item for name, item in (part.metadata or {}).items() if isinstance(item, dict)}
+            when = Created(created=time.start, completed=time.end)
+            more = {"providerMetadata": nested} if nested else {}
+            return {"type": "reasoning", "id": part.id, "text": part.text, "time": when, **more}
+        case ToolPart():
+            return _tool(part, began)
+        case _:
+            return None
+
+
+def _tool(part: ToolPart, began: int) -> JsonObject:
+    state = part.state
+    time: dict[str, int] = {"created": began}
+    told: dict[str, object] = {"status": "pending", "input": ""}
+    match state:
+        case ToolPending(raw=raw):
+            told["input"] = raw
+        case ToolRunning():
+            time = {"created": state.time.start, "ran": state.time.start}
+            told = {"status": "running", "input": state.input, "structured": state.metadata or {}, "content": []}
+        case ToolCompleted():
+            content, structured = shape.content_of(state), shape.structured_of(state)
+            told = {"status": "completed", "input": state.input, "content": content, "structured": structured}
+            if state.output_paths is not None:
+                told["outputPaths"] = state.output_paths
+        case ToolError():
+            error = UnknownError(message=state.error)
+            told = {"status": "error", "input": state.input, "content": [], "error": error}
+            told["structured"] = state.metadata or {}
+        case _:
+            assert_never(state)
+    if isinstance(state, ToolCompleted | ToolError):
+        time = {"created": state.time.start, "ran": state.time.start, "completed": state.time.end}
+        if state.time.compacted is not None:
+            time["pruned"] = state.time.compacted
+    more = {"provider": {"executed": part.provider.executed}} if part.provider is not None else {}
+    return {"type": "tool", "id": part.call_id, "name": part.tool, "state": told, "time": time, **more}

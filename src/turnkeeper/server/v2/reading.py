@@ -1,0 +1,178 @@
+"""Reading a session in the words of the second generation: pages of messages, the context, one message."""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from turnkeeper.core import entry
+from turnkeeper.core.entry import Recorded
+from turnkeeper.model import event as e
+from turnkeeper.model.message import AssistantMessage
+from turnkeeper.model.refusal import NotFound
+from turnkeeper.model.value import Value, encode
+from turnkeeper.server.errors import InvalidCursor, Missing
+from turnkeeper.server.v2.message import Compacted, Said, said_by, switch
+from turnkeeper.store.page import cursor as place_cursor
+from turnkeeper.store.queries import MessageWithParts
+from turnkeeper.store.store import Store
+
+Order: TypeAlias = Literal["asc", "desc"]
+
+TAIL_LENGTH = 14
+
+
+class Place(Value):
+    """Where a page of messages goes on."""
+
+    seq: int
+    order: Order
+    direction: Literal["next", "previous"]
+
+
+class _Seq(Value):
+    seq: int
+
+
+class Cursors(Value):
+    """To the neighbouring pages."""
+
+    previous: str | None = None
+    next: str | None = None
+
+
+class MessagesPage(Value, omit_defaults=False):
+    """Messages in the order that was asked for."""
+
+    data: tuple[Said, ...]
+    cursor: Cursors
+
+
+def opaque(place: Value) -> str:
+    """A place as an opaque word."""
+    return urlsafe_b64encode(encode(place)).rstrip(b"=").decode()
+
+
+def place_of(text: str) -> Place:
+    """The place that a cursor stands for."""
+    try:
+        return msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=Place)
+    except ValueError as error:  # binascii.Error and msgspec.MsgspecError are ValueErrors.
+        raise InvalidCursor("Invalid cursor") from error
+
+
+async def messages(store: Store, session_id: str, *, limit: int, order: Order, place: Place | None) -> MessagesPage:
+    """A page of messages. A cursor knows its order; the way back is the other way round."""
+    await store.queries.state(session_id)
+    if place is not None:
+        order = place.order
+    is_back = place is not None and place.direction == "previous"
+    is_newest_first = (order == "desc") != is_back
+    found: list[tuple[int, Said]] = []
+    async for one in _items(store, session_id, place.seq if place else None, newest_first=is_newest_first):
+        found.append(one)
+        if len(found) > limit:
+            break
+    has_more, found = len(found) > limit, found[:limit]
+    if is_back:
+        found.reverse()
+    if not found:
+        return MessagesPage(data=(), cursor=Cursors())
+    previous = opaque(Place(seq=found[0][0], order=order, direction="previous"))
+    following = opaque(Place(seq=found[-1][0], order=order, direction="next"))
+    is_last = not has_more and not is_back
+    is_first = place is None or (is_back and not has_more)
+    return MessagesPage(
+        data=tuple(one for _, one in found),
+        cursor=Cursors(previous=None if is_first else previous, next=None if is_last else following),
+    )
+
+
+async def context(store: Store, session_id: str) -> list[Said]:
+    """What was said since the newest summary, with it; oldest first."""
+    await store.queries.state(session_id)
+    found: list[Said] = []
+    async for _, one in _items(store, session_id, None, newest_first=True):
+        found.append(one)
+        if isinstance(one, Compacted):
+            break
+    return found[::-1]
+
+
+async def message(store: Store, session_id: str, message_id: str) -> Said:
+    """One message."""
+    await store.queries.state(session_id)
+    try:
+        found = await store.queries.message(session_id, message_id)
+    except NotFound:
+        told = await _switch_under(store, session_id, message_id)
+    else:
+        told = await _told(store, session_id, found)
+    if told is None:
+        raise Missing("Message", message_id)
+    return told
+
+
+async def _items(
+    store: Store, session_id: str, seq: int | None, *, newest_first: bool
+) -> AsyncIterator[tuple[int, Said]]:
+    """Messages and switches beyond a place, each with its own place."""
+    edge = seq
+    while True:
+        at = place_cursor(_Seq(seq=edge)) if edge is not None else None
+        if newest_first:
+            page = await store.queries.messages(session_id, before=at)
+        else:
+            page = await store.queries.messages(session_id, after=at or place_cursor(_Seq(seq=0)))
+        history = list(page.items)[:: -1 if newest_first else 1]
+        is_last = (page.older if newest_first else page.newer) is None
+        far = history[-1].info.seq if history and not is_last else None
+        items = [(one.info.seq, told) for one in history if (told := await _told(store, session_id, one)) is not None]
+        low, high = (far, edge) if newest_first else (edge, far)
+        items += await _switches(store, session_id, low, high)
+        for item in sorted(items, key=lambda item: item[0], reverse=newest_first):
+            yield item
+        if is_last:
+            return
+        edge = far
+
+
+async def _told(store: Store, session_id: str, one: MessageWithParts) -> Said | None:
+    asked: MessageWithParts | None = None
+    if isinstance(one.info, AssistantMessage) and one.info.summary:
+        with suppress(NotFound):
+            asked = await store.queries.message(session_id, one.info.parent_id)
+    return said_by(one, asked)
+
+
+async def _switches(store: Store, session_id: str, low: int | None, high: int | None) -> list[tuple[int, Said]]:
+    """Switches between two places of the log, both left out. Most entries are none, and not decoded for that."""
+    after = low or 0
+    limit = high - after - 1 if high is not None else None
+    if limit is not None and limit <= 0:
+        return []
+    # One entry more in front: what follows an admission belongs to it.
+    begin = max(after - 1, 0)
+    entries = await store.engine.read(session_id, after=begin, limit=None if limit is None else limit + after - begin)
+    found: list[tuple[int, Said]] = []
+    is_admission = False
+    for seq, one in enumerate(entries, begin + 1):
+        head = one[:180]
+        is_switch = b'"type":"agent.selected' in head or b'"type":"model.selected' in head
+        if is_switch and not is_admission and seq > after:
+            told = switch(entry.read(one, seq)[0])
+            if told is not None:
+                found.append((seq, told))
+        is_admission = b'"type":"prompt.admitted' in head or (is_switch and is_admission)
+    return found
+
+
+async def _switch_under(store: Store, session_id: str, message_id: str) -> Said | None:
+    tail = message_id[-TAIL_LENGTH:]
+    if not tail.isdecimal() or len(message_id) != len("msg_") + 12 + TAIL_LENGTH or int(tail) < 1:
+        return None
+    found: list[Recorded] = await store.journal.read(session_id, after=int(tail) - 1, limit=1)
+    told = switch(found[0]) if found and isinstance(found[0].event, e.AgentSelected | e.ModelSelected) else None
+    return told if told is not None and told.id == message_id else None

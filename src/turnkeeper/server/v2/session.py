@@ -1,0 +1,178 @@
+"""Sessions of the second generation: the same sessions, in its words; and pages of them."""
+
+from base64 import urlsafe_b64decode
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from turnkeeper.api import Turnkeeper
+from turnkeeper.model.session import Session
+from turnkeeper.model.value import JsonObject, Value
+from turnkeeper.server.errors import InvalidCursor
+from turnkeeper.server.v2 import shape
+from turnkeeper.server.v2.reading import Cursors, Order, opaque
+from turnkeeper.server.v2.shape import ModelRef, Usage
+
+TRAIL_MAX = 20
+"""How many pages one can go back."""
+
+
+class Location(Value):
+    """Where a session works."""
+
+    directory: str
+
+
+class Times(Value):
+    """Milliseconds since 1970."""
+
+    created: int
+    updated: int
+    archived: int | float | None = None
+
+
+class RevertState(Value):
+    """A pending revert."""
+
+    message_id: str
+    part_id: str | None = None
+    snapshot: str | None = None
+    diff: str | None = None
+    files: tuple[JsonObject, ...] | None = None
+
+
+class SessionInfo(Value):
+    """One session."""
+
+    id: str
+    parent_id: str | None = None
+    project_id: str
+    agent: str | None = None
+    model: ModelRef | None = None
+    cost: int | float
+    tokens: Usage
+    time: Times
+    title: str
+    location: Location
+    subpath: str | None = None
+    revert: RevertState | None = None
+
+
+class SessionsPage(Value, omit_defaults=False):
+    """Sessions in the order that was asked for."""
+
+    data: tuple[SessionInfo, ...]
+    cursor: Cursors
+
+
+class ListPlace(Value):
+    """Where a list goes on. ``trail`` are the places at which the pages before it began."""
+
+    order: Order
+    at: str | None = None
+    trail: tuple[str | None, ...] = ()
+
+
+class Wanted(Value):
+    """Which sessions are wanted."""
+
+    directory: str | None = None
+    project: str | None = None
+    subpath: str | None = None
+    search: str | None = None
+
+
+Direction: TypeAlias = Literal["next", "previous"]
+
+
+def session_info(session: Session) -> SessionInfo:
+    """A session in the words of the second generation."""
+    model, revert = session.model, session.revert
+    return SessionInfo(
+        id=session.id,
+        parent_id=session.parent_id,
+        project_id=session.project_id,
+        agent=session.agent,
+        model=ModelRef(id=model.id, provider_id=model.provider_id, variant=model.variant) if model else None,
+        cost=session.cost,
+        tokens=shape.usage(session.tokens),
+        time=Times(created=session.time.created, updated=session.time.updated, archived=session.time.archived),
+        title=session.title,
+        location=Location(directory=session.directory),
+        subpath=session.path or None,
+        revert=RevertState(
+            message_id=revert.message_id,
+            part_id=revert.part_id,
+            snapshot=revert.snapshot,
+            diff=revert.diff,
+            files=revert.files,
+        )
+        if revert
+        else None,
+    )
+
+
+def list_place(text: str) -> ListPlace:
+    """The place that a cursor stands for."""
+    try:
+        return msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=ListPlace)
+    except ValueError as error:  # binascii.Error and msgspec.MsgspecError are ValueErrors.
+        raise InvalidCursor("Invalid cursor") from error
+
+
+async def sessions(
+    turnkeeper: Turnkeeper, wanted: Wanted, *, limit: int, order: Order, place: ListPlace | None
+) -> SessionsPage:
+    """A page of sessions by their activity. A cursor knows its order."""
+    place = place or ListPlace(order=order)
+    if place.order == "desc":
+        found, following = await _newest(turnkeeper, wanted, limit, place.at)
+    else:
+        found, following = await _oldest(turnkeeper, wanted, limit, place.at)
+    trail = (*place.trail, place.at)[-TRAIL_MAX:]
+    after = opaque(ListPlace(order=place.order, at=following, trail=trail)) if following is not None else None
+    before = opaque(ListPlace(order=place.order, at=place.trail[-1], trail=place.trail[:-1])) if place.trail else None
+    return SessionsPage(data=tuple(map(session_info, found)), cursor=Cursors(previous=before, next=after))
+
+
+async def _newest(
+    turnkeeper: Turnkeeper, wanted: Wanted, limit: int, at: str | None
+) -> tuple[list[Session], str | None]:
+    found: list[Session] = []
+    after = at
+    while True:
+        page = await turnkeeper.list(
+            project_id=wanted.project,
+            directory=wanted.directory if wanted.project is None else None,
+            roots=False,
+            search=wanted.search or None,
+            limit=limit - len(found),
+            after=after,
+        )
+        found.extend(one for one in page.items if _is_below(one, wanted.subpath))
+        after = page.older
+        if after is None or len(found) >= limit:
+            return found, after
+
+
+async def _oldest(
+    turnkeeper: Turnkeeper, wanted: Wanted, limit: int, at: str | None
+) -> tuple[list[Session], str | None]:
+    """The other way round. Lists are kept by newest activity, so all of it is read for this."""
+    every: list[Session] = []
+    after: str | None = None
+    while True:
+        some, after = await _newest(turnkeeper, wanted, 1000, after)
+        every.extend(some)
+        if after is None:
+            break
+    every.reverse()
+    if at is not None and not at.isdecimal():
+        raise InvalidCursor("Invalid cursor")
+    begin = int(at or 0)
+    end = begin + limit
+    return every[begin:end], str(end) if end < len(every) else None
+
+
+def _is_below(session: Session, path: str | None) -> bool:
+    return not path or session.path == path or (session.path or "").startswith(f"{path}/")
