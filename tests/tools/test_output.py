@@ -82,7 +82,7 @@ async def test_in_a_full_turn_even_such_an_output_is_cut() -> None:
 async def test_later_results_of_a_turn_get_a_smaller_share() -> None:
     bounds = Bounds()
     sizes = [len((await bounds.bound(an_output("z" * 200_000))).output.output) for _ in range(7)]
-    assert [round(size / 1024) for size in sizes] == [50, 50, 50, 25, 12, 6, 3]
+    assert [round(size / 1024) for size in sizes] == [50, 50, 50, 25, 13, 6, 3]
 
 
 async def test_a_small_result_comes_whole_however_full_the_turn_is() -> None:

@@ -78,7 +78,7 @@ class TurnShare:
         return max(self._left // 2, TURN_RESULT_BYTES_MIN)
 
     def take(self, size: int) -> None:
-        """Note what a result took."""
+        """Note what a result took; less than nothing gives back what it did not need."""
         self._left = max(self._left - size, 0)
 
 

@@ -56,6 +56,7 @@ class Bounds:
         path, warning = await self._kept(output.output)
         hint = kept_hint(handle(output.output), path, warning)
         bounded = bound(output.output, lines_max=lines_max, bytes_max=bytes_max, hint=hint)
+        self._share.take(len(bounded.text.encode()) - bytes_max)  # It may have been cut for its lines, and be shorter.
         told = {"outputPath": path} if path is not None else {"outputWarning": warning} if warning is not None else {}
         metadata = {**output.metadata, "truncated": True, **told}
         return BoundOutput(output.but(output=bounded.text, metadata=metadata), bounded, withheld, path)
