@@ -32,19 +32,27 @@ from turnkeeper.workspace.project import ProjectPlace
 NO_VARIANT = "default"
 
 
-async def prompt(store: Store, runtime: Runtime, place: ProjectPlace, session_id: str, prompt: Prompt) -> Receipt:
-    """Resolve a prompt's parts and admit it."""
+async def prompt(
+    store: Store,
+    runtime: Runtime,
+    place: ProjectPlace,
+    session_id: str,
+    prompt: Prompt,
+    *,
+    agent: str | None = None,
+) -> Receipt:
+    """Resolve a prompt's parts and admit it. ``agent`` answers where the prompt does not say who."""
     if not prompt.parts:
         raise Invalid("a prompt needs at least one part; say something")
     message_id = message_id_of(store, prompt)
     if (known := await _known(store, session_id, message_id, prompt, digest_of(prompt))) is not None:
         return known
-    agent = await runtime.agent(prompt.agent, place)
-    rules = await _rules(runtime, place, prompt, agent)
+    who = await runtime.agent(prompt.agent or agent, place)
+    rules = await _rules(runtime, place, prompt, who)
     limits = limits_of(runtime.means.catalog(place)[0].attachment.image)
     attaching = Attaching(session_id, message_id, place, limits)
     parts = await resolve(prompt.parts, Resolution(store.mint, attaching, rules))
-    return await admit(store, session_id, prompt, parts, message_id, agent, lambda: runtime.means.default_model(place))
+    return await admit(store, session_id, prompt, parts, message_id, who, lambda: runtime.means.default_model(place))
 
 
 async def admit(

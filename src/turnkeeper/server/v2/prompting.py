@@ -1,6 +1,7 @@
 """Prompts of the second generation on their way in."""
 
 from mimetypes import guess_type
+from pathlib import Path
 from typing import Annotated
 from urllib.parse import unquote, urlsplit
 
@@ -17,6 +18,8 @@ from turnkeeper.model.refusal import Conflict
 from turnkeeper.model.value import Value
 from turnkeeper.server.v2 import shape
 from turnkeeper.server.v2.shape import Admission, AgentAttachment, FileAttachment, PromptSource, PromptText, number
+from turnkeeper.sessions.prompt import prompt as admit
+from turnkeeper.workspace.project import identify
 
 MessageId = Annotated[str, msgspec.Meta(pattern="^msg_")]
 
@@ -61,10 +64,15 @@ async def prompt(turnkeeper: Turnkeeper, session_id: str, given: PromptBody) -> 
     parts += [_file(one) for one in given.prompt.files or ()]
     parts += [AgentInput(name=one.name, source=_mention(one.source)) for one in given.prompt.agents or ()]
     wanted = Prompt(message_id=given.id, parts=tuple(parts), delivery=given.delivery)
+    session = await turnkeeper.get(session_id)
+    place = await identify(Path(session.directory))
     try:
-        receipt = await turnkeeper.prompt(session_id, wanted, resume=given.resume)
+        # Its clients switch the agent of a session, and do not name it with each prompt.
+        receipt = await admit(turnkeeper.store, turnkeeper.runtime, place, session_id, wanted, agent=session.agent)
     except Conflict as error:
         raise Taken(str(error), given.id or "") from error
+    if given.resume:
+        turnkeeper.runtime.wake(session_id)
     [recorded] = await turnkeeper.store.journal.read(session_id, after=receipt.seq - 1, limit=1)
     assert isinstance(recorded.event, e.PromptAdmitted), "a receipt names its admission"
     return Admission(
