@@ -9,7 +9,7 @@ import pytest
 
 from turnkeeper.app import open_store
 from turnkeeper.core.handles import handle, handles_in
-from turnkeeper.core.limits import OUTPUT_BYTES_MAX, RESULT_MEDIA_MAX
+from turnkeeper.core.limits import OUTPUT_BYTES_MAX, RESULT_MEDIA_MAX, TEXT_INDEXED_MAX
 from turnkeeper.model import event as e
 from turnkeeper.model.parts import CompactionPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import SettledTime, ToolCompleted, ToolError
@@ -361,3 +361,16 @@ async def test_a_users_own_long_command_is_kept_as_well(play: Play) -> None:
         [name] = handles_in(call.state.output)
         assert (await stage.tk.recall(session, name, limit=None)).text == "\n".join(map(str, range(1, 30_001)))
         assert [type(part) for part in (await stage.messages(session))[0].parts] == [TextPart]
+
+
+async def test_words_at_the_far_end_of_a_huge_output_are_not_indexed_and_found_all_the_same(play: Play) -> None:
+    huge = "filler words\n" * (TEXT_INDEXED_MAX // 13 + 1) + "faraway" + "\nmore" * 3000
+
+    async def buries(text: str, context: ToolContext) -> str:
+        return huge
+
+    async with play(Scripted().calls("buries").then().says("ok"), tools=(a_tool("buries", buries),)) as stage:
+        session, state = await a_long_output(stage)
+        assert "faraway" not in state.output
+        assert await stage.tk.search("faraway", session_id=session) == []
+        assert [hit.handle for hit in await stage.tk.recall_search(session, "faraway")] == [handle(huge)]

@@ -13,7 +13,7 @@ import anyio
 
 from turnkeeper.core import blobs, entry
 from turnkeeper.core.entry import Damaged, Recorded
-from turnkeeper.core.limits import TAIL_POLL_S, VIEWS_CACHED_MAX
+from turnkeeper.core.limits import TAIL_POLL_S, TEXT_INDEXED_MAX, VIEWS_CACHED_MAX
 from turnkeeper.core.notify import notify, spelt_out
 from turnkeeper.core.projector import apply
 from turnkeeper.core.view import SessionView
@@ -321,7 +321,8 @@ class Journal:
         if not wanted:
             return texts
         found = await self._blobs(wanted, lifted)
-        return {key: text and blobs.spell_out(text, found) for key, text in texts.items()}
+        # Cut again: a mark is short, and what it stands for may be megabytes.
+        return {key: text and blobs.spell_out(text, found)[:TEXT_INDEXED_MAX] for key, text in texts.items()}
 
     def _tell(self, notifications: Sequence[Notification]) -> None:
         for notification in notifications:
