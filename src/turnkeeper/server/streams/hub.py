@@ -29,6 +29,9 @@ PACE_S: Final = 0.000_1
 """How long one subscriber lets the others wait."""
 
 PACE_MAX_S: Final = 0.05
+CLOSING_S: Final = 0.5
+"""How long the end of a stream may take."""
+
 PASTS_MAX: Final = 1024
 """Sessions of which is remembered what no view holds."""
 
@@ -137,6 +140,7 @@ class Hub:
             return
         self._flush()
         self._is_closed = True
+        everybody = [*self._alone, *(one for channel in self._channels.values() for one in channel.subscribers)]
         for tune, channel in self._channels.items():
             kind = "global.disposed" if tune.voice == "second" else "server.instance.disposed"
             about = {} if tune.voice == "second" else {"directory": tune.directory or self._directory}
@@ -147,6 +151,8 @@ class Hub:
             channel.subscribers.clear()
         for subscriber in self._alone:
             subscriber.end()
+        # Who does not read will not read its end either, and nobody waits for it.
+        asyncio.get_running_loop().call_later(CLOSING_S, _give_up, everybody)
         if self._listener is not None:
             self._listener.close()
         self._turnkeeper.store.journal.derive = notify
@@ -212,3 +218,8 @@ class Hub:
         self.tally.frames += 1
         known = "" if isinstance(one, Delta) else one.id
         return Frame(one, self.tally.frames, known or self.event_id(), now)
+
+
+def _give_up(subscribers: list[Subscriber]) -> None:
+    for subscriber in subscribers:
+        subscriber.scope.cancel()
