@@ -19,6 +19,7 @@ ICONS: Mapping[str, str] = {
     "bash": "$",
     "glob": "*",
     "grep": "/",
+    "recall": "↶",
     "todowrite": "☰",
 }
 OTHER_ICON = "•"
