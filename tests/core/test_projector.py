@@ -117,7 +117,7 @@ TABLE: list[tuple[SessionView, Event, SessionView]] = [
     (
         BARE.but(quarantined=("prt_a",)),
         e.PartsQuarantined(message_id="m", part_ids=("prt_a", "prt_b"), reason="bad"),
-        BARE.but(rewritten=Rewritten(seq=2, reason="bad"), quarantined=("prt_a", "prt_b")),
+        BARE.but(rewritten=Rewritten(seq=2, reason="bad", is_remedy=True), quarantined=("prt_a", "prt_b")),
     ),
     (
         BARE,

@@ -102,7 +102,7 @@ async def test_failures_that_another_try_would_not_cure_end_the_turn(
     play: Play, script: Callable[[], Scripted], failure: type[object]
 ) -> None:
     scripted = script()
-    async with play(scripted) as stage:
+    async with play(scripted, config={"compaction": {"auto": False}}) as stage:
         session = await stage.session()
         await stage.ask(session, "go")
         [(message, _)] = await stage.turns(session)
@@ -207,7 +207,7 @@ async def test_the_bill_of_every_attempt_is_in_the_ledger_and_sums_to_the_totals
         .says("half")
         .waits(gate)
     )
-    async with play(script) as stage:
+    async with play(script, config={"compaction": {"auto": False}}) as stage:
         session = await stage.session()
         await stage.say(session, "go")
         await stage.time.asleep(2.0)

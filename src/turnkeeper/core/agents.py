@@ -9,6 +9,7 @@ from turnkeeper.model.refusal import Invalid
 
 BUILD = "build"
 TITLE = "title"
+COMPACTION = "compaction"
 
 BUILT_IN = (
     Agent(name=BUILD, description="Does the work: reads, changes and runs."),
@@ -20,6 +21,7 @@ BUILT_IN = (
             Rule(permission="bash", pattern="*", action="ask"),
         ),
     ),
+    Agent(name=COMPACTION, hidden=True, permission=(Rule(permission="*", pattern="*", action="deny"),)),
     Agent(name=TITLE, hidden=True, temperature=0.5, permission=(Rule(permission="*", pattern="*", action="deny"),)),
 )
 

@@ -37,6 +37,11 @@ class Conversations:
     def __init__(self) -> None:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
+    def outputs(self, session_id: str) -> int:
+        """How many characters of tool outputs a session's newest request had; 0 if that is not known."""
+        kept = self._kept.get(session_id)
+        return kept.lowered.outputs if kept is not None else 0
+
     def of(
         self, session_id: str, history: History, model: ModelInfo, epoch_seq: int, left_out: tuple[str, ...] = ()
     ) -> Lowered:

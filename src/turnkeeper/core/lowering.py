@@ -74,6 +74,8 @@ class Lowered:
     def __init__(self, model: ModelInfo, left_out: Collection[str] = ()) -> None:
         self.model, self.left_out = model, left_out
         self.gauge = Gauge()
+        self.outputs = 0
+        """How many characters of tool outputs are in it that could be pruned."""
         self.sources: list[str] = []
         """For each message but the opening, the id of the message it comes from."""
         self._names = _CallNames()
@@ -94,6 +96,7 @@ class Lowered:
                     at = self.gauge.chars
             if isinstance(entry.message, AssistantMessage):
                 self.gauge.report(entry.message, at)
+                self.outputs += sum(map(_prunable, entry.parts))
 
     @property
     def messages(self) -> tuple[ModelMessage, ...]:
@@ -300,6 +303,11 @@ def _outcome(part: ToolPart) -> tuple[str, bool]:
             return clean(error) if error.strip() else INTERRUPTED, True
         case _:
             return INTERRUPTED, True
+
+
+def _prunable(part: Part) -> int:
+    state = part.state if isinstance(part, ToolPart) else None
+    return len(state.output) if isinstance(state, ToolCompleted) and state.time.compacted is None else 0
 
 
 def cleared(state: ToolCompleted) -> str:

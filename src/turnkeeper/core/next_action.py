@@ -3,10 +3,12 @@
 | The session shows | Action | Why |
 |---|---|---|
 | an open turn, though none is live here | Abandon | left by a dead process; never run a side effect twice |
+| a compaction that was asked for and not answered | Compact | it makes room for whatever comes next |
 | steering prompts in the inbox | Promote | steers join the next boundary, all of them |
 | a user's refusal of a tool | Rest | they said no; nothing goes on until they speak |
 | a command that the user ran | Rest | the model hears of it when it is next spoken to |
 | an unanswered user message, or calls that were settled | RunTurn | the model owes an answer |
+| a failed turn, and a quarantine of what made it fail | RunTurn | once more without it |
 | an empty or unknown finish, not too often | RunTurn | some providers end a stream without a word |
 | a structured answer missing, tries left | RunTurn | the caller asked for JSON |
 | a queued prompt | Promote the first | one at a time, when it would otherwise rest |
@@ -15,7 +17,7 @@
 
 from typing import TypeAlias
 
-from turnkeeper.core.history import Entry, History, behind
+from turnkeeper.core.history import Entry, History, behind, compaction_of
 from turnkeeper.core.limits import EMPTY_TURNS_MAX, STEERS_MAX
 from turnkeeper.core.lowering import DELEGATED
 from turnkeeper.core.view import SessionView
@@ -33,6 +35,12 @@ class Promote(Value):
     """Make these prompts part of the history, in this order."""
 
     message_ids: tuple[str, ...]
+
+
+class Compact(Value):
+    """Carry out the compaction that this user message asks for."""
+
+    marker: Entry
 
 
 class RunTurn(Value):
@@ -53,23 +61,44 @@ class Rest(Value):
     reason: str
 
 
-Action: TypeAlias = Abandon | Promote | RunTurn | Rest
+Action: TypeAlias = Abandon | Promote | Compact | RunTurn | Rest
 
 
 def next_action(view: SessionView, history: History, *, resume: bool = False) -> Action:
     """What to do next. ``resume``: the user asks for one more turn although the last one failed or was stopped."""
     if view.turn is not None:
         return Abandon()
+    if (marker := _unanswered_marker(history, resume=resume)) is not None:
+        return Compact(marker=marker)
     steers = [prompt.message.id for prompt in view.inbox if prompt.delivery == "steer"]
     if steers:
         return Promote(message_ids=tuple(steers[:STEERS_MAX]))
-    owed = _owed(history, resume=resume)
+    owed = _owed(history, resume=resume or _is_remedied(view, history))
     if isinstance(owed, RunTurn):
         return owed
     queued = [prompt.message.id for prompt in view.inbox if prompt.delivery == "queue"]
     if queued and owed.reason != REFUSED:
         return Promote(message_ids=(queued[0],))
     return owed
+
+
+def _unanswered_marker(history: History, *, resume: bool) -> Entry | None:
+    """A compaction that nobody has begun; with ``resume``, also one that failed."""
+    user = last_user(history)
+    if user is None or compaction_of(user) is None:
+        return None
+    turns = _turns_after(history, user)
+    if not turns:
+        return user
+    last = turns[-1].message
+    return user if resume and isinstance(last, AssistantMessage) and last.error is not None else None
+
+
+def _is_remedied(view: SessionView, history: History) -> bool:
+    """Whether what made the last turn fail was taken away since."""
+    remedy = view.rewritten
+    last = history.entries[-1].message if history.entries else None
+    return remedy is not None and remedy.is_remedy and last is not None and remedy.seq > last.seq
 
 
 REFUSED = "the user refused a tool"
@@ -126,6 +155,11 @@ def _missed(turn: Entry) -> bool:
 def last_user(history: History) -> Entry | None:
     """The newest thing the user said."""
     return next((entry for entry in reversed(history.entries) if isinstance(entry.message, UserMessage)), None)
+
+
+def last_turn(history: History) -> Entry | None:
+    """The newest turn, whatever came of it."""
+    return next((entry for entry in reversed(history.entries) if isinstance(entry.message, AssistantMessage)), None)
 
 
 def is_command(user: Entry) -> bool:

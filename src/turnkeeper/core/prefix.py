@@ -6,7 +6,7 @@ from hashlib import sha256
 from turnkeeper.core.limits import CACHE_KEPT_S
 from turnkeeper.model.context import Epoch, Mark, Prefix
 from turnkeeper.model.request import ModelRequest
-from turnkeeper.model.value import encode
+from turnkeeper.model.value import JsonObject, encode
 
 PASSED = "the request before it ended with words for that request only"
 TOOLS = "the tool list changed"
@@ -34,8 +34,12 @@ def measure(
     now: int,
     passing: int = 0,
     encoded: Sequence[bytes] = (),
+    rewritten: str | None = None,
 ) -> Prefix:
-    """How a request relates to the one before it. Its last ``passing`` messages are meant for it alone."""
+    """How a request relates to the one before it. Its last ``passing`` messages are meant for it alone.
+
+    ``rewritten`` is why history was changed since, if an event says so: a declared place.
+    """
     parts = pieces(request, encoded)
     lasting = len(parts) - passing
     places = {1, 1 + len(request.system), lasting, *([before.pieces] if before is not None else [])}
@@ -59,7 +63,7 @@ def measure(
     return prefix.but(
         before=before.bytes + before.passing,
         reused=before.bytes if is_whole else _common(prefix, before),
-        cause=(PASSED if before.passing else None) if is_whole else _cause(prefix, before, epoch),
+        cause=(PASSED if before.passing else None) if is_whole else _cause(prefix, before, epoch, rewritten),
         note=_note(request, prefix, before),
     )
 
@@ -94,14 +98,19 @@ def _common(prefix: Prefix, before: Prefix) -> int:
     return 0
 
 
-def _cause(prefix: Prefix, before: Prefix, epoch: Epoch) -> str:
+def _cause(prefix: Prefix, before: Prefix, epoch: Epoch, rewritten: str | None) -> str:
     if prefix.epoch != before.epoch:
         return _began(epoch)
     if prefix.model != before.model:
         return MODEL
     if prefix.tools != before.tools:
         return TOOLS
-    return SYSTEM if prefix.system != before.system else HISTORY
+    return SYSTEM if prefix.system != before.system else rewritten or HISTORY
+
+
+def is_cold(before: Prefix | None, options: JsonObject, now: int) -> bool:
+    """Whether the provider has let go of its cache of the request before, as far as one can know."""
+    return before is not None and now - before.at > _kept_s(options) * 1000
 
 
 def _began(epoch: Epoch) -> str:
@@ -110,9 +119,13 @@ def _began(epoch: Epoch) -> str:
 
 def _note(request: ModelRequest, prefix: Prefix, before: Prefix) -> str | None:
     """What we cannot know: whether the provider still has what it could reuse."""
-    wanted = {**request.model.options, **request.options}.get("cacheTtl")
-    kept_s = max(CACHE_KEPT_S, wanted) if isinstance(wanted, int | float) else CACHE_KEPT_S
+    kept_s = _kept_s({**request.model.options, **request.options})
     notes = [CHOICE] if prefix.choice != before.choice else []
     if prefix.at - before.at > kept_s * 1000:
         notes.append(f"more than {kept_s // 60:g} minutes have passed: the provider may have let go of its cache")
     return "; ".join(notes) or None
+
+
+def _kept_s(options: JsonObject) -> int | float:
+    wanted = options.get("cacheTtl")
+    return max(CACHE_KEPT_S, wanted) if isinstance(wanted, int | float) else CACHE_KEPT_S

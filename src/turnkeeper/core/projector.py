@@ -92,7 +92,8 @@ def _apply(view: SessionView, recorded: Recorded) -> SessionView:
             return view.but(rewritten=Rewritten(seq=seq, reason=reason))
         case e.PartsQuarantined(part_ids=ids, reason=reason):
             quarantined = (*view.quarantined, *(one for one in ids if one not in view.quarantined))
-            return view.but(rewritten=Rewritten(seq=seq, reason=reason), quarantined=quarantined)
+            remedy = Rewritten(seq=seq, reason=reason, is_remedy=True)
+            return view.but(rewritten=remedy, quarantined=quarantined)
         case e.PromptAdmitted():
             admitted = Admitted(seq=seq, message=event.message, parts=event.parts, delivery=event.delivery)
             return _active(view.but(inbox=(*view.inbox, admitted)), time)

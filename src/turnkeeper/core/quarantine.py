@@ -4,6 +4,7 @@ A provider that points at a place in its request (``messages.3.content.1: ...``)
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
@@ -43,18 +44,16 @@ def pointer(failure: Failure) -> Pointer | None:
     return Pointer(message=int(found[1]), is_media=bool(_MEDIA_WORDS.search(words)), words=words)
 
 
-def source(index: int, lowered: int, wire_length: Callable[[int], int]) -> int | None:
-    """Which of our ``lowered`` messages became the provider's message ``index``.
+def sources(index: int, count: int, wire_length: Callable[[int], int]) -> range:
+    """Which of our ``count`` messages became the provider's message ``index``; several, where they were merged.
 
     ``wire_length(n)`` tells how many messages the first n of ours become: protocols merge some and split others.
     """
-    low, high = 0, lowered
-    if wire_length(high) <= index:
-        return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if wire_length(middle) > index else (middle, high)
-    return low
+    if wire_length(0) > index or wire_length(count) <= index:
+        return range(0)
+    first = bisect_left(range(1, count + 1), True, key=lambda n: wire_length(n) > index)
+    behind = bisect_left(range(1, count + 1), True, key=lambda n: wire_length(n) > index + 1)
+    return range(first, max(first + 1, behind))
 
 
 def suspects(entry: Entry, pointed: Pointer, left_out: Collection[str]) -> tuple[str, ...]:

@@ -41,6 +41,8 @@ class Rewritten(Value):
 
     seq: int
     reason: str
+    is_remedy: bool = False
+    """It takes away what made a request fail, so the turn that failed is tried again."""
 
 
 class SessionView(Value):

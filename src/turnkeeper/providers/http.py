@@ -49,6 +49,12 @@ class HttpProvider:
         self._codec: Codec = codec_of(endpoint.protocol)
         self._base_url = (endpoint.base_url or self._codec.BASE_URL).rstrip("/")
 
+    def wire_length(self, request: ModelRequest) -> int:
+        """How many messages the provider counts in this request; see ``Measuring``."""
+        body = self._codec.body(request, self._endpoint)
+        messages = next((body[name] for name in ("messages", "input", "contents") if name in body), ())
+        return len(messages) if isinstance(messages, list) else 0
+
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
         """The answer, in the portions in which it comes; see ``Provider``."""
         reader = self._codec.Reader(self._endpoint.provider_id)

@@ -1,10 +1,19 @@
 """Provider: the seam to a model. Request in, stream events out."""
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from turnkeeper.model.request import ModelRequest
 from turnkeeper.model.stream import StreamEvent
+
+
+@runtime_checkable
+class Measuring(Protocol):
+    """A provider that knows how many messages a request has on its wire: so a complaint about one can be placed."""
+
+    def wire_length(self, request: ModelRequest) -> int:
+        """How many messages the provider counts in this request."""
+        ...
 
 
 class Provider(Protocol):

@@ -2,7 +2,7 @@
 
 from turnkeeper.core.transcribe import interrupted
 from turnkeeper.core.view import SessionView
-from turnkeeper.model.event import Event, MessageRemoved, PartRecorded, TurnEnded
+from turnkeeper.model.event import CompactingSet, Event, MessageRemoved, PartRecorded, TurnEnded
 from turnkeeper.model.failure import AbortedFailure, MessageData
 from turnkeeper.model.parts import Part, ReasoningPart, RetryPart, StepStartPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolPending, ToolRunning
@@ -33,9 +33,14 @@ def closing(view: SessionView, now: int) -> list[Event]:
     )
     if not any(_is_output(part) for part in turn.parts.values()):
         removed = MessageRemoved(message_id=turn.message.id, seq=turn.message.seq, part_ids=tuple(turn.parts))
-        return [ended, removed]
+        return [ended, removed, *_uncompacting(view)]
     closed = [PartRecorded(part=part) for one in turn.parts.values() if (part := _closed(one, now)) is not None]
-    return [*closed, ended]
+    return [*closed, ended, *_uncompacting(view)]
+
+
+def _uncompacting(view: SessionView) -> list[Event]:
+    """Nobody compacts any more."""
+    return [CompactingSet(at=None)] if view.session.time.compacting is not None else []
 
 
 def _is_output(part: Part) -> bool:

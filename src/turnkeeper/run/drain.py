@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import assert_never
 
-from turnkeeper.core.next_action import Abandon, Promote, Rest, RunTurn, next_action
+from turnkeeper.core.next_action import Abandon, Compact, Promote, Rest, RunTurn, next_action
 from turnkeeper.model.event import PromptPromoted
 from turnkeeper.model.status import Idle, Owner
 from turnkeeper.run.abandon import abandon
@@ -72,10 +72,14 @@ class Drain:
                 case Promote(message_ids=message_ids):
                     promoted = [PromptPromoted(message_id=message_id) for message_id in message_ids]
                     await pen.append(*promoted, at="promote")
+                case Compact(marker=marker):
+                    resume = False
+                    await self.prepare.compact(pen, view, history, marker)
                 case RunTurn() as action:
                     resume = False
                     await self.prepare.run(pen, view, history, action)
                 case Rest(reason=reason):
+                    await self.prepare.tidy(pen, view, history)
                     if await pen.lay_down(view.seq):
                         return reason
                 case action:

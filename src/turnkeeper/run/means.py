@@ -1,11 +1,14 @@
 """Means: what the configuration of a directory gives its sessions. Read for each turn, so an edit takes effect."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from turnkeeper.core.agents import agents
 from turnkeeper.core.limits import OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX
 from turnkeeper.core.permission import default_rules, merge, parse_rules, parse_switches
+from turnkeeper.core.window import Window, window
+from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.config import Config
 from turnkeeper.model.message import ModelChoice
@@ -16,7 +19,6 @@ from turnkeeper.providers.catalog import OFFLINE, Catalog
 from turnkeeper.providers.endpoint import Endpoint
 from turnkeeper.providers.provider import Provider
 from turnkeeper.providers.refresh import location
-from turnkeeper.run.prepare import Means
 from turnkeeper.tools.output import Bounds
 from turnkeeper.tools.tool import AnyTool
 from turnkeeper.tools.toolbox import Toolbox
@@ -27,6 +29,25 @@ from turnkeeper.workspace.project import ProjectPlace
 
 Transport = Callable[[Endpoint], Provider]
 """Makes a provider for an endpoint."""
+
+
+@dataclass(frozen=True)
+class Means:
+    """What a directory's configuration gives its sessions: who may answer, with what, and under which rules."""
+
+    agents: Mapping[str, Agent]
+    toolbox: Toolbox
+    rules: Ruleset
+    find: Callable[[ModelChoice], ModelInfo]
+    """Raises a Refusal that says what there is instead."""
+    provider: Callable[[ModelInfo], Provider]
+    instructions: tuple[str, ...] = ()
+    timezone: str | None = None
+    window: Window = field(default_factory=Window)
+    bounds: Callable[[], Bounds] = Bounds
+    """The limits of one turn's results, which they share."""
+    outputs: str | None = None
+    """Where whole outputs are kept for tools to read; free to every agent that is not denied it."""
 
 
 class DirectoryMeans:
@@ -62,6 +83,7 @@ class DirectoryMeans:
             provider=provider,
             instructions=config.instructions,
             timezone=config.timezone,
+            window=window(config.compaction, self._environ),
             bounds=lambda: self.bounds(config),
             outputs=str(self._outputs.place) if self._outputs is not None else None,
         )
@@ -90,6 +112,10 @@ class DirectoryMeans:
         config, catalog = self.catalog(place)
         model = choice.default_model(catalog, config, auth.credentials(self._environ))
         return ModelChoice(provider_id=model.provider_id, model_id=model.id)
+
+    def model(self, place: ProjectPlace, wanted: ModelChoice) -> ModelInfo:
+        """A model that can be used in a place. Raises NotFound with what looks alike."""
+        return find(self.catalog(place)[1], wanted)
 
     def small_model(self, place: ProjectPlace, used: ModelChoice) -> ModelInfo:
         """The model for titles: a small one if the provider has one, else the one in use."""

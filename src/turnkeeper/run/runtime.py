@@ -16,15 +16,19 @@ from anyio.abc import TaskGroup
 from turnkeeper.context.components import Components
 from turnkeeper.core.agents import TITLE, agents, default_agent
 from turnkeeper.core.history import History
+from turnkeeper.core.next_action import last_user
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.message import ModelChoice, UserMessage
 from turnkeeper.model.notification import Delta
 from turnkeeper.model.refusal import Invalid, Refusal
 from turnkeeper.run.boundary import Boundary
+from turnkeeper.run.compact import Compaction
 from turnkeeper.run.coordinator import Coordinator, Outcome
 from turnkeeper.run.drain import Drain
+from turnkeeper.run.fit import Fitting
 from turnkeeper.run.histories import Histories
+from turnkeeper.run.hooks import Hooks
 from turnkeeper.run.means import DirectoryMeans, Transport
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import Approvals, Asker, reject_all
@@ -58,6 +62,7 @@ class Settings:
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep
     random: Callable[[], float] = Random().random
     titles: bool = True
+    hooks: Hooks = field(default_factory=Hooks)
     tools: Callable[[], Sequence[AnyTool]] = load_tools
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
@@ -88,6 +93,8 @@ class Runtime:
             ask=settings.ask,
             approvals=Approvals(),
             boundary=Boundary(store, settings.environ, self.components),
+            compaction=Compaction(store, world, settings.hooks),
+            fitting=Fitting(store),
             begun=self._title if settings.titles else None,
         )
         owner = this_process().but(runtime=str(next(_numbers)))
@@ -108,6 +115,18 @@ class Runtime:
         Raises Busy unless the session rests.
         """
         return await self._coordinator.alone(session_id, partial(self._drain.alone, session_id, work))
+
+    async def history(self, session_id: str) -> History:
+        """What the model is shown of a session, as of now."""
+        return await self._histories.get(session_id)
+
+    async def compact(self, pen: Pen) -> None:
+        """Carry out the compaction that was just asked for, as the owner of the session."""
+        view = await self._store.journal.view(pen.session_id)
+        history = await self.history(pen.session_id)
+        marker = last_user(history)
+        assert marker is not None, "whoever calls has recorded one"
+        await self._drain.prepare.compact(pen, view, history, marker)
 
     async def wait(self, session_id: str) -> Outcome:
         """Wait until a session rests."""

@@ -14,8 +14,8 @@ from turnkeeper.model.failure import AbortedFailure, MessageData
 from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.parts import TextPart, ToolPart
 from turnkeeper.model.parts.tool import RunningTime, SettledTime, ToolCompleted, ToolError, ToolRunning, ToolState
+from turnkeeper.run.answer import answer_to
 from turnkeeper.run.pen import Pen
-from turnkeeper.run.prepare import answer_to
 from turnkeeper.store.crash import crash_point
 from turnkeeper.tools.bash import said
 from turnkeeper.tools.output import Bounds

@@ -71,10 +71,13 @@ class Turn:
         tries: int | None = None,
         retries: int = 0,
         prefix: Prefix | None = None,
+        remedy: Callable[[Failure], Sequence[Event]] = lambda failure: (),
     ) -> None:
+        """``remedy`` gives what is recorded with a failure so that the loop can do better: a compaction, say."""
         self._pen, self._world, self._provider, self._request = pen, world, provider, request
         self._message, self._directory, self._settle = message, directory, settle
         self._structured, self._tries, self._retries, self._prefix = structured, tries, retries, prefix
+        self._remedy = remedy
         self._scribe = self._new_scribe()
         self._writing = anyio.Lock(fast_acquire=True)
         self._cost: float = 0
@@ -223,7 +226,7 @@ class Turn:
             structured=self._structured(),
             finish="error" if failure is not None and reason is None else reason,
         )
-        await self._close(message, reason)
+        await self._close(message, reason, *(self._remedy(failure) if failure is not None else ()))
 
     async def _broken(self, error: BaseException) -> None:
         """Close what is open and end the turn: stopped by the user, or by a bug of ours."""
@@ -235,7 +238,7 @@ class Turn:
             failure = AbortedFailure(data=MessageData(message="the turn was stopped"))
         await self._close(self._message.but(error=failure), None)
 
-    async def _close(self, message: AssistantMessage, reason: str | None) -> None:
+    async def _close(self, message: AssistantMessage, reason: str | None, *remedy: Event) -> None:
         bill = self._bill()
         message = message.but(
             cost=self._cost + sum(row.cost for row in bill),
@@ -243,7 +246,7 @@ class Turn:
             time=message.time.but(completed=self._now()),
         )
         mark = [PartRecorded(part=self._step_finish(message, reason))] if reason is not None else []
-        await self._pen.append(*bill, *mark, TurnEnded(message=message), at="end")
+        await self._pen.append(*bill, *mark, TurnEnded(message=message), *remedy, at="end")
 
     def _step_finish(self, message: AssistantMessage, reason: str) -> StepFinishPart:
         return StepFinishPart(

@@ -1,22 +1,20 @@
 """Upkeep: what is done for a session beside its turns, never in their way. Now: the title."""
 
 import re
-from contextlib import aclosing
 from itertools import islice
 
 from turnkeeper.context.texts import text
 from turnkeeper.core.history import Entry, History
 from turnkeeper.core.lowering import lower
 from turnkeeper.core.titles import is_default
-from turnkeeper.core.usage import cost, step_tokens
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.catalog import ModelInfo
-from turnkeeper.model.event import Event, SessionTitled, UsageRecorded
+from turnkeeper.model.event import Event, SessionTitled
 from turnkeeper.model.message import UserMessage
-from turnkeeper.model.parts import SubtaskPart, TextPart
+from turnkeeper.model.parts import CompactionPart, Part, SubtaskPart, TextPart
 from turnkeeper.model.request import ModelRequest, Text, UserTurn
-from turnkeeper.model.stream import FinishStep, StreamError, TextDelta, Usage
 from turnkeeper.providers.provider import Provider
+from turnkeeper.run.ask import ask, bill
 from turnkeeper.store.store import Store
 
 TITLE_MAX = 100
@@ -58,45 +56,23 @@ def cleaned(answer: str) -> str | None:
 
 async def give_title(store: Store, session_id: str, provider: Provider, request: ModelRequest) -> None:
     """Ask for a title and set it, if nobody named the session meanwhile. A failure is nobody's trouble."""
-    pieces: list[str] = []
-    usage: Usage | None = None
-    async with aclosing(provider.stream(request)) as answer:
-        async for batch in answer:
-            for event in batch:
-                match event:
-                    case TextDelta(text=more):
-                        pieces.append(more)
-                    case FinishStep(usage=counted) | StreamError(usage=counted):
-                        usage = counted or usage
-                    case _:
-                        pass
-    title = cleaned("".join(pieces))
-    bill = _bill(request.model, usage)
+    answer = await ask(provider, request)
+    title = cleaned(answer.text)
+    paid = bill(request.model, answer.usage, "title")
 
     def decide(view: SessionView) -> list[Event]:
         named: list[Event] = [SessionTitled(title=title)] if title and is_default(view.session.title) else []
-        return [*bill, *named]
+        return [*paid, *named]
 
     await store.journal.change(session_id, decide)
-
-
-def _bill(model: ModelInfo, usage: Usage | None) -> list[Event]:
-    if usage is None:
-        return []
-    tokens = step_tokens(usage)
-    return [
-        UsageRecorded(
-            purpose="title",
-            provider_id=model.provider_id,
-            model_id=model.id,
-            tokens=tokens,
-            cost=float(cost(tokens, usage, model)),
-        )
-    ]
 
 
 def _is_real(entry: Entry) -> bool:
     """Whether the user said something here, and not the runtime in their name."""
     if not isinstance(entry.message, UserMessage):
         return False
-    return any(not (isinstance(part, TextPart) and part.synthetic) for part in entry.parts)
+    return not all(isinstance(part, CompactionPart) or _is_synthetic(part) for part in entry.parts)
+
+
+def _is_synthetic(part: Part) -> bool:
+    return isinstance(part, TextPart) and bool(part.synthetic)

@@ -1,0 +1,69 @@
+"""The command that lets a summary take the place of older history."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from turnkeeper.cli import names
+from turnkeeper.cli.answer import answer, note
+from turnkeeper.cli.options import EVERYWHERE, Options, SessionName
+from turnkeeper.cli.screen import Screen, harmless
+from turnkeeper.model.refusal import Invalid
+
+if TYPE_CHECKING:
+    from turnkeeper.model.message import ModelChoice
+    from turnkeeper.sessions.compact import Compacted
+
+
+async def compact(
+    id: SessionName,
+    /,
+    *,
+    force: Annotated[bool, Parameter(help="Also if the session is small.")] = False,
+    model: Annotated[
+        str | None, Parameter(metavar="PROVIDER/MODEL", help="Who writes the summary; by default the session's model.")
+    ] = None,
+    options: Options = EVERYWHERE,
+) -> None:
+    """Let a summary take the place of a session's older history. Nothing is lost: `session recall` gives it back.
+
+    Sessions are compacted by themselves before a request would not fit; this does it now. A small session is left
+    alone unless forced. The newest part of the history stays word for word. With --json the answer is {"reason",
+    "summary", "isDigest", "tailStartID", "before", "after"}; sizes are in tokens.
+
+    Examples:
+      turnkeeper session compact calm-otter
+      turnkeeper session compact calm-otter --force --model anthropic/claude-haiku-4-5
+    """
+    from turnkeeper.run.runtime import Settings
+
+    async with options.run(Path.cwd(), Settings(environ=options.environ)) as tk:
+        session_id = await names.session(tk, id)
+        done = await tk.compact(session_id, force=force, model=_choice(model))
+    answer(options, done, lambda screen: _shown(screen, done))
+    if not options.json:
+        note(_told(done))
+
+
+def _choice(model: str | None) -> "ModelChoice | None":
+    from turnkeeper.model.message import ModelChoice
+
+    if model is None:
+        return None
+    provider_id, slash, model_id = model.partition("/")
+    if not slash or not provider_id or not model_id:
+        raise Invalid(f"{model!r} is not PROVIDER/MODEL; `turnkeeper models` lists them")
+    return ModelChoice(provider_id=provider_id, model_id=model_id)
+
+
+def _shown(screen: Screen, done: "Compacted") -> str:
+    return harmless(done.summary) if done.summary is not None else ""
+
+
+def _told(done: "Compacted") -> str:
+    if done.summary is None:
+        return f"Nothing was done: {done.reason}."
+    how = " The summariser could not be used; this is a digest of what was said." if done.is_digest else ""
+    tail = "the newest part stays word for word" if done.tail_start_id is not None else "nothing else stays"
+    return f"Compacted from about {done.before:,} to {done.after:,} tokens; {tail}.{how}"

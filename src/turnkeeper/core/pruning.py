@@ -1,0 +1,115 @@
+"""Pruning: which old tool outputs leave the model's view, and whether that pays. What leaves stays in the store."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from turnkeeper.core.history import Entry
+from turnkeeper.core.window import PruneMode, estimate
+from turnkeeper.model.catalog import Price
+from turnkeeper.model.message import AssistantMessage, UserMessage
+from turnkeeper.model.parts import ToolPart
+from turnkeeper.model.parts.tool import ToolCompleted
+from turnkeeper.model.value import Value
+
+PROTECT: Final = 40_000
+"""The newest outputs of so many tokens stay."""
+MINIMUM: Final = 20_000
+"""Less than this is not worth a pruning."""
+PROTECTED_TURNS: Final = 2
+PROTECTED_TOOLS: Final = frozenset({"skill", "recall"})
+"""What these give was asked for in order to be kept in view."""
+
+ALWAYS: Final = "old outputs are pruned after each run, as the configuration says"
+BEGINS: Final = "an epoch begins, so the provider reads everything anew in any case"
+COLD: Final = "the provider's cache is cold, so it reads everything anew in any case"
+FULL: Final = "the request would not fit into the window otherwise"
+CHEAPER: Final = "carrying the outputs along would cost more than reading the rest anew"
+
+
+class Occasion(Value):
+    """When it is asked whether to prune. ``count`` is the size of the next request as it stands."""
+
+    count: int
+    price: Price = Price()
+    is_after_run: bool = False
+    begins: bool = False
+    """The next request is the first of an epoch."""
+    is_cold: bool = False
+    """The provider has let go of its cache of the last request."""
+    room: int | None = None
+    """How large the request may be, if it is too large."""
+
+
+class Pruning(Value):
+    """Outputs that leave the model's view now, what that saves, and why now."""
+
+    parts: tuple[ToolPart, ...]
+    tokens: int
+    reason: str
+
+
+def choose(entries: Sequence[Entry], mode: PruneMode, occasion: Occasion) -> Pruning | None:
+    """What to prune now, if anything. But for ``always`` it is never dearer than to go on without."""
+    if mode == "never":
+        return None
+    found = candidates(entries)
+    saved = sum(_size(part) for part in found)
+    reason = _reason(mode, occasion, saved) if found else None
+    return Pruning(parts=tuple(found), tokens=saved, reason=reason) if reason is not None else None
+
+
+def candidates(entries: Sequence[Entry]) -> list[ToolPart]:
+    """Outputs that may go: older than the two newest turns and beyond the newest 40,000 tokens of outputs.
+
+    None, if together they are not worth 20,000 tokens. The walk ends at a summary or at what was pruned before.
+    """
+    total, users = 0, 0
+    found: list[ToolPart] = []
+    for entry in reversed(entries):
+        if isinstance(entry.message, UserMessage):
+            users += 1
+        if users < PROTECTED_TURNS:
+            continue
+        if isinstance(entry.message, AssistantMessage) and entry.message.summary:
+            break
+        for part in reversed(entry.parts):
+            if not isinstance(part, ToolPart) or not isinstance(part.state, ToolCompleted):
+                continue
+            if part.tool in PROTECTED_TOOLS or (part.provider is not None and part.provider.executed):
+                continue
+            if part.state.time.compacted is not None:
+                return _worth(found)
+            total += estimate(part.state.output)
+            if total > PROTECT:
+                found.append(part)
+    return _worth(found)
+
+
+def pays(saved: int, count: int, price: Price) -> bool:
+    """Whether pruning a warm cache is cheaper than not to, even if only one more request follows.
+
+    Not to: all of ``count`` is read from the cache. To prune: what stays is read anew, at the price of fresh input or
+    of writing the cache. That everything lies behind the first pruned output is assumed, which errs to this side.
+    """
+    fresh = max(price.input, price.cache_write)
+    return count * price.cache_read > max(0, count - saved) * fresh
+
+
+def _reason(mode: PruneMode, occasion: Occasion, saved: int) -> str | None:
+    if mode == "always" and occasion.is_after_run:
+        return ALWAYS
+    if occasion.begins:
+        return BEGINS
+    if occasion.is_cold:
+        return COLD
+    if occasion.room is not None:
+        return FULL if occasion.count - saved < occasion.room else None
+    return CHEAPER if pays(saved, occasion.count, occasion.price) else None
+
+
+def _worth(found: list[ToolPart]) -> list[ToolPart]:
+    return found if sum(_size(part) for part in found) > MINIMUM else []
+
+
+def _size(part: ToolPart) -> int:
+    return estimate(part.state.output) if isinstance(part.state, ToolCompleted) else 0

@@ -1,0 +1,271 @@
+"""Summary: what a summariser is asked, what its answer must hold, and what stands in for one that does not.
+
+A Summary is checked by code. One rewrite is asked for; then a digest is made without any model, so that a session
+can always go on.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from turnkeeper.core.handles import handle, handles_in, whole_output
+from turnkeeper.core.history import Entry
+from turnkeeper.core.window import CHARS_PER_TOKEN, estimate
+from turnkeeper.model.message import UserMessage
+from turnkeeper.model.parts import FilePart, PatchPart, ReasoningPart, TextPart, ToolPart
+from turnkeeper.model.parts.tool import ToolCompleted, ToolError
+from turnkeeper.model.todo import Todo
+from turnkeeper.model.value import Value, encode
+
+RESULT_CHARS_MAX: Final = 2_000
+"""How much of a tool's result the summariser reads."""
+TARGET_MAX: Final = 4_096
+TARGET_MIN: Final = 256
+TARGET_SHARE: Final = 6
+"""A Summary may take a sixth of the usable window, within these bounds (tokens)."""
+FILES_MAX: Final = 40
+HANDLES_MAX: Final = 20
+EXCERPTS_MAX: Final = 12
+EXCERPT_CHARS: Final = 240
+EXACT: Final = "## Kept Exactly"
+EMPTY: Final = "it is empty"
+
+
+class Contract(Value):
+    """What a Summary must hold, so that work can go on from it alone."""
+
+    tokens_max: int
+    request: str = ""
+    """The user's last request, to be found word for word; empty if it stays in the history beside the Summary."""
+    todos: tuple[str, ...] = ()
+    plan: str | None = None
+    """The file that holds the plan being followed."""
+    files: tuple[str, ...] = ()
+    handles: frozenset[str] = frozenset()
+    """The recall handles that exist; a Summary may name no other."""
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """The words that must be found."""
+        return tuple(one for one in (self.request, *self.todos, self.plan or "", *self.files) if one)
+
+
+def target(room: int | None, head: int) -> int:
+    """How long a Summary may be, in tokens: never longer than what it replaces."""
+    share = min(TARGET_MAX, (room or TARGET_SHARE * TARGET_MAX) // TARGET_SHARE)
+    return max(TARGET_MIN, min(share, head))
+
+
+def contract(
+    head: Sequence[Entry], kept: Sequence[Entry], todos: Sequence[Todo], tokens_max: int, previous: str | None = None
+) -> Contract:
+    """What must not be lost of ``head``. What is ``kept`` beside the Summary need not be in it."""
+    is_kept = any(isinstance(entry.message, UserMessage) and _asked(entry) for entry in kept)
+    files = _files_touched(head)
+    plans = [name for name in files if "plans/" in name and name.endswith(".md")]
+    return Contract(
+        tokens_max=tokens_max,
+        request="" if is_kept else _fitting_request(head, tokens_max),
+        todos=_within([one.content for one in todos if one.status not in ("completed", "cancelled")], tokens_max // 5),
+        plan=plans[-1] if plans else None,
+        files=_within(files[-FILES_MAX:], tokens_max // 5),
+        handles=frozenset((*handles_in(previous or ""), *(one for entry in head for one in _handles(entry)))),
+    )
+
+
+def breaches(summary: str, terms: Contract) -> list[str]:
+    """How a Summary falls short of its contract; empty if work can go on from it."""
+    if not summary.strip():
+        return [EMPTY]
+    found: list[str] = []
+    if estimate(summary) > terms.tokens_max:
+        found.append(f"it is longer than {terms.tokens_max} tokens (about {terms.tokens_max * 3 // 4} words)")
+    if terms.request and terms.request not in summary:
+        found.append("the user's last request is not in it word for word")
+    found.extend(f"the open task is missing: {todo}" for todo in terms.todos if todo not in summary)
+    if terms.plan and terms.plan not in summary:
+        found.append(f"the plan's path is missing: {terms.plan}")
+    found.extend(f"the file is missing: {name}" for name in terms.files if name not in summary)
+    unknown = [one for one in handles_in(summary) if one not in terms.handles]
+    found.extend(f"the recall handle {one} does not exist" for one in unknown)
+    return found
+
+
+def completed(summary: str, terms: Contract) -> str | None:
+    """A Summary with the facts it forgot, if it is about this history and there is room for them; else None."""
+    missing = [fact for fact in terms.facts if fact not in summary]
+    if not summary.strip() or 2 * len(missing) > len(terms.facts):
+        return None
+    whole = "\n".join([summary.rstrip(), "", EXACT, *(f"- {fact}" for fact in missing)]) if missing else summary
+    return whole if not breaches(whole, terms) else None
+
+
+def digest(terms: Contract, previous: str | None, head: Sequence[Entry]) -> str:
+    """A Summary made without a model: what the contract demands, then what was said, as far as there is room."""
+    lines = ["## Objective", terms.request or "The request is in the messages that follow."]
+    lines += ["", "## Work State", *(f"- open: {todo}" for todo in terms.todos)]
+    lines += [f"- plan: {terms.plan}"] if terms.plan else []
+    lines += ["", "## Relevant Files", *(f"- {name}" for name in terms.files)]
+    lines += ["", "## Important Details", "Made without a model. Call recall for what is not here."]
+    text = "\n".join(lines)
+    details = cut("\n".join(_details(previous, head)), terms.tokens_max * CHARS_PER_TOKEN - len(text) - 2)
+    return f"{text}\n{details}" if details else text
+
+
+def serialise(entry: Entry) -> str:
+    """A message as text for the summariser: who said what, calls with their input, results cut short."""
+    return "\n".join(_lines(entry))
+
+
+def chunks(texts: Sequence[str], chars_max: int) -> list[str]:
+    """Texts put together into pieces that a summariser can take at once; one that is too long is cut."""
+    found: list[str] = []
+    for text in texts:
+        one = cut(text, chars_max)
+        if found and len(found[-1]) + len(one) + 2 <= chars_max:
+            found[-1] = f"{found[-1]}\n\n{one}"
+        elif one:
+            found.append(one)
+    return found
+
+
+def question(conversation: str, previous: str | None, terms: Contract | None, context: Sequence[str] = ()) -> str:
+    """What the summariser is asked, once the instructions have told it how. ``context`` comes from hooks."""
+    blocks = [f"<prior-summary>\n{previous}\n</prior-summary>"] if previous else []
+    blocks.append(f"<conversation>\n{conversation}\n</conversation>")
+    blocks.extend(context)
+    if terms is not None:
+        blocks.append(_demands(terms))
+    return "\n\n".join(blocks)
+
+
+def correction(draft: str, wrong: Sequence[str]) -> str:
+    """What is added when a first draft fell short."""
+    listed = "\n".join(f"- {one}" for one in wrong)
+    return f"<draft>\n{draft}\n</draft>\n\nThe draft cannot be used:\n{listed}\n\nWrite it again, whole, without this."
+
+
+def _demands(terms: Contract) -> str:
+    lines = [f"The summary has at most {terms.tokens_max} tokens. These words stand in it exactly as they are here:"]
+    lines += [f"<last-request>\n{terms.request}\n</last-request>"] if terms.request else []
+    lines += [f"- open task: {todo}" for todo in terms.todos]
+    lines += [f"- plan: {terms.plan}"] if terms.plan else []
+    lines += [f"- file: {name}" for name in terms.files]
+    lines.append("Handles like r0123456789 may be quoted where the text behind them matters; invent none.")
+    return "\n".join(lines)
+
+
+def _details(previous: str | None, head: Sequence[Entry]) -> Iterator[str]:
+    if previous:
+        yield previous
+    said = [text for entry in head for text in _spoken(entry)]
+    yield from (f"- {cut(text, EXCERPT_CHARS)}" for text in said[-EXCERPTS_MAX:])
+    named = [one for entry in head for one in _handles(entry)]
+    yield from (f"- recall {one}" for one in named[-HANDLES_MAX:])
+
+
+def _spoken(entry: Entry) -> Iterator[str]:
+    who = "user" if isinstance(entry.message, UserMessage) else "assistant"
+    for part in entry.parts:
+        if isinstance(part, TextPart) and part.text.strip() and not part.synthetic and not part.ignored:
+            yield f"{who}: {' '.join(part.text.split())}"
+
+
+def _lines(entry: Entry) -> Iterator[str]:
+    who = "User" if isinstance(entry.message, UserMessage) else "Assistant"
+    for part in entry.parts:
+        match part:
+            case TextPart(text=text, ignored=ignored) if text.strip() and not ignored:
+                yield f"[{who}]: {text}"
+            case ReasoningPart(text=text) if text.strip():
+                yield f"[Assistant reasoning]: {text}"
+            case FilePart(mime=mime, filename=filename):
+                yield f"[Attached {mime}: {filename or 'file'}]"
+            case ToolPart():
+                yield f"[Assistant tool call]: {part.tool}({encode(part.state.input).decode()})"
+                yield from _result_lines(part)
+            case _:
+                pass
+
+
+def _result_lines(part: ToolPart) -> Iterator[str]:
+    match part.state:
+        case ToolCompleted(output=output, attachments=attachments):
+            text = whole_output(part.state)
+            if len(text) <= RESULT_CHARS_MAX:
+                yield f"[Tool result]: {output}"
+            else:
+                yield f"[Tool result {handle(text)}]: {text[:RESULT_CHARS_MAX]} [truncated]"
+            yield from (f"[Attached {file.mime}: {file.filename or 'file'}]" for file in attachments or ())
+        case ToolError(error=error):
+            yield f"[Tool error]: {error}"
+        case _:
+            pass
+
+
+def _handles(entry: Entry) -> Iterator[str]:
+    """The handles by which a summariser can name texts that it saw cut."""
+    for part in entry.parts:
+        if isinstance(part, ToolPart) and isinstance(part.state, ToolCompleted):
+            text = whole_output(part.state)
+            if len(text) > RESULT_CHARS_MAX:
+                yield handle(text)
+        elif isinstance(part, TextPart):
+            yield from handles_in(part.text)
+            if len(part.text) > RESULT_CHARS_MAX:
+                yield handle(part.text)
+
+
+def _asked(entry: Entry) -> str:
+    """What the user said themselves in a message."""
+    texts = [part.text for part in entry.parts if isinstance(part, TextPart) and not part.synthetic]
+    return "\n\n".join(text for text in texts if text.strip())
+
+
+def _fitting_request(head: Sequence[Entry], tokens_max: int) -> str:
+    """The last request word for word; one that would fill the Summary by itself, as its handle."""
+    users = [entry for entry in head if isinstance(entry.message, UserMessage) and _asked(entry)]
+    if not users:
+        return ""
+    asked = _asked(users[-1])
+    if estimate(asked) <= tokens_max // 4:
+        return asked
+    parts = [part.text for part in users[-1].parts if isinstance(part, TextPart) and not part.synthetic]
+    return handle(max(parts, key=len))
+
+
+def _files_touched(head: Sequence[Entry]) -> list[str]:
+    """The files that were changed, in the order in which each was last."""
+    touched: dict[str, None] = {}
+    for entry in head:
+        for part in entry.parts:
+            names: Sequence[object] = ()
+            if isinstance(part, PatchPart):
+                names = part.files
+            elif isinstance(part, ToolPart) and isinstance(part.state, ToolCompleted):
+                names = (part.state.input.get("filePath"),) if part.tool in ("write", "edit") else ()
+            for name in names:
+                if isinstance(name, str) and name:
+                    touched.pop(name, None)
+                    touched[name] = None
+    return list(touched)
+
+
+def _within(words: Sequence[str], tokens_max: int) -> tuple[str, ...]:
+    """The newest of these that fit."""
+    kept: list[str] = []
+    left = tokens_max * CHARS_PER_TOKEN
+    for one in reversed(words):
+        left -= len(one) + 4
+        if left < 0:
+            break
+        kept.append(one)
+    return tuple(reversed(kept))
+
+
+def cut(text: str, chars_max: int) -> str:
+    """A text within a size: its beginning and its end, for the end is what came last."""
+    if len(text) <= chars_max:
+        return text
+    mark = " [...] "
+    half = max(0, chars_max - len(mark)) // 2
+    return f"{text[:half]}{mark}{text[len(text) - half :]}" if half else ""

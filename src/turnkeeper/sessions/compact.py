@@ -1,0 +1,114 @@
+"""Compact a session because somebody asks for it: older history gives way to a Summary, and is kept for recall."""
+
+from typing import Final
+
+from turnkeeper.core.compaction import summary_text
+from turnkeeper.core.history import Entry, History, compaction_of, is_completed_summary, visible
+from turnkeeper.core.lowering import conversation
+from turnkeeper.core.next_action import last_turn, last_user
+from turnkeeper.core.window import chars_of, tokens_of, usable, window
+from turnkeeper.model.catalog import ModelInfo
+from turnkeeper.model.config import CompactionConfig
+from turnkeeper.model.failure import Failure
+from turnkeeper.model.message import AssistantMessage, ModelChoice, UserMessage
+from turnkeeper.model.parts import TextPart
+from turnkeeper.model.refusal import Refusal
+from turnkeeper.model.session import Session
+from turnkeeper.model.value import Value
+from turnkeeper.run.compact import a_marker
+from turnkeeper.run.pen import Pen
+from turnkeeper.run.runtime import Runtime
+from turnkeeper.store.store import Store
+from turnkeeper.workspace.project import ProjectPlace
+
+TOKENS: Final = 50_000
+MESSAGES: Final = 100
+"""From this size on a session is worth compacting, unless the configuration says otherwise ..."""
+NEAR: Final = 0.75
+"""... or from this share of the usable window."""
+NOTHING: Final = "there is nothing to compact: nobody has answered since the session began or was last compacted"
+
+
+class Compacted(Value):
+    """What came of it. Without a ``summary`` nothing was done, and ``reason`` says why. Sizes are rough, in tokens."""
+
+    reason: str
+    summary: str | None = None
+    is_digest: bool = False
+    tail_start_id: str | None = None
+    before: int = 0
+    after: int = 0
+
+
+async def compact(
+    store: Store,
+    runtime: Runtime,
+    place: ProjectPlace,
+    session: Session,
+    *,
+    force: bool = False,
+    auto: bool = False,
+    model: ModelChoice | None = None,
+) -> Compacted:
+    """Compact a session that rests; without ``force`` only one that is large enough.
+
+    ``auto`` lets it go on with its work afterwards. Raises Busy while it runs, Refusal if it could not be done.
+    """
+    history = await runtime.history(session.id)
+    user, turn = last_user(history), last_turn(history)
+    if user is None or turn is None or not isinstance(user.message, UserMessage) or _is_summary(turn):
+        return Compacted(reason=NOTHING)
+    speaker = user.message if model is None else user.message.but(model=model)
+    info = runtime.means.model(place, speaker.model)
+    shown = visible(history.entries)
+    before = _size(shown, info)
+    config, _ = runtime.means.catalog(place)
+    if not force and (reason := _too_small(before, len(shown), info, config.compaction)) is not None:
+        return Compacted(reason=reason, before=before, after=before)
+
+    async def work(pen: Pen) -> None:
+        await pen.append(a_marker(store.mint, speaker, auto=auto), at="marker")
+        await runtime.compact(pen)
+
+    await runtime.alone(session.id, work)
+    return _result(await runtime.history(session.id), info, before)
+
+
+def _too_small(tokens: int, messages: int, model: ModelInfo, config: CompactionConfig) -> str | None:
+    room = usable(model.limits, window(config, {}))
+    if tokens > (config.max_tokens or TOKENS) or messages > (config.max_messages or MESSAGES):
+        return None
+    if room is not None and tokens > room * NEAR:
+        return None
+    return f"{messages} messages of about {tokens:,} tokens are little; --force compacts them all the same"
+
+
+def _result(history: History, model: ModelInfo, before: int) -> Compacted:
+    last = last_turn(history)
+    assert last is not None, "a compaction is a turn"
+    if not _is_summary(last):
+        error = last.message.error if isinstance(last.message, AssistantMessage) else None
+        raise Refusal(f"the compaction came to nothing, and nothing has changed: {_words(error)}")
+    shown = visible(history.entries)
+    mark = compaction_of(shown[0])
+    return Compacted(
+        reason="compacted",
+        summary=summary_text(last),
+        is_digest=any(isinstance(part, TextPart) and bool((part.metadata or {}).get("digest")) for part in last.parts),
+        tail_start_id=mark.tail_start_id if mark is not None else None,
+        before=before,
+        after=_size(shown, model),
+    )
+
+
+def _is_summary(turn: Entry) -> bool:
+    return isinstance(turn.message, AssistantMessage) and is_completed_summary(turn.message)
+
+
+def _size(shown: tuple[Entry, ...], model: ModelInfo) -> int:
+    return tokens_of(sum(chars_of(message) for message in conversation(shown, model)))
+
+
+def _words(failure: Failure | None) -> str:
+    data = failure.data if failure is not None else None
+    return str(getattr(data, "message", None) or "it was stopped")
