@@ -19,7 +19,7 @@ from turnkeeper.server.streams.stream import Stream
 from turnkeeper.server.streams.subscriber import Subscriber
 from turnkeeper.testing.harness import EachSession
 
-SESSIONS, LISTENERS, WORDS = 128, 256, 4
+SESSIONS, LISTENERS = 128, 256
 
 
 def a_delta(part: int, offset: int, text: str, session: int = 0) -> Delta:
@@ -173,6 +173,6 @@ async def test_128_sessions_stream_to_256_listeners_of_whom_one_is_stalled(tmp_p
             if event.type == "message.part.delta":
                 assert len(texts.get(event.said["partID"], "")) == event.said["offset"]
                 texts[event.said["partID"]] = texts.get(event.said["partID"], "") + event.said["delta"]
-        assert list(texts.values()) == ["one two three four"] * SESSIONS
+        assert sorted(texts.values()) == ["one two "] * SESSIONS + ["three four"] * SESSIONS
         # Far fewer sendings than events for each of them.
         assert listeners[0].chunks < len(listeners[0].events)

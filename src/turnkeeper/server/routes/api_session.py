@@ -12,8 +12,8 @@ from turnkeeper.server.answer import JSON, Answer
 from turnkeeper.server.call import Call, Plain
 from turnkeeper.server.errors import Unavailable
 from turnkeeper.server.route import Route
-from turnkeeper.server.streams import frame
 from turnkeeper.server.v2 import prompting, reading
+from turnkeeper.server.v2.framed import durable
 from turnkeeper.server.v2.message import Said
 from turnkeeper.server.v2.prompting import PromptBody
 from turnkeeper.server.v2.reading import MessagesPage, Order
@@ -213,7 +213,7 @@ async def history(call: Call[HistoryQuery, None]) -> Answer:
     """Durable events behind a number."""
     await call.turnkeeper.get(call.session_id)
     events, has_more = await page(call.turnkeeper.store, call.session_id, call.query.after, call.query.limit)
-    told = b",".join(frame.durable(one, is_local=True) for one in events)
+    told = b",".join(durable(one, is_local=True) for one in events)
     return Answer(200, b'{"data":[%b],"hasMore":%b}' % (told, encode(has_more)), (JSON,))
 
 

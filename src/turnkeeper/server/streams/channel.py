@@ -7,8 +7,9 @@ from typing import Literal, TypeAlias
 
 from turnkeeper.model.value import encode
 from turnkeeper.server.streams import frame
-from turnkeeper.server.streams.frame import END, Frame
+from turnkeeper.server.streams.frame import Frame
 from turnkeeper.server.streams.subscriber import Subscriber
+from turnkeeper.server.v2.framed import END
 
 Voice: TypeAlias = Literal["local", "global", "second"]
 """What a stream sounds like: ``/event``, ``/global/event`` or ``/api/event``."""

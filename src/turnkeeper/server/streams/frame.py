@@ -10,11 +10,11 @@ from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.model.value import JsonObject, Value, encode
 from turnkeeper.server import wire
 from turnkeeper.server.v2.event import NextEvent
+from turnkeeper.server.v2.framed import Durable, Place, Second, durable
 from turnkeeper.server.v2.shape import number
 
 Happening: TypeAlias = Notification | Delta
 
-END: Final = b"\n\n"
 COMMENT: Final = b": heartbeat\n\n"
 
 SECOND: Final = frozenset(
@@ -50,24 +50,6 @@ class _Words(Value):
     field: str
     delta: str
     offset: int
-
-
-class _Place(Value):
-    directory: str
-
-
-class _Durable(Value, rename={"aggregate": "aggregateID"}):
-    aggregate: str
-    seq: int
-    version: int
-
-
-class _Second(Value):
-    id: str
-    type: str
-    durable: _Durable | None = None
-    location: _Place | None = None
-    data: object
 
 
 class Frame:
@@ -114,19 +96,6 @@ def joined(waiting: Sequence[Happening]) -> list[Happening]:
     return [_in_one(one) if isinstance(one, list) else one for one in runs]
 
 
-def durable(event: NextEvent, *, is_local: bool) -> bytes:
-    """An event of the second generation; in the stream of one session it does not say where."""
-    return encode(
-        _Second(
-            id=event.id,
-            type=event.type,
-            durable=_Durable(aggregate=event.session_id, seq=event.number, version=event.version),
-            location=None if is_local else _Place(directory=event.directory),
-            data=event.properties,
-        )
-    )
-
-
 def plain(kind: str, id: str, properties: object) -> bytes:
     """Something of the server itself, for the first generation."""
     return encode(_First(id=id, type=kind, properties=properties))
@@ -134,7 +103,7 @@ def plain(kind: str, id: str, properties: object) -> bytes:
 
 def plain_second(kind: str, id: str, data: object) -> bytes:
     """The same for the second."""
-    return encode(_Second(id=id, type=kind, data=data))
+    return encode(Second(id=id, type=kind, data=data))
 
 
 def _in_one(run: list[Delta]) -> Delta:
@@ -171,19 +140,17 @@ def _shown(one: Notification) -> dict[str, object]:
 def _second(one: Happening, id: str, now: int) -> bytes:
     if isinstance(one, NextEvent):
         return durable(one, is_local=False)
-    place = _Place(directory=one.directory) if one.directory else None
+    place = Place(directory=one.directory) if one.directory else None
     if isinstance(one, Delta):
-        return encode(_Second(id=id, type=f"session.next.{one.kind}.delta", location=place, data=_delta(one, now)))
+        return encode(Second(id=id, type=f"session.next.{one.kind}.delta", location=place, data=_delta(one, now)))
     if one.type in SECOND:
         place_in_log = (
-            _Durable(aggregate=one.session_id, seq=number(one.seq), version=1)
-            if one.type == "session.created"
-            else None
+            Durable(aggregate=one.session_id, seq=number(one.seq), version=1) if one.type == "session.created" else None
         )
-        return encode(_Second(id=id, type=one.type, durable=place_in_log, location=place, data=_shown(one)))
+        return encode(Second(id=id, type=one.type, durable=place_in_log, location=place, data=_shown(one)))
     if (retell := _RETOLD.get(one.type)) is not None:
         group, _, verb = one.type.partition(".")
-        return encode(_Second(id=id, type=f"{group}.v2.{verb}", location=place, data=retell(one.properties)))
+        return encode(Second(id=id, type=f"{group}.v2.{verb}", location=place, data=retell(one.properties)))
     return b""
 
 

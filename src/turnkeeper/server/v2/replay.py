@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from turnkeeper.core.entry import Recorded
 from turnkeeper.model import event as e
-from turnkeeper.server.streams import frame
 from turnkeeper.server.v2.event import NextEvent, Past, Waiting, next_events
+from turnkeeper.server.v2.framed import END, durable
 from turnkeeper.server.v2.shape import NUMBERS_PER_ENTRY
 from turnkeeper.store import documents, keys
 from turnkeeper.store.store import Store
@@ -23,7 +23,7 @@ async def tail(store: Store, session_id: str, after: int, *, ids: bool = False) 
         for event in await teller.tell(recorded):
             if event.number > after:
                 line = f"id: {event.number}\n".encode() if ids else b""
-                chunk += line + b"data: " + frame.durable(event, is_local=True) + frame.END
+                chunk += line + b"data: " + durable(event, is_local=True) + END
         if chunk:
             yield chunk
 
