@@ -46,7 +46,7 @@ class Turnkeeper:
         store: Store,
         bus: "Bus[Notification | Delta]",
         directory: Path,
-        settings: "Settings | None" = None,
+        settings: "Settings | Callable[[], Settings] | None" = None,
     ) -> None:
         self.store = store
         self.group: TaskGroup | None = None
@@ -62,8 +62,19 @@ class Turnkeeper:
             from turnkeeper.run.runtime import Runtime, Settings
 
             assert self.group is not None, "a store that was opened only to look at runs nothing"
-            self._running = Runtime(self.store, self.group, self._bus.publish, self._settings or Settings())
+            settings = self._settings() if callable(self._settings) else self._settings
+            self._running = Runtime(self.store, self.group, self._bus.publish, settings or Settings())
         return self._running
+
+    @property
+    def running(self) -> frozenset[str]:
+        """Sessions that are being run by this process."""
+        return self._running.active if self._running is not None else frozenset()
+
+    @property
+    def bus(self) -> "Bus[Notification | Delta]":
+        """Where what happens is told; for those who measure."""
+        return self._bus
 
     def context(self, component: "ContextComponent") -> "Registration[ContextComponent]":
         """Let every session that is run here know one more fact: ``with tk.context(component): ...``.

@@ -1,7 +1,7 @@
 """The composition root: opens a store and gives the Python interface to it. The only place that builds things."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,11 +30,12 @@ async def open_store(
     *,
     directory: str | Path | None = None,
     mint: Mint | None = None,
-    settings: "Settings | None" = None,
+    settings: "Settings | Callable[[], Settings] | None" = None,
 ) -> AsyncIterator[Turnkeeper]:
     """Open a store (``sqlite:PATH``, ``files:DIR`` or ``memory:``; by default SQLite in the data directory).
 
-    An engine of your own may be given instead; it is closed with the store.
+    An engine of your own may be given instead; it is closed with the store. Settings that are a function are made when
+    the first session is run.
     """
     async with look(store, directory=directory, mint=mint, settings=settings) as turnkeeper:
         raised: Exception | None = None
@@ -57,7 +58,7 @@ async def look(
     *,
     directory: str | Path | None = None,
     mint: Mint | None = None,
-    settings: "Settings | None" = None,
+    settings: "Settings | Callable[[], Settings] | None" = None,
 ) -> AsyncIterator[Turnkeeper]:
     """The same for those who run nothing: commands that look at sessions or change them start faster without."""
     engine = store if isinstance(store, Engine) else await open_engine(store or default_store())

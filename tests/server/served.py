@@ -30,6 +30,7 @@ class Served:
     service: Service
     http: httpx2.AsyncClient
     stage: Stage
+    app: App
 
     async def get(self, path: str, status: int = 200, **given: object) -> object:
         return await self.call("GET", path, status, **given)
@@ -73,6 +74,7 @@ async def served(
         async with stage("memory:", directory, provider or Scripted(), settings) as opened:
             environ = {"HOME": str(directory)}
             service = Service(opened.tk, opened.directory, options or Options(environ=environ), asks)
-            transport = httpx2.ASGITransport(App(service, routes.load()))
+            app = App(service, routes.load)
+            transport = httpx2.ASGITransport(app)
             async with httpx2.AsyncClient(transport=transport, base_url=f"http://{host}") as http:
-                yield Served(service, http, opened)
+                yield Served(service, http, opened, app)

@@ -49,6 +49,7 @@ ROOT: Final = Command(
     "Turnkeeper keeps the sessions of AI agents in a log that survives being killed at any moment.",
     commands=(
         Command("run", "Send a prompt and show what comes of it.", "run:run"),
+        Command("serve", "Serve sessions over HTTP, to opencode's own clients and others.", "serve:serve"),
         Command("session", "Create, list, read, change and remove sessions.", commands=SESSION),
         Command("models", "List the models that can be used, and where their keys come from.", "models:models"),
         Command(

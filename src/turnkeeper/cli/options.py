@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,7 +79,7 @@ class Options:
             yield await _open(stack, "memory:" if self.is_missing else self.url)
 
     @asynccontextmanager
-    async def run(self, directory: Path, settings: "Settings") -> AsyncIterator["Turnkeeper"]:
+    async def run(self, directory: Path, settings: "Settings | Callable[[], Settings]") -> AsyncIterator["Turnkeeper"]:
         """The store for a command that runs sessions."""
         from turnkeeper.app import open_store
 

@@ -1,6 +1,8 @@
 """The ASGI application: a request in, decoded by its route; what the handler returns out."""
 
-from collections.abc import Iterable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from time import perf_counter
 from urllib.parse import parse_qsl
 
 import anyio
@@ -9,53 +11,87 @@ import msgspec
 from turnkeeper.model.refusal import Refusal
 from turnkeeper.model.value import encode
 from turnkeeper.server import errors
-from turnkeeper.server.answer import JSON, NOTHING, Answer
-from turnkeeper.server.asgi import Message, Receive, Scope, Send
+from turnkeeper.server.answer import JSON, NOTHING, Answer, Pairs
+from turnkeeper.server.asgi import Application, Message, Receive, Scope, Send
 from turnkeeper.server.call import Call
 from turnkeeper.server.errors import Malformed, TooLarge, TooSlow
+from turnkeeper.server.gate import Gate
+from turnkeeper.server.metrics import Metrics
 from turnkeeper.server.route import AnyRoute
+from turnkeeper.server.routes import health
 from turnkeeper.server.service import Service
 from turnkeeper.server.table import Table
 
+access = logging.getLogger("turnkeeper.access")
+
+UNKNOWN = "unknown"
+"""The operation of what is not served, and of what was stopped at the gate."""
+
 
 class App:
-    """Serves a table of routes. It holds no lifespan: who starts it opens the store before and closes it after."""
+    """Serves a table of routes, which is loaded when a request comes that asks for more than the server's health.
 
-    def __init__(self, service: Service, routes: Iterable[AnyRoute]) -> None:
-        self._service, self._table = service, Table(routes)
+    It holds no lifespan: who starts it opens the store before and closes it after.
+    """
+
+    def __init__(self, service: Service, routes: Callable[[], Iterable[AnyRoute]]) -> None:
+        self._service, self._routes, self._gate = service, routes, Gate(service.options)
+        self._table, self._is_loaded = Table(health.ROUTES), False
+        self._metrics = service.part(Metrics)
         self._decoders: dict[str, msgspec.json.Decoder[object]] = {}
+
+    def load(self) -> None:
+        """Load the whole table, if it is not."""
+        if not self._is_loaded:
+            self._table, self._is_loaded = Table(self._routes()), True
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection of ASGI's."""
         if scope["type"] != "http":
             return
+        began = perf_counter()
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        common = self._gate.headers(headers.get("origin"))
+        answer: Answer | Application | None = self._gate.stopped(scope, headers)
+        operation = UNKNOWN
+        if answer is None:
+            operation, answer = await self._answer(scope, receive, headers)
+        if isinstance(answer, Answer):
+            self._note(scope, operation, answer.status, began)
+            await answer.send(send, common)
+        else:
+            self._note(scope, operation, 200, began)
+            await answer(scope, receive, _adding(common, send))
+
+    async def _answer(
+        self, scope: Scope, receive: Receive, headers: Mapping[str, str]
+    ) -> tuple[str, Answer | Application]:
         method, path = scope["method"], scope["path"]
         is_second = path.startswith("/api/")
         found = self._table.find(method, path)
+        if found is None and not self._is_loaded:
+            self.load()
+            found = self._table.find(method, path)
         if found is None:
-            await errors.unknown(method, path, is_second=is_second).send(send)
-            return
+            return UNKNOWN, errors.unknown(method, path, is_second=is_second)
         route, params = found
         try:
-            said = await route.handler(await self._call(route, params, scope, receive))
-            answer = said if callable(said) else _whole(route, said)
+            said = await route.handler(await self._call(route, params, scope, headers, receive))
+            return route.operation, said if callable(said) else _whole(route, said)
         except Refusal as error:
-            answer = errors.refused(error, params, is_second=is_second)
+            return route.operation, errors.refused(error, params, is_second=is_second)
         except Exception as error:  # The top of a request: a bug ends it and nothing else.
-            answer = errors.defect(error, is_second=is_second)
-        if isinstance(answer, Answer):
-            await answer.send(send)
-        else:
-            await answer(scope, receive, send)
+            return route.operation, errors.defect(error, is_second=is_second)
 
     async def _call(
-        self, route: AnyRoute, params: Mapping[str, str], scope: Scope, receive: Receive
+        self, route: AnyRoute, params: Mapping[str, str], scope: Scope, headers: Mapping[str, str], receive: Receive
     ) -> Call[object, object]:
-        words = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
+        query = scope["query_string"]
+        words = dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True)) if query else {}
         return Call(
             service=self._service,
             scope=scope,
-            headers={name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]},
+            headers=headers,
             words=words,
             params=params,
             query=_query(route, words),
@@ -89,6 +125,30 @@ class App:
         if more:
             raise TooSlow(f"the body did not come within {options.body_timeout_s:g} s; send it again")
         return b"".join(pieces)
+
+    def _note(self, scope: Scope, operation: str, status: int, began: float) -> None:
+        seconds = perf_counter() - began
+        self._metrics.count(operation, status, seconds)
+        if access.isEnabledFor(logging.INFO):
+            said = {
+                "method": scope["method"],
+                "path": scope["path"],
+                "operation": operation,
+                "status": status,
+                "ms": round(seconds * 1000, 1),
+            }
+            access.info("%s %s %s", scope["method"], scope["path"], status, extra=said)
+
+
+def _adding(common: Pairs, send: Send) -> Send:
+    """Sends a stream whose beginning has the headers of every answer."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message["headers"], *common]}
+        await send(message)
+
+    return sending
 
 
 def _query(route: AnyRoute, words: Mapping[str, str]) -> object:

@@ -1,7 +1,7 @@
 """Asks: questions to the user that wait for an answer from some client."""
 
 from collections.abc import Callable, Iterable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import anyio
 
@@ -10,8 +10,11 @@ from turnkeeper.core.permission import Allow, decide
 from turnkeeper.model.notification import Notification
 from turnkeeper.model.permission import Rule
 from turnkeeper.model.value import JsonObject, Value
-from turnkeeper.run.permission import PermissionRequest, Reply
 from turnkeeper.server.errors import Missing
+
+if TYPE_CHECKING:
+    # Loaded with the first run: a server that only looks at sessions starts faster without.
+    from turnkeeper.run.permission import PermissionRequest, Reply
 
 
 class AskedBy(Value):
@@ -36,7 +39,7 @@ class PendingPermission(Value):
 class _Waiting:
     """One question under way."""
 
-    def __init__(self, request: PermissionRequest, directory: str) -> None:
+    def __init__(self, request: "PermissionRequest", directory: str) -> None:
         self.request, self.directory = request, directory
         self.answered = anyio.Event()
         self.reply: Reply | None = None
@@ -53,7 +56,7 @@ class Asks:
         """From now on ask through the subscribers of this store."""
         self._turnkeeper = turnkeeper
 
-    async def ask(self, request: PermissionRequest) -> Reply:
+    async def ask(self, request: "PermissionRequest") -> "Reply":
         """Ask, and wait until a client replies. Who is interrupted meanwhile takes the question back."""
         assert self._turnkeeper is not None, "nobody was told where to ask"
         session = await self._turnkeeper.get(request.session_id)
@@ -67,7 +70,7 @@ class Asks:
         assert waiting.reply is not None, "answered, and without an answer"
         return waiting.reply
 
-    def pending(self, *, directory: str | None = None, session_id: str | None = None) -> list[PermissionRequest]:
+    def pending(self, *, directory: str | None = None, session_id: str | None = None) -> "list[PermissionRequest]":
         """What waits for an answer, oldest first; of one directory or session, or all."""
         return [
             one.request
@@ -75,7 +78,7 @@ class Asks:
             if directory in (None, one.directory) and session_id in (None, one.request.session_id)
         ]
 
-    def reply(self, request_id: str, reply: Reply, *, session_id: str | None = None) -> None:
+    def reply(self, request_id: str, reply: "Reply", *, session_id: str | None = None) -> None:
         """Answer a question. Raises Missing if it does not wait (any more).
 
         "always" also answers what else of the session it covers; a rejection rejects what else of it waits.
@@ -86,18 +89,18 @@ class Asks:
         self._answer(waiting, reply)
         others = [one for one in self._waiting.values() if one.request.session_id == waiting.request.session_id]
         if reply.answer == "reject":
-            self._answer_all(others, Reply(answer="reject"), lambda _: True)
+            self._answer_all(others, reply.but(feedback=None), lambda _: True)
         elif reply.answer == "always":
-            self._answer_all(others, Reply(answer="once"), _covered_by(waiting.request))
+            self._answer_all(others, reply.but(answer="once"), _covered_by(waiting.request))
 
     def _answer_all(
-        self, waiting: Iterable[_Waiting], reply: Reply, wanted: Callable[[PermissionRequest], bool]
+        self, waiting: Iterable[_Waiting], reply: "Reply", wanted: "Callable[[PermissionRequest], bool]"
     ) -> None:
         for one in waiting:
             if wanted(one.request):
                 self._answer(one, reply)
 
-    def _answer(self, waiting: _Waiting, reply: Reply) -> None:
+    def _answer(self, waiting: _Waiting, reply: "Reply") -> None:
         del self._waiting[waiting.request.id]
         waiting.reply = reply
         self._tell(waiting, "permission.replied", _replied(waiting.request, reply.answer))
@@ -125,7 +128,7 @@ class Replied(Value):
     reply: Literal["once", "always", "reject"]
 
 
-def pending(request: PermissionRequest) -> PendingPermission:
+def pending(request: "PermissionRequest") -> PendingPermission:
     """A question as clients know it."""
     return PendingPermission(
         id=request.id,
@@ -138,11 +141,11 @@ def pending(request: PermissionRequest) -> PendingPermission:
     )
 
 
-def _replied(request: PermissionRequest, answer: Literal["once", "always", "reject"]) -> Replied:
+def _replied(request: "PermissionRequest", answer: Literal["once", "always", "reject"]) -> Replied:
     return Replied(session_id=request.session_id, request_id=request.id, reply=answer)
 
 
-def _covered_by(approved: PermissionRequest) -> Callable[[PermissionRequest], bool]:
+def _covered_by(approved: "PermissionRequest") -> "Callable[[PermissionRequest], bool]":
     rules = tuple(
         Rule(permission=approved.permission, pattern=pattern, action="allow")
         for pattern in approved.always or approved.patterns

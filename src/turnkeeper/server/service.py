@@ -61,6 +61,10 @@ class Service:
             self._parts[make] = make(self)
         return cast(P, self._parts[make])  # Each is stored under what made it.
 
+    def made(self, kind: type[P]) -> list[P]:
+        """The parts of a kind that were asked for so far."""
+        return [part for part in self._parts.values() if isinstance(part, kind)]
+
     def close(self) -> None:
         """Let every part end what it has open, streams first of all; then nobody hears of anything any more."""
         for part in self._parts.values():

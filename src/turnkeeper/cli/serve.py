@@ -1,0 +1,94 @@
+"""The command that serves sessions over HTTP, to official opencode clients and others."""
+
+import os
+import signal
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from turnkeeper.cli.options import EVERYWHERE, Options
+
+if TYPE_CHECKING:
+    from turnkeeper.run.runtime import Settings
+    from turnkeeper.server.asks import Asks
+
+PASSWORD_VARIABLES = ("TURNKEEPER_SERVER_PASSWORD", "OPENCODE_SERVER_PASSWORD")
+USERNAME_VARIABLES = ("TURNKEEPER_SERVER_USERNAME", "OPENCODE_SERVER_USERNAME")
+
+
+async def serve(
+    *,
+    port: Annotated[int, Parameter(metavar="PORT", help="Where to listen; 0 takes a free one.")] = 4096,
+    hostname: Annotated[str, Parameter(metavar="HOST", help="The name or address to listen on.")] = "127.0.0.1",
+    cors: Annotated[
+        tuple[str, ...], Parameter(metavar="ORIGIN", help="A further origin whose pages may call; may be repeated.")
+    ] = (),
+    insecure: Annotated[bool, Parameter(help="Let others reach this server without a password.")] = False,
+    log_format: Annotated[
+        Literal["text", "json"], Parameter(metavar="FORMAT", help="text, or json: one object a line.")
+    ] = "text",
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"],
+        Parameter(metavar="LEVEL", help="What is logged on standard error; info has every request."),
+    ] = "warning",
+    options: Options = EVERYWHERE,
+) -> None:
+    """Serve sessions over HTTP until told to stop.
+
+    Speaks the API of opencode, so its terminal UI and its SDKs work with it unchanged. The working directory is the
+    project of requests that name none. A password comes from TURNKEEPER_SERVER_PASSWORD or OPENCODE_SERVER_PASSWORD
+    (the user is `opencode`, or what TURNKEEPER_SERVER_USERNAME says); without one, only this machine may be served.
+    GET /doc describes the API, GET /metrics what was done. Prints where it listens; with --json as {"url"}.
+
+    Examples:
+      turnkeeper serve
+      turnkeeper serve --port 0 --log-format json --log-level info
+      opencode attach http://127.0.0.1:4096
+    """
+    import anyio
+
+    from turnkeeper.server import logs, serving
+    from turnkeeper.server.asks import Asks
+    from turnkeeper.server.service import Options as Start
+    from turnkeeper.server.service import Service
+
+    logs.begin(log_format, log_level)
+    start = Start(
+        hostname=hostname,
+        username=_from_environment(USERNAME_VARIABLES) or "opencode",
+        password=_from_environment(PASSWORD_VARIABLES),
+        cors=cors,
+        environ=options.environ,
+    )
+    serving.check(start, insecure=insecure)
+    bound = serving.listen(hostname, port)
+    asks = Asks()
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async with (
+            options.run(Path.cwd(), partial(_settings, options, asks)) as turnkeeper,
+            serving.serving(Service(turnkeeper, Path.cwd(), start, asks), bound) as app,
+            anyio.create_task_group() as group,
+        ):
+            _tell(serving.address(bound), as_json=options.json)
+            group.start_soon(serving.settle_in, app, turnkeeper)
+            async for _ in signals:
+                group.cancel_scope.cancel()
+
+
+def _settings(options: Options, asks: "Asks") -> "Settings":
+    # Made with the first run: what runs sessions is most of what there is to load.
+    from turnkeeper.run.runtime import Settings
+
+    return Settings(ask=asks.ask, environ=options.environ)
+
+
+def _from_environment(names: tuple[str, ...]) -> str | None:
+    return next((os.environ[name] for name in names if os.environ.get(name)), None)
+
+
+def _tell(url: str, *, as_json: bool) -> None:
+    import json
+
+    print(json.dumps({"url": url}) if as_json else f"Turnkeeper listens on {url}", flush=True)

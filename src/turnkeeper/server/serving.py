@@ -1,0 +1,150 @@
+"""Serving: a socket, a store, an application and uvicorn, from start to stop."""
+
+import logging
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from importlib import import_module
+from typing import Final
+
+import anyio
+import uvicorn
+
+from turnkeeper.api import Turnkeeper
+from turnkeeper.model.refusal import Conflict, Forbidden, Invalid
+from turnkeeper.server import routes
+from turnkeeper.server.app import App
+from turnkeeper.server.gate import is_loopback
+from turnkeeper.server.service import Options, Service
+
+log = logging.getLogger(__name__)
+
+PORT_MAX: Final = 65_535
+
+STOP_S: Final = 5
+"""How long requests that are still under way may take once the server stops."""
+
+KEEP_ALIVE_S: Final = 75
+"""How long a connection may rest. Longer than clients keep theirs, so that they are the ones to close it."""
+
+PAUSE_S: Final = 0.05
+"""How long what is loaded beside the first requests lets the very first one go ahead."""
+
+FIRST_TURN: Final = (
+    "turnkeeper.run.runtime",
+    "turnkeeper.sessions.prompt",
+    "turnkeeper.providers.http",
+    "turnkeeper.server.catalogue",
+)
+"""What the first prompt needs; loaded beside the first requests, so that it need not wait for it."""
+
+
+def check(options: Options, *, insecure: bool = False) -> None:
+    """Refuse to serve everybody without a password, unless that is what is wanted."""
+    if options.password is None and not insecure and not is_loopback(options.hostname):
+        raise Forbidden(
+            f"{options.hostname} can be reached by others, who could then run commands here; set "
+            "OPENCODE_SERVER_PASSWORD, or add --insecure if that is what you want"
+        )
+
+
+def listen(hostname: str, port: int) -> socket.socket:
+    """A socket that listens. Raises Conflict if the port is taken, Invalid if there is no such host."""
+    if not 0 <= port <= PORT_MAX:
+        raise Invalid(f"a port is a number up to {PORT_MAX}, not {port}")
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(hostname.strip("[]"), port, type=socket.SOCK_STREAM)[0]
+    except (OSError, UnicodeError) as error:
+        raise Invalid(f"{hostname!r} is no place to listen: {error}") from error
+    bound = socket.socket(family, kind)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind(address)
+        bound.listen(2048)
+    except OSError as error:
+        bound.close()
+        raise Conflict(
+            f"port {port} of {hostname} cannot be had: {error.strerror}; choose another with --port, or 0 for any"
+        ) from error
+    bound.setblocking(False)
+    return bound
+
+
+def address(bound: socket.socket) -> str:
+    """Where a socket can be called."""
+    host, port = bound.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn, which is told when to stop, and which lets the service end its streams before it waits for them."""
+
+    def __init__(self, config: uvicorn.Config, service: Service, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._service, self._ready = service, ready
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals are the business of who started the server: uvicorn would end the process with the store open."""
+        with nullcontext():
+            yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and say so."""
+        await super().startup(sockets)
+        self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop turns, so that what they have said is recorded and told; end the streams; then wait for the rest."""
+        for server in self.servers:
+            server.close()
+        await self._service.turnkeeper.stop()
+        self._service.close()
+        await super().shutdown(sockets)
+
+
+@asynccontextmanager
+async def serving(service: Service, bound: socket.socket) -> AsyncIterator[App]:
+    """Serve while the scope is open. Leaving it stops turns, ends streams and waits for what is under way."""
+    app = App(service, routes.load)
+    config = uvicorn.Config(
+        app,
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=STOP_S,
+    )
+    ready, stopped = anyio.Event(), anyio.Event()
+    server = _Server(config, service, ready.set)
+
+    async def run() -> None:
+        try:
+            await server.serve([bound])
+        finally:
+            stopped.set()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(run)
+        await ready.wait()
+        try:
+            yield app
+        finally:
+            with anyio.CancelScope(shield=True):
+                server.should_exit = True
+                await stopped.wait()
+
+
+async def settle_in(app: App, turnkeeper: Turnkeeper) -> None:
+    """Load what the first prompt will need, then look after what dead processes left open, each by its own policy."""
+    await anyio.sleep(PAUSE_S)
+    await anyio.to_thread.run_sync(app.load)
+    for name in FIRST_TURN:
+        await anyio.to_thread.run_sync(import_module, name)
+    found = await turnkeeper.recover()
+    if found:
+        log.warning("%d sessions that a dead process left open were looked after", len(found))

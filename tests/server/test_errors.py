@@ -1,0 +1,140 @@
+"""What is refused, and in which words."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import pytest
+from served import served
+
+from turnkeeper.server.service import Options
+
+
+async def test_unknown_paths_and_methods_are_not_found_in_json(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        for method, path in (("GET", "/nowhere"), ("PUT", "/session"), ("GET", "/session/"), ("GET", "/")):
+            answer = await server.http.request(method, path)
+            assert (answer.status_code, answer.headers["content-type"]) == (404, "application/json")
+            assert answer.json()["name"] == "NotFoundError"
+        assert set(await server.get("/api/nowhere", 404)) == {"_tag", "message"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", ""),
+        ("DELETE", ""),
+        ("PATCH", ""),
+        ("GET", "/children"),
+        ("GET", "/todo"),
+        ("GET", "/message"),
+        ("GET", "/message/msg_x"),
+        ("DELETE", "/message/msg_x"),
+        ("DELETE", "/message/msg_x/part/prt_x"),
+        ("POST", "/fork"),
+    ],
+)
+async def test_a_session_that_is_not_there_is_not_found(method: str, path: str, tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        body = {"json": {}} if method in ("PATCH", "POST") else {}
+        refused = await server.call(method, f"/session/ses_nope00000000000000000000{path}", 404, **body)
+        assert refused["name"] == "NotFoundError"
+
+
+@pytest.mark.parametrize("path", ["/message", "/prompt_async", "/shell"])
+async def test_what_is_asked_of_no_session_is_not_found(path: str, tmp_path: Path) -> None:
+    body = {"parts": [{"type": "text", "text": "x"}], "agent": "build", "command": "ls"}
+    async with served(tmp_path) as server:
+        assert (await server.post(f"/session/ses_nope{path}", body, 404))["name"] == "NotFoundError"
+
+
+@pytest.mark.parametrize(
+    "body", [b"{", b"[]", b'"x"', b'{"title": 5}', b"\xff", b"[" * 100_000, b'{"title": "\\ud800"}']
+)
+async def test_a_body_that_makes_no_sense_is_refused(body: bytes, tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        answer = await server.http.post("/session", content=body)
+        assert (answer.status_code, answer.json()["_tag"]) == (400, "BadRequest")
+
+
+async def test_what_is_missing_is_named(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        refused = await server.post(f"/session/{await server.session()}/message", {}, 400)
+        assert (refused["name"], refused["data"]["kind"]) == ("BadRequest", "Payload")
+        assert "parts" in refused["data"]["message"]
+
+
+@pytest.mark.parametrize("query", ["limit=-1", "limit=abc", "before=x", "limit=2&before=nonsense"])
+async def test_a_page_that_makes_no_sense_is_refused(query: str, tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        await server.get(f"/session/{await server.session()}/message?{query}", 400)
+
+
+@pytest.mark.parametrize("query", ["roots=maybe", "scope=bogus", "limit=abc", "start=abc", "start=1e400"])
+async def test_a_list_that_makes_no_sense_is_refused(query: str, tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        refused = await server.get(f"/session?{query}", 400)
+        assert (refused["name"], refused["data"]["kind"]) == ("BadRequest", "Query")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"agent": "nobody"}, {"messageID": "bad"}, {"parts": []}],
+)
+async def test_a_prompt_for_nobody_is_refused_and_is_no_bug(more: dict[str, object], tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        body = {"parts": [{"type": "text", "text": "x"}], **more}
+        answer = await server.http.post(f"/session/{await server.session()}/message", json=body)
+        assert answer.status_code in (400, 404)
+
+
+async def test_a_model_that_is_not_there_is_told_in_the_conversation(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        answer = await server.ask(await server.session(), "x", model={"providerID": "acme", "modelID": "none"})
+        assert "none" in answer["info"]["error"]["data"]["message"]
+
+
+async def test_a_bug_is_told_by_reference_and_nothing_else(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with served(tmp_path) as server:
+        await server.stage.tk.store.engine.aclose()
+        server.service.turnkeeper = None  # type: ignore[assignment] # A bug, made on purpose.
+        broken = await server.get("/session/ses_x", 500)
+        assert broken["name"] == "UnknownError"
+        assert broken["data"]["ref"] in caplog.text
+        assert "NoneType" not in str(broken)
+
+
+async def test_a_body_that_is_too_large_is_not_read_to_its_end(tmp_path: Path) -> None:
+    read = []
+
+    async def endless() -> AsyncIterator[bytes]:
+        for _ in range(1000):
+            read.append(1)
+            yield b" " * 1000
+
+    async with served(tmp_path, options=Options(body_bytes_max=10_000, environ={})) as server:
+        await server.call("POST", "/session", 413, content=endless())
+        assert len(read) < 20
+        await server.post("/session", {"title": "x" * 100})
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:
+    async with served(tmp_path, options=Options(body_timeout_s=0.01, environ={})) as server:
+        answers = []
+
+        async def receive() -> dict[str, object]:
+            await anyio.sleep_forever()
+            raise AssertionError
+
+        async def send(message: dict[str, object]) -> None:
+            answers.append(message.get("status"))
+
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": "/session",
+            "query_string": b"",
+            "headers": [(b"host", b"localhost")],
+        }
+        await server.app(scope, receive, send)
+        assert answers[0] == 408

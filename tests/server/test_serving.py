@@ -1,0 +1,78 @@
+"""The server on a socket: starting, answering over the network, and stopping."""
+
+import socket
+from contextlib import closing
+from pathlib import Path
+
+import anyio
+import httpx2
+import pytest
+from served import DEADLINE_S
+
+from turnkeeper.model.refusal import Conflict, Invalid
+from turnkeeper.providers.script import Gate
+from turnkeeper.providers.scripted import Scripted
+from turnkeeper.server import serving
+from turnkeeper.server.asks import Asks
+from turnkeeper.server.service import Options, Service
+from turnkeeper.testing.harness import Options as Staging
+from turnkeeper.testing.harness import stage
+
+
+def test_a_socket_that_cannot_be_had_is_refused() -> None:
+    with closing(serving.listen("127.0.0.1", 0)) as taken:
+        with pytest.raises(Conflict):
+            serving.listen("127.0.0.1", taken.getsockname()[1])
+        with pytest.raises(Invalid):
+            serving.listen("127.0.0.1", 70_000)
+        with pytest.raises(Invalid):
+            serving.listen("no such host", 0)
+
+
+def test_addresses_are_written_as_clients_need_them() -> None:
+    with closing(serving.listen("localhost", 0)) as bound:
+        assert serving.address(bound).startswith("http://")
+    if socket.has_ipv6:
+        with closing(serving.listen("[::1]", 0)) as bound:
+            assert serving.address(bound).startswith("http://[::1]:")
+
+
+async def test_stopping_in_the_middle_of_a_turn_answers_whoever_waits(tmp_path: Path) -> None:
+    gate, asks, answers = Gate(), Asks(), []
+    with anyio.fail_after(DEADLINE_S):
+        provider = Scripted().says("half").waits(gate)
+        async with stage("memory:", tmp_path, provider, Staging(ask=asks.ask)) as opened:
+            service = Service(opened.tk, tmp_path, Options(environ={}), asks)
+            bound = serving.listen("127.0.0.1", 0)
+            url = serving.address(bound)
+            async with (
+                httpx2.AsyncClient(base_url=url, timeout=DEADLINE_S) as http,
+                anyio.create_task_group() as group,
+                serving.serving(service, bound),
+            ):
+                made = (await http.post("/session")).json()
+
+                async def ask() -> None:
+                    body = {"parts": [{"type": "text", "text": "go"}]}
+                    answers.append((await http.post(f"/session/{made['id']}/message", json=body)).json())
+
+                group.start_soon(ask)
+                await gate.wait_reached()
+        assert answers[0]["info"]["error"]["name"] == "MessageAbortedError"
+        assert [part["text"] for part in answers[0]["parts"] if part["type"] == "text"] == ["half"]
+
+
+async def test_metrics_count_what_was_done(tmp_path: Path) -> None:
+    asks = Asks()
+    async with stage("memory:", tmp_path, Scripted(), Staging(ask=asks.ask)) as opened:
+        bound = serving.listen("127.0.0.1", 0)
+        async with (
+            serving.serving(Service(opened.tk, tmp_path, Options(environ={}), asks), bound),
+            httpx2.AsyncClient(base_url=serving.address(bound)) as http,
+        ):
+            await http.get("/global/health")
+            await http.get("/session/ses_nope")
+            text = (await http.get("/metrics")).text
+        assert 'turnkeeper_requests_total{operation="global.health",status="200"} 1' in text
+        assert 'turnkeeper_requests_total{operation="session.get",status="404"} 1' in text
+        assert "turnkeeper_sessions_running 0" in text
