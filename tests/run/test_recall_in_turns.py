@@ -214,7 +214,8 @@ async def test_pictures_that_are_too_many_are_attached_again_when_recalled(play:
         recalled = outputs(await stage.messages(session))[1].state
         assert isinstance(recalled, ToolCompleted)
         assert [file.url for file in recalled.attachments or ()] == urls[-1:]
-        forked = await stage.tk.fork(session)
+        before_recalled = (await stage.messages(session))[2].info.id
+        forked = await stage.tk.fork(session, message_id=before_recalled)
         assert (await stage.tk.recall(forked.id, handle(urls[-1]))).text == urls[-1]
         assert await stage.is_sound(session)
 
@@ -250,6 +251,7 @@ async def test_words_are_found_in_the_middle_that_no_model_was_shown(play: Play)
         assert listed.output.startswith("1 place.")
         assert f"{handle(middle)}  buries: buries" in listed.output
         assert "003000 the Needle lies here" in listed.output
+        assert len(await stage.tk.search("needle lies here", session_id=session)) == 2  # The index has it; no walk.
         # What was recalled holds the words too, and is only a copy.
         assert [hit.handle for hit in await stage.tk.recall_search(session, "needle")] == [handle(middle)]
 
