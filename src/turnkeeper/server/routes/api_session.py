@@ -167,7 +167,7 @@ async def compact(call: Plain) -> None:
     compacting = getattr(call.turnkeeper, "compact", None)
     if compacting is None:
         raise Unavailable("Session compact is not available yet", "session.compact")
-    await compacting(call.session_id)
+    await compacting(call.session_id, force=True)
 
 
 async def switch_agent(call: Call[None, AgentBody]) -> None:
