@@ -22,9 +22,10 @@ from turnkeeper.providers.anthropic_reader import Reader
 from turnkeeper.providers.codec import Wire
 from turnkeeper.providers.endpoint import Endpoint
 
-__all__ = ["BASE_URL", "Reader", "body", "failure", "headers", "path"]
+__all__ = ["BASE_URL", "MESSAGES", "Reader", "body", "conversation", "failure", "frame", "headers", "path"]
 
 BASE_URL = "https://api.anthropic.com/v1"
+MESSAGES = "messages"
 VERSION = "2023-06-01"
 OUTPUT_DEFAULT = 4096
 """Tokens to ask for if neither the request nor the catalogue knows better; the protocol demands a number."""
@@ -56,12 +57,20 @@ def failure(status: int, headers: Mapping[str, str], body: str, endpoint: Endpoi
 
 def body(request: ModelRequest, endpoint: Endpoint) -> Wire:
     """The request on the wire."""
-    request = transforms.prepare(request, endpoint)
+    return frame(request, endpoint, conversation(request, endpoint))
+
+
+def conversation(request: ModelRequest, endpoint: Endpoint) -> list[Wire]:
+    """The messages of a request on the wire."""
+    return _messages(transforms.prepare(request, endpoint))
+
+
+def frame(request: ModelRequest, endpoint: Endpoint, messages: list[Wire]) -> Wire:
+    """The rest of a request around its messages."""
     options = codec.merged(request.model.options, request.options)
     thinking = _thinking(options)
     wire: Wire = {"model": request.model.api_id, "max_tokens": _output(request, thinking)}
     system: list[Wire] = [{"type": "text", "text": text} for text in request.system if text]
-    messages = _messages(request)
     tools: list[Wire] = [
         {
             "name": tool.name,

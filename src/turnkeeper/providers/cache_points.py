@@ -48,6 +48,21 @@ def mark_messages(messages: list[dict[str, object]], mark: JsonObject) -> None:
     _mark([block for message in (*system, *others) if (block := _last_block(message)) is not None], mark)
 
 
+def markable(messages: list[dict[str, object]]) -> list[int]:
+    """Which of the messages at a conversation's beginning can get a mark, however it goes on; in order."""
+    system = [index for index, one in enumerate(messages) if one.get("role") in ("system", "developer")]
+    others = [index for index, one in enumerate(messages) if one.get("role") not in ("system", "developer")]
+    said = [index for index, one in enumerate(messages) if one.get("role") == "user" and _says(one)]
+    return sorted({*system[:2], *others[-2:], *said[-1:]})
+
+
+def _says(message: dict[str, object]) -> bool:
+    content = message.get("content")
+    return isinstance(content, list) and any(
+        isinstance(block, dict) and block.get("type") != "tool_result" for block in content
+    )
+
+
 def _mark(blocks: list[dict[str, object]], mark: JsonObject) -> None:
     fresh: list[dict[str, object]] = []
     for block in blocks:

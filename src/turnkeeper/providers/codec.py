@@ -102,8 +102,21 @@ class Codec(Protocol):
         """The protocol's headers, with the key."""
         ...
 
+    @property
+    def MESSAGES(self) -> str:  # noqa: N802 - A module's constant.
+        """Where in a body the conversation stands."""
+        ...
+
+    def conversation(self, request: ModelRequest, endpoint: Endpoint) -> list[Wire]:
+        """The messages of a request on the wire."""
+        ...
+
+    def frame(self, request: ModelRequest, endpoint: Endpoint, messages: list[Wire]) -> Wire:
+        """The rest of a request around these messages, which get their cache points here."""
+        ...
+
     def body(self, request: ModelRequest, endpoint: Endpoint) -> Wire:
-        """The request on the wire. Equal requests give equal bodies."""
+        """The request on the wire: its conversation in its frame. Equal requests give equal bodies."""
         ...
 
     def failure(self, status: int, headers: Mapping[str, str], body: str, endpoint: Endpoint) -> Failure:
@@ -128,10 +141,15 @@ def decode(decoder: "msgspec.json.Decoder[T]", data: bytes) -> T:
 
 def encode_body(body: Wire) -> bytes:
     """A body as bytes. Lone surrogates, which JSON cannot carry, are replaced."""
+    return encode_value(body)
+
+
+def encode_value(value: object) -> bytes:
+    """A piece of a body as bytes, in the same way."""
     try:
-        return _encoder.encode(body)
+        return _encoder.encode(value)
     except UnicodeEncodeError:
-        return _encoder.encode(whole(body))
+        return _encoder.encode(whole(value))
 
 
 def whole(value: object) -> object:

@@ -26,9 +26,10 @@ from turnkeeper.providers.codec import Wire
 from turnkeeper.providers.endpoint import Endpoint
 from turnkeeper.providers.gemini_reader import Reader
 
-__all__ = ["BASE_URL", "Reader", "body", "failure", "headers", "path"]
+__all__ = ["BASE_URL", "MESSAGES", "Reader", "body", "conversation", "failure", "frame", "headers", "path"]
 
 BASE_URL = "https://generativelanguage.googleapis.com/v1beta"
+MESSAGES = "contents"
 UNSIGNED = "skip_thought_signature_validator"
 """Stands for the signature of a call that another model made; the newer models refuse a call without one."""
 
@@ -57,12 +58,21 @@ def failure(status: int, headers: Mapping[str, str], body: str, endpoint: Endpoi
 
 def body(request: ModelRequest, endpoint: Endpoint) -> Wire:
     """The request on the wire."""
-    request = transforms.prepare(request, endpoint)
+    return frame(request, endpoint, conversation(request, endpoint))
+
+
+def conversation(request: ModelRequest, endpoint: Endpoint) -> list[Wire]:
+    """The messages of a request on the wire."""
+    return _contents(transforms.prepare(request, endpoint))
+
+
+def frame(request: ModelRequest, endpoint: Endpoint, messages: list[Wire]) -> Wire:
+    """The rest of a request around its messages."""
     options = codec.merged(_base(request.model), request.model.options, request.options)
     wire: Wire = {}
     if system := [{"text": text} for text in request.system if text]:
         wire["systemInstruction"] = {"parts": system}
-    wire["contents"] = _contents(request)
+    wire["contents"] = messages
     if request.tools:
         wire["tools"] = [{"functionDeclarations": [_tool(request, index) for index in range(len(request.tools))]}]
         wire["toolConfig"] = {"functionCallingConfig": {"mode": _MODES[request.tool_choice]}}

@@ -16,7 +16,8 @@ from turnkeeper.model.failure import AuthData, AuthFailure, Failure
 from turnkeeper.model.request import ModelRequest
 from turnkeeper.model.stream import Start, StartStep, StreamEvent
 from turnkeeper.providers import codec_of
-from turnkeeper.providers.codec import Codec, Reader, encode_body
+from turnkeeper.providers.bodies import Bodies
+from turnkeeper.providers.codec import Codec, Reader
 from turnkeeper.providers.endpoint import ERROR_BYTES_MAX, Endpoint
 from turnkeeper.providers.network import network_failure, timed_out
 from turnkeeper.providers.sse import SseEvent, SseParser, TooLarge
@@ -47,6 +48,7 @@ class HttpProvider:
     def __init__(self, endpoint: Endpoint, client: httpx2.AsyncClient) -> None:
         self._endpoint, self._client = endpoint, client
         self._codec: Codec = codec_of(endpoint.protocol)
+        self._bodies = Bodies(self._codec, endpoint)
         self._base_url = (endpoint.base_url or self._codec.BASE_URL).rstrip("/")
 
     def wire_length(self, request: ModelRequest) -> int:
@@ -104,7 +106,7 @@ class HttpProvider:
         return self._client.stream(
             "POST",
             self._base_url + codec.path(request),
-            content=encode_body(codec.body(request, endpoint)),
+            content=self._bodies.encode(request),
             headers=all_headers(codec, request, endpoint),
             timeout=httpx2.Timeout(None, connect=endpoint.timeouts.connect_s),
             follow_redirects=False,  # A key must not follow to where it was not sent.

@@ -26,9 +26,10 @@ from turnkeeper.providers.codec import Wire
 from turnkeeper.providers.endpoint import Endpoint
 from turnkeeper.providers.openai_chat_reader import Reader
 
-__all__ = ["BASE_URL", "Reader", "body", "failure", "headers", "path"]
+__all__ = ["BASE_URL", "MESSAGES", "Reader", "body", "conversation", "failure", "frame", "headers", "path"]
 
 BASE_URL = "https://api.openai.com/v1"
+MESSAGES = "messages"
 FROM_TOOL = "These files come from the tool results above:"
 
 _OPTIONS = {
@@ -82,12 +83,21 @@ def cache_key(request: ModelRequest, endpoint: Endpoint) -> Wire:
 
 def body(request: ModelRequest, endpoint: Endpoint) -> Wire:
     """The request on the wire."""
+    return frame(request, endpoint, conversation(request, endpoint))
+
+
+def conversation(request: ModelRequest, endpoint: Endpoint) -> list[Wire]:
+    """The messages of a request on the wire."""
     request = transforms.prepare(request, endpoint)
     is_openai = transforms.is_openai(request.model, endpoint)
+    return [item for message in request.messages for item in _message(message, request, is_openai)]
+
+
+def frame(request: ModelRequest, endpoint: Endpoint, messages: list[Wire]) -> Wire:
+    """The rest of a request around its messages."""
+    is_openai = transforms.is_openai(request.model, endpoint)
     options = codec.merged(_base(request, endpoint), request.model.options, request.options)
-    messages = _system(request, is_openai, endpoint)
-    for message in request.messages:
-        messages.extend(_message(message, request, is_openai))
+    messages = [*_system(request, is_openai, endpoint), *messages]
     if cache_points.takes_markers(request.model, endpoint):
         cache_points.mark_messages(messages, cache_points.marker(options))
     wire: Wire = {"model": request.model.api_id, "messages": messages}

@@ -22,9 +22,10 @@ from turnkeeper.providers.codec import Wire
 from turnkeeper.providers.endpoint import Endpoint
 from turnkeeper.providers.openai_responses_reader import Reader
 
-__all__ = ["BASE_URL", "Reader", "body", "failure", "headers", "path"]
+__all__ = ["BASE_URL", "MESSAGES", "Reader", "body", "conversation", "failure", "frame", "headers", "path"]
 
 BASE_URL = "https://api.openai.com/v1"
+MESSAGES = "input"
 ENCRYPTED = "reasoning.encrypted_content"
 
 _OPTIONS = {
@@ -56,14 +57,21 @@ def failure(status: int, headers: Mapping[str, str], body: str, endpoint: Endpoi
 
 def body(request: ModelRequest, endpoint: Endpoint) -> Wire:
     """The request on the wire."""
+    return frame(request, endpoint, conversation(request, endpoint))
+
+
+def conversation(request: ModelRequest, endpoint: Endpoint) -> list[Wire]:
+    """The items of a request on the wire."""
     request = transforms.prepare(request, endpoint)
-    options = codec.merged(_base(request, endpoint), request.model.options, request.options)
-    stores = options.get("store") is True
-    role = "developer" if request.model.reasoning else "system"
-    items: list[Wire] = [{"role": role, "content": text} for text in request.system if text]
-    for message in request.messages:
-        items.extend(_items(message, role, stores))
-    wire: Wire = {"model": request.model.api_id, "input": items}
+    stores = _options(request, endpoint).get("store") is True
+    return [item for message in request.messages for item in _items(message, _role(request), stores)]
+
+
+def frame(request: ModelRequest, endpoint: Endpoint, messages: list[Wire]) -> Wire:
+    """The rest of a request around its messages."""
+    options = _options(request, endpoint)
+    system: list[Wire] = [{"role": _role(request), "content": text} for text in request.system if text]
+    wire: Wire = {"model": request.model.api_id, "input": [*system, *messages]}
     if request.tools:
         wire["tools"] = [
             {
@@ -85,6 +93,14 @@ def body(request: ModelRequest, endpoint: Endpoint) -> Wire:
     wire.update(codec.renamed({key: value for key, value in options.items() if key not in _OURS}, _OPTIONS))
     wire["stream"] = True
     return wire
+
+
+def _options(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
+    return codec.merged(_base(request, endpoint), request.model.options, request.options)
+
+
+def _role(request: ModelRequest) -> str:
+    return "developer" if request.model.reasoning else "system"
 
 
 def _base(request: ModelRequest, endpoint: Endpoint) -> Wire:
