@@ -16,6 +16,7 @@ FILES: Final = (
     "question",
     "event",
     "api_session",
+    "api_message",
     "api_catalogue",
     "api_ask",
     "upkeep",

@@ -1,4 +1,4 @@
-"""Sessions of the second generation: create, list, prompt, steer, read what happened."""
+"""Sessions of the second generation: create, list, prompt, steer."""
 
 from typing import Annotated
 
@@ -7,17 +7,13 @@ import msgspec
 from turnkeeper.model.refusal import Conflict, NotFound
 from turnkeeper.model.session import Session, SessionModel
 from turnkeeper.model.status import Idle
-from turnkeeper.model.value import JsonObject, Value, encode
-from turnkeeper.server.answer import JSON, Answer
+from turnkeeper.model.value import Value
 from turnkeeper.server.call import Call, Plain
 from turnkeeper.server.errors import Unavailable
 from turnkeeper.server.route import Route
-from turnkeeper.server.v2 import prompting, reading
-from turnkeeper.server.v2.framed import durable
-from turnkeeper.server.v2.message import Said
+from turnkeeper.server.v2 import prompting
 from turnkeeper.server.v2.prompting import PromptBody
-from turnkeeper.server.v2.reading import MessagesPage, Order
-from turnkeeper.server.v2.replay import page
+from turnkeeper.server.v2.reading import Order
 from turnkeeper.server.v2.session import Location, SessionInfo, SessionsPage, Wanted, list_place, session_info, sessions
 from turnkeeper.server.v2.shape import Admission, ModelRef
 
@@ -43,21 +39,6 @@ class ListQuery(Value):
     project: str | None = None
     subpath: str | None = None
     cursor: str | None = None
-
-
-class MessagesQuery(Value):
-    """Which messages are wanted. A cursor brings its order with it."""
-
-    limit: Annotated[int, msgspec.Meta(ge=1, le=200)] = 50
-    order: Order | None = None
-    cursor: str | None = None
-
-
-class HistoryQuery(Value):
-    """Events behind a number."""
-
-    limit: Annotated[int, msgspec.Meta(ge=1, le=100)] = 50
-    after: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
 class AgentBody(Value):
@@ -92,18 +73,6 @@ class Active(Value, omit_defaults=False):
     """The sessions that are being run."""
 
     data: dict[str, Running]
-
-
-class OneMessage(Value):
-    """One message."""
-
-    data: Said
-
-
-class Context(Value, omit_defaults=False):
-    """What the model is shown of the history."""
-
-    data: tuple[Said, ...]
 
 
 async def create(call: Call[None, NewSession]) -> One:
@@ -188,33 +157,6 @@ async def _patch(session_id: str, call: Call[None, AgentBody] | Call[None, Model
     from turnkeeper.sessions import edit
 
     return await edit.patch(call.turnkeeper.store, session_id, lambda session: session.but(**changes))
-
-
-async def context(call: Plain) -> Context:
-    """What was said since the newest summary."""
-    return Context(data=tuple(await reading.context(call.turnkeeper.store, call.session_id)))
-
-
-async def messages(call: Call[MessagesQuery, None]) -> MessagesPage:
-    """A page of messages, newest first unless asked otherwise."""
-    given = call.query
-    place = reading.place_of(given.cursor) if given.cursor else None
-    return await reading.messages(
-        call.turnkeeper.store, call.session_id, limit=given.limit, order=given.order or "desc", place=place
-    )
-
-
-async def message(call: Plain) -> OneMessage:
-    """One message."""
-    return OneMessage(data=await reading.message(call.turnkeeper.store, call.session_id, call.params["messageID"]))
-
-
-async def history(call: Call[HistoryQuery, None]) -> Answer:
-    """Durable events behind a number."""
-    await call.turnkeeper.get(call.session_id)
-    events, has_more = await page(call.turnkeeper.store, call.session_id, call.query.after, call.query.limit)
-    told = b",".join(durable(one, is_local=True) for one in events)
-    return Answer(200, b'{"data":[%b],"hasMore":%b}' % (told, encode(has_more)), (JSON,))
 
 
 _SESSION = "/api/session/{sessionID}"
@@ -320,48 +262,6 @@ ROUTES = (
         handler=switch_model,
         body=ModelBody,
         status=204,
-        errors=(NotFound,),
-    ),
-    Route(
-        method="GET",
-        path=f"{_SESSION}/context",
-        operation="v2.session.context",
-        tier=3,
-        summary="What was said since the newest summary, oldest first.",
-        handler=context,
-        answer=Context,
-        errors=(NotFound,),
-    ),
-    Route(
-        method="GET",
-        path=f"{_SESSION}/message",
-        operation="v2.session.messages",
-        tier=3,
-        summary="A page of messages.",
-        handler=messages,
-        query=MessagesQuery,
-        answer=MessagesPage,
-        errors=(NotFound,),
-    ),
-    Route(
-        method="GET",
-        path=f"{_SESSION}/message/{{messageID}}",
-        operation="v2.session.message",
-        tier=3,
-        summary="One message.",
-        handler=message,
-        answer=OneMessage,
-        errors=(NotFound,),
-    ),
-    Route(
-        method="GET",
-        path=f"{_SESSION}/history",
-        operation="v2.session.history",
-        tier=3,
-        summary="Durable events behind a number.",
-        handler=history,
-        query=HistoryQuery,
-        answer=JsonObject,
         errors=(NotFound,),
     ),
 )

@@ -1,0 +1,118 @@
+"""What was said and what happened in a session, for the second generation: messages, context, history."""
+
+from typing import Annotated
+
+import msgspec
+
+from turnkeeper.model.refusal import NotFound
+from turnkeeper.model.value import JsonObject, Value, encode
+from turnkeeper.server.answer import JSON, Answer
+from turnkeeper.server.call import Call, Plain
+from turnkeeper.server.route import Route
+from turnkeeper.server.v2 import reading
+from turnkeeper.server.v2.framed import durable
+from turnkeeper.server.v2.message import Said
+from turnkeeper.server.v2.reading import MessagesPage, Order
+from turnkeeper.server.v2.replay import page
+
+
+class MessagesQuery(Value):
+    """Which messages are wanted. A cursor brings its order with it."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=200)] = 50
+    order: Order | None = None
+    cursor: str | None = None
+
+
+class HistoryQuery(Value):
+    """Events behind a number."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=100)] = 50
+    after: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
+class OneMessage(Value):
+    """One message."""
+
+    data: Said
+
+
+class Context(Value, omit_defaults=False):
+    """What the model is shown of the history."""
+
+    data: tuple[Said, ...]
+
+
+async def context(call: Plain) -> Context:
+    """What was said since the newest summary."""
+    return Context(data=tuple(await reading.context(call.turnkeeper.store, call.session_id)))
+
+
+async def messages(call: Call[MessagesQuery, None]) -> MessagesPage:
+    """A page of messages, newest first unless asked otherwise."""
+    given = call.query
+    place = reading.place_of(given.cursor) if given.cursor else None
+    return await reading.messages(
+        call.turnkeeper.store, call.session_id, limit=given.limit, order=given.order or "desc", place=place
+    )
+
+
+async def message(call: Plain) -> OneMessage:
+    """One message."""
+    return OneMessage(data=await reading.message(call.turnkeeper.store, call.session_id, call.params["messageID"]))
+
+
+async def history(call: Call[HistoryQuery, None]) -> Answer:
+    """Durable events behind a number."""
+    await call.turnkeeper.get(call.session_id)
+    events, has_more = await page(call.turnkeeper.store, call.session_id, call.query.after, call.query.limit)
+    told = b",".join(durable(one, is_local=True) for one in events)
+    return Answer(200, b'{"data":[%b],"hasMore":%b}' % (told, encode(has_more)), (JSON,))
+
+
+_SESSION = "/api/session/{sessionID}"
+
+ROUTES = (
+    Route(
+        method="GET",
+        path=f"{_SESSION}/context",
+        operation="v2.session.context",
+        tier=3,
+        summary="What was said since the newest summary, oldest first.",
+        handler=context,
+        answer=Context,
+        errors=(NotFound,),
+    ),
+    Route(
+        method="GET",
+        path=f"{_SESSION}/message",
+        operation="v2.session.messages",
+        tier=3,
+        summary="A page of messages.",
+        handler=messages,
+        query=MessagesQuery,
+        answer=MessagesPage,
+        errors=(NotFound,),
+    ),
+    Route(
+        method="GET",
+        path=f"{_SESSION}/message/{{messageID}}",
+        operation="v2.session.message",
+        tier=3,
+        summary="One message.",
+        handler=message,
+        answer=OneMessage,
+        errors=(NotFound,),
+    ),
+    Route(
+        method="GET",
+        path=f"{_SESSION}/history",
+        operation="v2.session.history",
+        tier=3,
+        summary="Durable events behind a number.",
+        handler=history,
+        query=HistoryQuery,
+        answer=JsonObject,
+        errors=(NotFound,),
+    ),
+)
