@@ -134,6 +134,10 @@ class Hub:
         self._counter = (self._counter + 1) & 0xFFF
         return f"evt_{pack(self.metre.now(), self._counter, False)}{self._tail}"
 
+    def flush(self) -> None:
+        """Tell everybody what is waiting now, and not when its time has come."""
+        self._flush()
+
     def close(self) -> None:
         """Tell everybody what was waiting and that this was all; every stream ends once it is sent."""
         if self._is_closed:
