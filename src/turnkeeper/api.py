@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from turnkeeper.registry import Registration
     from turnkeeper.run.coordinator import Outcome
     from turnkeeper.run.runtime import Recovery, Runtime, Settings
+    from turnkeeper.sessions.compact import Compacted
     from turnkeeper.sessions.context import ContextReport
     from turnkeeper.sessions.diagnosis import Diagnosis
     from turnkeeper.store.documents import LedgerRow
@@ -125,6 +126,22 @@ class Turnkeeper:
         """Run a session until it rests. ``resume`` asks for one more turn where the last one failed or was stopped."""
         await self.store.queries.state(session_id)
         return await self.runtime.run(session_id, resume=resume)
+
+    async def compact(
+        self, session_id: str, *, force: bool = False, auto: bool = False, model: "ModelChoice | None" = None
+    ) -> "Compacted":
+        """Let a Summary take the place of older history, which is kept for ``recall``; only if it is worth it.
+
+        ``force`` does it in any case; ``auto`` lets the session go on with its work. Raises Busy while it runs.
+        """
+        from turnkeeper.sessions import compact
+
+        session = await self.store.queries.session(session_id)
+        place = await identify(Path(session.directory))
+        done = await compact.compact(self.store, self.runtime, place, session, force=force, auto=auto, model=model)
+        if auto and done.summary is not None:
+            self.runtime.wake(session_id)
+        return done
 
     async def wait(self, session_id: str) -> "Outcome":
         """Wait until a session rests, if it is being run here."""

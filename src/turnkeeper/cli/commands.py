@@ -38,6 +38,7 @@ SESSION: Final = (
     Command("resume", "Run a session on where it was stopped or left.", "steering:resume"),
     Command("recover", "Look after every session that a dead process left.", "steering:recover"),
     Command("abort", "Close what a process that died left open.", "steering:abort"),
+    Command("compact", "Let a summary take the place of older history.", "compact:compact"),
     Command("search", "Find where words were said.", "listing:search"),
     Command("recall", "Give back what a model is no longer shown.", "recall:recall"),
     Command("export", "Write one session, or all, as JSON.", "interop:export"),

@@ -85,6 +85,18 @@ def visible(entries: Iterable[Entry]) -> tuple[Entry, ...]:
     return tuple(_without_failed(kept, done))
 
 
+def trimmed(history: History) -> History:
+    """The history from where the model's view begins: what lies before is never looked at again."""
+    entries = history.entries
+    done = {one.message.parent_id for one in entries if _is_done(one) and isinstance(one.message, AssistantMessage)}
+    for index in range(len(entries) - 1, -1, -1):
+        mark = compaction_of(entries[index])
+        if mark is not None and entries[index].message.id in done:
+            tail = _index(list(entries), mark.tail_start_id)
+            return history.but(entries=entries[min(index, tail if tail is not None else index) :])
+    return history
+
+
 def compacted_at(history: History) -> int:
     """The place in the log of the newest completed Summary; 0 if there is none."""
     for entry in reversed(history.entries):
@@ -159,6 +171,10 @@ def _without_failed(entries: list[Entry], done: set[str]) -> list[Entry]:
 
 def _only_mark(entry: Entry) -> bool:
     return all(isinstance(part, CompactionPart) for part in entry.parts)
+
+
+def _is_done(entry: Entry) -> bool:
+    return isinstance(entry.message, AssistantMessage) and is_completed_summary(entry.message)
 
 
 def _answers(message: Message, parent_id: str) -> bool:

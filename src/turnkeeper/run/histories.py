@@ -4,7 +4,16 @@ from collections import OrderedDict
 
 from turnkeeper.core import blobs, entry
 from turnkeeper.core.entry import Recorded
-from turnkeeper.core.history import Entry, History, boundary_reached, compaction_of, extend
+from turnkeeper.core.history import (
+    Entry,
+    History,
+    boundary_reached,
+    compaction_of,
+    extend,
+    is_completed_summary,
+    trimmed,
+)
+from turnkeeper.model.event import TurnEnded
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.store import keys
 from turnkeeper.store.store import Store
@@ -25,6 +34,8 @@ class Histories:
         history = self._kept.pop(session_id, None) or await self._load(session_id)
         for recorded in await self._news(session_id, history.seq):
             history = extend(history, recorded)
+            if isinstance(recorded.event, TurnEnded) and is_completed_summary(recorded.event.message):
+                history = trimmed(history)
         self._kept[session_id] = history
         while len(self._kept) > KEPT_MAX:
             self._kept.popitem(last=False)

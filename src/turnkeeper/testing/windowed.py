@@ -1,0 +1,107 @@
+"""A model with a real window: it counts what it is sent, refuses what is too much, and summarises when asked to.
+
+For whole lives of sessions that grow for ever. It answers by rules, so it says the same before a crash and after it.
+"""
+
+import re
+from collections.abc import AsyncGenerator, Callable, Sequence
+
+import anyio.lowlevel
+
+from turnkeeper.context.texts import text
+from turnkeeper.core.window import chars_of, tokens_of
+from turnkeeper.model import stream as s
+from turnkeeper.model.failure import OverflowData, OverflowFailure
+from turnkeeper.model.request import ModelRequest, Text, ToolTurn, UserTurn
+from turnkeeper.model.stream import StreamEvent
+from turnkeeper.model.value import JsonObject, Value, encode
+
+TOO_LONG = OverflowFailure(data=OverflowData(message="prompt is too long"))
+
+
+class Says(Value):
+    """What the model does in one turn: words, and calls of one tool by its arguments."""
+
+    text: str = ""
+    tool: str = ""
+    calls: tuple[JsonObject, ...] = ()
+
+
+class Windowed:
+    """A Provider whose window is ``context`` tokens.
+
+    ``answers`` gets the user's newest words and whether tools have run since; ``summarises`` gets what it is asked for
+    a Summary, and by default keeps to the contract.
+    """
+
+    def __init__(
+        self,
+        context: int,
+        answers: Callable[[str, ToolTurn | None], Says],
+        summarises: Callable[[str], Says] | None = None,
+    ) -> None:
+        self.context, self._answers, self._summarises = context, answers, summarises or honest
+        self.requests: list[ModelRequest] = []
+        self.sizes: list[int] = []
+        """How many tokens each request had, Summaries included."""
+        self.refused = 0
+        self.summaries = 0
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
+        """An answer, or the refusal of what is too long."""
+        size = size_of(request)
+        self.sizes.append(size)
+        self.requests = [*self.requests[-1:], request]
+        await anyio.lowlevel.checkpoint()
+        if size > self.context:
+            self.refused += 1
+            yield [s.Start(), s.StreamError(failure=TOO_LONG)]
+            return
+        yield [s.Start(), s.StartStep()]
+        said = self._said(request)
+        if said.text:
+            yield [s.TextStart(id="t"), s.TextDelta(id="t", text=said.text), s.TextEnd(id="t")]
+        for number, given in enumerate(said.calls):
+            name, raw = f"call_{len(self.sizes)}_{number}", encode(given).decode()
+            yield [
+                s.ToolInputStart(id=name, name=said.tool),
+                s.ToolInputDelta(id=name, text=raw),
+                s.ToolInputEnd(id=name),
+                s.ToolCall(id=name, name=said.tool, input=given, raw=raw),
+            ]
+        usage = s.Usage(input=size, output=tokens_of(len(said.text)) + 20 * len(said.calls))
+        yield [s.FinishStep(reason="tool-calls" if said.calls else "stop", usage=usage), s.Finish()]
+
+    def _said(self, request: ModelRequest) -> Says:
+        if is_summary(request):
+            self.summaries += 1
+            return self._summarises(_words(request))
+        last = request.messages[-1]
+        return self._answers(_words(request), last if isinstance(last, ToolTurn) else None)
+
+
+def is_summary(request: ModelRequest) -> bool:
+    """Whether a request asks for a Summary."""
+    return request.system == (text("compaction"),)
+
+
+def size_of(request: ModelRequest) -> int:
+    """How many tokens a request has, by the same rule of thumb that the runtime knows."""
+    around = len(encode(request.tools)) + sum(map(len, request.system))
+    return tokens_of(around + sum(chars_of(message) for message in request.messages))
+
+
+def honest(asked: str) -> Says:
+    """A short Summary that has what the contract demands."""
+    request = re.search(r"<last-request>\n(.*?)\n</last-request>", asked, re.DOTALL)
+    demanded = re.findall(r"^- (?:open task|plan|file): (.*)$", asked, re.MULTILINE)
+    lines = ["## Objective", request[1] if request else "See below.", "", "## Work State", *demanded]
+    return Says(text="\n".join(lines))
+
+
+def _words(request: ModelRequest) -> str:
+    """What the user said last."""
+    for message in reversed(request.messages):
+        if isinstance(message, UserTurn):
+            return "\n".join(part.text for part in message.content if isinstance(part, Text))
+    return ""
