@@ -1,7 +1,10 @@
 """The prefix law is measured: what can be reused, and if not all of it, why."""
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from turnkeeper.core.limits import CACHE_KEPT_S
-from turnkeeper.core.prefix import CHOICE, HISTORY, MODEL, PASSED, SYSTEM, TOOLS, measure, pieces, reuse_percent
+from turnkeeper.core.prefix import CHOICE, HISTORY, MODEL, PASSED, SYSTEM, TOOLS, Meter, measure, pieces, reuse_percent
 from turnkeeper.model.context import Epoch, Prefix
 from turnkeeper.model.request import AssistantTurn, ModelRequest, SystemTurn, Text, ToolDefinition, UserTurn
 from turnkeeper.providers.catalog import OFFLINE
@@ -87,3 +90,27 @@ def test_percentages_never_flatter() -> None:
 def test_pieces_that_are_divided_otherwise_are_not_the_same() -> None:
     one, two = FIRST.but(system=("ab", "c")), FIRST.but(system=("a", "bc"))
     assert measure(two, measure(one, None, EPOCH, now=0), EPOCH, now=0).cause == SYSTEM
+
+
+@given(
+    requests=st.lists(st.tuples(st.lists(st.sampled_from([b"a", b"ab", b""]), max_size=6), st.sets(st.integers(1, 7))))
+)
+def test_a_meter_marks_as_if_it_had_seen_nothing_before(requests: list[tuple[list[bytes], set[int]]]) -> None:
+    meter = Meter()
+    for parts, places in requests:
+        assert meter.marks(list(parts), places) == Meter().marks(list(parts), places)
+
+
+def test_a_meter_hashes_only_what_is_new() -> None:
+    class Counted(bytes):
+        seen = 0
+
+        def __len__(self) -> int:
+            Counted.seen += 1
+            return super().__len__()
+
+    meter, parts = Meter(), [Counted(b"a"), Counted(b"b")]
+    meter.marks(parts, {1, 2})
+    before = Counted.seen
+    meter.marks(parts, {1, 2})
+    assert Counted.seen == before

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from turnkeeper.core.handles import handle, whole_output
 from turnkeeper.core.history import Entry
+from turnkeeper.core.prefix import Meter
 from turnkeeper.core.quarantine import without
 from turnkeeper.core.whole import clean, clean_json, clean_object
 from turnkeeper.core.window import Gauge, chars_of
@@ -49,6 +50,10 @@ FROM_TOOL = "These files come from the tool result above:"
 EARLIER = "[The beginning of this conversation is not shown]"
 CONTINUE = "Continue."
 
+OPENING = UserTurn(content=(Text(text=EARLIER),))
+_OPENING_JSON = encode(OPENING)
+# One value for all requests: what is kept of earlier ones is found again by identity.
+
 _DATA_URL = re.compile(r"data:([^;,]*)(;base64)?,(.*)", re.DOTALL)
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
 _MIME = re.compile(r"[\w.+-]+/[\w.+*-]+", re.ASCII)
@@ -78,6 +83,8 @@ class Lowered:
         """How many characters of tool outputs are in it that could be pruned."""
         self.sources: list[str] = []
         """For each message but the opening, the id of the message it comes from."""
+        self.meter = Meter()
+        """Measures the requests that are made of it."""
         self._names = _CallNames()
         self._messages: list[ModelMessage] = []
         self._encoded: list[bytes] = []
@@ -101,18 +108,17 @@ class Lowered:
     @property
     def messages(self) -> tuple[ModelMessage, ...]:
         """The messages so far."""
-        return (*self._opening(), *self._messages)
+        return (*((OPENING,) if self._is_cut() else ()), *self._messages)
 
     @property
     def encoded(self) -> list[bytes]:
         """The JSON of each message."""
-        return [*map(encode, self._opening()), *self._encoded]
+        return [*((_OPENING_JSON,) if self._is_cut() else ()), *self._encoded]
 
-    def _opening(self) -> tuple[ModelMessage, ...]:
+    def _is_cut(self) -> bool:
         """A conversation begins with the user; what was cut off before is stood for by a word."""
         first = next((m for m in self._messages if not isinstance(m, SystemTurn)), None)
-        is_cut = first is None or isinstance(first, AssistantTurn | ToolTurn)
-        return (UserTurn(content=(Text(text=EARLIER),)),) if is_cut else ()
+        return first is None or isinstance(first, AssistantTurn | ToolTurn)
 
 
 def continuation(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...]:

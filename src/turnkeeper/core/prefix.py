@@ -35,15 +35,17 @@ def measure(
     passing: int = 0,
     encoded: Sequence[bytes] = (),
     rewritten: str | None = None,
+    meter: "Meter | None" = None,
 ) -> Prefix:
     """How a request relates to the one before it. Its last ``passing`` messages are meant for it alone.
 
-    ``rewritten`` is why history was changed since, if an event says so: a declared place.
+    ``rewritten`` is why history was changed since, if an event says so: a declared place. ``meter`` remembers the
+    request before, so that what this one repeats is not hashed again.
     """
     parts = pieces(request, encoded)
     lasting = len(parts) - passing
     places = {1, 1 + len(request.system), lasting, *([before.pieces] if before is not None else [])}
-    marks = _marks(parts[:lasting], places)
+    marks = (meter or Meter()).marks(parts[:lasting], places)
     prefix = Prefix(
         pieces=lasting,
         bytes=marks[lasting].bytes,
@@ -68,6 +70,35 @@ def measure(
     )
 
 
+class Meter:
+    """Marks the pieces of requests; what the next one repeats of the last is not hashed again."""
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._parts: list[bytes] = []
+        self._digest, self._size = sha256(), 0
+        self._marks: dict[int, Mark] = {}
+
+    def marks(self, parts: list[bytes], places: set[int]) -> dict[int, Mark]:
+        """The marks behind so many pieces; a place that the request does not reach has none."""
+        known = len(self._parts)
+        # Compared by content, which costs next to nothing where they are the same objects.
+        if self._parts != parts[:known] or any(place <= known and place not in self._marks for place in places):
+            self._begin()
+            known = 0
+        for number, part in enumerate(parts[known:], known + 1):
+            self._digest.update(len(part).to_bytes(8, "big"))
+            self._digest.update(part)
+            self._size += len(part)
+            if number in places:
+                self._marks[number] = Mark(bytes=self._size, hash=self._digest.copy().hexdigest()[:32])
+        self._parts = parts
+        self._marks = {place: mark for place, mark in self._marks.items() if place in places}
+        return self._marks
+
+
 def reuse_percent(*prefixes: Prefix) -> int | None:
     """How much of the requests before them these can reuse; 100 only if all of it. None if none came before."""
     before = sum(one.before for one in prefixes)
@@ -76,18 +107,6 @@ def reuse_percent(*prefixes: Prefix) -> int | None:
 
 def _model(request: ModelRequest) -> str:
     return f"{request.model.provider_id}/{request.model.api_id}"
-
-
-def _marks(parts: Sequence[bytes], places: set[int]) -> dict[int, Mark]:
-    """The marks behind so many pieces, in one pass; a place that the request does not reach has none."""
-    digest, size, marks = sha256(), 0, {}
-    for number, part in enumerate(parts, 1):
-        digest.update(len(part).to_bytes(8, "big"))
-        digest.update(part)
-        size += len(part)
-        if number in places:
-            marks[number] = Mark(bytes=size, hash=digest.copy().hexdigest()[:32])
-    return marks
 
 
 def _common(prefix: Prefix, before: Prefix) -> int:

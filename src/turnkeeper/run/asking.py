@@ -83,6 +83,7 @@ def sending(asking: Asking, conversations: Conversations, *, now: int) -> Sendin
         passing=len(passing),
         encoded=lowered.encoded,
         rewritten=asking.rewritten,
+        meter=lowered.meter,
     )
     return Sending(asking, request, prefix, lowered)
 

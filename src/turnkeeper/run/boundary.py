@@ -5,7 +5,7 @@ session because a file changed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -14,7 +14,8 @@ from turnkeeper.context import BUILT_IN
 from turnkeeper.context.component import ContextComponent, Sampling
 from turnkeeper.context.sample import sample
 from turnkeeper.core.entry import Recorded
-from turnkeeper.core.history import History, compacted_at, extend
+from turnkeeper.core.history import History, extend
+from turnkeeper.core.landmarks import Landmarks, Surveys
 from turnkeeper.core.system_context import Admission, Circumstances, Samples, reason_to_begin, reconcile
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.agent import Agent
@@ -36,6 +37,7 @@ class Boundary:
     environ: Mapping[str, str]
     own: Iterable[ContextComponent] = ()
     """The components that plugins registered; looked at anew each time."""
+    surveys: Surveys = field(default_factory=Surveys)
 
     async def cross(
         self,
@@ -50,11 +52,12 @@ class Boundary:
         timezone: str | None = None,
     ) -> tuple[Epoch, History]:
         """The epoch this turn runs in, and the history with the news the model is told before it."""
+        landmarks = self.surveys.of(view.session.id, history)
         now = Circumstances(
             provider_id=model.provider_id,
             model_id=model.id,
             directory=view.session.directory,
-            compacted_at=compacted_at(history),
+            compacted_at=landmarks.compacted_at,
         )
         sampling = Sampling(
             place=place,
@@ -69,7 +72,7 @@ class Boundary:
         )
         samples = await sample(BUILT_IN, tuple(self.own), sampling)
         epoch = await self.store.queries.whole(view.epoch) if view.epoch is not None else None
-        told = await self._told(view, history, samples) if epoch is not None else ()
+        told = await self._told(view, landmarks, samples) if epoch is not None else ()
         event = self._event(view, reconcile(samples, epoch, now, told))
         if event is None:
             assert epoch is not None, "without an epoch one begins"
@@ -81,13 +84,13 @@ class Boundary:
         history = extend(history, Recorded(after.seq, self.store.mint.now(), event))
         return await self.store.queries.whole(after.epoch), history
 
-    async def _told(self, view: SessionView, history: History, samples: Samples) -> Sequence[ContextUpdate]:
+    async def _told(self, view: SessionView, landmarks: Landmarks, samples: Samples) -> Sequence[ContextUpdate]:
         """The news of this epoch that the model was told, in order."""
         epoch = view.epoch
         assert epoch is not None, "news are told in an epoch"
-        begins = compacted_at(history) > epoch.seq
+        begins = landmarks.compacted_at > epoch.seq
         if not begins or not any(isinstance(one, Unavailable) for _, one in samples):
-            return _updates((entry.message for entry in history.entries), epoch.seq)
+            return _updates(landmarks.news, epoch.seq)
         # What was told last of a component that is unavailable now may lie behind the compaction, out of the history.
         past: list[Message] = []
         async for message in self.store.queries.stream(view.session.id):
