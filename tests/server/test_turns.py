@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import anyio
-from served import Served, served
+from served import DEADLINE_S, Served, served
 
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
+from turnkeeper.server.routes.event import hub
+from turnkeeper.server.streams.channel import Tune
 
 
 def words(message: object) -> list[str]:
@@ -148,3 +150,28 @@ async def test_a_message_and_a_part_are_changed_and_removed(tmp_path: Path) -> N
         assert await server.call("DELETE", path) is True
         missing = await server.get(path, 404)
         assert missing == {"name": "NotFoundError", "data": {"message": f"Message not found: {answer['info']['id']}"}}
+
+
+async def test_a_summary_takes_the_place_of_older_history(tmp_path: Path) -> None:
+    provider = Scripted().says("It is blue.").then().says("## Objective\nThe sky is blue.").forever()
+    async with served(tmp_path, provider) as server:
+        session = await server.session()
+        await server.ask(session, "What colour is the sky?")
+        body = {"providerID": "acme", "modelID": "large"}
+        assert await server.post(f"/session/{session}/summarize", body) is True
+        told = await server.get(f"/session/{session}/message")
+        assert [part["type"] for part in told[2]["parts"]] == ["compaction"]
+        assert told[3]["info"]["summary"] is True
+
+
+async def test_streams_have_what_happened_before_the_answer_comes(tmp_path: Path) -> None:
+    async with served(tmp_path, Scripted().says("the last word")) as server:
+        session = await server.session()
+        joined = server.service.part(hub).join(Tune("local", str(tmp_path)))
+        # Somebody was just told something: what comes now waits for its time.
+        server.service.part(hub).metre.pace_s = DEADLINE_S
+        await server.ask(session, "go")
+        heard = await joined.subscriber.take()
+        assert heard is not None
+        assert b"session.idle" in heard
+        server.service.part(hub).leave(joined)

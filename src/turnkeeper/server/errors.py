@@ -16,8 +16,6 @@ log = logging.getLogger(__name__)
 Kind: TypeAlias = Literal["Payload", "Params", "Query"]
 Thing: TypeAlias = Literal["Message", "Permission", "Provider", "Question", "Session"]
 
-STATUS: Final[Mapping[type[Refusal], int]] = {NotFound: 404, Conflict: 409, Invalid: 400, Forbidden: 403, Busy: 409}
-
 _KEYS: Final[Mapping[Thing, str]] = {
     "Message": "messageID",
     "Permission": "requestID",
@@ -63,14 +61,26 @@ class Missing(NotFound):
         self.thing, self.name = thing, name
 
 
+STATUS: Final[Mapping[type[Refusal], int]] = {
+    NotFound: 404,
+    Conflict: 409,
+    Invalid: 400,
+    Forbidden: 403,
+    Busy: 409,
+    TooLarge: 413,
+    TooSlow: 408,
+    Unavailable: 503,
+}
+
+
+def status_of(kind: type[Refusal]) -> int:
+    """The status that a kind of refusal is answered with."""
+    return next((status for known, status in STATUS.items() if issubclass(kind, known)), 400)
+
+
 def refused(error: Refusal, params: Mapping[str, str], *, is_second: bool) -> Answer:
     """A refusal as an answer."""
-    status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 400)
-    if isinstance(error, TooLarge | TooSlow):
-        status = 413 if isinstance(error, TooLarge) else 408
-    elif isinstance(error, Unavailable):
-        status = 503
-    return json(_second(error, params) if is_second else _first(error, params), status)
+    return json(_second(error, params) if is_second else _first(error, params), status_of(type(error)))
 
 
 def unknown(method: str, path: str, *, is_second: bool) -> Answer:

@@ -14,6 +14,10 @@ FIELDS: Final = ("method", "path", "operation", "status", "ms")
 """What a record of a request has beside its message."""
 
 
+QUIET: Final = ("httpcore2", "httpx2")
+"""Loggers that would write whole addresses, in which a provider may want its key."""
+
+
 class JsonLines(logging.Formatter):
     """One JSON object a line."""
 
@@ -38,3 +42,5 @@ def begin(format: LogFormat, level: LogLevel) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
+    for name in QUIET:
+        logging.getLogger(name).setLevel(logging.WARNING)

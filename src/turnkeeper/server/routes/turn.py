@@ -1,6 +1,8 @@
 """What makes a session work: prompts, the user's own commands, and stopping."""
 
-from typing import Final
+from typing import Final, TypeVar
+
+import anyio.lowlevel
 
 from turnkeeper.model.message import AssistantMessage, ModelChoice
 from turnkeeper.model.prompt import Prompt
@@ -9,7 +11,10 @@ from turnkeeper.model.value import Value
 from turnkeeper.server import wire
 from turnkeeper.server.call import Call, Plain
 from turnkeeper.server.route import Route
+from turnkeeper.server.streams.hub import Hub
 from turnkeeper.store.queries import MessageWithParts
+
+B = TypeVar("B")
 
 NEWEST: Final = 3
 """Messages looked at for the newest answer before the whole history is: it is the last one, but for news."""
@@ -24,17 +29,33 @@ class ShellBody(Value):
     command: str
 
 
+class SummariseBody(Value):
+    """Who writes the Summary, and whether the session goes on with its work afterwards."""
+
+    provider_id: str
+    model_id: str
+    auto: bool = False
+
+
 async def prompt(call: Call[None, Prompt]) -> MessageWithParts:
     """Admit a prompt and answer with the last thing the assistant said once the session rests."""
     receipt = await call.turnkeeper.prompt(call.session_id, call.body)
     if call.body.no_reply:
         return wire.with_parts(await call.turnkeeper.message(call.session_id, receipt.message_id))
     outcome = await call.turnkeeper.wait(call.session_id)
+    await _tell_first(call)
     if outcome.kind == "refused":
         raise Invalid(outcome.reason)
     if outcome.kind == "crashed":
         raise RuntimeError(f"the run of {call.session_id} crashed: {outcome.reason}")
     return wire.with_parts(await _newest_answer(call))
+
+
+async def _tell_first(call: Call[None, B]) -> None:
+    """Let streams have all that happened before the answer: some clients hear no more once they have that."""
+    for hub in call.service.made(Hub):
+        hub.flush()
+    await anyio.lowlevel.checkpoint()  # The streams write now.
 
 
 async def _newest_answer(call: Call[None, Prompt]) -> MessageWithParts:
@@ -57,7 +78,17 @@ async def shell(call: Call[None, ShellBody]) -> MessageWithParts:
     """Run a command of the user's; no model is asked."""
     given = call.body
     done = await call.turnkeeper.shell(call.session_id, given.command, agent=given.agent, model=given.model)
+    await _tell_first(call)
     return wire.with_parts(done)
+
+
+async def summarise(call: Call[None, SummariseBody]) -> bool:
+    """Let a Summary take the place of older history."""
+    given = call.body
+    model = ModelChoice(provider_id=given.provider_id, model_id=given.model_id)
+    await call.turnkeeper.compact(call.session_id, force=True, auto=given.auto, model=model)
+    await _tell_first(call)
+    return True
 
 
 async def abort(call: Plain) -> bool:
@@ -101,6 +132,17 @@ ROUTES = (
         handler=shell,
         body=ShellBody,
         answer=MessageWithParts,
+        errors=(Busy, Invalid, NotFound),
+    ),
+    Route(
+        method="POST",
+        path="/session/{sessionID}/summarize",
+        operation="session.summarize",
+        tier=2,
+        summary="Let a summary take the place of older history.",
+        handler=summarise,
+        body=SummariseBody,
+        answer=bool,
         errors=(Busy, Invalid, NotFound),
     ),
     Route(

@@ -1,9 +1,22 @@
-"""About the server itself: its metrics."""
+"""About the server itself: what it serves, and what it has done."""
 
-from turnkeeper.server.answer import Answer
+from turnkeeper.model.value import JsonObject, encode
+from turnkeeper.server import openapi, routes
+from turnkeeper.server.answer import JSON, Answer
 from turnkeeper.server.call import Plain
 from turnkeeper.server.metrics import Metrics
 from turnkeeper.server.route import Route
+from turnkeeper.server.service import Service
+
+
+def _document(service: Service) -> bytes:
+    """The document of all routes; worked out once."""
+    return encode(openapi.document(routes.load()))
+
+
+async def doc(call: Plain) -> Answer:
+    """What is served."""
+    return Answer(200, call.service.part(_document), (JSON,))
 
 
 async def metrics(call: Plain) -> Answer:
@@ -13,6 +26,15 @@ async def metrics(call: Plain) -> Answer:
 
 
 ROUTES = (
+    Route(
+        method="GET",
+        path="/doc",
+        operation="turnkeeper.doc",
+        tier=0,
+        summary="This API, as an OpenAPI document.",
+        handler=doc,
+        answer=JsonObject,
+    ),
     Route(
         method="GET",
         path="/metrics",

@@ -1,0 +1,146 @@
+"""The OpenAPI document: derived from the table of routes and the types in it, under upstream's operation ids."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from turnkeeper.model.refusal import Refusal
+from turnkeeper.model.value import Value
+from turnkeeper.model.version import __version__
+from turnkeeper.server.errors import status_of
+from turnkeeper.server.route import AnyRoute
+
+Schema = dict[str, Any]
+"""A piece of the document: JSON, whose shape OpenAPI's own document knows."""
+
+NAMES: Final = "#/components/schemas/{name}"
+TITLE: Final = "Turnkeeper"
+
+
+class FirstError(Value):
+    """What a caller is refused, in the first generation. Clients show ``data.message``, else ``message``."""
+
+    name: str | None = None
+    tag: str | None = msgspec.field(default=None, name="_tag")
+    data: Mapping[str, object] | None = None
+    message: str | None = None
+
+
+class SecondError(Value):
+    """What a caller is refused, in the second generation."""
+
+    tag: str = msgspec.field(name="_tag")
+    message: str
+
+
+def document(routes: Sequence[AnyRoute]) -> Schema:
+    """The whole document."""
+    wanted = [kind for route in routes for kind in _types(route)]
+    kinds = [*wanted, FirstError, SecondError]
+    schemas, components = msgspec.json.schema_components(kinds, schema_hook=_anything, ref_template=NAMES)
+    known = iter(schemas)
+    paths: dict[str, Schema] = {}
+    for route in routes:
+        found = {name: next(known) for name in _parts(route)}
+        paths.setdefault(_path(route), {})[route.method.lower()] = _operation(route, found, components)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": TITLE, "version": __version__, "description": "Durable agent sessions over HTTP."},
+        "paths": paths,
+        "components": {"schemas": components, "securitySchemes": {"basic": {"type": "http", "scheme": "basic"}}},
+    }
+
+
+def _anything(kind: type) -> Schema:
+    """``object`` is any JSON value."""
+    assert kind is object, f"nobody said what {kind} looks like on the wire"
+    return {"description": "Any JSON value."}
+
+
+def _parts(route: AnyRoute) -> list[str]:
+    """Which of a route's types there are, in the order of ``_types``."""
+    nothing = type(None)
+    return [
+        name
+        for name, kind in (("query", route.query), ("body", route.body), ("answer", route.answer))
+        if kind is not nothing and kind is not None
+    ]
+
+
+def _types(route: AnyRoute) -> list[object]:
+    return [getattr(route, name) for name in _parts(route)]
+
+
+def _path(route: AnyRoute) -> str:
+    return re.sub(r"/\*$", "/{path}", route.path)
+
+
+def _operation(route: AnyRoute, found: Mapping[str, Schema], components: Mapping[str, Schema]) -> Schema:
+    said: Schema = {
+        "operationId": route.operation,
+        "summary": route.summary,
+        "tags": [route.operation.partition(".")[0]],
+        "parameters": [*_path_parameters(route), *_query_parameters(found.get("query"), components), *_place(route)],
+        "responses": _responses(route, found.get("answer")),
+    }
+    if "body" in found:
+        is_needed = bool(_resolved(found["body"], components).get("required"))
+        said["requestBody"] = {"required": is_needed, "content": {"application/json": {"schema": found["body"]}}}
+    return said
+
+
+def _path_parameters(route: AnyRoute) -> Iterable[Schema]:
+    for name in re.findall(r"\{(\w+)\}", _path(route)):
+        yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+
+
+def _query_parameters(query: Schema | None, components: Mapping[str, Schema]) -> Iterable[Schema]:
+    if query is None:
+        return
+    struct = _resolved(query, components)
+    for name, schema in struct.get("properties", {}).items():
+        is_needed = name in struct.get("required", ())
+        yield {"name": name, "in": "query", "required": is_needed, "schema": _said(schema)}
+
+
+def _said(schema: Schema) -> Schema:
+    """What stands in a query if it is said at all: there is no null there."""
+    choices = [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]
+    return choices[0] if len(choices) == 1 else schema
+
+
+def _place(route: AnyRoute) -> Iterable[Schema]:
+    """How a request names the directory it is about."""
+    if route.path.startswith("/api/"):
+        place = {"type": "object", "properties": {"directory": {"type": "string"}}}
+        yield {"name": "location", "in": "query", "style": "deepObject", "explode": True, "schema": place}
+    elif route.operation != "session.list":  # There, the directory is a filter too, and stands among its own words.
+        yield {"name": "directory", "in": "query", "required": False, "schema": {"type": "string"}}
+
+
+def _responses(route: AnyRoute, answer: Schema | None) -> Schema:
+    done: Schema = {"description": "Done."}
+    if answer is not None:
+        done["content"] = {route.media: {"schema": answer}}
+    elif route.media == "text/event-stream":
+        done["content"] = {route.media: {"schema": {"type": "string"}}}
+    name = "SecondError" if route.path.startswith("/api/") else "FirstError"
+    schema = {"$ref": NAMES.format(name=name)}
+    refused = {"description": "Refused.", "content": {"application/json": {"schema": schema}}}
+    statuses = sorted({400, 413, *map(status_of, route.errors)}) if _takes(route) else sorted(_statuses(route.errors))
+    return {str(route.status): done, **{str(status): refused for status in statuses}}
+
+
+def _takes(route: AnyRoute) -> bool:
+    return route.body is not type(None)
+
+
+def _statuses(refusals: Iterable[type[Refusal]]) -> set[int]:
+    return {400, *map(status_of, refusals)}
+
+
+def _resolved(schema: Schema, components: Mapping[str, Schema]) -> Schema:
+    reference = schema.get("$ref")
+    return components[reference.rpartition("/")[2]] if isinstance(reference, str) else schema
