@@ -95,6 +95,7 @@ def hides(asked: str, results: ToolTurn | None) -> Says:
     return Says(text=f"I note that {needle(int(asked.split()[1]) + 2)}.") if asked[:3] == "hay" else Says(text="Noted.")
 
 
+@pytest.mark.parametrize("engine", ["sqlite"])  # Whose index finds words among megabytes.
 async def test_two_hundred_facts_from_before_five_compactions_and_prunings_are_recalled_exactly(play: Play) -> None:
     model = Windowed(LARGE, hides)
     config = {**models(LARGE), "compaction": {"prune": "always"}}

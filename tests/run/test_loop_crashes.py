@@ -10,21 +10,25 @@ from pathlib import Path
 
 import pytest
 
+from turnkeeper.core.handles import pieces
+from turnkeeper.core.history import Entry, compaction_of, visible
 from turnkeeper.mint import FIXED_START_MS, Mint
 from turnkeeper.model.failure import AbortedFailure
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.parts import Part, ReasoningPart, StepFinishPart, StepStartPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError
-from turnkeeper.store.crash import EXIT_CODE, POINTS
+from turnkeeper.store.crash import COMPACTIONS, EXIT_CODE, WRITES
 from turnkeeper.testing import loop_child
 from turnkeeper.testing.harness import Stage
+from turnkeeper.testing.windowed import Windowed
 
-RUN_POINTS = [point for point in POINTS if point.startswith("run.")]
+RUN_POINTS = [*(f"run.{when}-{what}" for what in WRITES for when in ("before", "after")), "run.tool-begin"]
+ROOM_POINTS = [f"run.{when}-{what}" for what in COMPACTIONS for when in ("before", "after")]
 
 Shown = tuple[str, bool, tuple[tuple[str, str], ...]]
 """A message without what differs from run to run: its role, whether it was interrupted, and its parts."""
 
-Crash = Callable[[str, int, str, Path], bool]
+Crash = Callable[..., bool]
 
 
 @pytest.fixture(scope="session")
@@ -35,8 +39,8 @@ def crash_at() -> Iterator[Crash]:
         assert process.stdin is not None
         assert process.stdout is not None
 
-        def crash(point: str, hit: int, url: str, directory: Path) -> bool:
-            process.stdin.write(f"{point}:{hit} {url} {directory}\n")  # type: ignore[union-attr]
+        def crash(point: str, hit: int, url: str, directory: Path, life: str = "turns") -> bool:
+            process.stdin.write(f"{point}:{hit} {url} {directory} {life}\n")  # type: ignore[union-attr]
             process.stdin.flush()  # type: ignore[union-attr]
             code = int(process.stdout.readline())  # type: ignore[union-attr]
             assert code in (0, EXIT_CODE)
@@ -162,3 +166,48 @@ async def test_killed_at_every_hit_of_a_write_of_the_loop_a_session_is_recovered
             assert hit > 1
             return
         await check(url, directory, whole, policy)
+
+
+async def check_growing(url: str, directory: Path, policy: str) -> None:
+    """Recover a session that was killed while room was made in it, and let it live to its end."""
+    before = lines(directory / loop_child.ACKNOWLEDGED)
+    later = Mint.fixed(FIXED_START_MS + 1_000_000, 1)
+    async with loop_child.growing(url, directory, mint=later) as stage:
+        kept = await prompts(stage)
+        assert [one for one in before if one not in kept] == [], "an acknowledged prompt is lost"
+        await stage.tk.runtime.recover(policy)
+        view = await stage.tk.store.journal.view(loop_child.SESSION)
+        assert view.turn is None
+        assert view.session.time.compacting is None, "it says that it is being compacted, and nobody does"
+        await loop_child.grow(stage, directory)
+        assert isinstance(stage.provider, Windowed)
+        assert stage.provider.refused == 0
+        messages = await stage.messages(loop_child.SESSION)
+        asked = [message for message in messages if message.info.id in lines(directory / loop_child.ACKNOWLEDGED)]
+        assert len(asked) == loop_child.GROWING
+        summaries = [m.info for m in messages if isinstance(m.info, AssistantMessage) and m.info.summary]
+        assert summaries
+        assert all(one.finish == "stop" for one in summaries if one.error is None)
+        history = await stage.tk.runtime.history(loop_child.SESSION)
+        first = visible(history.entries)[0]
+        assert compaction_of(first) is not None, "the newest boundary is not in force"
+        for message in messages:
+            for piece in pieces(Entry(message=message.info, parts=message.parts)):
+                assert (await stage.tk.recall(loop_child.SESSION, piece.handle, limit=None)).text == piece.text
+        assert await stage.is_sound(loop_child.SESSION)
+    effects = lines(directory / loop_child.EFFECTS)
+    assert sorted(set(effects)) == sorted(effects), "something was done twice"
+
+
+@pytest.mark.parametrize("point", ROOM_POINTS)
+async def test_killed_while_room_is_made_a_session_goes_on_and_loses_nothing(
+    tmp_path: Path, crash_at: Crash, point: str
+) -> None:
+    for hit, policy in ((1, "rest"), (2, "continue")):
+        directory = tmp_path / str(hit)
+        directory.mkdir()
+        url = f"sqlite:{directory}/store"
+        reached = crash_at(point, hit, url, directory, "growing")
+        assert reached or hit > 1, f"{point} is never reached"
+        if reached:
+            await check_growing(url, directory, policy)

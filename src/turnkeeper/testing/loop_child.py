@@ -1,6 +1,6 @@
 """A process that runs a session and dies at a crash point; for the tests that look at what it left.
 
-It reads lines ``POINT:HIT URL DIRECTORY`` and answers each with the exit code of a life lived in a fork of itself:
+It reads lines ``POINT:HIT URL DIRECTORY LIFE`` and answers each with the exit code of a life lived in a fork of itself:
 a fork costs a tenth of a new start.
 """
 
@@ -20,6 +20,7 @@ from turnkeeper.model.request import ModelRequest, Text, ToolTurn, UserTurn
 from turnkeeper.model.stream import StreamEvent
 from turnkeeper.store import crash
 from turnkeeper.testing.harness import Options, Stage, a_tool, stage
+from turnkeeper.testing.windowed import Says, Windowed
 from turnkeeper.tools.tool import ToolContext
 
 SESSION = "ses_e1f84e8c5ffeJ7iU4nZamE9866"
@@ -97,15 +98,66 @@ async def live(url: str, directory: Path) -> None:
         await runtime.tk.wait(SESSION)
 
 
+GROWING = 12
+"""How many prompts a growing session gets: enough for a pruning and a compaction."""
+
+
+def growing(url: str, directory: Path, *, mint: FixedMint | None = None) -> AbstractAsyncContextManager[Stage]:
+    """The runtime of a session that outgrows its window. What its tool gives is large, and half of it cut off."""
+
+    async def works(text: str, context: ToolContext) -> str:
+        note(directory / EFFECTS, text)
+        return f"did {text}\n" + "much\n" * 12_000
+
+    def answers(asked: str, results: ToolTurn | None) -> Says:
+        if results is None and asked.startswith("grow"):
+            return Says(text="I do it.", tool="works", calls=({"text": asked.removeprefix("grow ")},))
+        return Says(text=f"Done: {asked[:40]}")
+
+    limits = {"context": 150_000, "output": 4_000}
+    provider = {
+        "protocol": "openai-chat",
+        "options": {"baseURL": "http://localhost:1/v1"},
+        "models": {"m": {"limit": limits}},
+    }
+    config = {
+        "model": "acme/m",
+        "provider": {"acme": provider},
+        "compaction": {"prune": "always", "max_messages": 34},
+        "tool_output": {"max_lines": 20_000},
+    }
+    options = Options(tools=(a_tool("works", works),), in_a_hurry=True, config=config)
+    return stage(url, directory / "place", Windowed(150_000, answers), options, mint=mint)
+
+
+async def grow(runtime: Stage, directory: Path) -> None:
+    """Send every prompt, one after the other, whichever of them are there already."""
+    for number in range(GROWING):
+        message_id = f"msg_1e07b173a001{number:014}"
+        await runtime.say(SESSION, f"grow {number}", message_id=message_id)
+        note(directory / ACKNOWLEDGED, message_id)
+        await runtime.tk.wait(SESSION)
+
+
+async def live_growing(url: str, directory: Path) -> None:
+    """The whole life of a session that outgrows its window."""
+    async with growing(url, directory) as runtime:
+        await runtime.session(id=SESSION)
+        await grow(runtime, directory)
+
+
+LIVES = {"turns": live, "growing": live_growing}
+
+
 def main() -> None:
     """Live and die as told, line by line."""
     for line in sys.stdin:
-        setting, url, directory = line.split()
+        setting, url, directory, life = line.split()
         child = os.fork()
         if child == 0:
             os.environ[crash.VARIABLE] = setting
             importlib.reload(crash)  # It reads its setting once; the functions others hold see the new one.
-            anyio.run(live, url, Path(directory))
+            anyio.run(LIVES[life], url, Path(directory))
             os._exit(0)
         os.write(1, f"{os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}\n".encode())
 
