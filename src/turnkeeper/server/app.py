@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from time import perf_counter
+from typing import Final
 from urllib.parse import parse_qsl
 
 import anyio
@@ -24,8 +25,12 @@ from turnkeeper.server.table import Table
 
 access = logging.getLogger("turnkeeper.access")
 
-UNKNOWN = "unknown"
+UNKNOWN: Final = "unknown"
 """The operation of what is not served, and of what was stopped at the gate."""
+
+
+PREFIXES: Final = {"messageID": "msg", "partID": "prt", "permissionID": "per"}
+"""How the names of things begin."""
 
 
 class App:
@@ -86,6 +91,7 @@ class App:
     async def _call(
         self, route: AnyRoute, params: Mapping[str, str], scope: Scope, headers: Mapping[str, str], receive: Receive
     ) -> Call[object, object]:
+        _check(params, route)
         query = scope["query_string"]
         words = dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True)) if query else {}
         return Call(
@@ -138,6 +144,19 @@ class App:
                 "ms": round(seconds * 1000, 1),
             }
             access.info("%s %s %s", scope["method"], scope["path"], status, extra=said)
+
+
+def _check(params: Mapping[str, str], route: AnyRoute) -> None:
+    """Refuse names that nothing can have. What a session may be called is not looked at: none has such a name."""
+    for name, value in params.items():
+        prefix = PREFIXES.get(name) or (_asked(route) if name == "requestID" else "")
+        if prefix and not value.startswith(prefix):
+            raise Malformed(f"{name} begins with {prefix!r}; {value!r} does not", "Params")
+
+
+def _asked(route: AnyRoute) -> str:
+    """How the names of requests begin: there are two kinds."""
+    return "que" if "question" in route.operation else "per"
 
 
 def _adding(common: Pairs, send: Send) -> Send:

@@ -8,7 +8,7 @@ import msgspec
 from turnkeeper.core.agents import BUILT_IN
 from turnkeeper.core.permission import merge
 from turnkeeper.model.agent import Agent
-from turnkeeper.model.config import CatalogConfig, Config, ProviderConfig
+from turnkeeper.model.config import Config, ProviderConfig
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.value import JsonObject, Value, encode
@@ -20,8 +20,12 @@ from turnkeeper.workspace.auth import Credentials
 from turnkeeper.workspace.config import Loaded, Reader
 from turnkeeper.workspace.project import ProjectPlace
 
-SHOWN: Final = ("$schema", "autoupdate", "keybinds", "layout", "share", "snapshot", "theme", "tui", "username")
+SHOWN: Final = ("$schema", "autoupdate", "layout", "share", "snapshot", "username")
 """Settings that are the clients' own matter and hold no secrets; they are passed on as they are written."""
+
+
+OURS: Final = frozenset({"catalog", "recovery", "timezone"})
+"""Settings that clients have never heard of."""
 
 
 class AgentWords(Value):
@@ -106,15 +110,9 @@ def agent_words(agent: Agent, rules: Ruleset) -> AgentWords:
 def shown(loaded: Loaded) -> JsonObject:
     """Settings without secrets: of a provider only its name and models, of a model nothing that is sent to it."""
     config = loaded.config
-    plain = config.but(
-        provider={name: _provider(one) for name, one in config.provider.items()},
-        # Ours alone: clients have never heard of them.
-        catalog=CatalogConfig(),
-        recovery=None,
-        timezone=None,
-    )
+    plain = config.but(provider={name: _provider(one) for name, one in config.provider.items()})
     said: dict[str, object] = {name: loaded.merged[name] for name in SHOWN if name in loaded.merged}
-    return {**said, **_as_object(plain)}
+    return {**said, **{name: value for name, value in _as_object(plain).items() if name not in OURS}}
 
 
 def _provider(given: ProviderConfig) -> ProviderConfig:

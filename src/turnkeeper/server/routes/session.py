@@ -15,6 +15,7 @@ from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.server import wire
 from turnkeeper.server.call import Call, Plain
+from turnkeeper.server.errors import Malformed
 from turnkeeper.server.route import Route
 
 TIME_MAX = 253_402_300_800_000
@@ -74,6 +75,8 @@ class DiffQuery(Value):
 async def create(call: Call[None, NewSession]) -> Session:
     """Begin a session in the directory that the request names."""
     given = call.body
+    if given.parent_id is not None and not given.parent_id.startswith("ses"):
+        raise Malformed(f"parentID begins with 'ses'; {given.parent_id!r} does not", "Payload")
     return wire.session(
         await call.turnkeeper.create(
             directory=call.directory,
