@@ -32,7 +32,9 @@ SMALL = {
         }
     },
 }
-PNG = "data:image/png;base64,iVBORw0KGgo="
+PNG = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+)
 
 
 async def fetch(words: str, context: ToolContext) -> str:
