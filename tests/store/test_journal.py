@@ -35,6 +35,24 @@ class InterruptedEngine(MemoryEngine):
         return await super().get(keys)
 
 
+class CountingEngine(MemoryEngine):
+    """A store that notes what it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    async def get(self, keys: Sequence[Key]) -> list[bytes | None]:
+        """See Engine.get."""
+        self.asked.append("get")
+        return await super().get(keys)
+
+    async def read(self, log: str, *, after: int = 0, limit: int | None = None) -> list[bytes]:
+        """See Engine.read."""
+        self.asked.append("read")
+        return await super().read(log, after=after, limit=limit)
+
+
 def a_journal(engine: MemoryEngine) -> tuple[Journal, list[Notification]]:
     heard: list[Notification] = []
     return Journal(engine, Mint.fixed(step_ms=1), heard.append), heard
@@ -129,3 +147,32 @@ async def test_what_another_process_wrote_is_told_with_its_text() -> None:
     await other.append(OWN, e.MessageRecorded(message=user, parts=(part,)))
     await ours.view(OWN)
     assert heard[-1].properties["part"] == part
+
+
+async def test_a_log_ahead_of_its_documents_is_written_on_by_who_knew_the_session_before() -> None:
+    engine = MemoryEngine()
+    (ours, heard), (other, _) = a_journal(engine), a_journal(engine)
+    await ours.create(a_session(OWN))
+    documents = dict(await engine.scan(()))
+    await other.append(OWN, USAGE)
+    written = dict(await engine.scan(()))
+    # As if the other process had been killed between its entries and its documents.
+    await engine.put({**dict.fromkeys(written), **documents})
+    heard.clear()
+    view = await ours.append(OWN, USAGE)
+    assert (view.seq, view.session.cost) == (3, 2)
+    assert view == project(await ours.read(OWN))
+    assert len(heard) > 1
+
+
+async def test_a_session_without_news_is_looked_at_once() -> None:
+    engine = CountingEngine()
+    (ours, _), (other, _) = a_journal(engine), a_journal(engine)
+    await ours.create(a_session(OWN))
+    engine.asked.clear()
+    await ours.view(OWN)
+    assert engine.asked == ["get"]
+    await other.append(OWN, USAGE)
+    engine.asked.clear()
+    assert (await ours.view(OWN)).session.cost == 1
+    assert engine.asked == ["get", "read"]

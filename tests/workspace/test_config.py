@@ -176,6 +176,20 @@ def test_settings_are_read_again_only_when_a_file_changed(tmp_path: Path) -> Non
     assert reader.load(tmp_path, tmp_path).config.small_model == "a/small"
 
 
+def test_a_settings_folder_that_appears_is_read_and_one_that_goes_is_forgotten(tmp_path: Path) -> None:
+    reader = Reader({"HOME": str(tmp_path / "home")})
+    places = [tmp_path / ".turnkeeper", tmp_path / "home" / ".config" / "opencode"]
+    for number, folder in enumerate(places):
+        assert reader.load(tmp_path, tmp_path).config.model is None
+        folder.mkdir(parents=True)
+        assert reader.load(tmp_path, tmp_path).config.model is None
+        (folder / "opencode.json").write_text(f'{{"model": "a/{number}"}}')
+        assert reader.load(tmp_path, tmp_path).config.model == f"a/{number}"
+        (folder / "opencode.json").unlink()
+        folder.rmdir()
+    assert reader.load(tmp_path, tmp_path).config.model is None
+
+
 def test_settings_that_name_a_variable_or_a_file_are_read_each_time(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path / "home"), "MODEL": "a/one"}
     (tmp_path / "turnkeeper.json").write_text('{"model": "{env:MODEL}"}')

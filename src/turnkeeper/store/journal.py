@@ -173,6 +173,9 @@ class Journal:
             try:
                 return await self._commit(slot, session_id, events, fence=fence)
             except LogConflict:
+                # The log itself is asked: its documents may be behind it, if their writer was killed.
+                if slot.view is not None:
+                    await self._fold_news(slot, session_id, slot.view)
                 view = await self._current(slot, session_id)
         raise Conflict(f"session {session_id!r} is being written by others without pause; try again")
 
@@ -219,13 +222,21 @@ class Journal:
         return view, head
 
     async def _catch_up(self, slot: _Slot, session_id: str) -> None:
+        """Fold what other processes wrote. One look at the state document tells whether they did."""
         view = slot.view
         assert view is not None, "only a loaded slot is caught up"
-        behind = await self._engine.read(session_id, after=view.seq)
-        if not behind:
-            await self._check_identity(slot, session_id, view)
+        [stored] = await self._engine.get([keys.state(session_id)])
+        if stored is None:  # Removed by another process.
+            self.forget(session_id)
+            slot.drop()
             return
-        if not entry.follows(behind[0], slot.head):
+        state = documents.read_state(stored)
+        if state.seq != view.seq or state.head != slot.head:
+            await self._fold_news(slot, session_id, view)
+
+    async def _fold_news(self, slot: _Slot, session_id: str, view: SessionView) -> None:
+        behind = await self._engine.read(session_id, after=view.seq)
+        if not behind or not entry.follows(behind[0], slot.head):
             slot.drop()  # Removed and created anew by another process: nothing we know of it is true.
             await self._load(slot, session_id)
             return
@@ -239,18 +250,6 @@ class Journal:
         slot.view, slot.head = view, head
         self._tell(notifications)
         self._wake(slot)
-
-    async def _check_identity(self, slot: _Slot, session_id: str, view: SessionView) -> None:
-        """Notice that a log without news was removed by another process, and perhaps created anew."""
-        [stored] = await self._engine.get([keys.state(session_id)])
-        if stored is None:
-            self.forget(session_id)
-            slot.drop()
-            return
-        state = documents.read_state(stored)
-        if state.seq < view.seq or (state.seq == view.seq and state.head != slot.head):
-            slot.drop()
-            await self._load(slot, session_id)
 
     async def _commit(
         self,

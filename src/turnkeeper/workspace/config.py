@@ -10,7 +10,8 @@ then those in its ``.opencode`` and ``.turnkeeper`` directories, again from the 
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -73,7 +74,7 @@ class Reader:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
         self._known: dict[Path, tuple[object, Loaded]] = {}
-        self._places: dict[tuple[object, ...], list[str]] = {}
+        self._places: dict[tuple[object, ...], list[tuple[str | None, list[str]]]] = {}
 
     def load(self, directory: Path, worktree: Path) -> Loaded:
         """All settings that hold in a directory now. Raises Invalid with the file and what is wrong in it."""
@@ -92,9 +93,19 @@ class Reader:
         key = (directory, worktree, *(environ.get(name) for name in (*_PLACING, *FILE_VARIABLES)))
         if key not in self._places:
             named = [_path(environ[name], directory, environ) for name in FILE_VARIABLES if environ.get(name)]
-            self._places[key] = [str(file) for file in (*_files(directory, worktree, environ), *named)]
+            self._places[key] = _by_folder((*_files(directory, worktree, environ), *named), directory)
         content = [environ.get(name) for name in (*CONTENT_VARIABLES, PERMISSION_VARIABLE)]
-        return key, content, [_stamp(file) for file in self._places[key]]
+        # Most of the folders are not there, and so are none of their files.
+        there = [file for folder, files in self._places[key] if folder is None or _stamp(folder) for file in files]
+        return key, content, there, [_stamp(file) for file in there]
+
+
+def _by_folder(files: Iterable[Path], directory: Path) -> list[tuple[str | None, list[str]]]:
+    """Files that stand together, with their folder if it need not exist; the directory is there, and all above it."""
+    return [
+        (None if directory.is_relative_to(folder) else str(folder), [str(file) for file in together])
+        for folder, together in groupby(files, lambda file: file.parent)
+    ]
 
 
 def _stamp(file: str) -> tuple[int, int, int] | None:
