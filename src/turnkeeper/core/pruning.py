@@ -15,6 +15,8 @@ PROTECT: Final = 40_000
 """The newest outputs of so many tokens stay."""
 MINIMUM: Final = 20_000
 """Less than this is not worth a pruning."""
+STAND_IN: Final = 26
+"""So many tokens are the words that stand for an output which was pruned."""
 PROTECTED_TURNS: Final = 2
 PROTECTED_TOOLS: Final = frozenset({"skill", "recall"})
 """What these give was asked for in order to be kept in view."""
@@ -53,7 +55,9 @@ def choose(entries: Sequence[Entry], mode: PruneMode, occasion: Occasion) -> Pru
     if mode == "never":
         return None
     found = candidates(entries)
-    saved = sum(_size(part) for part in found)
+    if mode != "always" or not occasion.is_after_run:
+        found = [part for part in found if _saves(part) > 0 or _has_media(part)]
+    saved = sum(map(_saves, found))
     reason = _reason(mode, occasion, saved) if found else None
     return Pruning(parts=tuple(found), tokens=saved, reason=reason) if reason is not None else None
 
@@ -113,3 +117,12 @@ def _worth(found: list[ToolPart]) -> list[ToolPart]:
 
 def _size(part: ToolPart) -> int:
     return estimate(part.state.output) if isinstance(part.state, ToolCompleted) else 0
+
+
+def _saves(part: ToolPart) -> int:
+    """What is won by pruning an output; a very short one takes less room than the words in its place."""
+    return _size(part) - STAND_IN
+
+
+def _has_media(part: ToolPart) -> bool:
+    return isinstance(part.state, ToolCompleted) and bool(part.state.attachments)
