@@ -3,14 +3,16 @@
 from itertools import product
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from turnkeeper.core.entry import Recorded
-from turnkeeper.core.history import Entry, History, boundary_reached, extend, visible
+from turnkeeper.core.history import Entry, History, boundary_reached, extend, trimmed, visible
 from turnkeeper.core.projector import project
 from turnkeeper.model import event as e
 from turnkeeper.model.failure import ApiData, ApiFailure
 from turnkeeper.model.message import AssistantMessage
-from turnkeeper.model.parts import CompactionPart, TextPart
+from turnkeeper.model.parts import CompactionPart, FilePart, TextPart
 from turnkeeper.testing.builders import a_text, a_turn, a_user, an_assistant, every_event
 
 FAILED = ApiFailure(data=ApiData(message="no", is_retryable=False))
@@ -71,6 +73,133 @@ def test_the_model_is_shown_the_newest_completed_summary_its_tail_and_what_came_
     words: str, tails: dict[str, str], failed: str, shown: str
 ) -> None:
     assert names(visible(chat(words, tails=tails, failed=failed))) == shown
+
+
+NESTED = "u1 a1 u2 a2 m1 s1 u3 a3 m2 s2 u4"
+
+
+def test_the_worked_example_of_the_specification_holds_in_both_halves() -> None:
+    tails = {"m1": "u2", "m2": "u3"}
+    assert names(visible(chat(NESTED, tails=tails))) == "m2 s2 u3 a3 u4"
+    # The second summary failed, though its tail is on record, as opencode writes it: the first one holds.
+    assert names(visible(chat(NESTED, tails=tails, failed="s2"))) == "m1 s1 u2 a2 u3 a3 u4"
+
+
+@pytest.mark.parametrize(
+    ("tails", "failed", "shown"),
+    [
+        # A tail may reach into the tail of the compaction before, or before that compaction as a whole.
+        ({"m1": "u2", "m2": "a2"}, "", "m2 s2 a2 u3 a3 u4"),
+        ({"m1": "u2", "m2": "u1"}, "", "m2 s2 u1 a1 u2 a2 u3 a3 u4"),
+        ({"m2": "a1"}, "s1", "m2 s2 a1 u2 a2 u3 a3 u4"),
+        ({"m1": "u1", "m2": "u1"}, "s1 s2", "u1 a1 u2 a2 u3 a3 u4"),
+        # A tail that begins with the older summary itself is what lies behind it.
+        ({"m2": "m1"}, "", "m2 s2 u3 a3 u4"),
+        ({"m2": "s1"}, "", "m2 s2 u3 a3 u4"),
+        # A tail cannot begin behind its own mark.
+        ({"m2": "u4"}, "", "m2 s2 u4"),
+        ({"m2": "m2"}, "", "m2 s2 u4"),
+    ],
+)
+def test_tails_of_nested_compactions_show_everything_once_and_no_summary_but_the_newest(
+    tails: dict[str, str], failed: str, shown: str
+) -> None:
+    assert names(visible(chat(NESTED, tails=tails, failed=failed))) == shown
+
+
+def test_failed_compactions_one_after_another_hide_nothing() -> None:
+    shown = visible(chat("u1 a1 m1 s1 u2 a2 m2 s2 m3 s3 u3", tails={"m1": "a1", "m3": "u2"}, failed="s2 s3"))
+    assert names(shown) == "m1 s1 a1 u2 a2 u3"
+
+
+def test_a_mark_that_nobody_has_answered_yet_is_shown_while_it_is_the_last() -> None:
+    assert names(visible(chat("u1 a1 m1 s1 u2 a2 m2"))) == "m1 s1 u2 a2 m2"
+    assert names(visible(chat("u1 a1 m1 s1 u2 a2 m2 u3"))) == "m1 s1 u2 a2 u3"
+
+
+def test_a_mark_beside_words_of_the_user_is_never_left_out_with_them() -> None:
+    entries = chat("u1 a1 m1 s1 u2", failed="s1")
+    marked = entries[2].but(parts=(*entries[2].parts, a_text(entries[2].message, "prt_w", "And this.")))  # type: ignore[arg-type]
+    assert names(visible([*entries[:2], marked, *entries[3:]])) == "u1 a1 m1 u2"
+
+
+def asked_again(words: str, copies: dict[str, str], tails: dict[str, str], *, stripped: bool = False) -> list[Entry]:
+    """A history in which some prompts are copies of others under new ids; each prompt has an image beside its words."""
+    made: dict[str, Entry] = {}
+    for entry in chat(words, tails=tails):
+        name = entry.message.id
+        if name in copies:
+            parts = [part.but(id=f"{part.id}_{name}", message_id=name) for part in made[copies[name]].parts]
+            if stripped:
+                parts[1] = a_text(entry.message, f"prt_{name}_2", "[Attached image/png: a.png]")  # type: ignore[arg-type]
+            entry = entry.but(parts=tuple(parts))
+        elif name[0] == "u":
+            image = FilePart(
+                id=f"prt_{name}_f", session_id="ses_one", message_id=name, mime="image/png", url="data:image/png,A"
+            )
+            entry = entry.but(parts=(*entry.parts, image))
+        elif name == "a9":
+            entry = entry.but(message=entry.message.but(finish=None, error=FAILED), parts=())
+        made[name] = entry
+    return list(made.values())
+
+
+@pytest.mark.parametrize("stripped", [False, True], ids=["as it was", "without media"])
+@pytest.mark.parametrize(
+    ("words", "copies", "tail", "shown"),
+    [
+        # Appendix A.9: the provider refused u3 (a9 came to nothing); r is u3 without its image.
+        ("u1 a1 u2 a2 u3 a9 m1 s1 u8", {"u8": "u3"}, "u2", "m1 s1 u2 a2 u8"),
+        ("u1 a1 u2 a2 u3 m1 s1 u8", {"u8": "u3"}, "a2", "m1 s1 a2 u8"),
+        ("u1 a1 u2 a2 u3 m1 s1 u8 a8 u9", {"u8": "u3"}, "a2", "m1 s1 a2 u8 a8 u9"),
+        # Several prompts wait.
+        ("u1 a1 u2 u3 m1 s1 u7 u8", {"u7": "u2", "u8": "u3"}, "a1", "m1 s1 a1 u7 u8"),
+        # Other prompts came, as where opencode goes on without asking again: those of the tail are all there is.
+        ("u1 a1 u2 m1 s1 u8", {}, "a1", "m1 s1 a1 u2 u8"),
+        ("u1 a1 u2 u3 m1 s1 u8", {"u8": "u3"}, "a1", "m1 s1 a1 u2 u3 u8"),
+        ("u1 a1 u2 m1 s1", {}, "a1", "m1 s1 a1 u2"),
+        # An answered prompt that the user repeats is another one.
+        ("u1 a1 u2 a2 m1 s1 u8", {"u8": "u2"}, "u2", "m1 s1 u2 a2 u8"),
+        ("u1 a1 u2 m1 s1 u7 u8", {"u8": "u2"}, "a1", "m1 s1 a1 u2 u7 u8"),
+    ],
+)
+def test_a_prompt_that_is_asked_again_behind_a_summary_is_not_shown_in_its_tail_too(
+    words: str, copies: dict[str, str], tail: str, shown: str, stripped: bool
+) -> None:
+    assert names(visible(asked_again(words, copies, {"m1": tail}, stripped=stripped))) == shown
+
+
+@given(
+    st.lists(st.sampled_from("uuuaaams"), max_size=12),
+    st.lists(st.integers(0, 12), min_size=12, max_size=12),
+    st.sets(st.integers(0, 12)),
+)
+def test_in_any_history_walking_back_and_trimming_show_what_the_whole_shows(
+    kinds: list[str], tails: list[int], failures: set[int]
+) -> None:
+    words, places, failed = [], {}, []
+    for number, kind in enumerate(kinds):
+        # A summary answers the mark right before it; any other stands for itself.
+        if kind == "s" and (number == 0 or kinds[number - 1] != "m"):
+            kind = "a"
+        name = f"{kind}{number - 1 if kind == 's' else number}"
+        words.append(name)
+        if kind == "m" and tails[number] < number:
+            places[name] = words[tails[number]]
+        if kind == "s" and number in failures:
+            failed.append(name)
+    entries = chat(" ".join(words), tails=places, failed=" ".join(failed))
+    shown = visible(entries)
+    walked: list[Entry] = []
+    for entry in reversed(entries):
+        walked.append(entry)
+        if boundary_reached(walked):
+            break
+    assert visible(walked[::-1]) == shown
+    assert visible(trimmed(History(seq=99, entries=tuple(entries))).entries) == shown
+    assert len(set(names(shown).split())) == len(shown), "nothing is shown twice"
+    done = [name for name in words if name[0] == "s" and name not in failed]
+    assert [name for name in names(shown).split() if name[0] == "s"] == done[-1:], "and no summary but the newest"
 
 
 def test_a_tail_that_reaches_behind_an_older_compaction_shows_no_summary_but_the_newest() -> None:

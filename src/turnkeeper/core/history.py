@@ -10,7 +10,7 @@ from itertools import takewhile
 from turnkeeper.core.entry import Recorded
 from turnkeeper.model import event as e
 from turnkeeper.model.message import AssistantMessage, Message, SystemMessage, UserMessage
-from turnkeeper.model.parts import CompactionPart, Part, ReasoningPart, TextPart
+from turnkeeper.model.parts import CompactionPart, FilePart, Part, ReasoningPart, StepStartPart, TextPart
 from turnkeeper.model.value import Value
 
 
@@ -80,6 +80,7 @@ def visible(entries: Iterable[Entry]) -> tuple[Entry, ...]:
             continue
         tail = _index(kept, mark.tail_start_id)
         between = _without_compactions(kept[tail:index]) if tail is not None and tail < index else []
+        between = _without_asked_again(between, kept[summary + 1 :])
         rest = [*kept[index + 1 : summary], *kept[summary + 1 :]]
         return (kept[index], kept[summary], *between, *_without_failed(rest, done))
     return tuple(_without_failed(kept, done))
@@ -152,6 +153,32 @@ def _without_compactions(entries: list[Entry]) -> list[Entry]:
         if not (compaction_of(entry) is not None and _only_mark(entry))
         and not (isinstance(entry.message, AssistantMessage) and entry.message.summary)
     ]
+
+
+def _without_asked_again(tail: list[Entry], after: list[Entry]) -> list[Entry]:
+    """Leave out the prompts at the end of a tail that were asked again behind the summary: nobody asks twice."""
+    start = len(tail)
+    while start and (not isinstance(tail[start - 1].message, AssistantMessage) or _is_nothing(tail[start - 1])):
+        start -= 1
+    waiting = [entry for entry in tail[start:] if isinstance(entry.message, UserMessage)]
+    copies = after[: len(waiting)]
+    return tail[:start] if waiting and len(copies) == len(waiting) and all(map(_is_again, waiting, copies)) else tail
+
+
+def _is_nothing(turn: Entry) -> bool:
+    return all(isinstance(part, StepStartPart) for part in turn.parts)
+
+
+def _is_again(prompt: Entry, copy: Entry) -> bool:
+    """Whether a prompt was asked again: the same parts under new ids; media may have become words."""
+    ours, theirs = prompt.parts, copy.parts
+    return isinstance(copy.message, UserMessage) and len(ours) == len(theirs) and all(map(_is_same, ours, theirs))
+
+
+def _is_same(part: Part, copy: Part) -> bool:
+    if isinstance(part, FilePart) and isinstance(copy, TextPart):
+        return True
+    return part.but(id="", message_id="", seq=0, nth=0) == copy.but(id="", message_id="", seq=0, nth=0)
 
 
 def _without_failed(entries: list[Entry], done: set[str]) -> list[Entry]:
