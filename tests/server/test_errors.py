@@ -138,3 +138,20 @@ async def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path) -> No
         }
         await server.app(scope, receive, send)
         assert answers[0] == 408
+
+
+@pytest.mark.parametrize("path", ["/path", "/session", "/config", "/api/location"])
+async def test_a_directory_with_a_name_that_none_can_have_is_refused(path: str, tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        await server.get(path, 400, params={"directory": "a\0b", "location[directory]": "a\0b"})
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/session/a%00b", "/session/ses_x/message/bad", "/permission/bad/reply", "/session/ses_x/diff?messageID=a/b"],
+)
+async def test_a_name_that_nothing_can_have_never_reaches_the_store(path: str, tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        method = "POST" if path.endswith("/reply") else "GET"
+        refused = await server.call(method, path, 400)
+        assert (refused["name"], refused["data"]["kind"]) == ("BadRequest", "Query" if "?" in path else "Params")

@@ -18,19 +18,16 @@ from turnkeeper.server.call import Call
 from turnkeeper.server.errors import Malformed, TooLarge, TooSlow
 from turnkeeper.server.gate import Gate
 from turnkeeper.server.metrics import Metrics
+from turnkeeper.server.names import fault
 from turnkeeper.server.route import AnyRoute
 from turnkeeper.server.routes import health
 from turnkeeper.server.service import Service
-from turnkeeper.server.table import Table
+from turnkeeper.server.table import REST, Table
 
 access = logging.getLogger("turnkeeper.access")
 
 UNKNOWN: Final = "unknown"
 """The operation of what is not served, and of what was stopped at the gate."""
-
-
-PREFIXES: Final = {"messageID": "msg", "partID": "prt", "permissionID": "per"}
-"""How the names of things begin."""
 
 
 class App:
@@ -147,16 +144,9 @@ class App:
 
 
 def _check(params: Mapping[str, str], route: AnyRoute) -> None:
-    """Refuse names that nothing can have. What a session may be called is not looked at: none has such a name."""
     for name, value in params.items():
-        prefix = PREFIXES.get(name) or (_asked(route) if name == "requestID" else "")
-        if prefix and not value.startswith(prefix):
-            raise Malformed(f"{name} begins with {prefix!r}; {value!r} does not", "Params")
-
-
-def _asked(route: AnyRoute) -> str:
-    """How the names of requests begin: there are two kinds."""
-    return "que" if "question" in route.operation else "per"
+        if name != REST and (wrong := fault(name, value, route.operation)) is not None:
+            raise Malformed(wrong, "Params")
 
 
 def _adding(common: Pairs, send: Send) -> Send:

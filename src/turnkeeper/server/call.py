@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from turnkeeper.api import Turnkeeper
 from turnkeeper.server.asgi import Scope
+from turnkeeper.server.errors import Malformed
 from turnkeeper.server.service import Service
 from turnkeeper.workspace.project import ProjectPlace, identify
 
@@ -42,12 +43,16 @@ class Call(Generic[Q, B]):
 
     @property
     def directory(self) -> str:
-        """The directory that the request names, else the one the server was started in. Not resolved."""
-        named = self.words.get("directory") if not self.is_second else self.words.get("location[directory]")
-        if named:
-            return named
+        """The directory that the request names, else the one the server was started in. Not resolved.
+
+        Raises Malformed for what no directory can be called.
+        """
         header = self.headers.get("x-opencode-directory")
-        return unquote(header) if header else str(self.service.directory)
+        named = self.words.get("location[directory]" if self.is_second else "directory")
+        named = named or (unquote(header) if header else str(self.service.directory))
+        if "\0" in named:
+            raise Malformed("the name of a directory has no NUL in it", "Query")
+        return named
 
     @property
     def is_second(self) -> bool:

@@ -10,6 +10,7 @@ FILES: Final = (
     "boot",
     "config",
     "session",
+    "everywhere",
     "message",
     "turn",
     "permission",

@@ -10,6 +10,7 @@ from turnkeeper.model.status import Idle
 from turnkeeper.model.value import Value
 from turnkeeper.server.call import Call, Plain
 from turnkeeper.server.errors import Unavailable
+from turnkeeper.server.names import ProjectName
 from turnkeeper.server.route import Route
 from turnkeeper.server.v2 import prompting
 from turnkeeper.server.v2.prompting import PromptBody
@@ -36,7 +37,7 @@ class ListQuery(Value):
     order: Order = "desc"
     search: str | None = None
     directory: str | None = None
-    project: str | None = None
+    project: ProjectName | None = None
     subpath: str | None = None
     cursor: str | None = None
 

@@ -15,7 +15,7 @@ from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.server import wire
 from turnkeeper.server.call import Call, Plain
-from turnkeeper.server.errors import Malformed
+from turnkeeper.server.names import MessageName, SessionName
 from turnkeeper.server.route import Route
 
 TIME_MAX = 253_402_300_800_000
@@ -23,9 +23,10 @@ TIME_MAX = 253_402_300_800_000
 
 
 class NewSession(Value):
-    """What a session may begin with."""
+    """What a session may begin with. One that exists under the ``id`` is given back as it is."""
 
-    parent_id: str | None = None
+    id: SessionName | None = None
+    parent_id: SessionName | None = None
     title: str | None = None
     agent: str | None = None
     model: SessionModel | None = None
@@ -63,23 +64,22 @@ class SessionChange(Value):
 class ForkBody(Value):
     """The first message that is not to be copied."""
 
-    message_id: str | None = None
+    message_id: MessageName | None = None
 
 
 class DiffQuery(Value):
     """The prompt whose changes are wanted."""
 
-    message_id: str | None = msgspec.field(default=None, name="messageID")
+    message_id: MessageName | None = None
 
 
 async def create(call: Call[None, NewSession]) -> Session:
     """Begin a session in the directory that the request names."""
     given = call.body
-    if given.parent_id is not None and not given.parent_id.startswith("ses"):
-        raise Malformed(f"parentID begins with 'ses'; {given.parent_id!r} does not", "Payload")
     return wire.session(
         await call.turnkeeper.create(
             directory=call.directory,
+            id=given.id,
             parent_id=given.parent_id,
             title=given.title,
             permission=given.permission,

@@ -1,0 +1,23 @@
+"""Names of things as requests may have them: other words name nothing, and never reach the store."""
+
+import re
+from typing import Annotated, Final, TypeAlias
+
+from msgspec import Meta
+
+SessionName: TypeAlias = Annotated[str, Meta(pattern="^ses[A-Za-z0-9_-]{0,64}$")]
+MessageName: TypeAlias = Annotated[str, Meta(pattern="^msg[A-Za-z0-9_-]{0,64}$")]
+ProjectName: TypeAlias = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,64}$")]
+
+_WORD: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
+_PREFIXES: Final = {"messageID": "msg", "partID": "prt", "permissionID": "per"}
+
+
+def fault(name: str, value: str, operation: str) -> str | None:
+    """What is wrong with a name in a path; None if nothing is. Whether there is such a thing is not looked at."""
+    if not _WORD.fullmatch(value):
+        return f"{value!r} cannot be a {name}"
+    # There are two kinds of requests, which wait for an answer.
+    asked = "que" if "question" in operation else "per"
+    prefix = asked if name == "requestID" else _PREFIXES.get(name, "")
+    return None if value.startswith(prefix) else f"a {name} begins with {prefix!r}; {value!r} does not"
