@@ -41,7 +41,7 @@ def tail_budget(room: int | None, configured: int | None) -> int:
     """How many tokens of the newest history are kept word for word."""
     if configured is not None:
         return configured
-    return min(TAIL_MAX, max(TAIL_MIN, (room or TAIL_SHARE * TAIL_MAX) // TAIL_SHARE))
+    return min(TAIL_MAX, max(TAIL_MIN, room // TAIL_SHARE)) if room is not None else TAIL_MAX
 
 
 def split(
