@@ -9,7 +9,7 @@ import anyio
 
 from bench.measure import Figure, table
 
-ALL = ("appends", "forks", "pages", "opening", "commands", "streaming")
+ALL = ("appends", "forks", "pages", "opening", "commands", "streaming", "turns", "window")
 
 
 async def main(names: list[str]) -> int:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from turnkeeper.model.session import Session
     from turnkeeper.run.coordinator import Outcome
 
+COMPACT = "/compact"
 TITLE_CHARS = 50
 
 
@@ -58,7 +59,7 @@ async def run(
     `session resume` goes on later.
 
     A message that begins with ! is a command: it is run in the session, and the model hears of it with the next
-    prompt.
+    prompt. /compact lets a summary take the place of older history, as `session compact --force` does.
 
     What the rules leave open is asked at the terminal: y allows it once, a always, n refuses, and other words are
     advice for the model. Where nobody can be asked it is refused, unless --auto is given. Ends with 1 if the turn
@@ -91,6 +92,8 @@ async def run(
         wanted = await _model(tk, live, model, agent, chosen, directory)
         if chosen is None:
             chosen = await tk.create(title=_title(title, said))
+        if said == COMPACT and not inputs:
+            return await _compact(tk, live, chosen.id, wanted)
         if said.startswith("!") and not inputs:
             return await _shell(tk, live, chosen.id, said[1:], agent, wanted)
         return await _send(tk, live, chosen.id, _prompt(said, inputs, agent, wanted, variant))
@@ -132,6 +135,19 @@ async def _shell(
 
     async def work() -> Outcome:
         await tk.shell(session_id, command, agent=agent, model=model)
+        return Outcome(kind="rested", reason="done")
+
+    return await live.run(tk, session_id, work)
+
+
+async def _compact(tk: "Turnkeeper", live: "Live", session_id: str, model: "ModelChoice | None") -> int:
+    """Compact the session and show its summary."""
+    from turnkeeper.run.coordinator import Outcome
+
+    async def work() -> Outcome:
+        done = await tk.compact(session_id, force=True, model=model)
+        if done.summary is None:
+            live.display.note(f"Nothing was done: {done.reason}.")
         return Outcome(kind="rested", reason="done")
 
     return await live.run(tk, session_id, work)
