@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 WORKERS ?= auto
+OFFICIAL := tests/official
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check format bench soak run tour lock clean
+.PHONY: help setup clients test check format bench soak run tour lock clean
 
 help: ## Show the targets.
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 12
@@ -19,7 +20,10 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-test: $(STAMP) ## Run the whole test suite.
+clients: ## Install the official opencode clients for tests/official, if npm can be had.
+	@$(OFFICIAL)/install.sh
+
+test: $(STAMP) clients ## Run the whole test suite.
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 check: $(STAMP) ## Format, lint, types, layers, documents.
@@ -49,4 +53,4 @@ lock: ## Resolve requirements.lock anew (needs uv).
 	uv pip compile --quiet --universal --generate-hashes --no-header --group dev pyproject.toml -o requirements.lock
 
 clean: ## Remove what make made.
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(OFFICIAL)/node_modules build dist .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,67 @@
+"""The official opencode clients as ``make clients`` installs them, and the words with which a test goes without one."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+HERE: Final = Path(__file__).parent
+INSTALLED: Final = HERE / "node_modules"
+SDK: Final = INSTALLED / "@opencode-ai/sdk"
+DEADLINE_S: Final = 120
+"""How long a client may take before its test fails: a busy machine is slow, a client that waits for nothing is not."""
+
+
+def binary() -> Path | None:
+    """The real opencode: its package for this platform holds it."""
+    return next(INSTALLED.glob("opencode-*/bin/opencode"), None)
+
+
+def lacking(*, program: bool = False, terminal: bool = False) -> str:
+    """Why tests with the npm SDK, the program or the terminal cannot run here; empty if they can."""
+    if not program and shutil.which("node") is None:
+        return "node is not installed, so the npm SDK cannot be driven"
+    if not program and not SDK.is_dir():
+        return "the npm SDK is not installed: make clients could not, or was not run"
+    if program and binary() is None:
+        return "the opencode binary is not installed: make clients could not, or was not run"
+    if terminal and shutil.which("tmux") is None:
+        return "tmux is not installed, so the terminal UI cannot be looked at"
+    return ""
+
+
+def needs(**what: bool) -> pytest.MarkDecorator:
+    """Skip with a reason a person understands."""
+    reason = lacking(**what)
+    return pytest.mark.skipif(bool(reason), reason=reason)
+
+
+def environment(home: Path) -> dict[str, str]:
+    """What a client is given: a home of its own, and nothing to fetch."""
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "TERM": "xterm-256color",
+        "COLORTERM": "truecolor",
+        "LANG": "C.UTF-8",
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+    }
+
+
+def opencode(home: Path, *words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run the real opencode to its end."""
+    return subprocess.run(
+        [str(binary()), *words],
+        cwd=cwd,
+        env=environment(home),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )

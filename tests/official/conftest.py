@@ -1,0 +1,90 @@
+"""Our server as a process, with a scripted provider behind it, for clients that others wrote."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio.from_thread
+import pytest
+from clients import environment
+
+from turnkeeper.testing.server import ScriptedServer
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server that runs, and the provider it asks."""
+
+    url: str
+    provider: str
+
+
+@pytest.fixture(scope="session")
+def provider() -> Iterator[str]:
+    """Where a provider answers by the directives in prompts. It lives on a loop of its own: tests here wait outside."""
+    with (
+        anyio.from_thread.start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(ScriptedServer()) as scripted,
+    ):
+        yield scripted.url
+
+
+@pytest.fixture(scope="session")
+def served(provider: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """``turnkeeper serve``, started as a person would, in a home and a directory that are its own."""
+    home, elsewhere = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("elsewhere")
+    command = [sys.executable, "-m", "turnkeeper.cli.main", "serve", "--port", "0", "--json"]
+    with subprocess.Popen(
+        command, cwd=elsewhere, env=environment(home), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as started:
+        assert started.stdout is not None
+        line = started.stdout.readline()
+        assert line, started.communicate()[1]
+        yield Served(json.loads(line)["url"], provider)
+        started.terminate()
+        said = started.communicate()[1]
+    assert (started.returncode, said) == (0, ""), said
+
+
+@pytest.fixture
+def project(served: Served, tmp_path: Path) -> Path:
+    """A directory whose configuration names the scripted provider: sessions of one test are no other's."""
+    return configured(tmp_path / "project", served.provider)
+
+
+@pytest.fixture(scope="module")
+def place(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Like ``project``, for all the tests of a module."""
+    return configured(tmp_path_factory.mktemp("place") / "project", served.provider)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Where a client keeps its own things."""
+    (tmp_path / "home").mkdir()
+    return tmp_path / "home"
+
+
+def configured(directory: Path, provider: str) -> Path:
+    """A project with one provider, one model, and commands that are asked about."""
+    directory.mkdir()
+    model = {"name": "Scripted One", "tool_call": True, "limit": {"context": 200_000, "output": 8_192}}
+    fake = {
+        "npm": "@ai-sdk/openai-compatible",
+        "name": "Scripted",
+        "options": {"baseURL": provider, "apiKey": "no-secret"},
+        "models": {"one": model},
+    }
+    given = {
+        "provider": {"scripted": fake},
+        "model": "scripted/one",
+        "small_model": "scripted/one",
+        "enabled_providers": ["scripted"],
+        "permission": {"bash": "ask", "edit": "allow"},
+        "autoupdate": False,
+    }
+    (directory / "opencode.json").write_text(json.dumps(given), "utf-8")
+    return directory
