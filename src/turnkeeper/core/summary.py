@@ -7,7 +7,7 @@ can always go on.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from turnkeeper.core.handles import handle, handles_in, whole_output
+from turnkeeper.core.handles import HANDLE, handle, handles_in, whole_output
 from turnkeeper.core.history import Entry
 from turnkeeper.core.window import CHARS_PER_TOKEN, estimate
 from turnkeeper.model.message import UserMessage
@@ -26,6 +26,8 @@ FILES_MAX: Final = 40
 HANDLES_MAX: Final = 20
 EXCERPTS_MAX: Final = 12
 EXCERPT_CHARS: Final = 240
+FRAME_CHARS: Final = 10
+"""What a line of a digest has around a fact, at the most."""
 EXACT: Final = "## Kept Exactly"
 EMPTY: Final = "it is empty"
 
@@ -41,7 +43,7 @@ class Contract(Value):
     """The file that holds the plan being followed."""
     files: tuple[str, ...] = ()
     handles: frozenset[str] = frozenset()
-    """The recall handles that exist; a Summary may name no other."""
+    """The recall handles that were seen; a Summary may name no other."""
 
     @property
     def facts(self) -> tuple[str, ...]:
@@ -51,7 +53,7 @@ class Contract(Value):
 
 def target(room: int | None, head: int) -> int:
     """How long a Summary may be, in tokens: never longer than what it replaces."""
-    share = min(TARGET_MAX, (room or TARGET_SHARE * TARGET_MAX) // TARGET_SHARE)
+    share = min(TARGET_MAX, room // TARGET_SHARE) if room is not None else TARGET_MAX
     return max(TARGET_MIN, min(share, head))
 
 
@@ -62,14 +64,16 @@ def contract(
     is_kept = any(isinstance(entry.message, UserMessage) and _asked(entry) for entry in kept)
     files = _files_touched(head)
     plans = [name for name in files if "plans/" in name and name.endswith(".md")]
-    return Contract(
+    terms = Contract(
         tokens_max=tokens_max,
         request="" if is_kept else _fitting_request(head, tokens_max),
         todos=_within([one.content for one in todos if one.status not in ("completed", "cancelled")], tokens_max // 5),
-        plan=plans[-1] if plans else None,
+        plan=next(iter(_within(plans[-1:], tokens_max // 5)), None),
         files=_within(files[-FILES_MAX:], tokens_max // 5),
-        handles=frozenset((*handles_in(previous or ""), *(one for entry in head for one in _handles(entry)))),
     )
+    seen = (*(serialise(entry) for entry in head), *terms.facts, previous or "")
+    named = (one for entry in head for one in _handles(entry))
+    return terms.but(handles=frozenset((*named, *(one for text in seen for one in handles_in(text)))))
 
 
 def breaches(summary: str, terms: Contract) -> list[str]:
@@ -108,6 +112,8 @@ def digest(terms: Contract, previous: str | None, head: Sequence[Entry]) -> str:
     lines += ["", "## Important Details", "Made without a model. Call recall for what is not here."]
     text = "\n".join(lines)
     details = cut("\n".join(_details(previous, head)), terms.tokens_max * CHARS_PER_TOKEN - len(text) - 2)
+    # A longer word that was cut may look like a handle now.
+    details = HANDLE.sub(lambda found: found[0] if found[0] in terms.handles else "[...]", details)
     return f"{text}\n{details}" if details else text
 
 
@@ -121,7 +127,7 @@ def chunks(texts: Sequence[str], chars_max: int) -> list[str]:
     found: list[str] = []
     for text in texts:
         one = cut(text, chars_max)
-        if found and len(found[-1]) + len(one) + 2 <= chars_max:
+        if one and found and len(found[-1]) + len(one) + 2 <= chars_max:
             found[-1] = f"{found[-1]}\n\n{one}"
         elif one:
             found.append(one)
@@ -150,7 +156,7 @@ def _demands(terms: Contract) -> str:
     lines += [f"- open task: {todo}" for todo in terms.todos]
     lines += [f"- plan: {terms.plan}"] if terms.plan else []
     lines += [f"- file: {name}" for name in terms.files]
-    lines.append("Handles like r0123456789 may be quoted where the text behind them matters; invent none.")
+    lines.append("Handles, an r and ten hex digits, may be quoted where the text behind them matters; invent none.")
     return "\n".join(lines)
 
 
@@ -217,8 +223,12 @@ def _handles(entry: Entry) -> Iterator[str]:
 
 def _asked(entry: Entry) -> str:
     """What the user said themselves in a message."""
-    texts = [part.text for part in entry.parts if isinstance(part, TextPart) and not part.synthetic]
-    return "\n\n".join(text for text in texts if text.strip())
+    return "\n\n".join(_own_words(entry))
+
+
+def _own_words(entry: Entry) -> list[str]:
+    said = [part for part in entry.parts if isinstance(part, TextPart) and not part.synthetic and not part.ignored]
+    return [part.text for part in said if part.text.strip()]
 
 
 def _fitting_request(head: Sequence[Entry], tokens_max: int) -> str:
@@ -229,8 +239,7 @@ def _fitting_request(head: Sequence[Entry], tokens_max: int) -> str:
     asked = _asked(users[-1])
     if estimate(asked) <= tokens_max // 4:
         return asked
-    parts = [part.text for part in users[-1].parts if isinstance(part, TextPart) and not part.synthetic]
-    return handle(max(parts, key=len))
+    return handle(max(_own_words(users[-1]), key=len))
 
 
 def _files_touched(head: Sequence[Entry]) -> list[str]:
@@ -255,7 +264,7 @@ def _within(words: Sequence[str], tokens_max: int) -> tuple[str, ...]:
     kept: list[str] = []
     left = tokens_max * CHARS_PER_TOKEN
     for one in reversed(words):
-        left -= len(one) + 4
+        left -= len(one) + FRAME_CHARS
         if left < 0:
             break
         kept.append(one)
