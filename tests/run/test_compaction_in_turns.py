@@ -1,6 +1,7 @@
 """Compaction in whole turns: when it comes, what the model sees afterwards, and that it can neither fail nor loop."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import anyio
 import pytest
@@ -17,7 +18,8 @@ from turnkeeper.model.request import AssistantTurn, Media, ModelRequest, Text, T
 from turnkeeper.model.todo import Todo
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
-from turnkeeper.testing.harness import Play, Stage, a_tool
+from turnkeeper.run.hooks import Draft, Hooks
+from turnkeeper.testing.harness import Options, Play, Stage, a_tool, stage
 from turnkeeper.testing.windowed import Says, Windowed, honest, is_summary
 from turnkeeper.tools.tool import ToolContext
 
@@ -365,3 +367,27 @@ async def test_what_was_compacted_before_is_merged_into_the_next_summary(play: P
         history = await stage.tk.runtime.history(session)
         assert [entry.message.id for entry in visible(history.entries)][1] == (await summaries(stage, session))[-1].id
         assert is_summary(script.requests[-1])
+
+
+async def test_hooks_may_change_what_a_summariser_is_told_and_whether_work_goes_on(tmp_path: Path) -> None:
+    heard: list[tuple[str, bool]] = []
+
+    def compacting(session_id: str, draft: Draft) -> Draft:
+        return draft.but(context=("Remember the tide.",), prompt="Be brief.")
+
+    def autocontinue(session_id: str, overflow: bool) -> bool:
+        heard.append((session_id, overflow))
+        return False
+
+    script = Scripted().says("one").then().says("## Objective\nfirst")
+    hooks = Hooks(compacting=compacting, autocontinue=autocontinue)
+    async with stage("memory:", tmp_path, script, Options(hooks=hooks)) as opened:
+        session = await opened.session()
+        await opened.ask(session, "first")
+        await opened.tk.compact(session, force=True, auto=True)
+        await opened.tk.wait(session)
+        asked = texts(script.requests[-1])[0]
+        assert asked.startswith("Be brief.")
+        assert "Remember the tide." in asked
+        assert heard == [(session, False)]
+        assert len(script.requests) == 2, "nobody was asked to go on"

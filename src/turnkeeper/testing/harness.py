@@ -21,6 +21,7 @@ from turnkeeper.model.stream import StreamEvent
 from turnkeeper.model.value import JsonObject, encode
 from turnkeeper.providers.provider import Provider
 from turnkeeper.run.coordinator import Outcome
+from turnkeeper.run.hooks import Hooks
 from turnkeeper.run.permission import Asker, allow_all
 from turnkeeper.run.runtime import Settings
 from turnkeeper.store.engine import Engine
@@ -180,6 +181,7 @@ class Options:
     config: JsonObject = field(default_factory=dict)
     in_a_hurry: bool = False
     environ: Mapping[str, str] = field(default_factory=dict)
+    hooks: Hooks = field(default_factory=Hooks)
 
 
 @asynccontextmanager
@@ -203,6 +205,7 @@ async def stage(
         sleep=time.sleep,
         random=lambda: 0.0,
         titles=given.titles,
+        hooks=given.hooks,
         tools=lambda: given.tools,
         environ={"HOME": str(directory), **given.environ},
     )
