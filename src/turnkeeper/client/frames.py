@@ -1,0 +1,99 @@
+"""Frames: an event stream that comes back by itself. What it heard last it says when it comes back."""
+
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+import httpx2
+
+from turnkeeper.client.line import TRIES_MAX, TROUBLES, Line, Query
+
+FRAME_BYTES_MAX = 64 * 1024 * 1024
+"""The largest frame we take: an image in a prompt is some MiB in one line."""
+
+
+class Frame(NamedTuple):
+    """One frame: its data, and its id if it has one."""
+
+    data: bytes
+    id: str | None = None
+
+
+class Frames:
+    """One stream, frame by frame. ``lost`` counts how often the line was lost."""
+
+    def __init__(self, line: Line, path: str, query: Query, *, silence_s: float, last: str | None = None) -> None:
+        self._line, self._path, self._query, self._silence_s = line, path, query, silence_s
+        self.last = last
+        """The id of the last frame that was heard."""
+        self.lost = 0
+        self._tries = 0
+        self._answer: httpx2.Response | None = None
+        self._pieces: AsyncIterator[bytes] | None = None
+        self._reader = _Reader()
+        self._ready: deque[Frame] = deque()
+
+    async def open(self) -> None:
+        """Begin. Raises Unreachable, or what the server refuses."""
+        try:
+            await self._connect()
+        except TROUBLES as error:
+            raise self._line.unreachable(error) from error
+
+    async def next(self) -> Frame:
+        """The next frame, whatever happens to the line meanwhile; Unreachable when the server stays away."""
+        while not self._ready:
+            try:
+                if self._pieces is None:
+                    await self._connect()
+                assert self._pieces is not None
+                self._ready.extend(self._reader.feed(await anext(self._pieces)))
+            except (StopAsyncIteration, *TROUBLES) as error:
+                await self._lose(error)
+        self._tries = 0
+        frame = self._ready.popleft()
+        self.last = frame.id or self.last
+        return frame
+
+    async def aclose(self) -> None:
+        """Hang up."""
+        if self._answer is not None:
+            await self._answer.aclose()
+        self._answer = self._pieces = None
+
+    async def _connect(self) -> None:
+        said = {"last-event-id": self.last} if self.last is not None else {}
+        self._answer = await self._line.stream(self._path, self._query, said, self._silence_s)
+        self._pieces, self._reader = self._answer.aiter_bytes(), _Reader()
+
+    async def _lose(self, error: Exception) -> None:
+        await self.aclose()
+        self.lost += 1
+        self._tries += 1
+        if self._tries > TRIES_MAX:
+            raise self._line.unreachable(error) from error
+        await self._line.pause(self._tries)
+
+
+class _Reader:
+    """Fed bytes as they come, cut anywhere; gives the frames that are complete."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, chunk: bytes) -> list[Frame]:
+        """The frames that this chunk completes. Our servers end a line with a newline and nothing else."""
+        *whole, self._rest = (self._rest + chunk).split(b"\n\n")
+        if len(self._rest) > FRAME_BYTES_MAX:
+            raise httpx2.RemoteProtocolError(f"a frame of the stream is larger than {FRAME_BYTES_MAX} bytes")
+        return [frame for frame in map(_frame, whole) if frame is not None]
+
+
+def _frame(lines: bytes) -> Frame | None:
+    data, name = b"", None
+    for line in lines.split(b"\n"):
+        if line.startswith(b"data: "):
+            data = line[6:]
+        elif line.startswith(b"id: "):
+            name = line[4:].decode()
+    return Frame(data, name) if data else None

@@ -1,0 +1,100 @@
+"""What is heard on a stream, as the values that subscribers in the server's own process get."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from turnkeeper.model.failure import Failure
+from turnkeeper.model.message import Message
+from turnkeeper.model.notification import Delta, Notification
+from turnkeeper.model.parts import Part, ReasoningPart, TextPart
+from turnkeeper.model.session import FileDiff, Session
+from turnkeeper.model.status import Status
+from turnkeeper.model.todo import Todo
+from turnkeeper.model.value import Value
+
+CONNECTED: Final = "server.connected"
+
+_KINDS: Final[Mapping[tuple[str, str], object]] = {
+    ("session.created", "info"): Session,
+    ("session.updated", "info"): Session,
+    ("session.deleted", "info"): Session,
+    ("session.status", "status"): Status,
+    ("session.error", "error"): Failure,
+    ("session.diff", "diff"): tuple[FileDiff, ...],
+    ("message.updated", "info"): Message,
+    ("message.part.updated", "part"): Part,
+    ("todo.updated", "todos"): tuple[Todo, ...],
+}
+"""Properties that are values of ours; all others stay JSON."""
+
+
+class _Payload(Value):
+    id: str = ""
+    type: str
+    properties: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict)
+
+
+class _Frame(Value):
+    directory: str = ""
+    project: str | None = None
+    payload: _Payload
+
+
+_frame = msgspec.json.Decoder(_Frame)
+_decoders: Final = {key: msgspec.json.Decoder(kind) for key, kind in _KINDS.items()}
+
+
+class Ear:
+    """Understands the frames of ``/global/event``. It remembers which open parts are thoughts: deltas do not say."""
+
+    def __init__(self) -> None:
+        self._thoughts: set[str] = set()
+
+    def hear(self, data: bytes) -> Notification | Delta:
+        """One frame."""
+        frame = _frame.decode(data)
+        payload = frame.payload
+        said = {name: _value(payload.type, name, raw) for name, raw in payload.properties.items()}
+        if payload.type == "message.part.delta":
+            return self._delta(said, frame.directory)
+        if isinstance(part := said.get("part"), TextPart | ReasoningPart):
+            self._remember(part)
+        return Notification(
+            type=payload.type,
+            session_id=str(said.get("sessionID", "")),
+            directory=frame.directory,
+            seq=0,
+            properties=said,
+            id=payload.id,
+            project_id=frame.project,
+        )
+
+    def _delta(self, said: Mapping[str, object], directory: str) -> Delta:
+        part_id, offset = str(said["partID"]), said.get("offset", 0)
+        return Delta(
+            session_id=str(said["sessionID"]),
+            directory=directory,
+            message_id=str(said["messageID"]),
+            part_id=part_id,
+            field=str(said["field"]),
+            delta=str(said["delta"]),
+            offset=offset if isinstance(offset, int) else 0,
+            kind="reasoning" if part_id in self._thoughts else "text",
+        )
+
+    def _remember(self, part: TextPart | ReasoningPart) -> None:
+        if isinstance(part, ReasoningPart) and part.time.end is None:
+            self._thoughts.add(part.id)
+        else:
+            self._thoughts.discard(part.id)
+
+
+def _value(kind: str, name: str, raw: msgspec.Raw) -> object:
+    if (decoder := _decoders.get((kind, name))) is not None:
+        try:
+            return decoder.decode(raw)
+        except msgspec.ValidationError:
+            pass  # A younger server says more than we know: it is given on as it came.
+    return msgspec.json.decode(raw)

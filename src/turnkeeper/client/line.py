@@ -1,0 +1,146 @@
+"""Line: the way to one server. Sends requests, decodes answers, and says in our words what went wrong."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, Literal, TypeAlias, TypeVar
+from urllib.parse import quote
+
+import anyio
+import httpx2
+import msgspec
+
+from turnkeeper.client.errors import Unexpected, Unreachable, refusal
+from turnkeeper.model.value import encode
+from turnkeeper.model.version import __version__
+
+T = TypeVar("T")
+
+Method: TypeAlias = Literal["GET", "POST", "PATCH", "DELETE"]
+Sleep: TypeAlias = Callable[[float], Awaitable[None]]
+Query: TypeAlias = Mapping[str, str | int | bool | None]
+
+CONNECT_S: Final = 10.0
+ANSWER_S: Final = 60.0
+"""How long a server may think about what it need not wait for."""
+
+PAUSE_S: Final = 0.1
+PAUSE_MAX_S: Final = 5.0
+TRIES_MAX: Final = 10
+"""How often in a row it is tried again; with pauses that double, about half a minute in all."""
+
+TROUBLES: Final = (httpx2.TransportError, OSError)
+
+
+class Line:
+    """One server. Open while the scope is; any number of requests may be under way."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        directory: str | None = None,
+        auth: tuple[str, str] | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
+        sleep: Sleep = anyio.sleep,
+    ) -> None:
+        self.url, self.sleep = url.rstrip("/"), sleep
+        headers = {"user-agent": f"turnkeeper/{__version__}"}
+        if directory is not None:
+            headers["x-opencode-directory"] = quote(directory)
+        self.http = httpx2.AsyncClient(
+            base_url=self.url,
+            headers=headers,
+            auth=auth,
+            transport=transport,
+            timeout=httpx2.Timeout(ANSWER_S, connect=CONNECT_S),
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
+        )
+        self._has_answered = False
+
+    async def call(
+        self,
+        method: Method,
+        path: str,
+        kind: type[T],
+        *,
+        query: Query | None = None,
+        body: object = None,
+        waits: bool = False,
+        again: bool = False,
+    ) -> T:
+        """What is answered, as a value of this type. ``waits``: for as long as it takes. ``again``: see ``answer``."""
+        found = await self.answer(method, path, query=query, body=body, waits=waits, again=again)
+        return self.value(found, kind)
+
+    async def answer(
+        self,
+        method: Method,
+        path: str,
+        *,
+        query: Query | None = None,
+        body: object = None,
+        waits: bool = False,
+        again: bool = False,
+    ) -> httpx2.Response:
+        """An answer that is no refusal. ``again``: asking twice is harmless, so it is asked again on a broken line."""
+        timeout = httpx2.Timeout(None, connect=CONNECT_S) if waits else httpx2.USE_CLIENT_DEFAULT
+        content = encode(body) if body is not None else None
+        headers = {"content-type": "application/json"} if body is not None else {}
+        tries = 0
+        while True:
+            try:
+                found = await self.http.request(
+                    method, path, params=_words(query), content=content, headers=headers, timeout=timeout
+                )
+                break
+            except TROUBLES as error:
+                tries += 1
+                if not (again or method == "GET") or not self._has_answered or tries > TRIES_MAX:
+                    raise self.unreachable(error) from error
+                await self.pause(tries)
+        self._has_answered = True
+        if not found.is_success:
+            raise refusal(found.status_code, found.content)
+        return found
+
+    async def stream(self, path: str, query: Query, headers: Mapping[str, str], silence_s: float) -> httpx2.Response:
+        """An answer that goes on; who asked closes it. Raises what httpx2 raises on a broken line."""
+        request = self.http.build_request(
+            "GET",
+            path,
+            params=_words(query),
+            headers={"accept": "text/event-stream", **headers},
+            timeout=httpx2.Timeout(silence_s, connect=CONNECT_S),
+        )
+        found = await self.http.send(request, stream=True)
+        if not found.is_success:
+            try:
+                raise refusal(found.status_code, await found.aread())
+            finally:
+                await found.aclose()
+        return found
+
+    async def pause(self, tries: int) -> None:
+        """Wait before the next of several tries."""
+        await self.sleep(min(PAUSE_S * 2 ** (tries - 1), PAUSE_MAX_S))
+
+    def unreachable(self, error: Exception) -> Unreachable:
+        """That nobody answers, and what to do."""
+        why = str(error) or type(error).__name__
+        return Unreachable(f"no server answers at {self.url} ({why}); start one with `turnkeeper serve`")
+
+    def value(self, found: httpx2.Response, kind: type[T]) -> T:
+        """The body of an answer."""
+        try:
+            return msgspec.json.decode(found.content, type=kind)
+        except msgspec.MsgspecError as error:
+            raise Unexpected(f"what answers at {self.url} is no Turnkeeper server of this age: {error}") from error
+
+
+def _words(query: Query | None) -> dict[str, str] | None:
+    if query is None:
+        return None
+    return {name: _word(value) for name, value in query.items() if value is not None}
+
+
+def _word(value: str | int | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
