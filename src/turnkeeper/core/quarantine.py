@@ -12,17 +12,19 @@ from turnkeeper.core.history import Entry
 from turnkeeper.model.failure import ApiFailure, Failure
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.parts import FilePart, Part, ReasoningPart, TextPart, ToolPart
-from turnkeeper.model.parts.tool import ToolCompleted
+from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolProvider
 from turnkeeper.model.value import Value
 
+AHEAD: Final = 4
+"""What follows a system message may decide whether it stands alone or is merged: so far one looks ahead."""
 LEFT_OUT: Final = "[A part of this message is left out: the provider did not accept it]"
 
 # messages.3.content.1.image (Anthropic), messages[3].content[1] (OpenAI), input[3].content[1] (Responses),
 # contents[3].parts[1] (Gemini).
-_PLACE: Final = re.compile(
-    r"\b(?:messages|contents|input)(?:\.|\[)(\d+)\]?(?:\.(?:content|parts)(?:\.|\[)(\d+)\]?)?", re.IGNORECASE
+_PLACE: Final = re.compile(r"\b(?:messages|contents|input)(?:\.|\[)(\d+)\]?[\w.\[\]]*", re.IGNORECASE)
+_MEDIA_WORDS: Final = re.compile(
+    r"(?:\b|_)(?:image|pdf|document|media|file|audio|video|base64|mime)|inline_?data", re.IGNORECASE
 )
-_MEDIA_WORDS: Final = re.compile(r"\b(?:image|pdf|document|media|file|audio|video|base64|mime)", re.IGNORECASE)
 
 
 class Pointer(Value):
@@ -41,7 +43,8 @@ def pointer(failure: Failure) -> Pointer | None:
     found = _PLACE.search(words) or _PLACE.search(failure.data.response_body or "")
     if found is None:
         return None
-    return Pointer(message=int(found[1]), is_media=bool(_MEDIA_WORDS.search(words)), words=words)
+    # Of a body only the place itself is read: it may quote anything.
+    return Pointer(message=int(found[1]), is_media=bool(_MEDIA_WORDS.search(f"{words} {found[0]}")), words=words)
 
 
 def sources(index: int, count: int, wire_length: Callable[[int], int]) -> range:
@@ -51,8 +54,12 @@ def sources(index: int, count: int, wire_length: Callable[[int], int]) -> range:
     """
     if wire_length(0) > index or wire_length(count) <= index:
         return range(0)
-    first = bisect_left(range(1, count + 1), True, key=lambda n: wire_length(n) > index)
-    behind = bisect_left(range(1, count + 1), True, key=lambda n: wire_length(n) > index + 1)
+
+    def length(n: int) -> int:
+        return min(wire_length(m) for m in range(n, min(count, n + AHEAD) + 1))
+
+    first = bisect_left(range(1, count + 1), True, key=lambda n: length(n) > index)
+    behind = bisect_left(range(1, count + 1), True, key=lambda n: length(n) > index + 1)
     return range(first, max(first + 1, behind))
 
 
@@ -77,10 +84,15 @@ def without(entry: Entry, left_out: Collection[str]) -> Entry:
 
 def _masked(part: Part, is_answer: bool) -> Part | None:
     match part:
+        case ToolPart(provider=ToolProvider(executed=True)):
+            # The provider's own records of a call and its result go together, so neither is missed.
+            return TextPart(id=part.id, session_id=part.session_id, message_id=part.message_id, text=LEFT_OUT)
         case ToolPart(state=ToolCompleted() as state):
             # The name and the id stay; nothing of what was rejected does.
             empty = state.but(input={}, output=LEFT_OUT, attachments=None, full=None, structured=None, content=None)
             return part.but(state=empty, metadata=None)
+        case ToolPart(state=ToolError() as state):
+            return part.but(state=state.but(input={}, error=LEFT_OUT, metadata=None), metadata=None)
         case ToolPart(state=state):
             return part.but(state=state.but(input={}), metadata=None)
         case TextPart() | FilePart() if not is_answer:
