@@ -96,6 +96,19 @@ async def test_what_fails_hangs_or_is_no_sample_is_unavailable(
     assert len(caplog.records) == 4
 
 
+async def test_one_that_waits_for_nothing_stands_in_its_place_and_may_fail_too(sampling: Sampling) -> None:
+    def at_once(key: str) -> ContextComponent:
+        return replace(fact(key), waits=False)
+
+    async def fails(_: Sampling) -> Sample:
+        raise KeyError("a bug")
+
+    declared = [at_once("a/1"), fact("a/2"), ContextComponent("a/3", fails, waits=False), fact("a/4"), at_once("a/5")]
+    found = await sample(declared, (), sampling)
+    assert [key for key, _ in found] == ["a/1", "a/2", "a/3", "a/4", "a/5"]
+    assert dict(found)["a/3"] == Unavailable(reason="KeyError: 'a bug'")
+
+
 async def test_a_text_is_cut_and_made_of_whole_characters(sampling: Sampling) -> None:
     async def long() -> Sample:
         return Loaded(baseline="x" * (COMPONENT_CHARS_MAX + 1), update="\udcff")

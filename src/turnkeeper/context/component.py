@@ -52,6 +52,8 @@ class ContextComponent:
 
     key: str
     load: Callable[[Sampling], Awaitable[Sample]]
+    waits: bool = True
+    """Whether loading may wait for something. One that never does needs neither a task nor a time limit."""
 
 
 @dataclass(frozen=True)

@@ -10,4 +10,4 @@ async def load(sampling: Sampling) -> Sample:
     return Loaded(baseline=f"Today's date: {today}", update=f"Today's date is now: {today}")
 
 
-DATE = ContextComponent("core/date", load)
+DATE = ContextComponent("core/date", load, waits=False)

@@ -23,4 +23,4 @@ async def load(sampling: Sampling) -> Sample:
     return Loaded(baseline=block, update=f"The environment is now:\n{block}")
 
 
-ENVIRONMENT = ContextComponent("core/environment", load)
+ENVIRONMENT = ContextComponent("core/environment", load, waits=False)

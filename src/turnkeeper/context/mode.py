@@ -14,4 +14,4 @@ async def load(sampling: Sampling) -> Sample:
     return Loaded(baseline="", update=text("build"))
 
 
-MODE = ContextComponent("core/mode", load)
+MODE = ContextComponent("core/mode", load, waits=False)

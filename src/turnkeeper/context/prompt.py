@@ -31,4 +31,4 @@ async def load(sampling: Sampling) -> Sample:
     )
 
 
-PROMPT = ContextComponent("core/prompt", load)
+PROMPT = ContextComponent("core/prompt", load, waits=False)

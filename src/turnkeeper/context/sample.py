@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Iterable, Sequence
+from contextlib import nullcontext
 from typing import TypeVar
 
 import anyio
@@ -34,11 +35,16 @@ async def sample(
         if isinstance(one, Family):
             found[place] = await _family(one, sampling, load_s)
         else:
-            found[place] = [(one.key, await _load(one, sampling, load_s))]
+            found[place] = [(one.key, await _load(one, sampling, load_s if one.waits else None))]
 
-    async with anyio.create_task_group() as group:
-        for place, one in enumerate(components):
-            group.start_soon(take, place, one)
+    waiting = [(place, one) for place, one in enumerate(components) if isinstance(one, Family) or one.waits]
+    if waiting:
+        async with anyio.create_task_group() as group:
+            for place, one in waiting:
+                group.start_soon(take, place, one)
+    for place, one in enumerate(components):
+        if place not in found:
+            await take(place, one)
     return [loaded for place in range(len(components)) for loaded in found[place]]
 
 
@@ -50,20 +56,20 @@ async def _family(family: Family, sampling: Sampling, load_s: float) -> list[tup
     return await sample(members, (), sampling, load_s=load_s)
 
 
-async def _load(component: ContextComponent, sampling: Sampling, load_s: float) -> Sample:
+async def _load(component: ContextComponent, sampling: Sampling, load_s: float | None) -> Sample:
     async def load() -> Sample:
         return _fit(component.key, await component.load(sampling))
 
     return await _within(load_s, component.key, load())
 
 
-async def _within(load_s: float, key: str, work: Awaitable[T]) -> T | Unavailable:
+async def _within(load_s: float | None, key: str, work: Awaitable[T]) -> T | Unavailable:
     """What comes of it; Unavailable if it fails or takes too long."""
     try:
-        with anyio.fail_after(load_s):
+        with anyio.fail_after(load_s) if load_s is not None else nullcontext():
             return await work
     except TimeoutError:
-        reason = f"took longer than {load_s:g} s"
+        reason = f"took longer than {load_s:g} s" if load_s is not None else "took too long"
     except Exception as error:
         # A component may come from anywhere; what it cannot tell must not keep the model from being asked.
         reason = f"{type(error).__name__}: {error}"

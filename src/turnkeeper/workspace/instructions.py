@@ -96,9 +96,10 @@ def _global(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
 def _project(place: ProjectPlace, environ: Mapping[str, str]) -> Iterator[Path]:
     if environ.get(NO_PROJECT):
         return
+    folders, root = _upward(place), _root(place)
     for name in _names(environ):
-        found = [folder / name for folder in _upward(place) if _is_file(folder / name)]
-        inside = [path.resolve() for path in found if _inside(path, _root(place))]
+        found = [folder / name for folder in folders if _is_file(folder / name)]
+        inside = [path.resolve() for path in found if _inside(path, root)]
         if inside:
             yield from inside
             return
