@@ -10,16 +10,17 @@ from turnkeeper.core.next_action import (
     STRUCTURED_TOOL,
     Abandon,
     Action,
+    Compact,
     Promote,
     Rest,
     RunTurn,
     is_continuable,
     next_action,
 )
-from turnkeeper.core.view import Admitted, OpenTurn, SessionView
+from turnkeeper.core.view import Admitted, OpenTurn, Rewritten, SessionView
 from turnkeeper.model.failure import AbortedFailure, ApiData, ApiFailure, Failure, MessageData
 from turnkeeper.model.message import AssistantMessage, JsonSchemaFormat, UserMessage
-from turnkeeper.model.parts import Part, ReasoningPart, ToolPart
+from turnkeeper.model.parts import CompactionPart, Part, ReasoningPart, ToolPart
 from turnkeeper.model.parts.base import Span
 from turnkeeper.model.parts.tool import SettledTime, ToolError, ToolProvider
 from turnkeeper.testing.builders import NOW, a_call, a_session, a_text, a_user, an_assistant, completed, running
@@ -38,6 +39,10 @@ class Told:
     def user(self, **changes: object) -> "Told":
         message = a_user("ses_one", f"msg_{len(self.entries)}", seq=len(self.entries) + 1).but(**changes)
         return self._add(message, a_text(message, "prt_u", "go"))
+
+    def mark(self) -> "Told":
+        message = a_user("ses_one", f"msg_{len(self.entries)}", seq=len(self.entries) + 1)
+        return self._add(message, CompactionPart(id="prt_m", session_id="ses_one", message_id=message.id, auto=True))
 
     def turn(
         self, *parts: Part, finish: str | None = "stop", error: Failure | None = None, **changes: object
@@ -213,3 +218,81 @@ def test_what_is_still_under_way_is_owed_to_nobody() -> None:
     assert not is_continuable(a_call(TURN, "prt_2"))
     assert not is_continuable(a_call(TURN, "prt_2", running()))
     assert not is_continuable(WORDS)
+
+
+def compacts(action: Action) -> bool:
+    return isinstance(action, Compact)
+
+
+def test_a_compaction_that_nobody_has_begun_comes_before_everything_but_an_open_turn() -> None:
+    told = Told().user().turn(WORDS).mark()
+    action = act(told, ("msg_s", "steer"), ("msg_q", "queue"))
+    assert isinstance(action, Compact)
+    assert action.marker == told.entries[-1]
+    opened = view().but(turn=OpenTurn(message=TURN, parts={}))
+    assert next_action(opened, told.history) == Abandon()
+
+
+@pytest.mark.parametrize(
+    ("told", "resume", "expected"),
+    [
+        (Told().mark(), False, True),
+        (Told().user().mark(), False, True),
+        (Told().user().turn(WORDS).mark().turn(WORDS, summary=True), False, False),
+        (Told().user().turn(WORDS).mark().turn(WORDS, summary=True), True, False),
+        # One that failed is done again only if the user asks for it.
+        (Told().user().turn(WORDS).mark().turn(summary=True, finish=None, error=FAILED), False, False),
+        (Told().user().turn(WORDS).mark().turn(summary=True, finish=None, error=FAILED), True, True),
+        (Told().user().turn(WORDS).mark().turn(summary=True, finish=None, error=ABORTED), True, True),
+        # A prompt behind it is the newer thing.
+        (Told().user().turn(WORDS).mark().user(), False, False),
+        (Told().user().turn(WORDS).mark().turn(summary=True, finish=None, error=FAILED).user(), True, False),
+    ],
+)
+def test_a_compaction_is_carried_out_once(told: Told, resume: bool, expected: bool) -> None:
+    assert compacts(act(told, resume=resume)) is expected
+
+
+def test_after_a_compaction_the_session_rests_unless_something_follows_it() -> None:
+    done = Told().user().turn(WORDS).mark().turn(WORDS, summary=True)
+    assert act(done) == Rest(reason="answered")
+    assert act(done, ("msg_q", "queue")) == Promote(message_ids=("msg_q",))
+    assert runs(act(done.user())), "the prompt that is asked again, or the word to go on"
+
+
+def test_after_a_compaction_that_failed_the_session_rests_and_goes_on_with_the_next_prompt() -> None:
+    broken = Told().user().turn(WORDS).mark().turn(summary=True, finish=None, error=FAILED)
+    assert act(broken) == Rest(reason="the last turn failed: ApiFailure")
+    assert act(broken, ("msg_s", "steer")) == Promote(message_ids=("msg_s",))
+    assert runs(act(broken.user()))
+
+
+REMEDY = Rewritten(seq=3, reason="the image is left out", is_remedy=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (REMEDY, True),
+        (None, False),
+        (REMEDY.but(is_remedy=False), False),
+        # What was taken away before the turn began did not make it work.
+        (REMEDY.but(seq=2), False),
+        (REMEDY.but(seq=1), False),
+    ],
+    ids=["a remedy", "nothing", "a pruning", "at its beginning", "before it"],
+)
+def test_a_failed_turn_is_tried_again_once_its_cause_was_taken_away(change: Rewritten | None, expected: bool) -> None:
+    told = Told().user().turn(finish=None, error=FAILED)
+    assert runs(next_action(view().but(rewritten=change), told.history)) is expected
+
+
+def test_a_remedy_asks_nothing_of_who_has_answered_or_said_no() -> None:
+    remedied = view().but(rewritten=REMEDY)
+    assert next_action(remedied, Told().user().turn(WORDS).history) == Rest(reason="answered")
+    assert next_action(remedied, Told().history) == Rest(reason="nobody has spoken")
+
+
+def test_a_second_failure_after_a_remedy_is_the_end() -> None:
+    told = Told().user().turn(finish=None, error=FAILED).turn(finish=None, error=FAILED)
+    assert not runs(next_action(view().but(rewritten=REMEDY), told.history))

@@ -19,7 +19,7 @@ MEASURED = measure(FIRST, None, EPOCH, now=1000)
 NEXT = FIRST.but(messages=(HELLO, YES, HELLO))
 
 
-def after(request: ModelRequest, before: Prefix = MEASURED, epoch: Epoch = EPOCH, **given: int) -> Prefix:
+def after(request: ModelRequest, before: Prefix = MEASURED, epoch: Epoch = EPOCH, **given: object) -> Prefix:
     return measure(request, before, epoch, **{"now": 2000, **given})
 
 
@@ -114,3 +114,35 @@ def test_a_meter_hashes_only_what_is_new() -> None:
     before = Counted.seen
     meter.marks(parts, {1, 2})
     assert Counted.seen == before
+
+
+PRUNED = "the provider's cache is cold, so it reads everything anew in any case"
+CHANGED = FIRST.but(messages=(UserTurn(content=(Text(text="other"),)), YES))
+
+
+def test_history_that_an_event_says_was_rewritten_is_a_declared_place() -> None:
+    declared = after(CHANGED, rewritten=PRUNED)
+    assert (declared.cause, declared.reused) == (PRUNED, sum(map(len, pieces(FIRST)[:3])))
+    assert after(CHANGED).cause == HISTORY, "and without an event it is a break"
+
+
+def test_what_is_declared_excuses_only_the_history() -> None:
+    assert after(CHANGED.but(tools=()), rewritten=PRUNED).cause == TOOLS
+    assert after(CHANGED.but(system=("Other.",)), rewritten=PRUNED).cause == SYSTEM
+    assert after(CHANGED.but(model=OFFLINE.but(api_id="tk-2")), rewritten=PRUNED).cause == MODEL
+    begun = EPOCH.but(number=2, reason="compaction")
+    assert after(CHANGED, epoch=begun, rewritten=PRUNED).cause == "epoch 2 began: compaction"
+
+
+def test_a_declared_change_that_changed_nothing_sent_is_no_cause() -> None:
+    assert told(after(NEXT, rewritten=PRUNED)) == (100, None, None)
+
+
+def test_a_cache_is_cold_once_the_provider_may_have_let_go_of_it() -> None:
+    kept = CACHE_KEPT_S * 1000
+    assert not is_cold(None, {}, 10**12), "there is none"
+    assert [is_cold(MEASURED, {}, 1000 + passed) for passed in (0, kept, kept + 1)] == [False, False, True]
+    hour = {"cacheTtl": 3600}
+    waits = (kept + 1, 3_600_000, 3_600_001)
+    assert [is_cold(MEASURED, hour, 1000 + passed) for passed in waits] == [False, False, True]
+    assert is_cold(MEASURED, {"cacheTtl": "1h"}, 1001 + kept), "what cannot be read is not believed"
