@@ -4,7 +4,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnkeeper.core.limits import CACHE_KEPT_S
-from turnkeeper.core.prefix import CHOICE, HISTORY, MODEL, PASSED, SYSTEM, TOOLS, Meter, measure, pieces, reuse_percent
+from turnkeeper.core.prefix import (
+    CHOICE,
+    HISTORY,
+    MODEL,
+    PASSED,
+    SYSTEM,
+    TOOLS,
+    Meter,
+    is_cold,
+    measure,
+    pieces,
+    reuse_percent,
+)
 from turnkeeper.model.context import Epoch, Prefix
 from turnkeeper.model.request import AssistantTurn, ModelRequest, SystemTurn, Text, ToolDefinition, UserTurn
 from turnkeeper.providers.catalog import OFFLINE
