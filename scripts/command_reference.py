@@ -25,6 +25,10 @@ directory, which `--data DIR` or `TURNKEEPER_DATA` names; see [environment](envi
 the store if it is not there. Commands that only read find it empty and do not make it. These options may stand before
 the command or behind it.
 
+**A server.** With `--server URL`, or `TURNKEEPER_SERVER` where no store is named, `run` and the `session` commands work
+through a running `turnkeeper serve`; see [the guide](../guides/server.md). What servers do not do (`session search`,
+`recall`, `context`, `move`, `resume`, `recover`, export, import, `stats`, `doctor`) is refused with exit code 2.
+
 **Output.** Standard output holds the answer and nothing else; remarks, questions and progress go to standard error.
 The answer is text for people: on a terminal it has colours (`NO_COLOR` turns them off) and fits the window; otherwise
 nothing is shortened. With `--json` it is JSON, the values as [shapes](shapes.md) describes them, on one line if it

@@ -12,6 +12,7 @@ from turnkeeper.cli.screen import Screen, harmless
 from turnkeeper.model.refusal import Invalid
 
 if TYPE_CHECKING:
+    from turnkeeper.client import Client
     from turnkeeper.model.message import ModelChoice
     from turnkeeper.sessions.compact import Compacted
 
@@ -38,12 +39,33 @@ async def compact(
     """
     from turnkeeper.run.runtime import Settings
 
+    if options.address is not None:
+        if not force:
+            options.only_here("session compact without --force")
+        async with options.client() as client:
+            done = await _there(client, await names.session(client, id), _choice(model))
+        answer(options, done, lambda screen: _shown(screen, done))
+        return
     async with options.run(Path.cwd(), Settings(environ=options.environ)) as tk:
         session_id = await names.session(tk, id)
         done = await tk.compact(session_id, force=force, model=_choice(model))
     answer(options, done, lambda screen: _shown(screen, done))
     if not options.json:
         note(_told(done))
+
+
+async def _there(client: "Client", session_id: str, model: "ModelChoice | None") -> "Compacted":
+    """Compact a session of a server's. It does not say how much that was, only the summary can be read."""
+    from turnkeeper.model.message import AssistantMessage
+    from turnkeeper.model.parts import TextPart
+    from turnkeeper.sessions.compact import Compacted
+
+    await client.compact(session_id, model=model)
+    for message in reversed((await client.messages(session_id)).items):
+        if isinstance(message.info, AssistantMessage) and message.info.summary:
+            said = "\n".join(part.text for part in message.parts if isinstance(part, TextPart))
+            return Compacted(reason="it was asked for", summary=said)
+    return Compacted(reason="there is nothing to compact")
 
 
 def _choice(model: str | None) -> "ModelChoice | None":

@@ -41,10 +41,10 @@ async def create(
       turnkeeper session create --parent calm-otter --directory ~/code/weather
       id=$(turnkeeper session create --json | jq -r .id)
     """
-    async with options.open() as tk:
+    async with options.sessions() as tk:
         session = await tk.create(
             title=title,
-            directory=names.directory(directory) if directory is not None else None,
+            directory=names.directory(directory, is_near=options.is_near) if directory is not None else None,
             parent_id=await names.session(tk, parent) if parent is not None else None,
             agent=agent,
             model=_model(model) if model is not None else None,
@@ -68,7 +68,9 @@ async def fork(
       turnkeeper session fork calm-otter
       turnkeeper session fork ses_e1f51c506ffe --message msg_1e0ae3b0a001
     """
-    async with options.open() as tk:
+    if directory is not None:
+        options.only_here("fork --directory")
+    async with options.sessions() as tk:
         session_id = await names.session(tk, id)
         session = await tk.fork(
             session_id,
@@ -84,7 +86,7 @@ async def archive(id: SessionName, /, *, options: Options = EVERYWHERE) -> None:
     Examples:
       turnkeeper session archive calm-otter
     """
-    async with options.open() as tk:
+    async with options.sessions() as tk:
         session = await tk.archive(await names.session(tk, id))
     answer(options, session, lambda screen: _said(screen, "Archived", session))
 
@@ -95,7 +97,7 @@ async def restore(id: SessionName, /, *, options: Options = EVERYWHERE) -> None:
     Examples:
       turnkeeper session restore calm-otter
     """
-    async with options.open() as tk:
+    async with options.sessions() as tk:
         session = await tk.restore(await names.session(tk, id))
     answer(options, session, lambda screen: _said(screen, "Restored", session))
 
@@ -112,7 +114,7 @@ async def rename(
     Examples:
       turnkeeper session rename calm-otter "Wind and tide"
     """
-    async with options.open() as tk:
+    async with options.sessions() as tk:
         session = await tk.rename(await names.session(tk, id), title)
     answer(options, session, lambda screen: _said(screen, "Renamed", session))
 
@@ -151,7 +153,7 @@ async def delete(
       turnkeeper session delete calm-otter
       turnkeeper session delete ses_e1f51c506ffe --yes --json
     """
-    async with options.open() as tk:
+    async with options.sessions() as tk:
         session_id = await names.session(tk, id)
         if not yes:
             _ask(await tk.get(session_id), len(await tk.children(session_id, recursive=True)))

@@ -37,6 +37,7 @@ def problem(error: BaseException) -> Problem | None:
 
 def _refused(error: BaseException) -> Problem | None:
     # Imported here, for they are loaded by then unless the words themselves made no sense.
+    from turnkeeper.cli.reach import NotServed
     from turnkeeper.core.entry import Damaged
     from turnkeeper.model.refusal import Refusal
     from turnkeeper.store.engine import EngineError
@@ -45,6 +46,8 @@ def _refused(error: BaseException) -> Problem | None:
     match error:
         case Damaged():
             return Problem(name, f"{error}; run `turnkeeper doctor` to see how far the damage goes", REFUSED)
+        case NotServed():
+            return Problem("Usage", str(error), USAGE)
         case Refusal() | EngineError():
             return Problem(name, str(error), REFUSED)
         case OSError(strerror=str(reason), filename=str() | bytes() as place):

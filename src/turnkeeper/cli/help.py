@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cyclopts.argument import Argument
 
 WIDTH_MAX: Final = 100
-EVERYWHERE: Final = ("--store", "--data", "--json")
+EVERYWHERE: Final = ("--store", "--data", "--server", "--json")
 
 _ROOT_TAIL: Final = """\
 Examples:

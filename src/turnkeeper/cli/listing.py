@@ -45,7 +45,9 @@ async def list_sessions(
       turnkeeper session list --directory . --search parser
       turnkeeper session list --json | jq -r '.items[].id'
     """
-    async with options.read() as tk:
+    from turnkeeper.mint import wall_clock
+
+    async with options.sessions(looks=True) as tk:
         page = await tk.list(
             project_id=await names.project(tk, project) if project is not None else None,
             directory=directory.expanduser().resolve() if directory is not None else None,
@@ -53,7 +55,7 @@ async def list_sessions(
             roots=not all,
             archived=all,
             search=search,
-            since=_moment(since, tk.store.mint.now()) if since is not None else None,
+            since=_moment(since, wall_clock()) if since is not None else None,
             limit=limit,
             after=after,
         )
@@ -77,7 +79,7 @@ async def children(
       turnkeeper session children ses_e1f51c506ffe
       turnkeeper session children calm-otter --recursive --json
     """
-    async with options.read() as tk:
+    async with options.sessions(looks=True) as tk:
         found = await tk.children(await names.session(tk, id), recursive=recursive)
     answer(options, found, lambda screen: sessions_table(screen, found))
     if not options.json and not found:

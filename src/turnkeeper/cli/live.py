@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +18,7 @@ from turnkeeper.cli.calls import subject
 from turnkeeper.cli.feed import Display, Feed
 from turnkeeper.cli.json_lines import JsonLines
 from turnkeeper.cli.plain import Plain, failure_text
+from turnkeeper.cli.reach import Sessions, here
 from turnkeeper.cli.screen import Screen, money, one_line, plural
 from turnkeeper.core.next_action import REFUSED
 from turnkeeper.core.prefix import reuse_percent
@@ -30,7 +31,8 @@ from turnkeeper.workspace.owner import is_alive
 
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
-    from turnkeeper.bus import Subscription
+    from turnkeeper.cli.answering import Answering
+    from turnkeeper.client import Client
     from turnkeeper.core.view import SessionView
     from turnkeeper.model.notification import Delta, Notification
     from turnkeeper.model.session import Session
@@ -54,29 +56,34 @@ class Live:
         self._desk = Desk(self.display) if can_ask and not auto else None
         self.ask: Asker = allow_all if auto else self._desk.ask if self._desk else Nobody(self.display).ask
         self._session_id = ""
+        self.is_stopped = False
+        """Whether somebody pressed Ctrl-C."""
 
     async def run(
         self,
-        tk: "Turnkeeper",
+        tk: "Turnkeeper | Client",
         session_id: str,
         work: "Callable[[], Awaitable[Outcome]]",
     ) -> int:
         """Do the work, showing the session; the exit code."""
         self._session_id = session_id
         before, start = await tk.get(session_id), time.monotonic()
-        seq = (await tk.store.queries.state(session_id)).seq
+        store = here(tk)
+        seq = (await store.store.queries.state(session_id)).seq if store is not None else 0
         feed = Feed(self.display)
         outcome: Outcome | None = None
         async with tk.subscribe(session_id=session_id, size=QUEUE_MAX) as heard, anyio.create_task_group() as beside:
             beside.start_soon(self._tick)
+            answering = await self._answering(tk, beside)
             with self._signals() as pressed:
                 beside.start_soon(self._stop, tk, pressed, beside)
                 async with anyio.create_task_group() as group:
-                    group.start_soon(self._pump, feed, heard)
+                    group.start_soon(self._pump, feed, heard, answering)
                     outcome = await work()
                     heard.close()
-                    with anyio.move_on_after(UPKEEP_S):
-                        await tk.wait_upkeep(session_id)
+                    if store is not None:
+                        with anyio.move_on_after(UPKEEP_S):
+                            await store.wait_upkeep(session_id)
             beside.cancel_scope.cancel()
         self.display.close()
         if outcome is None:  # Stopped before anything was run.
@@ -86,12 +93,28 @@ class Live:
         if code == failures.OK and not feed.turns:
             self.display.note(f"Nothing to do: {outcome.reason}.")
         if not self._as_json:
-            reuse = await _reuse(tk, session_id, seq)
+            reuse = await _reuse(store, session_id, seq) if store is not None else []
             self._summary(before, await tk.get(session_id), feed, reuse, time.monotonic() - start)
         return code
 
-    async def _pump(self, feed: Feed, heard: "Subscription[Notification | Delta]") -> None:
+    async def _answering(self, tk: "Turnkeeper | Client", group: TaskGroup) -> "Answering | None":
+        """Who answers the questions of a server; a store asks by itself."""
+        from turnkeeper.api import Turnkeeper
+
+        if isinstance(tk, Turnkeeper):
+            return None
+        from turnkeeper.cli.answering import Answering
+
+        answering = Answering(tk, self._session_id, self.ask, group)
+        await answering.begin()
+        return answering
+
+    async def _pump(
+        self, feed: Feed, heard: "AsyncIterator[Notification | Delta]", answering: "Answering | None"
+    ) -> None:
         async for one in heard:
+            if answering is not None:
+                answering.take(one)
             if self._desk is None:
                 feed.take(one)
             else:
@@ -128,8 +151,9 @@ class Live:
             for one in SIGNALS:
                 loop.remove_signal_handler(one)
 
-    async def _stop(self, tk: "Turnkeeper", pressed: asyncio.Event, beside: TaskGroup) -> None:
+    async def _stop(self, tk: Sessions, pressed: asyncio.Event, beside: TaskGroup) -> None:
         await pressed.wait()
+        self.is_stopped = True
         self.display.notice("■ stopping; Ctrl-C again quits at once")
         if not await tk.interrupt(self._session_id):
             beside.cancel_scope.cancel()  # It does not run yet, or no longer: there is nothing to settle.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 HELP: Final = frozenset({"--help", "-h"})
 VERSION: Final = frozenset({"--version", "-V"})
 FLAGS: Final = frozenset({"--json"})
-VALUED: Final = frozenset({"--store", "--data"})
+VALUED: Final = frozenset({"--store", "--data", "--server"})
 OBJECTS_PER_COLLECTION: Final = 50_000
 
 

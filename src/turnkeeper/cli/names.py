@@ -1,21 +1,23 @@
 """What people type where an id is expected: the id, the beginning of it, or a session's slug."""
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from turnkeeper.cli.reach import Sessions, here
 from turnkeeper.model.refusal import Conflict, Invalid, NotFound
 from turnkeeper.store.engine import Key
 
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
+    from turnkeeper.model.session import Session
 
 BEGINNING_MIN = 4
 """How much of an id must be given behind its prefix. Less would name something by accident."""
 CANDIDATES_MAX = 8
 
 
-async def session(tk: "Turnkeeper", given: str) -> str:
+async def session(tk: Sessions, given: str) -> str:
     """The id of the session that somebody means. Raises NotFound, or Conflict if it may be several."""
     if given.startswith("ses_"):
         found = await _beginning(tk, ("state",), given, "ses_")
@@ -28,7 +30,7 @@ async def session(tk: "Turnkeeper", given: str) -> str:
     return found[0]
 
 
-async def message(tk: "Turnkeeper", session_id: str, given: str) -> str:
+async def message(tk: Sessions, session_id: str, given: str) -> str:
     """The id of the message in this session that somebody means."""
     prefix = ("message", session_id)
     found = await _beginning(tk, prefix, given, "msg_")
@@ -42,7 +44,7 @@ async def message(tk: "Turnkeeper", session_id: str, given: str) -> str:
     return found[0]
 
 
-async def project(tk: "Turnkeeper", given: str) -> str:
+async def project(tk: Sessions, given: str) -> str:
     """The id of the project that somebody means: by its id, the beginning of it, or a directory in it."""
     if given in (".", "..", "~") or "/" in given:
         from turnkeeper.workspace.project import identify
@@ -56,22 +58,35 @@ async def project(tk: "Turnkeeper", given: str) -> str:
     return found[0]
 
 
-def directory(given: str | Path) -> Path:
-    """A directory that is there, resolved as sessions store it. Raises Invalid."""
+def directory(given: str | Path, *, is_near: bool = True) -> Path:
+    """A directory that is there, resolved as sessions store it. Raises Invalid. On another machine, only its name."""
+    if not is_near:
+        if not Path(given).is_absolute():
+            raise Invalid(f"{str(given)!r} is on another machine; give its whole path there")
+        return Path(given)
     path = Path(given).expanduser().resolve()
     if not path.is_dir():
         raise Invalid(f"{str(given)!r} is not a directory; name one that exists")
     return path
 
 
-async def _beginning(tk: "Turnkeeper", kind: Key, given: str, prefix: str) -> list[str]:
+async def _beginning(tk: Sessions, kind: Key, given: str, prefix: str) -> list[str]:
     """The ids of this kind that are, or else begin with, what was given."""
     if not _could_be_a_segment(given):
         return []
+    enough = len(given) >= len(prefix) + BEGINNING_MIN
+    if (store := here(tk)) is not None:
+        return await _stored(store, kind, given, enough=enough)
+    known = await _told(tk, kind, given)
+    found = [one for one in known if one == given] or [one for one in known if enough and one.startswith(given)]
+    return found[: CANDIDATES_MAX + 1]
+
+
+async def _stored(tk: "Turnkeeper", kind: Key, given: str, *, enough: bool) -> list[str]:
     [exact] = await tk.store.engine.get([(*kind, given)])
     if exact is not None:
         return [given]
-    if len(given) < len(prefix) + BEGINNING_MIN:
+    if not enough:
         return []
     # "~" stands behind every character an id may have.
     found = await tk.store.engine.scan(
@@ -80,17 +95,40 @@ async def _beginning(tk: "Turnkeeper", kind: Key, given: str, prefix: str) -> li
     return [key[-1] for key, _ in found]
 
 
-async def _with_slug(tk: "Turnkeeper", given: str) -> list[str]:
+async def _told(tk: Sessions, kind: Key, given: str) -> list[str]:
+    """Every id of this kind that a server tells of. A session that exists under the very word is found at once."""
+    match kind:
+        case ("message", session_id):
+            found, before = [], None
+            while True:
+                page = await tk.messages(session_id, limit=200, before=before)
+                found += [one.info.id for one in page.items]
+                if (before := page.older) is None:
+                    return found
+        case ("project",):
+            return sorted({one.project_id async for one in _every(tk)})
+    try:
+        return [(await tk.get(given)).id]
+    except (NotFound, Invalid):
+        return [one.id async for one in _every(tk)]
+
+
+async def _with_slug(tk: Sessions, given: str) -> list[str]:
     """The sessions of this slug. There is no index by slug: people type one now and then, programs never do."""
-    found, after = [], None
+    return [one.id async for one in _every(tk) if one.slug == given]
+
+
+async def _every(tk: Sessions) -> "AsyncIterator[Session]":
+    after = None
     while True:
         page = await tk.list(roots=False, archived=True, limit=1000, after=after)
-        found += [one.id for one in page.items if one.slug == given]
+        for one in page.items:
+            yield one
         if (after := page.older) is None:
-            return found
+            return
 
 
-async def _lines(tk: "Turnkeeper", ids: list[str]) -> str:
+async def _lines(tk: Sessions, ids: list[str]) -> str:
     sessions = [await tk.get(one) for one in ids[:CANDIDATES_MAX]]
     return _indented([f"{one.id}  {one.title}" for one in sessions], more=len(ids) > CANDIDATES_MAX)
 

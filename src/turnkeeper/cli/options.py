@@ -4,21 +4,26 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 from cyclopts import Parameter
 
+from turnkeeper.cli.reach import NotServed, Sessions
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.workspace import paths
 
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
+    from turnkeeper.client import Client
     from turnkeeper.run.runtime import Settings
 
 FILE_NAME: Final = "turnkeeper.db"
 STORE_VARIABLE: Final = "TURNKEEPER_STORE"
+SERVER_VARIABLE: Final = "TURNKEEPER_SERVER"
+PASSWORD_VARIABLES: Final = ("TURNKEEPER_SERVER_PASSWORD", "OPENCODE_SERVER_PASSWORD")
+USERNAME_VARIABLES: Final = ("TURNKEEPER_SERVER_USERNAME", "OPENCODE_SERVER_USERNAME")
 
 SessionName = Annotated[str, Parameter(metavar="ID", help="The session: its id, the beginning of it, or its slug.")]
 """A session as a person names it; see ``names``."""
@@ -27,7 +32,7 @@ SessionName = Annotated[str, Parameter(metavar="ID", help="The session: its id, 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Where the store is and how to answer."""
+    """Where the sessions are and how to answer."""
 
     store: Annotated[
         str | None,
@@ -37,11 +42,38 @@ class Options:
         Path | None,
         Parameter(metavar="DIR", help="The directory of the default store and of auth.json (or TURNKEEPER_DATA)."),
     ] = None
+    server: Annotated[
+        str | None,
+        Parameter(metavar="URL", help="Work through a server and not on a store (or TURNKEEPER_SERVER)."),
+    ] = None
     json: Annotated[bool, Parameter(help="Print JSON, and nothing else, on standard output.")] = False
+
+    @property
+    def address(self) -> str | None:
+        """The server to work through: the one given, else what the environment says if no store is named."""
+        if self.server and self.store:
+            raise Invalid("give --server or --store, not both")
+        if self.server is not None:
+            return self.server or None
+        return None if self.store or self.data else os.environ.get(SERVER_VARIABLE) or None
+
+    @property
+    def here(self) -> "Options":
+        """The same for a command that has no use for a server, whatever the environment says."""
+        return replace(self, server=self.server or "")
+
+    def only_here(self, what: str) -> None:
+        """Refuse what no server does."""
+        if self.address is not None:
+            raise NotServed(
+                f"{what} works on a store, and {self.address} is a server; use it where the store is, without "
+                f"--server and {SERVER_VARIABLE}"
+            )
 
     @property
     def url(self) -> str:
         """The store: the one given, else the one in the given directory, else what the environment says."""
+        self.only_here("this command")
         if self.store is not None:
             return self.store
         if self.data is not None:
@@ -63,6 +95,34 @@ class Options:
         """Whether the store is not there yet."""
         scheme, _, place = self.url.partition(":")
         return scheme in ("sqlite", "files") and bool(place) and not Path(place).expanduser().exists()
+
+    @asynccontextmanager
+    async def sessions(self, *, looks: bool = False) -> AsyncIterator[Sessions]:
+        """The sessions wherever they are; ``looks`` for a command that changes nothing."""
+        async with self.client() if self.address is not None else self.read() if looks else self.open() as found:
+            yield found
+
+    def client(self, directory: Path | None = None) -> "Client":
+        """The server, as one who works in a directory of its machine."""
+        from turnkeeper.client import Client
+
+        assert self.address is not None
+        return Client(
+            self.address,
+            directory=directory or (Path.cwd() if self.is_near else None),
+            username=from_environment(USERNAME_VARIABLES),
+            password=from_environment(PASSWORD_VARIABLES),
+        )
+
+    @property
+    def is_near(self) -> bool:
+        """Whether paths mean here what they mean where the sessions are: no server is used, or one of this machine."""
+        if self.address is None:
+            return True
+        from urllib.parse import urlsplit
+
+        host = urlsplit(self.address).hostname or ""
+        return host in ("localhost", "::1") or host.startswith("127.")
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["Turnkeeper"]:
@@ -90,9 +150,16 @@ class Options:
     @property
     def environ(self) -> Mapping[str, str]:
         """The environment, with the data directory that was given."""
+        if self.server:
+            self.only_here("this command")
         if self.data is None:
             return os.environ
         return {**os.environ, paths.DATA_VARIABLE: str(self.data.expanduser().absolute())}
+
+
+def from_environment(names: tuple[str, ...]) -> str | None:
+    """The first of these variables that says something."""
+    return next((os.environ[name] for name in names if os.environ.get(name)), None)
 
 
 async def _open(stack: AsyncExitStack, url: str) -> "Turnkeeper":

@@ -7,6 +7,7 @@ from cyclopts import Parameter
 from turnkeeper.cli import names
 from turnkeeper.cli.answer import answer, note
 from turnkeeper.cli.options import EVERYWHERE, Options, SessionName
+from turnkeeper.cli.reach import here
 from turnkeeper.cli.screen import Screen, fields, harmless, one_line, plural
 
 if TYPE_CHECKING:
@@ -26,10 +27,11 @@ async def show(id: SessionName, /, *, options: Options = EVERYWHERE) -> None:
       turnkeeper session show calm-otter
       turnkeeper session show ses_e1f51c506ffe --json | jq .cost
     """
-    async with options.read() as tk:
+    async with options.sessions(looks=True) as tk:
         session_id = await names.session(tk, id)
         session = await tk.get(session_id)
-        state = await tk.store.queries.state(session_id)
+        store = here(tk)
+        state = await store.store.queries.state(session_id) if store is not None else None
         children = 0 if options.json else len(await tk.children(session_id))
     answer(options, session, lambda screen: _session(screen, session, state, children))
 
@@ -57,7 +59,9 @@ async def messages(
     from turnkeeper.cli.transcript import transcript
     from turnkeeper.model.message import SystemMessage
 
-    async with options.read() as tk:
+    if context or after is not None:
+        options.only_here("--context" if context else "--after")
+    async with options.sessions(looks=True) as tk:
         page = await tk.messages(await names.session(tk, id), limit=limit, before=before, after=after)
     if not context:
         page = page.but(items=tuple(one for one in page.items if not isinstance(one.info, SystemMessage)))
@@ -78,14 +82,14 @@ async def todo(id: SessionName, /, *, options: Options = EVERYWHERE) -> None:
     Examples:
       turnkeeper session todo calm-otter
     """
-    async with options.read() as tk:
+    async with options.sessions(looks=True) as tk:
         todos = await tk.todos(await names.session(tk, id))
     answer(options, todos, lambda screen: "\n".join(_todo(screen, one) for one in todos))
     if not options.json and not todos:
         note("The task list is empty.")
 
 
-def _session(screen: Screen, session: "Session", state: "State", children: int) -> str:
+def _session(screen: Screen, session: "Session", state: "State | None", children: int) -> str:
     moment = session.time
     rows = [
         ("Title", screen.paint(one_line(session.title), "bold")),
@@ -100,7 +104,7 @@ def _session(screen: Screen, session: "Session", state: "State", children: int) 
         ("Created", f"{screen.date(moment.created)}  {screen.paint(screen.ago(moment.created), 'dim')}"),
         ("Updated", f"{screen.date(moment.updated)}  {screen.paint(screen.ago(moment.updated), 'dim')}"),
         ("Archived", screen.paint(screen.date(moment.archived), "yellow") if moment.archived is not None else ""),
-        ("Messages", f"{state.messages:,} with {plural(state.parts, 'part')}, in {plural(state.seq, 'event')}"),
+        ("Messages", _size(state) if state is not None else ""),
         ("Children", f"{children:,}" if children else ""),
         ("Cost", f"${session.cost:,.4f}" if session.cost else ""),
         ("Tokens", _tokens(session)),
@@ -108,6 +112,10 @@ def _session(screen: Screen, session: "Session", state: "State", children: int) 
         ("Shared at", harmless(session.share.url) if session.share else ""),
     ]
     return fields(screen, rows)
+
+
+def _size(state: "State") -> str:
+    return f"{state.messages:,} with {plural(state.parts, 'part')}, in {plural(state.seq, 'event')}"
 
 
 def _origin(session: "Session") -> str:

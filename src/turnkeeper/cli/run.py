@@ -8,11 +8,13 @@ from cyclopts import Parameter
 
 from turnkeeper.cli import failures, names
 from turnkeeper.cli.options import EVERYWHERE, Options
+from turnkeeper.cli.reach import Sessions
 from turnkeeper.model.refusal import Invalid, NotFound
 
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
     from turnkeeper.cli.live import Live
+    from turnkeeper.client import Client
     from turnkeeper.model.message import ModelChoice
     from turnkeeper.model.prompt import Prompt
     from turnkeeper.model.session import Session
@@ -81,12 +83,23 @@ async def run(
         raise Invalid("give --session or --continue, not both")
     if session is not None and dir is not None and not fork:
         raise Invalid("a session works where it was made; leave out --dir, or add --fork")
-    directory = names.directory(dir if dir is not None else Path.cwd())
+    directory = names.directory(dir if dir is not None else Path.cwd(), is_near=options.is_near)
     said = _said(message)
+    if file and not options.is_near:
+        options.only_here("--file")
     inputs = [attachment(one, directory) for one in file or []]
     if not said and not inputs:
         raise Invalid('say something: turnkeeper run "list the files"')
     live = Live(as_json=options.json or format == "json", thinking=thinking, auto=auto)
+    if options.address is not None:
+        from turnkeeper.cli import far
+
+        place = directory if dir is not None or options.is_near else None
+        async with options.client(place) as client:
+            chosen = await _session(client, session, place if session is None else None, continue_, fork)
+            chosen = chosen or await client.create(title=_title(title, said))
+            prompt = _prompt(said, inputs, agent, far.choice(model), variant)
+            return await _far(client, live, chosen.id, said, prompt)
     async with options.run(directory, Settings(ask=live.ask, environ=options.environ)) as tk:
         chosen = await _session(tk, session, directory if dir is not None or session is None else None, continue_, fork)
         wanted = await _model(tk, live, model, agent, chosen, directory)
@@ -97,6 +110,18 @@ async def run(
         if said.startswith("!") and not inputs:
             return await _shell(tk, live, chosen.id, said[1:], agent, wanted)
         return await _send(tk, live, chosen.id, _prompt(said, inputs, agent, wanted, variant))
+
+
+async def _far(client: "Client", live: "Live", session_id: str, said: str, prompt: "Prompt") -> int:
+    """The same on a server."""
+    from turnkeeper.cli import far
+
+    is_alone = len(prompt.parts) == 1
+    if said == COMPACT and is_alone:
+        return await far.compact(client, live, session_id, prompt.model)
+    if said.startswith("!") and is_alone:
+        return await far.shell(client, live, session_id, said[1:], prompt.agent, prompt.model)
+    return await far.send(client, live, session_id, prompt)
 
 
 async def _send(tk: "Turnkeeper", live: "Live", session_id: str, prompt: "Prompt") -> int:
@@ -179,7 +204,7 @@ def _said(message: tuple[str, ...]) -> str:
 
 
 async def _session(
-    tk: "Turnkeeper", name: str | None, directory: Path | None, newest: bool, fork: bool
+    tk: Sessions, name: str | None, directory: Path | None, newest: bool, fork: bool
 ) -> "Session | None":
     """The session to go on in; None for a new one."""
     if name is not None:
@@ -191,7 +216,8 @@ async def _session(
         found = page.items[0]
     else:
         return None
-    return await tk.fork(found.id, directory=directory) if fork else found
+    elsewhere = directory if directory is not None and str(directory) != found.directory else None
+    return await tk.fork(found.id, directory=elsewhere) if fork else found
 
 
 async def _model(

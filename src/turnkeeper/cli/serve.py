@@ -1,6 +1,5 @@
 """The command that serves sessions over HTTP, to official opencode clients and others."""
 
-import os
 import signal
 from functools import partial
 from pathlib import Path
@@ -8,14 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from turnkeeper.cli.options import EVERYWHERE, Options
+from turnkeeper.cli.options import EVERYWHERE, PASSWORD_VARIABLES, USERNAME_VARIABLES, Options, from_environment
 
 if TYPE_CHECKING:
     from turnkeeper.run.runtime import Settings
     from turnkeeper.server.asks import Asks
-
-PASSWORD_VARIABLES = ("TURNKEEPER_SERVER_PASSWORD", "OPENCODE_SERVER_PASSWORD")
-USERNAME_VARIABLES = ("TURNKEEPER_SERVER_USERNAME", "OPENCODE_SERVER_USERNAME")
 
 
 async def serve(
@@ -54,11 +50,12 @@ async def serve(
     from turnkeeper.server.service import Options as Start
     from turnkeeper.server.service import Service
 
+    options = options.here
     logs.begin(log_format, log_level)
     start = Start(
         hostname=hostname,
-        username=_from_environment(USERNAME_VARIABLES) or "opencode",
-        password=_from_environment(PASSWORD_VARIABLES),
+        username=from_environment(USERNAME_VARIABLES) or "opencode",
+        password=from_environment(PASSWORD_VARIABLES),
         cors=cors,
         environ=options.environ,
     )
@@ -82,10 +79,6 @@ def _settings(options: Options, asks: "Asks") -> "Settings":
     from turnkeeper.run.runtime import Settings
 
     return Settings(ask=asks.ask, environ=options.environ)
-
-
-def _from_environment(names: tuple[str, ...]) -> str | None:
-    return next((os.environ[name] for name in names if os.environ.get(name)), None)
 
 
 def _tell(url: str, *, as_json: bool) -> None:

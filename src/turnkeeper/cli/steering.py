@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from turnkeeper.cli import names
 from turnkeeper.cli.answer import answer, note
 from turnkeeper.cli.options import EVERYWHERE, Options, SessionName
+from turnkeeper.cli.reach import Sessions, here
 from turnkeeper.cli.screen import Screen, fields, one_line, plural, shortened
 from turnkeeper.cli.table import Column, table
 from turnkeeper.model.refusal import Busy
@@ -103,26 +104,31 @@ async def _goes_on(session_id: str) -> bool:
 async def abort(id: SessionName, /, *, options: Options = EVERYWHERE) -> None:
     """Close what a process that died left open. Prompts that wait go on waiting.
 
-    A session that a living process runs can only be stopped there; then this says which process it is. With --json
-    the answer is what `session status` says of the session.
+    A session that a living process runs can only be stopped there; then this says which process it is. With --server
+    the server stops it, whatever it is doing. With --json the answer is what `session status` says of the session.
 
     Examples:
       turnkeeper session abort calm-otter
     """
-    from turnkeeper.workspace.owner import is_alive
-
-    async with options.open() as tk:
+    async with options.sessions() as tk:
         session_id = await names.session(tk, id)
-        owner = (await tk.store.queries.state(session_id)).owner
-        if owner is not None and is_alive(owner):
-            raise Busy(
-                f"process {owner.pid} on {owner.host} runs {session_id} and only it can stop; press Ctrl-C there, or "
-                f"`kill -INT {owner.pid}`"
-            )
+        if (store := here(tk)) is not None:
+            await _check_owner(store, session_id)
         stopped = await tk.abort(session_id)
         report = await _report(tk, session_id)
     done = "Closed what was open" if stopped else "Nothing was open"
     answer(options, report, lambda screen: f"{done}  {screen.paint(session_id, 'cyan')}")
+
+
+async def _check_owner(tk: "Turnkeeper", session_id: str) -> None:
+    from turnkeeper.workspace.owner import is_alive
+
+    owner = (await tk.store.queries.state(session_id)).owner
+    if owner is not None and is_alive(owner):
+        raise Busy(
+            f"process {owner.pid} on {owner.host} runs {session_id} and only it can stop; press Ctrl-C there, or "
+            f"`kill -INT {owner.pid}`"
+        )
 
 
 async def status(
@@ -138,12 +144,13 @@ async def status(
 
     With --json the answer is {"sessionID", "title", "status", "owner", "alive", "waiting"}, or a list of these.
     "alive" is whether the owner still runs; a busy session without a living owner was left by a process that died.
+    A server says neither who the owner is nor which prompts wait.
 
     Examples:
       turnkeeper session status
       turnkeeper session status calm-otter --json | jq .status.type
     """
-    async with options.read() as tk:
+    async with options.sessions(looks=True) as tk:
         if id is not None:
             one = await _report(tk, await names.session(tk, id))
             answer(options, one, lambda screen: _details(screen, one))
@@ -154,9 +161,14 @@ async def status(
         note("All sessions are idle.")
 
 
-async def _at_work(tk: "Turnkeeper") -> list[str]:
+async def _at_work(tk: Sessions) -> list[str]:
     """Sessions that are not idle, or have prompts waiting."""
-    found = [key[1] for kind in ("busy", "inbox") for key, _ in await tk.store.engine.scan((kind,))]
+    if (store := here(tk)) is None:
+        from turnkeeper.client import Client
+
+        assert isinstance(tk, Client)
+        return list(await tk.statuses())
+    found = [key[1] for kind in ("busy", "inbox") for key, _ in await store.store.engine.scan((kind,))]
     return list(dict.fromkeys(found))
 
 
@@ -164,12 +176,19 @@ class _Report(dict[str, object]):
     """What a session is doing, as JSON has it; the values it was made from are attributes."""
 
     def __init__(
-        self, session: "Session", status: "Status", owner: "Owner | None", waiting: "Sequence[Admitted]"
+        self,
+        session: "Session",
+        status: "Status",
+        owner: "Owner | None" = None,
+        waiting: "Sequence[Admitted]" = (),
+        *,
+        is_served: bool = False,
     ) -> None:
         from turnkeeper.workspace.owner import is_alive
 
         self.session, self.status, self.owner = session, status, owner
         self.is_alive = is_alive(owner) if owner is not None else None
+        self.is_run = is_served or bool(self.is_alive)  # A server closes what dead processes left.
         self.waiting = [{"messageID": one.message.id, "delivery": one.delivery, "text": _text(one)} for one in waiting]
         super().__init__(
             sessionID=session.id,
@@ -181,8 +200,10 @@ class _Report(dict[str, object]):
         )
 
 
-async def _report(tk: "Turnkeeper", session_id: str) -> _Report:
-    view = await tk.store.journal.view(session_id)
+async def _report(tk: Sessions, session_id: str) -> _Report:
+    if (store := here(tk)) is None:
+        return _Report(await tk.get(session_id), await tk.status(session_id), is_served=True)
+    view = await store.store.journal.view(session_id)
     return _Report(view.session, view.status, view.owner, view.inbox)
 
 
@@ -225,9 +246,9 @@ def _said(screen: Screen, report: _Report) -> str:
     match report.status:
         case Idle():
             return "idle"
-        case Retrying(attempt=attempt, message=message) if report.is_alive:
+        case Retrying(attempt=attempt, message=message) if report.is_run:
             return screen.paint(f"retry {attempt}: {one_line(message)}", "yellow")
-        case _ if report.is_alive:
+        case _ if report.is_run:
             return screen.paint("busy", "green")
     return screen.paint("left open; `session resume` goes on", "yellow")
 
