@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from turnkeeper.core.history import Entry, visible
 from turnkeeper.core.laws import check
-from turnkeeper.core.lowering import EARLIER, conversation, lower
+from turnkeeper.core.lowering import EARLIER, Lowered, continuation, conversation, lower
 from turnkeeper.model.catalog import Limits, ModelInfo
 from turnkeeper.model.failure import AbortedFailure, ApiData, ApiFailure, MessageData
 from turnkeeper.model.message import (
@@ -280,6 +280,57 @@ def extends(history: list[Entry], more: list[Entry], model: ModelInfo) -> None:
         assert conversation([*history, *more], model)[: len(before)] == before
 
 
+def a_compaction(number: int, tail: str | None, is_done: bool) -> list[Entry]:
+    """A mark and the summary that answers it."""
+    place = {"session_id": "ses_1", "message_id": f"msg_m{number}"}
+    own = {"session_id": "ses_1", "time": MessageTime(created=1)}
+    user = UserMessage(**own, id=f"msg_m{number}", agent="build", model=ModelChoice(provider_id="a", model_id="b"))
+    mark = CompactionPart(id=f"prt_m{number}", auto=True, tail_start_id=tail, **place)
+    turn = an_assistant("ses_1", f"msg_z{number}", user.id, summary=True, finish="stop" if is_done else None)
+    words = TextPart(id=f"prt_z{number}", session_id="ses_1", message_id=turn.id, text="## Objective")
+    failed = turn if is_done else turn.but(error=FAILED)
+    return [Entry(message=user, parts=(mark,)), Entry(message=failed, parts=(words,))]
+
+
+def pruned(entry: Entry) -> Entry:
+    def cleared(part: Part) -> Part:
+        if not isinstance(part, ToolPart) or not isinstance(part.state, ToolCompleted):
+            return part
+        return part.but(state=part.state.but(time=part.state.time.but(compacted=3)))
+
+    return entry.but(parts=tuple(map(cleared, entry.parts)))
+
+
+def a_long_life(lives: list[list[Entry]], tails: list[str | None], ends: list[bool], prunings: set[int]) -> list[Entry]:
+    """Histories with compactions between them, of which some failed; some outputs are pruned."""
+    whole = list(lives[0])
+    for number, life in enumerate(lives[1:]):
+        whole += [*a_compaction(number, tails[number], ends[number]), *life]
+    placed = [entry.but(message=entry.message.but(seq=seq)) for seq, entry in enumerate(whole, 1)]
+    return [pruned(entry) if at in prunings else entry for at, entry in enumerate(placed)]
+
+
+long_lives = st.builds(
+    a_long_life,
+    st.lists(st.lists(entries, max_size=4), min_size=2, max_size=3),
+    st.lists(st.sampled_from([None, *USER_IDS, *TURN_IDS, "msg_z0", "msg_gone"]), min_size=2, max_size=2),
+    st.lists(st.sampled_from([True, True, False]), min_size=2, max_size=2),
+    st.sets(st.integers(0, 15)),
+)
+left_outs = st.sets(st.sampled_from(["prt_1", "prt_2", "prt_3", "prt_z0", "prt_m0"])).map(frozenset)
+
+
+def obeys_without(history: list[Entry], model: ModelInfo, left_out: frozenset[str]) -> None:
+    lowered = Lowered(model, left_out)
+    lowered.add(visible(history))
+    messages = (*lowered.messages, *continuation(lowered.messages))
+    assert len(lowered.sources) in (len(lowered.messages), len(lowered.messages) - 1)
+    request = ModelRequest(model=model, system=("Be careful.",), messages=messages, tools=TOOLS, session_id="ses_1")
+    assert check(request) == {}
+    endpoint = Endpoint(protocol=model.protocol, provider_id=model.provider_id, api_key="sk-test")
+    encode_body(codec_of(model.protocol).body(request, endpoint))
+
+
 checked = settings(max_examples=300, suppress_health_check=list(HealthCheck))
 soaked = settings(max_examples=10_000, suppress_health_check=list(HealthCheck))
 
@@ -314,6 +365,23 @@ def test_ten_thousand_longer_histories_only_add_messages(
     history: list[Entry], more: list[Entry], model: ModelInfo
 ) -> None:
     extends(history, more, model)
+
+
+@checked
+@given(long_lives, models, left_outs)
+def test_after_compactions_prunings_and_quarantines_requests_are_lawful_too(
+    history: list[Entry], model: ModelInfo, left_out: frozenset[str]
+) -> None:
+    obeys_without(history, model, left_out)
+
+
+@pytest.mark.soak
+@soaked
+@given(long_lives, models, left_outs)
+def test_after_ten_thousand_long_lives_requests_are_lawful_too(
+    history: list[Entry], model: ModelInfo, left_out: frozenset[str]
+) -> None:
+    obeys_without(history, model, left_out)
 
 
 def test_every_protocol_is_among_the_models() -> None:
