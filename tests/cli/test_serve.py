@@ -90,3 +90,16 @@ def test_the_log_is_json_and_holds_no_secret(tmp_path: Path) -> None:
             ("/session", "unknown", 401),
             ("/session", "session.list", 200),
         ]
+
+
+def test_a_stream_begins_whatever_git_is_doing(tmp_path: Path) -> None:
+    # opencode run subscribes and prompts at the same moment: a stream that waits for git first would miss the turn.
+    (tmp_path / ".git").mkdir()
+    git = tmp_path / "bin" / "git"
+    git.parent.mkdir()
+    git.write_text("#!/bin/sh\nexec tail -f /dev/null\n", "utf-8")
+    git.chmod(0o755)
+    with process(tmp_path, "--port", "0", "--json", PATH=f"{git.parent}:{os.environ['PATH']}") as started:
+        url = url_of(started)
+        with httpx2.stream("GET", f"{url}/event", timeout=DEADLINE_S / 3) as stream:
+            assert "server.connected" in next(stream.iter_lines())

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,14 @@ INSTALLED: Final = HERE / "node_modules"
 SDK: Final = INSTALLED / "@opencode-ai/sdk"
 DEADLINE_S: Final = 120
 """How long a client may take before its test fails: a busy machine is slow, a client that waits for nothing is not."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server that runs, and the provider it asks."""
+
+    url: str
+    provider: str
 
 
 def binary() -> Path | None:

@@ -4,22 +4,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio.from_thread
 import pytest
-from clients import environment
+from clients import Served, environment
 
 from turnkeeper.testing.server import ScriptedServer
-
-
-@dataclass(frozen=True)
-class Served:
-    """A server that runs, and the provider it asks."""
-
-    url: str
-    provider: str
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from clients import needs
+from clients import Served, needs
 from walks import Walk, texts, walk
 
 pytestmark = needs()
@@ -13,7 +13,7 @@ LATER = {"share", "unshare", "init", "command", "revert", "unrevert"}
 
 
 @pytest.fixture(scope="module", params=["first", "second"])
-def sdk(request: pytest.FixtureRequest, served, place, tmp_path_factory) -> Walk:
+def sdk(request: pytest.FixtureRequest, served: Served, place: Path, tmp_path_factory: pytest.TempPathFactory) -> Walk:
     home = tmp_path_factory.mktemp("home")
     return walk("sessions.mjs", served.url, str(place), request.param, home=home)
 

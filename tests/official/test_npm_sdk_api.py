@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from clients import needs
+from clients import Served, needs
 from walks import Walk, texts, walk
 
 pytestmark = needs()
@@ -13,7 +13,7 @@ LATER = {"permission.create", "revert.stage", "revert.clear", "revert.commit"}
 
 
 @pytest.fixture(scope="module")
-def api(served, place, tmp_path_factory) -> Walk:
+def api(served: Served, place: Path, tmp_path_factory: pytest.TempPathFactory) -> Walk:
     return walk("api.mjs", served.url, str(place), home=tmp_path_factory.mktemp("home"))
 
 

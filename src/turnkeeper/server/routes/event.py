@@ -1,5 +1,7 @@
 """Event streams: of a directory, of all of them, of the second generation, and of one of its sessions."""
 
+from pathlib import Path
+
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import Value
 from turnkeeper.server.asgi import Application
@@ -43,7 +45,8 @@ def _stream(call: Call[StreamQuery, None], voice: Voice, directory: str | None) 
 
 async def local(call: Call[StreamQuery, None]) -> Application:
     """What happens in the directory that the request names."""
-    return _stream(call, "local", str((await call.place()).directory))
+    # Nothing is waited for here: who subscribes and prompts at once must hear the turn, and git may take its time.
+    return _stream(call, "local", str(Path(call.directory).resolve()))
 
 
 async def everywhere(call: Call[StreamQuery, None]) -> Application:

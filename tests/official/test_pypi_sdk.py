@@ -1,0 +1,77 @@
+"""The official Python SDK: every session method it has, and its events."""
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import opencode_ai
+import pytest
+from clients import Served
+
+MODEL = {"model_id": "one", "provider_id": "scripted"}
+METHODS = {
+    *("abort", "chat", "create", "delete", "init", "list", "messages", "revert", "share", "summarize", "unrevert"),
+    "unshare",
+}
+
+
+@pytest.fixture
+def sdk(served: Served, place: Path) -> opencode_ai.Opencode:
+    return opencode_ai.Opencode(
+        base_url=served.url, default_headers={"x-opencode-directory": str(place)}, max_retries=0
+    )
+
+
+def said(words: str) -> list[dict[str, str]]:
+    return [{"type": "text", "text": words}]
+
+
+def test_no_session_method_is_forgotten_here() -> None:
+    found = inspect.getmembers(opencode_ai.resources.SessionResource, inspect.isfunction)
+    assert {name for name, _ in found if not name.startswith("_")} == METHODS
+
+
+def test_a_session_is_made_prompted_read_summarised_and_deleted(sdk: opencode_ai.Opencode) -> None:
+    made = sdk.session.create(extra_body={"title": "Made by the SDK"})
+    assert made.title == "Made by the SDK"
+    assert made.id in [one.id for one in sdk.session.list()]
+
+    answered: Any = sdk.session.chat(made.id, parts=said("[[text Said by the script.]]"), **MODEL)
+    assert answered.info["role"] == "assistant"
+    assert [part["text"] for part in answered.parts if part["type"] == "text"] == ["Said by the script."]
+
+    asked, answer = sdk.session.messages(made.id)
+    assert (asked.info.role, asked.parts[0].text) == ("user", "[[text Said by the script.]]")
+    assert answer.info.id == answered.info["id"]
+    assert sdk.session.summarize(made.id, **MODEL) is True
+    assert sdk.session.delete(made.id) is True
+    with pytest.raises(opencode_ai.NotFoundError):
+        sdk.session.messages(made.id)
+
+
+async def test_a_turn_is_heard_and_aborted(served: Served, place: Path) -> None:
+    headers = {"x-opencode-directory": str(place)}
+    async with opencode_ai.AsyncOpencode(base_url=served.url, default_headers=headers, max_retries=0) as sdk:
+        made = await sdk.session.create()
+        heard: list[str] = []
+        async with await sdk.event.list() as events:
+            async for event in events:
+                heard.append(event.type)
+                if event.type == "server.connected":
+                    path = f"/session/{made.id}/prompt_async"
+                    await sdk.post(path, cast_to=object, body={"parts": said("[[slow 1000 50]]")})
+                elif event.type == "message.part.delta" and "message.part.delta" not in heard[:-1]:
+                    assert await sdk.session.abort(made.id) is True
+                elif event.type == "session.idle":
+                    break
+        assert {"message.updated", "message.part.updated", "session.error"} <= set(heard)
+        _, stopped = await sdk.session.messages(made.id)
+        assert stopped.info.error.name == "MessageAbortedError"
+
+
+@pytest.mark.parametrize("method", ["share", "unshare", "unrevert", "revert", "init"])
+def test_what_later_floors_serve_is_refused_in_words(sdk: opencode_ai.Opencode, method: str) -> None:
+    made = sdk.session.create()
+    given = {"revert": {"message_id": "msg_1"}, "init": {"message_id": "msg_1", **MODEL}}.get(method, {})
+    with pytest.raises(opencode_ai.NotFoundError, match="is not served here"):
+        getattr(sdk.session, method)(made.id, **given)
