@@ -6,6 +6,7 @@ Nothing is tried again here: whether and when is decided by ``core.retry``, and 
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
+from urllib.request import getproxies
 
 import anyio
 import httpx2
@@ -18,6 +19,7 @@ from turnkeeper.model.stream import Start, StartStep, StreamEvent
 from turnkeeper.providers import codec_of
 from turnkeeper.providers.bodies import Bodies
 from turnkeeper.providers.codec import Codec, Reader
+from turnkeeper.providers.connection import Connections
 from turnkeeper.providers.endpoint import ERROR_BYTES_MAX, Endpoint
 from turnkeeper.providers.network import network_failure, timed_out
 from turnkeeper.providers.sse import SseEvent, SseParser, TooLarge
@@ -35,11 +37,16 @@ _TROUBLES = (httpx2.HTTPError, httpx2.InvalidURL, TooLarge, UnicodeError, OSErro
 
 
 def new_client(*, user_agent: str) -> httpx2.AsyncClient:
-    """The client an application shares between its providers; whoever makes it closes it."""
-    return httpx2.AsyncClient(
-        headers={"user-agent": user_agent},
-        limits=httpx2.Limits(max_connections=CONNECTIONS_MAX, max_keepalive_connections=IDLE_CONNECTIONS_MAX),
-    )
+    """The client an application shares between its providers; whoever makes it closes it.
+
+    Who must go through a proxy gets httpx2's own transport, which knows how.
+    """
+    headers = {"user-agent": user_agent}
+    if getproxies():
+        limits = httpx2.Limits(max_connections=CONNECTIONS_MAX, max_keepalive_connections=IDLE_CONNECTIONS_MAX)
+        return httpx2.AsyncClient(headers=headers, limits=limits)
+    transport = Connections(idle_max=IDLE_CONNECTIONS_MAX, open_max=CONNECTIONS_MAX)
+    return httpx2.AsyncClient(headers=headers, transport=transport)
 
 
 class HttpProvider:
