@@ -220,7 +220,7 @@ HISTORIES = st.lists(st.tuples(st.sampled_from("uuiaaatfpomsbn"), st.sampled_fro
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(HISTORIES, st.sampled_from([0, 50, 500, 1_000, 2_500]), st.sampled_from([None, 0, 1, 2]), st.booleans())
 def test_every_history_is_cut_into_head_tail_and_pending_and_nothing_is_lost(
     shown: list[Entry], budget: int, turns_max: int | None, overflowed: bool

@@ -1,6 +1,6 @@
 """Conversations: lowering what is new gives what lowering everything gives."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnkeeper.core.conversations import Conversations
@@ -130,6 +130,7 @@ CHANGES = st.lists(
 )
 
 
+@settings(max_examples=40)
 @given(CHANGES)
 def test_however_a_history_grows_and_is_rewritten_what_is_kept_is_what_would_be_lowered_anew(
     changes: list[tuple[str, int]],

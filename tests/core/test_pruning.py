@@ -266,7 +266,7 @@ PRICES = st.builds(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(
     TURNS,
     PRICES,

@@ -237,7 +237,7 @@ def made(kind: str, words: str) -> Entry:
             return does(call("bash", words))
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(
     st.lists(PARTS, max_size=8),
     st.one_of(st.lists(WORDS, max_size=5), st.integers(1, 200).map(lambda n: ["t"] * n)),
