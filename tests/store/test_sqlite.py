@@ -489,3 +489,38 @@ def rows_of_texts(path: Path) -> list[tuple[int, int]]:
     with closing(apsw.Connection(str(path))) as reader:
         sql = "SELECT (SELECT count(*) FROM text), (SELECT count(*) FROM word_docsize)"
         return reader.execute(sql).fetchall()
+
+
+class Broken(BaseException):
+    """What no handler for errors expects."""
+
+
+@pytest.mark.parametrize("point", ["sqlite.begin", "sqlite.after-commit", "sqlite.before-checkpoint"])
+async def test_a_writer_that_dies_leaves_nobody_waiting(
+    tmp_path: Path, point: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    armed = threading.Event()
+    gate = Gate()
+
+    def crash(reached: str) -> None:
+        if armed.is_set() and reached == "sqlite.begin":
+            gate(reached)
+        if armed.is_set() and reached == point:
+            raise Broken
+
+    engine = await open_sqlite(tmp_path / "store", crash=crash, checkpoint_pages=1)
+    await engine.put({("a", "0"): b"x"})
+    armed.set()
+    first = asyncio.create_task(engine.put({("a", "1"): b"x"}))
+    await gate.wait_until_reached()
+    others = [asyncio.create_task(engine.put({("b", str(number)): b"x"})) for number in range(QUEUE_JOBS_MAX + 10)]
+    await settle_down()
+    gate.open()
+    async with asyncio.timeout(30):
+        outcomes = await asyncio.gather(first, *others, return_exceptions=True)
+    assert (outcomes[0] is None) == (point == "sqlite.before-checkpoint")
+    assert all(isinstance(one, StoreUnavailable) for one in outcomes[1:])
+    with pytest.raises(StoreUnavailable):
+        await engine.put({("c",): b"x"})
+    assert "ended" in caplog.text
+    await engine.aclose()

@@ -5,6 +5,7 @@ all jobs that queued up while the disk was busy, writes them in one transaction,
 """
 
 import asyncio
+import logging
 import threading
 from collections import deque
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ HEADS_MAX = 10_000
 """Logs whose length and fence are remembered from one group to the next."""
 
 Answer = tuple["asyncio.Future[None]", Exception | None]
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
@@ -91,14 +94,33 @@ class Writer:
     # What follows runs on the writer's thread.
 
     def _work(self) -> None:
+        group: list[_Order] = []
         is_open = True
-        while is_open:
-            group, is_open = self._next_group()
-            # A caller that gave up before its turn is told nothing and has written nothing.
-            group = [order for order in group if not order.done.cancelled()]
-            self._answer(group, self._commit(group) if group else [])
-            self._checkpoint()
-        self._disconnect()
+        try:
+            while is_open:
+                group, is_open = self._next_group()
+                # A caller that gave up before its turn is told nothing and has written nothing.
+                group = [order for order in group if not order.done.cancelled()]
+                self._answer(group, self._commit(group) if group else [])
+                group = []
+                self._checkpoint()
+        except BaseException as error:
+            # The top of this thread. Without it nobody would answer those who wait, nor those who come.
+            log.exception("the writer of %s ended", self._file.path)
+            self._refuse_all(group, error)
+        finally:
+            self._disconnect()
+
+    def _refuse_all(self, group: list[_Order], error: BaseException) -> None:
+        """Tell all who wait, and all who come, that nothing is written any more."""
+        self.close()
+        while (order := self._queue.get()) is not None:
+            group.append(order)
+        with self._lock:
+            waiting, self._waiting = self._waiting, deque()
+        reason = f"the store {str(self._file.path)!r}: its writer ended ({error!r}); open it again"
+        self._answer(group, [StoreUnavailable(reason) for _ in group])
+        _settle([(loop, (room, None)) for loop, room in waiting])
 
     def _next_group(self) -> tuple[list[_Order], bool]:
         """Wait for a job and take what else is there with it; and whether there will be another group."""
