@@ -16,6 +16,8 @@ import httpx2
 
 BUFFER_MAX: Final = 1024 * 1024
 """How much may wait to be read before the provider is told to pause."""
+PIECE_MAX: Final = 128 * 1024
+"""How much is read at once; those who watch an answer should see it grow."""
 HEAD_MAX: Final = 256 * 1024
 """How long the head of an answer may be."""
 
@@ -195,12 +197,22 @@ class _Connection(asyncio.Protocol):
             if self._is_over:
                 return b""
             await self._more(request)
-        arrived = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-        self._pieces, self._size = [], 0
+        arrived, self._pieces = self._taken()
+        self._size -= len(arrived)
         if self._is_paused and self._transport is not None and self.is_open:
             self._is_paused = False
             self._transport.resume_reading()
         return arrived
+
+    def _taken(self) -> tuple[bytes, list[bytes]]:
+        """What is read at once, and what is left: a reader that fell behind still gets an answer in portions."""
+        if self._size <= PIECE_MAX:
+            return b"".join(self._pieces), []
+        size = count = 0
+        while size < PIECE_MAX:
+            size += len(self._pieces[count])
+            count += 1
+        return b"".join(self._pieces[:count]), self._pieces[count:]
 
     def close(self) -> None:
         """Hang up."""

@@ -117,7 +117,8 @@ def _occasion(ready: Sending, now: int) -> Occasion:
     return Occasion(
         count=_size(ready),
         price=asking.model.price,
-        begins=before is not None and before.epoch != asking.epoch.number,
+        # An epoch may begin with the very words of the one before: then the provider still has them.
+        begins=before is not None and before.epoch != asking.epoch.number and ready.prefix.cause is not None,
         is_cold=is_cold(before, {**asking.model.options, **asking.agent.options}, now),
     )
 
