@@ -98,14 +98,6 @@ def trimmed(history: History) -> History:
     return history
 
 
-def compacted_at(history: History) -> int:
-    """The place in the log of the newest completed Summary; 0 if there is none."""
-    for entry in reversed(history.entries):
-        if isinstance(entry.message, AssistantMessage) and is_completed_summary(entry.message):
-            return entry.message.seq
-    return 0
-
-
 def behind(history: History, place: int) -> list[Entry]:
     """The entries behind a place in the log, oldest first. What lies before it is not looked at."""
     newest_first = takewhile(lambda entry: entry.message.seq > place, reversed(history.entries))

@@ -15,8 +15,8 @@ from turnkeeper.store.engines.sqlite_file import StoreFile
 
 SLOW_S: Final = 0.001
 """A read that takes longer did not find its pages in memory, or brought too much."""
-PAUSE_TIMES: Final = 100
-"""After a slow read nothing is read here for so many times as long: at worst, a hundredth of the time is lost."""
+PAUSE_TIMES: Final = 20
+"""After a slow read nothing is read here for so many times as long: at worst, a twentieth of the time is lost."""
 ROW_MAX: Final = 50
 """After so many reads one goes to a thread, so that a loop of reads lets others run."""
 
