@@ -13,6 +13,8 @@ from cli_store import Answer, command, fill, tk
 from workshop import Seat, Shop
 
 import turnkeeper
+from turnkeeper.cli import failures
+from turnkeeper.client.errors import Unreachable
 from turnkeeper.providers.script import Gate, Script
 from turnkeeper.testing.server import ScriptedServer
 
@@ -34,10 +36,10 @@ def shop(tmp_path: Path) -> Shop:
 
 
 @contextmanager
-def serving(shop: Shop, **more: str) -> Iterator[str]:
-    """A server of its own process; its address."""
+def process(shop: Shop, port: int = 0, **more: str) -> "Iterator[tuple[subprocess.Popen[str], str]]":
+    """A server of its own, and its address."""
     started = subprocess.Popen(
-        command("serve", "--port", "0", "--json"),
+        command("serve", "--port", str(port), "--json"),
         env=shop.environ(**more),
         cwd=shop.project,
         stdout=subprocess.PIPE,
@@ -46,9 +48,16 @@ def serving(shop: Shop, **more: str) -> Iterator[str]:
     with started:
         try:
             assert started.stdout is not None
-            yield json.loads(started.stdout.readline())["url"]
+            yield started, json.loads(started.stdout.readline())["url"]
         finally:
             started.terminate()
+
+
+@contextmanager
+def serving(shop: Shop, **more: str) -> Iterator[str]:
+    """The same; its address is enough."""
+    with process(shop, **more) as (_, url):
+        yield url
 
 
 @pytest.fixture(scope="module")
@@ -269,19 +278,54 @@ def test_where_nobody_can_be_asked_the_answer_is_no_unless_all_is_allowed(common
     assert (allowed.code, (shop.project / "made.txt").read_text()) == (0, "hi\n"), allowed
 
 
+def keys(provider: ScriptedServer) -> dict[str, str]:
+    """What a server needs to ask the scripted provider."""
+    named = {"anthropic": {"options": {"baseURL": provider.url}}}
+    config = {"model": "anthropic/claude-sonnet-4-5", "provider": named}
+    return {"ANTHROPIC_API_KEY": "k", "TURNKEEPER_CONFIG_CONTENT": json.dumps(config)}
+
+
+def texts(shop: Shop) -> list[str]:
+    """The texts of the newest session."""
+    parts = [part for one in shop.messages(shop.sessions()[0]["id"]) for part in one["parts"]]
+    return [one["text"] for one in parts if one["type"] == "text"]
+
+
 async def test_ctrl_c_stops_the_session_on_the_server_and_keeps_what_was_said(shop: Shop) -> None:
-    gate = Gate()
-    script = Script().titles("T").says("Half an answer. ").waits(gate)
+    script = Script().titles("T").says("Half an answer. ").waits(Gate())
     async with ScriptedServer(script) as provider:
-        config = {"model": "anthropic/claude-sonnet-4-5"}
-        config |= {"provider": {"anthropic": {"options": {"baseURL": provider.url}}}}  # type: ignore[dict-item] # JSON.
-        keys = {"ANTHROPIC_API_KEY": "k", "TURNKEEPER_CONFIG_CONTENT": json.dumps(config)}
-        with serving(shop, **keys) as url, shop.terminal("run", "hello", "--server", url) as seat:
+        with serving(shop, **keys(provider)) as url, shop.terminal("run", "hello", "--server", url) as seat:
             await anyio.to_thread.run_sync(seat.read_until, "Half an answer.")
             seat.process.send_signal(signal.SIGINT)
             assert await anyio.to_thread.run_sync(seat.end) == 130, seat.shown
             status = await anyio.to_thread.run_sync(lambda: through((shop, url), "session", "status", "--json"))
             assert status.json == []
-        kept = await anyio.to_thread.run_sync(lambda: shop.messages(shop.sessions()[0]["id"]))
-        parts = [part for one in kept for part in one["parts"]]
-        assert [one["text"] for one in parts if one["type"] == "text"] == ["hello", "Half an answer. "]
+        assert await anyio.to_thread.run_sync(texts, shop) == ["hello", "Half an answer. "]
+
+
+async def test_a_run_outlives_a_server_that_is_killed_and_started_again(shop: Shop) -> None:
+    gate = Gate()
+    script = Script().titles("T").says("So much was said that it is on the disk. " * 100).waits(gate)
+    async with ScriptedServer(script.then().says("Asked again.")) as provider:
+        given = keys(provider)
+        with process(shop, **given) as (killed, url):
+            async with await anyio.open_process(
+                command("run", "hello", "--server", url), env=shop.environ(), cwd=shop.project, stdin=subprocess.DEVNULL
+            ) as run:
+                await gate.wait_reached()
+                killed.kill()
+                await anyio.to_thread.run_sync(killed.wait)
+                with process(shop, int(url.rpartition(":")[2]), **given):
+                    assert run.stdout is not None
+                    shown = b"".join([piece async for piece in run.stdout]).decode()
+                    code = await run.wait()
+        prompt, *answers = await anyio.to_thread.run_sync(texts, shop)
+        assert (prompt, shown.split()) == ("hello", " ".join(answers).split())
+        assert (code, bool(shown)) == ((0 if answers == ["Asked again."] else 130), True)
+
+
+def test_what_several_tasks_find_wrong_is_told_once_and_a_bug_among_it_is_a_bug() -> None:
+    away = Unreachable("no server answers")
+    several = ExceptionGroup("", [away, ExceptionGroup("", [Unreachable("nor here")])])
+    assert failures.problem(several) == failures.Problem("Unreachable", "no server answers", failures.REFUSED)
+    assert failures.problem(ExceptionGroup("", [away, LookupError("a bug")])) is None

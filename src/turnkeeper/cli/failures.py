@@ -24,8 +24,10 @@ def problem(error: BaseException) -> Problem | None:
     """The problem behind an exception; None for a bug, which deserves its traceback."""
     from cyclopts import CycloptsError
 
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
+    if isinstance(error, BaseExceptionGroup):
+        # Several tasks may find the same thing wrong, such as a server that has gone; one bug among them is a bug.
+        found = [problem(one) for one in error.exceptions]
+        return found[0] if None not in found else None
     if isinstance(error, KeyboardInterrupt):
         return Problem("Interrupted", "interrupted; what was acknowledged is kept", INTERRUPTED)
     if isinstance(error, CycloptsError):
