@@ -6,6 +6,7 @@ import pty
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from rich.console import Console
@@ -50,18 +51,23 @@ def main() -> int:
     output = _recorded([sys.executable, str(ROOT / "scripts/demo.py")])
     glass = Glass(WIDTH)
     glass.feed(output)
-    console = Console(file=io.StringIO(), record=True, width=WIDTH, force_terminal=True, color_system="truecolor")
     start = next(number for number, line in enumerate(glass.lines) if line.startswith(FIRST))
-    for line in glass.painted()[start:-2]:
+    draw(IMAGE, glass.painted()[start:-2], width=WIDTH, title="make run")
+    return 0
+
+
+def draw(image: Path, lines: Iterable[str], *, width: int, title: str) -> None:
+    """Draw lines as a terminal shows them."""
+    console = Console(file=io.StringIO(), record=True, width=width, force_terminal=True, color_system="truecolor")
+    for line in lines:
         console.print(Text.from_ansi(line), highlight=False, soft_wrap=True)
-    drawn = console.export_svg(title="make run", theme=THEME, unique_id="run")
+    drawn = console.export_svg(title=title, theme=THEME, unique_id=image.stem)
     drawn = re.sub(r"\s*<!--.*?-->", "", drawn, flags=re.S)
     # The fonts rich names would be fetched from elsewhere; whoever looks has one of their own.
     drawn = re.sub(r"\s*@font-face \{.*?\}", "", drawn, flags=re.S).replace(
         "Fira Code", "ui-monospace, Menlo, Consolas"
     )
-    IMAGE.write_text(re.sub(r"[ \t]+$", "", drawn, flags=re.M), "utf-8")
-    return 0
+    image.write_text(re.sub(r"[ \t]+$", "", drawn, flags=re.M), "utf-8")
 
 
 def _recorded(command: list[str]) -> str:

@@ -14,6 +14,7 @@ from typing import Final
 from clients import DEADLINE_S
 
 WIDTH: Final = 140
+"""Wide enough for what opencode shows beside a session."""
 HEIGHT: Final = 40
 
 
@@ -31,8 +32,8 @@ class Pane:
         return done.stdout
 
     def screen(self, *, colours: bool = False) -> str:
-        """What stands on it."""
-        return self.tmux("capture-pane", "-p", *(["-e"] if colours else []))
+        """What stands on it; with ``colours`` as a terminal would be sent it."""
+        return self.tmux("capture-pane", "-p", *(["-e", "-N"] if colours else []))
 
     def types(self, words: str) -> None:
         """Type words."""
@@ -62,14 +63,16 @@ class Pane:
 
 
 @contextmanager
-def pane(command: list[str], *, cwd: Path, environ: Mapping[str, str]) -> Iterator[Pane]:
+def pane(
+    command: list[str], *, cwd: Path, environ: Mapping[str, str], size: tuple[int, int] = (WIDTH, HEIGHT)
+) -> Iterator[Pane]:
     """Run a program in a terminal of its own, and end it afterwards, whatever it does."""
     with tempfile.TemporaryDirectory(prefix="tk-") as short:  # Paths of sockets have a limit.
         socket, pipe = Path(short, "tmux"), Path(short, "drawn")
         os.mkfifo(pipe)
         drawn = os.open(pipe, os.O_RDWR)  # Both ways, so that opening waits for nobody and reading never ends.
         shown = Pane(socket, drawn)
-        start = ["new-session", "-d", "-x", str(WIDTH), "-y", str(HEIGHT), "-c", str(cwd)]
+        start = ["new-session", "-d", "-x", str(size[0]), "-y", str(size[1]), "-c", str(cwd)]
         given = [word for name, value in environ.items() for word in ("-e", f"{name}={value}")]
         shown.tmux(*start, *given, *command)
         try:
