@@ -14,6 +14,8 @@ from typing import Literal, Union, get_args, get_origin
 import msgspec
 
 from turnkeeper.api import Turnkeeper
+from turnkeeper.client import Client
+from turnkeeper.client.records import Records
 from turnkeeper.model import event
 from turnkeeper.model.event import Event
 from turnkeeper.model.failure import Failure
@@ -67,6 +69,23 @@ gives has these methods. When a method that writes has returned, the write is on
 exceptions of `turnkeeper.model.refusal`: `NotFound`, `Conflict`, `Invalid`, `Forbidden` and `Busy`.
 
 This page is written by `scripts/reference.py` from `src/turnkeeper/api.py`.
+"""
+
+CLIENT = """\
+# The client
+
+```python
+from turnkeeper.client import Client
+
+async with Client("http://127.0.0.1:4096", password="...") as client:
+    session = await client.create(title="Wind over the bay")
+```
+
+The sessions of a [server](../guides/server.md), with the methods and values of [Turnkeeper](python.md) as far as a
+server serves them. Refusals are the same exceptions; `turnkeeper.client.errors` has two more: `Unreachable` if
+nobody answers, and `Unexpected` if what answers is no server of ours or has a bug.
+
+This page is written by `scripts/reference.py` from `src/turnkeeper/client`.
 """
 
 
@@ -164,19 +183,32 @@ def spelt(annotation: object) -> str:
 
 def python_page() -> str:
     """Every public method with its signature and its contract."""
-    page = PYTHON
-    for name, method in vars(Turnkeeper).items():
+    return PYTHON + methods(Turnkeeper, "tk")
+
+
+def client_page() -> str:
+    """The same of the client: how one is made, then what it does."""
+    made = f"\n### `Client`\n\n```python\nClient{signature(Client.__init__).removesuffix(' -> None')}\n```\n\n"
+    return CLIENT + f"{made}{said(Client)}\n" + methods(Records, "client") + methods(Client, "client")
+
+
+def methods(kind: type, called: str) -> str:
+    """A section for each public method of a class."""
+    page = ""
+    for name, member in vars(kind).items():
+        method = member.__func__ if isinstance(member, classmethod) else member
         if name.startswith("_") or not inspect.isfunction(method):
             continue
         awaited = "await " if inspect.iscoroutinefunction(method) else ""
-        page += f"\n### `{name}`\n\n```python\n{awaited}tk.{name}{signature(method)}\n```\n\n{said(method)}\n"
+        owner = kind.__name__ if isinstance(member, classmethod) else called
+        page += f"\n### `{name}`\n\n```python\n{awaited}{owner}.{name}{signature(method)}\n```\n\n{said(method)}\n"
     return page
 
 
 def signature(method: Callable[..., object]) -> str:
     """The parameters as a caller writes them, without modules in front of the types."""
     found = inspect.signature(method)
-    own = [parameter for key, parameter in found.parameters.items() if key != "self"]
+    own = [parameter for key, parameter in found.parameters.items() if key not in ("self", "cls")]
     text = plainly(str(found.replace(parameters=own)))
     if len(text) <= 90:
         return text
@@ -206,6 +238,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/events.md": events_page,
     "docs/reference/shapes.md": shapes_page,
     "docs/reference/python.md": python_page,
+    "docs/reference/client.md": client_page,
 }
 
 

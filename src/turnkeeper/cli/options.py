@@ -119,10 +119,9 @@ class Options:
         """Whether paths mean here what they mean where the sessions are: no server is used, or one of this machine."""
         if self.address is None:
             return True
-        from urllib.parse import urlsplit
+        from turnkeeper.client.values import is_near
 
-        host = urlsplit(self.address).hostname or ""
-        return host in ("localhost", "::1") or host.startswith("127.")
+        return is_near(self.address)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["Turnkeeper"]:

@@ -9,6 +9,7 @@ import httpx2
 import msgspec
 
 from turnkeeper.client.errors import Unexpected, Unreachable, refusal
+from turnkeeper.client.values import is_near
 from turnkeeper.model.value import encode
 from turnkeeper.model.version import __version__
 
@@ -51,6 +52,8 @@ class Line:
             headers=headers,
             auth=auth,
             transport=transport,
+            # A proxy of the environment's is not on the way to this machine, and must not hear its password.
+            trust_env=not is_near(url),
             timeout=httpx2.Timeout(ANSWER_S, connect=CONNECT_S),
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
         )

@@ -1,10 +1,17 @@
 """What only clients know of: questions that wait, and durable events as the second generation spells them."""
 
 from typing import Literal, TypeAlias
+from urllib.parse import urlsplit
 
 from turnkeeper.model.value import JsonObject, Value
 
 Answer: TypeAlias = Literal["once", "always", "reject"]
+
+
+def is_near(url: str) -> bool:
+    """Whether an address leads to this machine, where paths mean what they mean here."""
+    host = urlsplit(url).hostname or ""
+    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 class AskedBy(Value):
@@ -34,6 +41,34 @@ class SessionEvent(Value):
     number: int
     version: int
     data: JsonObject
+
+
+class Place(Value):
+    """Where an event stands, on the wire."""
+
+    seq: int
+    version: int
+
+
+class WireEvent(Value):
+    """A durable event as it comes."""
+
+    id: str
+    type: str
+    durable: Place
+    data: JsonObject
+
+    def event(self) -> SessionEvent:
+        """The same as a caller gets it."""
+        place = self.durable
+        return SessionEvent(id=self.id, type=self.type, number=place.seq, version=place.version, data=self.data)
+
+
+class History(Value):
+    """A page of them."""
+
+    data: tuple[WireEvent, ...]
+    has_more: bool
 
 
 class Health(Value):
