@@ -45,14 +45,6 @@ class TooSlow(Refusal):
     """The body did not come in time."""
 
 
-class Unavailable(Refusal):
-    """The operation is known, but nothing here can do it."""
-
-    def __init__(self, message: str, service: str) -> None:
-        super().__init__(message)
-        self.service = service
-
-
 class Missing(NotFound):
     """There is no such thing, and clients want to hear which kind of thing it would be."""
 
@@ -69,7 +61,6 @@ STATUS: Final[Mapping[type[Refusal], int]] = {
     Busy: 409,
     TooLarge: 413,
     TooSlow: 408,
-    Unavailable: 503,
 }
 
 
@@ -136,8 +127,6 @@ def _second(error: Refusal, params: Mapping[str, str]) -> object:
         case Conflict() | Busy():
             resource = getattr(error, "resource", None) or params.get("sessionID", "")
             return {"_tag": "ConflictError", "message": message, "resource": resource}
-        case Unavailable(service=service):
-            return {"_tag": "ServiceUnavailableError", "message": message, "service": service}
         case Forbidden():
             return {"_tag": "ForbiddenError", "message": message}
         case _:

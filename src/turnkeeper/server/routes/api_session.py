@@ -4,12 +4,11 @@ from typing import Annotated
 
 import msgspec
 
-from turnkeeper.model.refusal import Conflict, NotFound
+from turnkeeper.model.refusal import Busy, Conflict, NotFound
 from turnkeeper.model.session import Session, SessionModel
 from turnkeeper.model.status import Idle
 from turnkeeper.model.value import Value
 from turnkeeper.server.call import Call, Plain
-from turnkeeper.server.errors import Unavailable
 from turnkeeper.server.names import ProjectName
 from turnkeeper.server.route import Route
 from turnkeeper.server.v2 import prompting
@@ -134,10 +133,7 @@ async def wait(call: Plain) -> None:
 async def compact(call: Plain) -> None:
     """Replace what was said so far by a summary of it."""
     await call.turnkeeper.get(call.session_id)
-    compacting = getattr(call.turnkeeper, "compact", None)
-    if compacting is None:
-        raise Unavailable("Session compact is not available yet", "session.compact")
-    await compacting(call.session_id, force=True)
+    await call.turnkeeper.compact(call.session_id, force=True)
 
 
 async def switch_agent(call: Call[None, AgentBody]) -> None:
@@ -241,7 +237,7 @@ ROUTES = (
         summary="Replace what was said so far by a summary of it.",
         handler=compact,
         status=204,
-        errors=(NotFound, Unavailable),
+        errors=(NotFound, Busy),
     ),
     Route(
         method="POST",
