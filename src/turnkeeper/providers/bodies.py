@@ -6,7 +6,7 @@ where no protocol and no family of models looks across, and where one might, not
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from operator import is_
 from typing import Final, NamedTuple
@@ -89,7 +89,7 @@ class _Said:
     def __init__(self, request: ModelRequest) -> None:
         self._model, self._options = request.model, request.options
         self.messages: tuple[ModelMessage, ...] = ()
-        self.encoded = b""
+        self.encoded = bytearray()
         """The items, joined by commas."""
         self.markable: list[_Markable] = []
         self._calls: set[str] = set()
@@ -111,14 +111,13 @@ class _Said:
 
     def extend(self, messages: tuple[ModelMessage, ...], items: Sequence[Wire]) -> None:
         """Say more, up to the next seam."""
-        pieces, place = [self.encoded] if self.encoded else [], len(self.encoded)
         markable = self.markable
         for item in items:
-            place += 1 if pieces else 0  # The comma.
-            pieces.append(encode_value(item))
-            markable.append(_Markable(item, place, place + len(pieces[-1])))
-            place += len(pieces[-1])
-        self.encoded = b",".join(pieces)
+            if self.encoded:
+                self.encoded += b","
+            start = len(self.encoded)
+            self.encoded += encode_value(item)
+            markable.append(_Markable(item, start, len(self.encoded)))
         kept = cache_points.markable([one.item for one in markable])
         self.markable = [markable[index] for index in kept]
         self.messages += messages
@@ -133,25 +132,32 @@ class _Said:
 
 def _joined(wire: Wire, field: str, said: _Said, marked: int, tail: int) -> bytes:
     """A body, of whose conversation only what may be marked and what is new is in ``wire``."""
-    pieces: list[bytes | memoryview] = []
+    pieces: list[bytes] = []
+    repeated: list[bytes] = []
+    place = 0
     for key, value in wire.items():
         pieces += [b"," if pieces else b"{", encode_value(key), b":"]
         if key != field:
             pieces.append(encode_value(value))
             continue
         assert isinstance(value, list), "a conversation is a list"
-        head = len(value) - marked - tail  # System texts, in protocols that have them here.
-        pieces += [b"[", *_listed(value[:head])]
-        shown, place = memoryview(said.encoded), 0
-        for one, item in zip(said.markable, value[head : head + marked], strict=True):
-            pieces += [shown[place : one.start], encode_value(item)]
-            place = one.end
-        pieces += [shown[place:], *(b"," + encode_value(item) for item in value[head + marked :]), b"]"]
-    return b"".join((*pieces, b"}"))
+        items = [encode_value(item) for item in value]
+        head = len(items) - marked - tail  # System texts, in protocols that have them here.
+        repeated = items[head : head + marked]
+        pieces += [b"[", *(item + b"," for item in items[:head])]
+        place = len(pieces)
+        pieces += [*(b"," + item for item in items[head + marked :]), b"]"]
+    return b"".join((*pieces[:place], *_with_marks(said, repeated), *pieces[place:], b"}"))
 
 
-def _listed(items: Iterable[Wire]) -> Iterable[bytes]:
-    return (encode_value(item) + b"," for item in items)
+def _with_marks(said: _Said, marked: Sequence[bytes]) -> Iterator[bytes | memoryview]:
+    """What was said, with the items that may be marked as they are now; nothing else is copied."""
+    shown, place = memoryview(said.encoded), 0
+    for one, item in zip(said.markable, marked, strict=True):
+        yield shown[place : one.start]
+        yield item
+        place = one.end
+    yield shown[place:]
 
 
 def _newest_seam(messages: Sequence[ModelMessage], known: int) -> int:
