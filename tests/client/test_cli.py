@@ -14,6 +14,7 @@ from workshop import Seat, Shop
 
 import turnkeeper
 from turnkeeper.cli import failures
+from turnkeeper.client import Client
 from turnkeeper.client.errors import Unreachable
 from turnkeeper.providers.script import Gate, Script
 from turnkeeper.testing.server import ScriptedServer
@@ -261,6 +262,22 @@ def test_questions_are_answered_at_the_terminal(common: tuple[Shop, str]) -> Non
         seat.types("y\n")
         assert seat.end() == 0, seat.shown
     assert (shop.project / "made.txt").read_text() == "hi\nho\n"
+
+
+def test_a_question_that_another_client_answers_is_not_asked_any_more(common: tuple[Shop, str]) -> None:
+    shop = a_shop(common[0].home / "elsewhere-answered")
+    shop.configure(permission={"bash": "ask"})
+
+    async def allow() -> None:
+        async with Client(common[1], directory=shop.project) as client:
+            [waiting] = await client.permissions()
+            await client.reply(waiting.id, "once")
+
+    with shop.terminal("run", *OFFLINE, "run `echo hi > made.txt`", "--server", common[1]) as seat:
+        asked(seat)
+        anyio.run(allow)
+        assert seat.end() == 0, seat.shown
+    assert (shop.project / "made.txt").read_text() == "hi\n"
 
 
 def asked(seat: Seat) -> str:
