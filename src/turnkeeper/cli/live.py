@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
     from turnkeeper.cli.answering import Answering
     from turnkeeper.client import Client
+    from turnkeeper.client.subscription import Subscription
     from turnkeeper.core.view import SessionView
     from turnkeeper.model.notification import Delta, Notification
     from turnkeeper.model.session import Session
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 QUEUE_MAX: Final = 65_536
 """Notifications that may wait while somebody thinks about a question."""
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+LOST_S: Final = 1.0
+"""How long a server may be away before anybody is told."""
 TICK_S: Final = 0.08
 UPKEEP_S: Final = 5.0
 """How long the end of the process waits for a title."""
@@ -74,7 +77,7 @@ class Live:
         outcome: Outcome | None = None
         async with tk.subscribe(session_id=session_id, size=QUEUE_MAX) as heard, anyio.create_task_group() as beside:
             beside.start_soon(self._tick)
-            answering = await self._answering(tk, beside)
+            answering = await self._answering(tk, heard, beside)
             with self._signals() as pressed:
                 beside.start_soon(self._stop, tk, pressed, beside)
                 async with anyio.create_task_group() as group:
@@ -97,14 +100,19 @@ class Live:
             self._summary(before, await tk.get(session_id), feed, reuse, time.monotonic() - start)
         return code
 
-    async def _answering(self, tk: "Turnkeeper | Client", group: TaskGroup) -> "Answering | None":
+    async def _answering(
+        self, tk: "Turnkeeper | Client", heard: "AsyncIterator[Notification | Delta]", group: TaskGroup
+    ) -> "Answering | None":
         """Who answers the questions of a server; a store asks by itself."""
         from turnkeeper.api import Turnkeeper
 
         if isinstance(tk, Turnkeeper):
             return None
         from turnkeeper.cli.answering import Answering
+        from turnkeeper.client.subscription import Subscription
 
+        assert isinstance(heard, Subscription), "a client hears what its server tells"
+        group.start_soon(self._watch, heard)
         answering = Answering(tk, self._session_id, self.ask, group)
         await answering.begin()
         return answering
@@ -120,6 +128,17 @@ class Live:
             else:
                 async with self._desk.lock:  # A question stands on the screen: nothing is printed into it.
                     feed.take(one)
+
+    async def _watch(self, heard: "Subscription") -> None:
+        """Say when the server cannot be heard, and when it can be again."""
+        was_lost = False
+        while True:
+            await anyio.sleep(LOST_S)
+            if heard.is_lost != was_lost:
+                was_lost = heard.is_lost
+                self.display.notice(
+                    "the server does not answer; trying again" if was_lost else "the server answers again"
+                )
 
     async def _tick(self) -> None:
         while True:

@@ -33,6 +33,11 @@ class Frames:
         self._reader = _Reader()
         self._ready: deque[Frame] = deque()
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the line is broken just now."""
+        return self._tries > 0
+
     async def open(self) -> None:
         """Begin. Raises Unreachable, or what the server refuses."""
         try:

@@ -71,6 +71,11 @@ class Subscription:
                 await self._hear()
         return self._ready.popleft()
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the server cannot be heard just now; it is tried again."""
+        return self._frames.is_lost
+
     def close(self) -> None:
         """Hear nothing more. What happened in the session so far is still told, then the iterator ends."""
         self._is_closing = True
