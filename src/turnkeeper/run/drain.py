@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import assert_never
 
-from turnkeeper.core.next_action import Abandon, Compact, Promote, Rest, RunTurn, next_action
+from turnkeeper.core.next_action import Abandon, Action, Compact, Promote, Rest, RunTurn, next_action
 from turnkeeper.model.event import PromptPromoted
 from turnkeeper.model.status import Idle, Owner
 from turnkeeper.run.abandon import abandon
@@ -25,9 +25,11 @@ class Drain:
 
     async def run(self, session_id: str, resume: bool = False) -> str:
         """Run until there is nothing to do; the reason. Raises Busy while another process runs the session."""
-        if (reason := await self._rests(session_id, resume)) is not None:
-            return reason
-        pen = await take_pen(self.store, session_id, self.owner)
+        first = await self._first(session_id, resume)
+        if isinstance(first, Rest):
+            return first.reason
+        promote = first.message_ids if isinstance(first, Promote) else ()
+        pen = await take_pen(self.store, session_id, self.owner, promote)
         try:
             return await self._loop(pen, resume)
         except BaseException:
@@ -53,13 +55,12 @@ class Drain:
             await pen.lay_down()
             raise
 
-    async def _rests(self, session_id: str, resume: bool) -> str | None:
-        """Why nothing is to be done, if nobody has the session; a wake for nothing leaves no trace."""
+    async def _first(self, session_id: str, resume: bool) -> Action | None:
+        """What is to be done first if nobody has the session; a wake for nothing leaves no trace."""
         view = await self.store.journal.view(session_id)
         if view.owner is not None or not isinstance(view.status, Idle):
             return None
-        action = next_action(view, await self.histories.get(session_id), resume=resume)
-        return action.reason if isinstance(action, Rest) else None
+        return next_action(view, await self.histories.get(session_id), resume=resume)
 
     async def _loop(self, pen: Pen, resume: bool) -> str:
         while True:

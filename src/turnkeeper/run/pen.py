@@ -3,10 +3,12 @@
 Writing is shielded: an interrupt comes before an append or after it, so whoever wrote knows what is on record.
 """
 
+from collections.abc import Sequence
+
 import anyio
 
 from turnkeeper.core.view import SessionView
-from turnkeeper.model.event import Event, StatusChanged
+from turnkeeper.model.event import Event, PromptPromoted, StatusChanged
 from turnkeeper.model.refusal import Busy
 from turnkeeper.model.status import BUSY, IDLE, Owner, Status
 from turnkeeper.store.crash import crash_point
@@ -50,16 +52,25 @@ class Pen:
         return view.owner != self._owner
 
 
-async def take_pen(store: Store, session_id: str, owner: Owner) -> Pen:
-    """Become the owner of a session. Raises Busy while another living process owns it."""
+async def take_pen(store: Store, session_id: str, owner: Owner, promote: Sequence[str] = ()) -> Pen:
+    """Become the owner of a session, and make these prompts part of its history in the same moment.
+
+    Raises Busy while another living process owns it.
+    """
 
     def decide(view: SessionView) -> list[Event]:
         if view.owner is not None and view.owner != owner and is_alive(view.owner):
             raise Busy(f"session {session_id!r} is being run by process {view.owner.pid} on {view.owner.host}")
-        return [StatusChanged(status=BUSY, owner=owner)]
+        waiting = {prompt.message.id for prompt in view.inbox} if view.turn is None else set()
+        promoted = [PromptPromoted(message_id=message_id) for message_id in promote if message_id in waiting]
+        return [StatusChanged(status=BUSY, owner=owner), *promoted]
 
     # The fence is read before the decision: who raises it first wins, the other is refused by the engine.
+    if promote:
+        crash_point("run.before-promote")
     with anyio.CancelScope(shield=True):
         fence = await store.engine.fence(session_id) + 1
         await store.journal.change(session_id, decide, fence=fence)
+    if promote:
+        crash_point("run.after-promote")
     return Pen(store, session_id, owner, fence)

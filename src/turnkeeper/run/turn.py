@@ -30,7 +30,7 @@ from turnkeeper.model.failure import (
 )
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.notification import Delta
-from turnkeeper.model.parts import RetryPart, StepFinishPart, ToolPart
+from turnkeeper.model.parts import RetryPart, StepFinishPart, StepStartPart, ToolPart
 from turnkeeper.model.parts.marks import RetryTime
 from turnkeeper.model.request import ModelRequest
 from turnkeeper.model.session import ZERO_TOKENS
@@ -80,6 +80,8 @@ class Turn:
         self._remedy = remedy
         self._scribe = self._new_scribe()
         self._writing = anyio.Lock(fast_acquire=True)
+        self._held: list[Event] = []
+        """What is to be appended with the next fact, because a fact of its own would tell nobody anything."""
         self._cost: float = 0
         self._attempt = 0
 
@@ -148,17 +150,25 @@ class Turn:
 
     async def _do(self, acts: Sequence[Act]) -> None:
         """Append events and publish deltas in their order; neighbouring events share one append."""
-        events: list[Event] = []
         for act in acts:
             if not isinstance(act, Delta):
-                events.append(act)
+                self._held.append(act)
                 continue
-            if events:
-                await self._pen.append(*events, at="record")
-                events = []
+            await self._append_held()
             self._world.publish(act)
-        if events:
+        if not self._may_hold():
+            await self._append_held()
+
+    async def _append_held(self) -> None:
+        if self._held:
+            events, self._held = self._held, []
             await self._pen.append(*events, at="record")
+
+    def _may_hold(self) -> bool:
+        """Whether what is held may wait: for the first word of an answer, or for its end, which comes at once."""
+        if self._scribe.finish is not None and not self._scribe.has_begun_tools:
+            return True
+        return all(isinstance(one, PartRecorded) and isinstance(one.part, StepStartPart) for one in self._held)
 
     async def _wait_to_retry(self, failure: Failure, words: str) -> None:
         """Record that it is tried again, take back what the failed attempt said, and wait."""
@@ -173,7 +183,13 @@ class Turn:
             error=error,
             time=RetryTime(created=now),
         )
-        gone = [PartRemoved(message_id=self._message.id, part_id=part_id) for part_id in self._scribe.recorded]
+        kept = {one.part.id for one in self._held if isinstance(one, PartRecorded)}
+        self._held = []
+        gone = [
+            PartRemoved(message_id=self._message.id, part_id=part_id)
+            for part_id in self._scribe.recorded
+            if part_id not in kept  # Never recorded.
+        ]
         bill = self._bill()
         await self._pen.append(*bill, *gone, PartRecorded(part=retry))
         self._scribe = self._new_scribe()
@@ -246,7 +262,8 @@ class Turn:
             time=message.time.but(completed=self._now()),
         )
         mark = [PartRecorded(part=self._step_finish(message, reason))] if reason is not None else []
-        await self._pen.append(*bill, *mark, TurnEnded(message=message), *remedy, at="end")
+        held, self._held = self._held, []
+        await self._pen.append(*held, *bill, *mark, TurnEnded(message=message), *remedy, at="end")
 
     def _step_finish(self, message: AssistantMessage, reason: str) -> StepFinishPart:
         return StepFinishPart(
