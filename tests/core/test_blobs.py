@@ -2,6 +2,7 @@
 
 from hashlib import sha256
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,3 +80,19 @@ def test_a_text_put_together_from_marks_is_spelt_out() -> None:
     assert blobs.mentioned(text) == {name}
     assert blobs.spell_out(text, found) == "ls\n" + "words " * BLOB_CHARS_MIN
     assert blobs.spell_out(text, {}) == text
+
+
+@given(st.dictionaries(st.text(max_size=5), json, max_size=4))
+def test_spelling_out_json_is_lowering_what_it_says(metadata: dict[str, object]) -> None:
+    event = e.MetadataSet(metadata=metadata)
+    lifted, found = blobs.lift(event, encode(event))
+    assert blobs.spelt(encode(lifted), found) == encode(event)
+
+
+def test_only_a_value_that_is_a_whole_mark_is_spelt_out() -> None:
+    name = sha256(b"long").hexdigest()
+    mark = f"{blobs.MARK}{name}"
+    near = {mark: 1, "a": f'"{mark}', "b": f'say "{mark}"', "c": f"{mark} ", "d": [mark, mark]}
+    spelt = msgspec.json.decode(blobs.spelt(encode(near), {name: b"long"}))
+    assert spelt == {**near, "d": ["long", "long"]}
+    assert blobs.spelt(encode(mark), {}) == encode(mark)

@@ -6,14 +6,14 @@ that nobody can name another session's blob. Hashing makes sharing safe: equal s
 """
 
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from hashlib import sha256
 from typing import TypeVar
 
 import msgspec
 
 from turnkeeper.core.limits import BLOB_CHARS_MIN
-from turnkeeper.model.value import Value
+from turnkeeper.model.value import Value, encode
 
 MARK = "\x01blob:sha256:"
 """How a mark begins."""
@@ -21,6 +21,9 @@ MARK = "\x01blob:sha256:"
 _MARK_JSON = b'"\\u0001blob:sha256:'
 _MENTION = re.compile(MARK + "([0-9a-f]{64})")
 _REFERENCE = re.compile(re.escape(_MARK_JSON) + b'([0-9a-f]{64})"')
+
+# In JSON a string begins behind no backslash; one that is a value, not a name, is not followed by a colon.
+_SPELT = re.compile(rb"(?<!\\)" + _REFERENCE.pattern + rb"(?!:)")
 
 V = TypeVar("V", bound=Value)
 
@@ -35,6 +38,11 @@ def lift(value: V, encoded: bytes, known: Set[str] = frozenset()) -> tuple[V, di
     blobs: dict[str, bytes] = {}
     lifted = _lift(msgspec.to_builtins(value), blobs, known)
     return (msgspec.convert(lifted, type(value)), blobs) if blobs else (value, {})
+
+
+def is_marked(encoded: Iterable[bytes]) -> bool:
+    """Whether any of these JSON texts refers to blobs, at one look."""
+    return _MARK_JSON in b"\n".join(encoded)
 
 
 def references(encoded: bytes) -> set[str]:
@@ -58,6 +66,18 @@ def lower_json(json: object, blobs: Mapping[str, str]) -> object:
     if isinstance(json, list | tuple):
         return [lower_json(item, blobs) for item in json]
     return json
+
+
+def spelt(encoded: bytes, blobs: Mapping[str, bytes]) -> bytes:
+    """The same for JSON that is not decoded; the blobs are given as they are stored."""
+    if _MARK_JSON not in encoded:
+        return encoded
+
+    def string(mark: re.Match[bytes]) -> bytes:
+        found = blobs.get(mark[1].decode())
+        return mark[0] if found is None else encode(found.decode("utf-8", "replace"))
+
+    return _SPELT.sub(string, encoded)
 
 
 def mentioned(text: str) -> set[str]:

@@ -2,7 +2,7 @@
 
 from typing import assert_never
 
-from turnkeeper.model.message import Message, SystemMessage
+from turnkeeper.model.message import Message
 from turnkeeper.model.parts import Part, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolPending, ToolRunning, ToolState
 from turnkeeper.model.session import Session
@@ -43,8 +43,3 @@ def _state(state: ToolState) -> ToolState:
 def with_parts(value: MessageWithParts) -> MessageWithParts:
     """The same of both."""
     return MessageWithParts(info=message(value.info), parts=tuple(map(part, value.parts)))
-
-
-def is_shown(value: Message) -> bool:
-    """Whether clients of the first generation know such a message: what the system told the model, they do not."""
-    return not isinstance(value, SystemMessage)

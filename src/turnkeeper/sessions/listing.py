@@ -2,7 +2,7 @@
 
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.session import Session
-from turnkeeper.store import keys
+from turnkeeper.store import documents, keys
 from turnkeeper.store.documents import Listing
 from turnkeeper.store.page import Page
 from turnkeeper.store.store import Store
@@ -22,6 +22,35 @@ async def sessions(
     after: str | None = None,
 ) -> Page[Session]:
     """A page of sessions. The scope is one of project, directory and parent; the rest narrows it."""
+    page = await written(
+        store,
+        project_id=project_id,
+        directory=directory,
+        parent_id=parent_id,
+        roots=roots,
+        archived=archived,
+        search=search,
+        since=since,
+        limit=limit,
+        after=after,
+    )
+    return Page(items=tuple(map(documents.read_session, page.items)), older=page.older)
+
+
+async def written(
+    store: Store,
+    *,
+    project_id: str | None = None,
+    directory: str | None = None,
+    parent_id: str | None = None,
+    roots: bool = True,
+    archived: bool = False,
+    search: str | None = None,
+    since: int | None = None,
+    limit: int = 100,
+    after: str | None = None,
+) -> Page[bytes]:
+    """The same as they are written."""
     if sum(given is not None for given in (project_id, directory, parent_id)) > 1:
         raise Invalid("list by project, by directory or by parent, not by several of them")
     scope = keys.STORE
@@ -42,4 +71,4 @@ async def sessions(
         return words is None or words in listing.title.casefold()
 
     which = "listed" if roots and not archived else "all"
-    return await store.queries.sessions(scope, which=which, keep=keep, since=since, limit=limit, after=after)
+    return await store.queries.written_sessions(scope, which=which, keep=keep, since=since, limit=limit, after=after)

@@ -7,7 +7,6 @@ import msgspec
 
 from turnkeeper.core import blobs
 from turnkeeper.core.limits import LEDGER_PAGE, STREAM_PAGE
-from turnkeeper.model.message import Message
 from turnkeeper.model.parts import Part
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.session import FileDiff, Session
@@ -17,19 +16,11 @@ from turnkeeper.store import documents, keys
 from turnkeeper.store.documents import LedgerRow, Listing, State
 from turnkeeper.store.engine import Engine, Key
 from turnkeeper.store.page import Page, check_limit, cursor, place_of
+from turnkeeper.store.written import MessageWithParts, Written
+
+__all__ = ["Found", "MessageWithParts", "Queries"]
 
 V = TypeVar("V", bound=Value)
-
-_listing = msgspec.json.Decoder(Listing)
-_name = msgspec.json.Decoder(str)
-_diffs = msgspec.json.Decoder(tuple[FileDiff, ...])
-
-
-class MessageWithParts(Value):
-    """A message and its parts in order, as clients read them."""
-
-    info: Message
-    parts: tuple[Part, ...]
 
 
 class Found(Value):
@@ -53,6 +44,22 @@ class _MessagePlace(Value):
     seq: int
 
 
+class _Belonging(Value):
+    """The project of a session, of all that its state document says."""
+
+    project_id: str
+
+
+_belongs = msgspec.json.Decoder(_Belonging)
+_listing = msgspec.json.Decoder(Listing)
+_name = msgspec.json.Decoder(str)
+_placed = msgspec.json.Decoder(_MessagePlace)
+_diffs = msgspec.json.Decoder(tuple[FileDiff, ...])
+
+WALKED_MAX = 500
+"""So many messages of a whole history are read together; then others have a turn."""
+
+
 class Queries:
     """Everything that can be asked of a store."""
 
@@ -68,17 +75,21 @@ class Queries:
 
     async def session(self, session_id: str) -> Session:
         """One session. Raises NotFound."""
+        return documents.read_session(await self.written_session(session_id))
+
+    async def written_session(self, session_id: str) -> bytes:
+        """The same as it is written. Raises NotFound."""
         state = await self.state(session_id)
         [stored] = await self._engine.get([keys.session(state.project_id, session_id)])
         if stored is None:  # It moved to another project, or went, between the two reads.
             return await self._moved(session_id, state)
-        return await self._whole(documents.read_session(stored), stored)
+        return await self._spelt(stored)
 
-    async def _moved(self, session_id: str, before: State) -> Session:
+    async def _moved(self, session_id: str, before: State) -> bytes:
         state = await self.state(session_id)
         if state.project_id == before.project_id:
             raise NotFound(f"the documents of session {session_id!r} are incomplete; run `turnkeeper doctor --fix`")
-        return await self.session(session_id)
+        return await self.written_session(session_id)
 
     async def sessions(
         self,
@@ -91,6 +102,20 @@ class Queries:
         after: str | None = None,
     ) -> Page[Session]:
         """A page of sessions, newest activity first. ``keep`` filters by what the list itself says."""
+        page = await self.written_sessions(scope, which=which, keep=keep, since=since, limit=limit, after=after)
+        return Page(items=tuple(map(documents.read_session, page.items)), older=page.older)
+
+    async def written_sessions(
+        self,
+        scope: Key = keys.STORE,
+        *,
+        which: str = "listed",
+        keep: Callable[[Listing], bool] = lambda _: True,
+        since: int | None = None,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> Page[bytes]:
+        """The same as they are written."""
         limit = check_limit(limit)
         prefix = keys.recent(scope, which)
         place = place_of(after, _ListPlace) if after is not None else None
@@ -109,17 +134,16 @@ class Queries:
         older = cursor(_ListPlace(updated=last[-2], id=last[-1])) if last else None
         return Page(items=tuple(items), older=older)
 
-    async def _sessions(self, names: Sequence[str]) -> list[Session]:
-        states = [documents.read_state(one) for one in await self._engine.get(list(map(keys.state, names))) if one]
-        wanted = [keys.session(s.project_id, name) for s, name in zip(states, names, strict=False)]
+    async def _sessions(self, names: Sequence[str]) -> list[bytes]:
+        states = [_belongs.decode(one) for one in await self._engine.get(list(map(keys.state, names))) if one]
         if len(states) < len(names):  # One went in between; look each up by itself.
             return [one for name in names if (one := await self._if_there(name)) is not None]
-        found = await self._engine.get(wanted)
-        return [await self._whole(documents.read_session(one), one) for one in found if one is not None]
+        wanted = [keys.session(s.project_id, name) for s, name in zip(states, names, strict=True)]
+        return [await self._spelt(one) for one in await self._engine.get(wanted) if one is not None]
 
-    async def _if_there(self, session_id: str) -> Session | None:
+    async def _if_there(self, session_id: str) -> bytes | None:
         try:
-            return await self.session(session_id)
+            return await self.written_session(session_id)
         except NotFound:
             return None
 
@@ -141,7 +165,7 @@ class Queries:
     async def todos(self, session_id: str) -> tuple[Todo, ...]:
         """The task list."""
         [stored] = await self._engine.get([keys.todo(session_id)])
-        return await self._all_whole(documents.read_todos(stored), stored) if stored else ()
+        return documents.read_todos(await self._spelt(stored)) if stored else ()
 
     async def ledger(self, session_id: str | None = None) -> AsyncIterator[LedgerRow]:
         """The rows of the ledger, of one session or of all; by session, then in the order they were recorded."""
@@ -158,14 +182,18 @@ class Queries:
     async def diffs(self, session_id: str) -> tuple[FileDiff, ...]:
         """What the session changed on disk."""
         [stored] = await self._engine.get([keys.diff(session_id)])
-        return await self._all_whole(_diffs.decode(stored), stored) if stored else ()
+        return _diffs.decode(await self._spelt(stored)) if stored else ()
 
     async def message(self, session_id: str, message_id: str) -> MessageWithParts:
         """One message with its parts. Raises NotFound."""
-        [stored] = await self._engine.get([keys.message(session_id, message_id)])
-        if stored is None:
+        return (await self.written_message(session_id, message_id)).value()
+
+    async def written_message(self, session_id: str, message_id: str) -> Written:
+        """The same as it is written. Raises NotFound."""
+        found = await self._written(session_id, [message_id])
+        if not found:
             raise NotFound(f"there is no message {message_id!r} in session {session_id!r}")
-        [whole] = await self._with_parts([stored])
+        [whole] = await self._all_spelt(found)
         return whole
 
     async def part(self, message_id: str, part_id: str) -> Part:
@@ -174,56 +202,67 @@ class Queries:
         [stored], pieces = await self._engine.get([key]), await self._engine.scan(key)
         if stored is None:
             raise NotFound(f"there is no part {part_id!r} in message {message_id!r}")
-        [part] = documents.in_order([(key, stored), *pieces])
-        return await self._whole(part, stored)
+        [part] = documents.in_order([(key, await self._spelt(stored)), *pieces])
+        return part
 
     async def messages(
         self, session_id: str, *, limit: int = 50, before: str | None = None, after: str | None = None
     ) -> Page[MessageWithParts]:
         """A page of the history in the order it happened: the newest ones, or those next to a cursor."""
-        limit = check_limit(limit)
-        prefix = ("order", session_id)
+        page = await self.written(session_id, limit=check_limit(limit), before=before, after=after)
+        return Page(items=tuple(one.value() for one in page.items), older=page.older, newer=page.newer)
+
+    async def written(
+        self, session_id: str, *, limit: int, before: str | None = None, after: str | None = None
+    ) -> Page[Written]:
+        """The same as it is written, and of any length."""
         low = keys.order(session_id, place_of(after, _MessagePlace).seq) if after is not None else None
         high = keys.order(session_id, place_of(before, _MessagePlace).seq) if before is not None else None
         forward = after is not None and before is None
-        found = await self._engine.scan(prefix, after=low, before=high, limit=limit + 1, reverse=not forward)
+        found = await self._engine.scan(
+            ("order", session_id), after=low, before=high, limit=limit + 1, reverse=not forward
+        )
         if not found:
             await self.state(session_id)
         kept = found[:limit] if forward else found[:limit][::-1]
-        items = await self._messages(session_id, kept)
+        items = await self._written(session_id, [_name.decode(body) for _, body in kept])
         more_older = len(found) > limit if not forward else after is not None
         more_newer = len(found) > limit if forward else before is not None
         return Page(
-            items=tuple(items),
+            items=tuple(await self._all_spelt(items)),
             older=_seq_cursor(kept[0]) if kept and more_older else None,
             newer=_seq_cursor(kept[-1]) if kept and more_newer else None,
         )
 
+    async def written_whole(self, session_id: str) -> AsyncIterator[list[Written]]:
+        """The whole history as it is written, many at a time: a walk is cheaper than to ask for each message."""
+        found = await self._engine.scan(("message", session_id))
+        if not found:
+            await self.state(session_id)
+        found.sort(key=_place_of_message)
+        for begin in range(0, len(found), WALKED_MAX):
+            some = found[begin : begin + WALKED_MAX]
+            yield await self._all_spelt(await self._joined([key[2] for key, _ in some], [body for _, body in some]))
+
     async def stream(self, session_id: str, *, reverse: bool = True) -> AsyncIterator[MessageWithParts]:
         """Every message, newest first unless asked otherwise, a few at a time: a history is never loaded whole."""
-        place: Key | None = None
-        while True:
-            low, high = (None, place) if reverse else (place, None)
-            found = await self._engine.scan(
-                ("order", session_id), after=low, before=high, limit=STREAM_PAGE, reverse=reverse
-            )
-            for message in await self._messages(session_id, found):
-                yield message
-            if len(found) < STREAM_PAGE:
-                return
-            place = found[-1][0]
+        async for found in self._pages(session_id, STREAM_PAGE, reverse=reverse):
+            for one in await self._all_spelt(found):
+                yield one.value()
 
     async def stored(self, session_id: str, *, page: int = 500) -> AsyncIterator[MessageWithParts]:
         """Every message in order as the store has it, marks in the place of blobs: for copies inside the store."""
+        async for found in self._pages(session_id, page):
+            for one in found:
+                yield one.value()
+
+    async def _pages(self, session_id: str, size: int, *, reverse: bool = False) -> AsyncIterator[list[Written]]:
         place: Key | None = None
         while True:
-            found = await self._engine.scan(("order", session_id), after=place, limit=page)
-            names = [keys.message(session_id, _name.decode(body)) for _, body in found]
-            infos = [documents.read_message(one) for one in await self._engine.get(names) if one is not None]
-            groups = await self._engine.gather([("part", info.id) for info in infos])
-            for info, group in zip(infos, groups, strict=True):
-                yield MessageWithParts(info=info, parts=tuple(documents.in_order(group)))
-            if len(found) < page:
+            low, high = (None, place) if reverse else (place, None)
+            found = await self._engine.scan(("order", session_id), after=low, before=high, limit=size, reverse=reverse)
+            yield await self._written(session_id, [_name.decode(body) for _, body in found])
+            if len(found) < size:
                 return
             place = found[-1][0]
 
@@ -232,53 +271,45 @@ class Queries:
         prefix = ("text", session_id) if session_id is not None else ("text",)
         return [_found(key) for key in await self._engine.search(words, prefix, limit=limit)]
 
-    async def _messages(self, session_id: str, found: Iterable[tuple[Key, bytes]]) -> list[MessageWithParts]:
-        names = [keys.message(session_id, _name.decode(body)) for _, body in found]
-        return await self._with_parts([one for one in await self._engine.get(names) if one is not None])
+    async def _written(self, session_id: str, names: Sequence[str]) -> list[Written]:
+        """The documents of these messages; one that went in between is left out."""
+        infos = await self._engine.get([keys.message(session_id, name) for name in names])
+        there = [(name, info) for name, info in zip(names, infos, strict=True) if info is not None]
+        return await self._joined([name for name, _ in there], [info for _, info in there])
 
-    async def _with_parts(self, stored: Sequence[bytes]) -> list[MessageWithParts]:
-        infos = [documents.read_message(one) for one in stored]
-        groups = await self._engine.gather([("part", info.id) for info in infos])
-        marks = {name for group in groups for _, body in group for name in blobs.references(body)}
-        marks.update(name for one in stored for name in blobs.references(one))
-        texts = await self._blobs(marks)
-        return [
-            MessageWithParts(
-                info=blobs.lower(info, texts) if texts and blobs.references(body) else info,
-                parts=tuple(_lowered(documents.in_order(group), group, texts)),
-            )
-            for info, body, group in zip(infos, stored, groups, strict=True)
-        ]
+    async def _joined(self, names: Sequence[str], infos: Sequence[bytes]) -> list[Written]:
+        groups = await self._engine.gather([("part", name) for name in names])
+        return list(map(Written, infos, groups))
 
     async def whole(self, value: V) -> V:
         """A value taken from a view, with its blobs read back into it."""
-        return await self._whole(value, encode(value))
+        names = blobs.references(encode(value))
+        texts = {name: body.decode("utf-8", "replace") for name, body in (await self._blobs(names)).items()}
+        return blobs.lower(value, texts) if texts else value
 
-    async def _all_whole(self, values: tuple[V, ...], stored: bytes) -> tuple[V, ...]:
-        texts = await self._blobs(blobs.references(stored))
-        return tuple(blobs.lower(value, texts) for value in values) if texts else values
-
-    async def _whole(self, value: V, stored: bytes) -> V:
-        """A value with its blobs read back into it."""
+    async def _spelt(self, stored: bytes) -> bytes:
+        """A document with its blobs in the place of their marks."""
         names = blobs.references(stored)
-        return blobs.lower(value, await self._blobs(names)) if names else value
+        return blobs.spelt(stored, await self._blobs(names)) if names else stored
 
-    async def _blobs(self, names: Iterable[str]) -> dict[str, str]:
+    async def _all_spelt(self, found: list[Written]) -> list[Written]:
+        if not blobs.is_marked(body for one in found for body in one.bodies()):
+            return found
+        texts = await self._blobs({name for one in found for body in one.bodies() for name in blobs.references(body)})
+        return [one.spelt(texts) for one in found] if texts else found
+
+    async def _blobs(self, names: Iterable[str]) -> dict[str, bytes]:
         wanted = sorted(names)
-        if not wanted:
-            return {}
-        found = await self._engine.get([keys.blob(name) for name in wanted])
-        pairs = zip(wanted, found, strict=True)
-        return {name: body.decode("utf-8", "surrogatepass") for name, body in pairs if body is not None}
-
-
-def _lowered(parts: list[Part], stored: list[tuple[Key, bytes]], texts: dict[str, str]) -> Iterable[Part]:
-    marked = {key[-1] for key, body in stored if texts and blobs.references(body)}
-    return (blobs.lower(part, texts) if part.id in marked else part for part in parts)
+        found = await self._engine.get([keys.blob(name) for name in wanted]) if wanted else ()
+        return {name: body for name, body in zip(wanted, found, strict=True) if body is not None}
 
 
 def _seq_cursor(found: tuple[Key, bytes]) -> str:
     return cursor(_MessagePlace(seq=int(found[0][-1])))
+
+
+def _place_of_message(found: tuple[Key, bytes]) -> int:
+    return _placed.decode(found[1]).seq
 
 
 def _found(key: Key) -> Found:

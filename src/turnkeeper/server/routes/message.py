@@ -4,12 +4,12 @@ from typing import Annotated
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec import Raw
 
-from turnkeeper.core.limits import PAGE_MAX
 from turnkeeper.model.parts import Part
 from turnkeeper.model.refusal import Busy, Invalid, NotFound
 from turnkeeper.model.value import Value
-from turnkeeper.server import answer, wire
+from turnkeeper.server import answer, handed, wire
 from turnkeeper.server.answer import Answer
 from turnkeeper.server.call import Call, Plain
 from turnkeeper.server.errors import Malformed, Missing
@@ -29,18 +29,12 @@ async def messages(call: Call[PageQuery, None]) -> Answer:
     wanted, session_id = call.query, call.session_id
     if wanted.before is not None and not wanted.limit:
         raise Malformed("before needs a limit; add one", "Query")
-    limit = min(wanted.limit or PAGE_MAX, PAGE_MAX)
-    page = await call.turnkeeper.messages(session_id, limit=limit, before=wanted.before)
-    pages, left = [page.items], (wanted.limit or 0) - len(page.items)
-    while page.older is not None and (not wanted.limit or left > 0):
-        limit = min(left, PAGE_MAX) if wanted.limit else PAGE_MAX
-        page = await call.turnkeeper.messages(session_id, limit=limit, before=page.older)
-        pages.append(page.items)
-        left -= len(page.items)
-    found = [wire.with_parts(one) for items in reversed(pages) for one in items if wire.is_shown(one.info)]
-    if page.older is None:
-        return answer.json(found)
-    return answer.json(found, headers=_next(call, page.older))
+    queries = call.turnkeeper.store.queries
+    if not wanted.limit:
+        return answer.json([one async for some in queries.written_whole(session_id) for one in handed.messages(some)])
+    page = await queries.written(session_id, limit=wanted.limit, before=wanted.before)
+    found = handed.messages(page.items)
+    return answer.json(found, headers=_next(call, page.older) if page.older is not None else ())
 
 
 def _next(call: Call[PageQuery, None], cursor: str) -> answer.Pairs:
@@ -55,11 +49,12 @@ def _next(call: Call[PageQuery, None], cursor: str) -> answer.Pairs:
     )
 
 
-async def message(call: Plain) -> MessageWithParts:
+async def message(call: Plain) -> Raw:
     """One message with its parts."""
-    await call.turnkeeper.status(call.session_id)
+    queries = call.turnkeeper.store.queries
+    await queries.state(call.session_id)
     try:
-        return wire.with_parts(await call.turnkeeper.message(call.session_id, call.params["messageID"]))
+        return handed.message(await queries.written_message(call.session_id, call.params["messageID"]))
     except NotFound as error:
         raise Missing("Message", call.params["messageID"]) from error
 

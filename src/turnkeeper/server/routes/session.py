@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 
 from turnkeeper.model.permission import Rule
 from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
@@ -13,10 +13,12 @@ from turnkeeper.model.session import FileDiff, Session, SessionModel
 from turnkeeper.model.status import Idle, Status
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject, Value
-from turnkeeper.server import wire
+from turnkeeper.server import handed, wire
 from turnkeeper.server.call import Call, Plain
 from turnkeeper.server.names import MessageName, SessionName
 from turnkeeper.server.route import Route
+from turnkeeper.sessions import listing
+from turnkeeper.store.documents import read_session
 
 TIME_MAX = 253_402_300_800_000
 """Milliseconds at the end of the year 9999: what clients send as a time is below it."""
@@ -90,7 +92,7 @@ async def create(call: Call[None, NewSession]) -> Session:
     )
 
 
-async def list_sessions(call: Call[ListQuery, None]) -> list[Session]:
+async def list_sessions(call: Call[ListQuery, None]) -> list[Raw]:
     """Sessions of a project or directory, newest activity first."""
     wanted = call.query
     place = await call.place()
@@ -98,10 +100,11 @@ async def list_sessions(call: Call[ListQuery, None]) -> list[Session]:
     if wanted.scope is None and wanted.path is None and wanted.directory:
         directory = str(Path(wanted.directory).resolve())
     limit = int(wanted.limit) if wanted.limit else 100
-    found: list[Session] = []
+    found: list[bytes] = []
     after: str | None = None
     while len(found) < limit:
-        page = await call.turnkeeper.list(
+        page = await listing.written(
+            call.turnkeeper.store,
             directory=directory,
             project_id=place.id if directory is None else None,
             roots=wanted.roots == "true",
@@ -110,19 +113,19 @@ async def list_sessions(call: Call[ListQuery, None]) -> list[Session]:
             limit=limit - len(found),
             after=after,
         )
-        found.extend(one for one in page.items if _is_below(one, wanted.path))
+        found.extend(one for one in page.items if not wanted.path or _is_below(read_session(one), wanted.path))
         if (after := page.older) is None:
             break
-    return [wire.session(one) for one in found]
+    return [handed.session(one) for one in found]
 
 
-def _is_below(session: Session, path: str | None) -> bool:
-    return not path or session.path == path or (session.path or "").startswith(f"{path}/")
+def _is_below(session: Session, path: str) -> bool:
+    return session.path == path or (session.path or "").startswith(f"{path}/")
 
 
-async def get(call: Plain) -> Session:
+async def get(call: Plain) -> Raw:
     """One session."""
-    return wire.session(await call.turnkeeper.get(call.session_id))
+    return handed.session(await call.turnkeeper.store.queries.written_session(call.session_id))
 
 
 async def update(call: Call[None, SessionChange]) -> Session:

@@ -3,12 +3,13 @@
 from typing import Final, TypeVar
 
 import anyio.lowlevel
+from msgspec import Raw
 
 from turnkeeper.model.message import AssistantMessage, ModelChoice
 from turnkeeper.model.prompt import Prompt
 from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound, Refusal
 from turnkeeper.model.value import Value
-from turnkeeper.server import wire
+from turnkeeper.server import handed, wire
 from turnkeeper.server.call import Call, Plain
 from turnkeeper.server.route import Route
 from turnkeeper.server.streams.hub import Hub
@@ -44,11 +45,11 @@ class SummariseBody(Value):
     auto: bool = False
 
 
-async def prompt(call: Call[None, Prompt]) -> MessageWithParts:
+async def prompt(call: Call[None, Prompt]) -> MessageWithParts | Raw:
     """Admit a prompt and answer with the last thing the assistant said once the session rests."""
     receipt = await call.turnkeeper.prompt(call.session_id, call.body)
     if call.body.no_reply:
-        return wire.with_parts(await call.turnkeeper.message(call.session_id, receipt.message_id))
+        return handed.message(await call.turnkeeper.store.queries.written_message(call.session_id, receipt.message_id))
     outcome = await call.turnkeeper.wait(call.session_id)
     await _tell_first(call)
     if outcome.kind == "refused":

@@ -19,8 +19,16 @@ from turnkeeper.store.engines.sqlite_writer import CHECKPOINT_PAGES, Writer
 from turnkeeper.store.engines.words import words
 
 PROBLEMS_MAX = 20
-GLANCE_ROWS = 16
-"""So few rows are read without a thread."""
+GLANCE_ROWS = 128
+"""So few rows are read without a thread: a page is, and a list."""
+
+# One statement, because one statement sees one moment, and because a thousand of them cost more than the rows. The
+# whole store has no upper bound that is text; the last character there is stands for it.
+_GATHER = """
+SELECT wanted.key, document.key, CAST(document.value AS BLOB) FROM json_each(?) AS wanted CROSS JOIN document
+ON document.key > iif(wanted.value = '', '', wanted.value || '/')
+AND document.key < iif(wanted.value = '', char(1114111), wanted.value || '0')
+"""
 
 T = TypeVar("T")
 
@@ -150,25 +158,20 @@ class SqliteEngine:
         if before is not None:
             high = path(before) if isinstance(high, bytes) else min(high, path(before))
         most = -1 if limit is None else limit
-        return await self._readers.read(lambda reader: _scan(reader, low, high, limit=most, reverse=reverse))
+        ask = self._readers.glance if 0 <= most <= GLANCE_ROWS else self._readers.read
+        return await ask(lambda reader: _scan(reader, low, high, limit=most, reverse=reverse))
 
     async def gather(self, prefixes: Sequence[Key]) -> list[list[tuple[Key, bytes]]]:
         """See Engine.gather."""
-        # The whole store has no upper bound that is text; the last character there is stands for it.
-        bounds = json.dumps([below(path(prefix)) if prefix else ("", "\U0010ffff") for prefix in prefixes])
-        # One statement, because one statement sees one moment, and because a thousand of them cost more than the rows.
-        rows = await self._readers.read(
-            lambda reader: reader.execute(
-                "SELECT wanted.key, document.key, CAST(document.value AS BLOB) FROM json_each(?) AS wanted"
-                " CROSS JOIN document ON document.key > wanted.value ->> 0 AND document.key < wanted.value ->> 1"
-                " ORDER BY wanted.key, document.key",
-                (bounds,),
-            ).fetchall()
-        )
-        found: list[list[tuple[Key, bytes]]] = [[] for _ in prefixes]
+        wanted = json.dumps([path(prefix) for prefix in prefixes])
+        # How many rows there are is not known; if they are many, the next question goes to a thread.
+        ask = self._readers.glance if len(prefixes) <= GLANCE_ROWS else self._readers.read
+        rows = await ask(lambda reader: reader.execute(_GATHER, (wanted,)).fetchall())
+        found: list[list[tuple[str, bytes]]] = [[] for _ in prefixes]
         for number, place, value in cast(list[tuple[int, str, bytes]], rows):  # The statement says what they hold.
-            found[number].append((tuple(place.split("/")), value))
-        return found
+            found[number].append((place, value))
+        # Put in order here: SQLite would sort all of them together, and most are alone.
+        return [[(tuple(place.split("/")), value) for place, value in sorted(group)] for group in found]
 
     async def search(self, query: str, prefix: Key, *, limit: int = 50) -> list[Key]:
         """See Engine.search."""

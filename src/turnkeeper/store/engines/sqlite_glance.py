@@ -15,8 +15,10 @@ from turnkeeper.store.engines.sqlite_file import StoreFile
 
 SLOW_S: Final = 0.001
 """A read that takes longer did not find its pages in memory, or brought too much."""
-PAUSE_TIMES: Final = 20
-"""After a slow read nothing is read here for so many times as long: at worst, a twentieth of the time is lost."""
+PAUSE_TIMES: Final = 5
+"""After a slow read nothing is read here for so many times as long. It may have been bad luck: a busy machine."""
+PAUSE_TIMES_AGAIN: Final = 100
+"""The same if the read before was slow too: the disk is at work, and hardly any time may be lost to it."""
 ROW_MAX: Final = 50
 """After so many reads one goes to a thread, so that a loop of reads lets others run."""
 
@@ -38,7 +40,7 @@ class Glance:
         self._lock = threading.Lock()
         self._connection: apsw.Connection | None = None
         self._is_closed = False
-        self._quiet_until, self._in_a_row = 0.0, 0
+        self._quiet_until, self._was_slow, self._in_a_row = 0.0, False, 0
 
     def open(self) -> None:
         """Make the connection; on a thread that may wait for the disk. Without it nothing is read here."""
@@ -61,8 +63,11 @@ class Glance:
             except (apsw.BusyError, apsw.LockedError):
                 return None  # A thread may wait until it is free.
             finally:
-                if (took := self._clock() - begun) > SLOW_S:
-                    self._quiet_until = begun + took * PAUSE_TIMES
+                took = self._clock() - begun
+                is_slow = took > SLOW_S
+                if is_slow:
+                    self._quiet_until = begun + took * (PAUSE_TIMES_AGAIN if self._was_slow else PAUSE_TIMES)
+                self._was_slow = is_slow
         finally:
             self._lock.release()
 
