@@ -222,6 +222,19 @@ async def test_a_switch_is_an_event_and_a_message(tmp_path: Path) -> None:
         assert (info["data"]["agent"], info["data"]["model"]["id"]) == ("plan", "other")
 
 
+async def test_a_switch_right_after_a_prompt_that_waits_is_told_too(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        session_id = await made(server)
+        waiting = {"prompt": {"text": "later"}, "resume": False}
+        await server.post(f"/api/session/{session_id}/prompt", waiting)
+        await server.post(f"/api/session/{session_id}/agent", {"agent": "plan"}, 204)
+        await server.post(f"/api/session/{session_id}/model", {"model": {"providerID": "acme", "id": "other"}}, 204)
+        events = await history(server, session_id)
+        assert kinds(events) == ["prompt.admitted", "agent.switched", "model.switched"]
+        shown = [one["id"] for one in await messages(server, session_id)]
+        assert shown == [event["data"]["messageID"] for event in events[:0:-1]]
+
+
 async def test_a_command_of_the_users_is_one_message(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
         session_id = await made(server)

@@ -48,8 +48,8 @@ class Past:
     inbox: Mapping[str, Waiting] = field(default_factory=dict)
     reason: Reason = "auto"
     """Why the newest compaction began."""
-    is_admission: bool = False
-    """Whether the entry before admitted a prompt: what it selects belongs to it and is no switch."""
+    admitted: UserMessage | None = None
+    """The prompt that the entry before admitted: what is selected for it belongs to it and is no switch."""
 
     @classmethod
     def of(cls, view: SessionView | None, before: "Past | None" = None) -> "Past":
@@ -92,10 +92,21 @@ class Past:
         reason = self.reason
         if isinstance(event, e.MessageRecorded) and (mark := shape.compaction_of(event.parts)) is not None:
             reason = "auto" if mark.auto else "manual"
-        follows = isinstance(event, e.PromptAdmitted) or (
-            self.is_admission and isinstance(event, e.AgentSelected | e.ModelSelected)
-        )
-        return replace(self, reason=reason, is_admission=follows)
+        admitted = event.message if isinstance(event, e.PromptAdmitted) else None
+        if self.admitted is not None and is_for(self.admitted, event):
+            admitted = self.admitted
+        return replace(self, reason=reason, admitted=admitted)
+
+
+def is_for(prompt: UserMessage | None, event: Event) -> bool:
+    """Whether a selection is that of a prompt which was admitted just before, and no switch of its own."""
+    match event:
+        case e.AgentSelected(agent=agent):
+            return prompt is not None and prompt.agent == agent
+        case e.ModelSelected(model=model) if prompt is not None and model is not None:
+            return (prompt.model.provider_id, prompt.model.model_id) == (model.provider_id, model.id)
+        case _:
+            return False
 
 
 def next_events(past: Past, recorded: Recorded, session: tuple[str, str, str | None]) -> list[NextEvent]:
@@ -150,9 +161,9 @@ def _told(past: Past, recorded: Recorded) -> Iterator[Told]:
                 yield from part_events(past.turn.id, past.parts, part)
         case e.TurnEnded(message=message):
             yield from _ended(past, message, list(past.parts.values()))
-        case e.AgentSelected(agent=agent) if agent is not None and not past.is_admission:
+        case e.AgentSelected(agent=agent) if agent is not None and not is_for(past.admitted, event):
             yield "agent.switched", {"messageID": switch_id(time, seq), "agent": agent}
-        case e.ModelSelected(model=model) if model is not None and not past.is_admission:
+        case e.ModelSelected(model=model) if model is not None and not is_for(past.admitted, event):
             ref = shape.ModelRef(id=model.id, provider_id=model.provider_id, variant=model.variant)
             yield "model.switched", {"messageID": switch_id(time, seq), "model": ref}
         case e.SessionMoved(directory=directory):

@@ -10,10 +10,11 @@ import msgspec
 from turnkeeper.core import entry
 from turnkeeper.core.entry import Recorded
 from turnkeeper.model import event as e
-from turnkeeper.model.message import AssistantMessage
+from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import Value, encode
 from turnkeeper.server.errors import InvalidCursor, Missing
+from turnkeeper.server.v2.event import is_for
 from turnkeeper.server.v2.message import Compacted, Said, said_by, switch
 from turnkeeper.store.page import cursor as place_cursor
 from turnkeeper.store.queries import MessageWithParts
@@ -153,20 +154,27 @@ async def _switches(store: Store, session_id: str, low: int | None, high: int | 
     limit = high - after - 1 if high is not None else None
     if limit is not None and limit <= 0:
         return []
-    # One entry more in front: what follows an admission belongs to it.
-    begin = max(after - 1, 0)
+    # Some entries more in front: an agent and a model that are selected right after an admission belong to it.
+    begin = max(after - 2, 0)
     entries = await store.engine.read(session_id, after=begin, limit=None if limit is None else limit + after - begin)
     found: list[tuple[int, Said]] = []
-    is_admission = False
+    admission: tuple[int, bytes] | None = None
     for seq, one in enumerate(entries, begin + 1):
         head = one[:180]
-        is_switch = b'"type":"agent.selected' in head or b'"type":"model.selected' in head
-        if is_switch and not is_admission and seq > after:
-            told = switch(entry.read(one, seq)[0])
+        if b'"type":"agent.selected' in head or b'"type":"model.selected' in head:
+            recorded = entry.read(one, seq)[0]
+            if admission is not None and is_for(_prompt(*admission), recorded.event):
+                continue
+            told = switch(recorded) if seq > after else None
             if told is not None:
                 found.append((seq, told))
-        is_admission = b'"type":"prompt.admitted' in head or (is_switch and is_admission)
+        admission = (seq, one) if b'"type":"prompt.admitted' in head else None
     return found
+
+
+def _prompt(seq: int, raw: bytes) -> UserMessage | None:
+    event = entry.read(raw, seq)[0].event
+    return event.message if isinstance(event, e.PromptAdmitted) else None
 
 
 async def _switch_under(store: Store, session_id: str, message_id: str) -> Said | None:
