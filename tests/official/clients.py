@@ -1,8 +1,12 @@
 """The official opencode clients as ``make clients`` installs them, and the words with which a test goes without one."""
 
+import json
 import os
 import shutil
 import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,6 +26,25 @@ class Served:
 
     url: str
     provider: str
+
+
+@contextmanager
+def serving(directory: Path, home: Path, provider: str, **environ: str) -> Iterator[Served]:
+    """``turnkeeper serve``, started as a person would; it must end well and have had nothing to complain about."""
+    command = [sys.executable, "-m", "turnkeeper.cli.main", "serve", "--port", "0", "--json"]
+    given = {**environment(home), **environ}
+    with subprocess.Popen(
+        command, cwd=directory, env=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as started:
+        try:
+            assert started.stdout is not None
+            line = started.stdout.readline()
+            assert line, started.communicate()[1]
+            yield Served(json.loads(line)["url"], provider)
+        finally:
+            started.terminate()
+        said = started.communicate(timeout=DEADLINE_S)[1]
+    assert (started.returncode, said) == (0, ""), said
 
 
 def binary() -> Path | None:

@@ -1,14 +1,12 @@
 """Our server as a process, with a scripted provider behind it, for clients that others wrote."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import anyio.from_thread
 import pytest
-from clients import Served, environment
+from clients import Served, serving
 
 from turnkeeper.testing.server import ScriptedServer
 
@@ -25,19 +23,9 @@ def provider() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def served(provider: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """``turnkeeper serve``, started as a person would, in a home and a directory that are its own."""
-    home, elsewhere = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("elsewhere")
-    command = [sys.executable, "-m", "turnkeeper.cli.main", "serve", "--port", "0", "--json"]
-    with subprocess.Popen(
-        command, cwd=elsewhere, env=environment(home), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as started:
-        assert started.stdout is not None
-        line = started.stdout.readline()
-        assert line, started.communicate()[1]
-        yield Served(json.loads(line)["url"], provider)
-        started.terminate()
-        said = started.communicate()[1]
-    assert (started.returncode, said) == (0, ""), said
+    """Our server, in a home and a directory that are its own."""
+    with serving(tmp_path_factory.mktemp("elsewhere"), tmp_path_factory.mktemp("home"), provider) as started:
+        yield started
 
 
 @pytest.fixture

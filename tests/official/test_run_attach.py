@@ -2,9 +2,10 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import httpx2
-from clients import Served, needs, opencode
+from clients import Served, needs, opencode, serving
 
 pytestmark = needs(program=True)
 
@@ -17,9 +18,9 @@ def run(served: Served, project: Path, home: Path, *words: str) -> str:
     return done.stdout
 
 
-def sessions(served: Served, project: Path) -> list[dict[str, str]]:
+def sessions(served: Served, project: Path, **given: Any) -> list[dict[str, str]]:
     """The project's sessions, the newest first."""
-    return httpx2.get(f"{served.url}/session", params={"directory": str(project)}).json()
+    return httpx2.get(f"{served.url}/session", params={"directory": str(project)}, **given).json()
 
 
 def test_a_prompt_is_answered_and_continued_and_forked(served: Served, project: Path, home: Path) -> None:
@@ -54,3 +55,14 @@ def test_a_session_that_does_not_exist_is_said(served: Served, project: Path, ho
     done = opencode(home, *words, cwd=home)
     assert (done.returncode, done.stdout) == (1, "")
     assert "Session not found" in done.stderr
+
+
+def test_a_password_is_asked_for(provider: str, project: Path, home: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    with serving(elsewhere, elsewhere, provider, OPENCODE_SERVER_PASSWORD="open-sesame") as guarded:
+        assert run(guarded, project, home, "-p", "open-sesame", "[[text Come in.]]").strip() == "Come in."
+        words = ("run", "--attach", guarded.url, "--dir", str(project), "-p", "wrong", "[[text Come in.]]")
+        refused = opencode(home, *words, cwd=home)
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert sessions(guarded, project, auth=("opencode", "open-sesame"))[1:] == []  # The refused one made none.
