@@ -1,7 +1,6 @@
 """Admit a prompt: resolve its parts, choose agent and model, and make it durable. From then on it is safe."""
 
 from collections.abc import Callable
-from functools import partial
 from hashlib import sha256
 
 from turnkeeper.core.limits import INBOX_MAX
@@ -14,7 +13,7 @@ from turnkeeper.model.identifier import check
 from turnkeeper.model.message import MessageTime, ModelChoice, UserMessage
 from turnkeeper.model.parts import Part
 from turnkeeper.model.permission import Rule, Ruleset
-from turnkeeper.model.prompt import AgentInput, Prompt, Receipt
+from turnkeeper.model.prompt import AgentInput, FileInput, Prompt, Receipt
 from turnkeeper.model.refusal import Busy, Conflict, Invalid
 from turnkeeper.model.session import SessionModel
 from turnkeeper.model.status import Idle
@@ -26,7 +25,7 @@ from turnkeeper.store import documents, keys
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.journal import ATTEMPTS_MAX
 from turnkeeper.store.store import Store
-from turnkeeper.workspace.images import limits_of
+from turnkeeper.workspace.images import LIMITS, ImageLimits, limits_of
 from turnkeeper.workspace.project import ProjectPlace
 
 NO_VARIANT = "default"
@@ -49,8 +48,7 @@ async def prompt(
         return known
     who = await runtime.agent(prompt.agent or agent, place)
     rules = await _rules(runtime, place, prompt, who)
-    limits = limits_of(runtime.means.catalog(place)[0].attachment.image)
-    attaching = Attaching(session_id, message_id, place, limits)
+    attaching = Attaching(session_id, message_id, place, _limits(runtime, place, prompt))
     parts = await resolve(prompt.parts, Resolution(store.mint, attaching, rules))
     return await admit(store, session_id, prompt, parts, message_id, who, lambda: runtime.means.default_model(place))
 
@@ -69,8 +67,9 @@ async def admit(
     Raises Conflict if the id stands for something else, Busy if too much is waiting.
     """
     digest = digest_of(prompt)
-    session = await store.queries.session(session_id)
-    model = model_of(prompt, agent, session.model, fallback)
+    named = prompt.model or agent.model
+    last = (await store.queries.session(session_id)).model if named is None else None
+    model = model_of(prompt, agent, last, fallback)
     message = UserMessage(
         id=message_id,
         session_id=session_id,
@@ -82,15 +81,45 @@ async def admit(
         tools=prompt.tools,
     )
     admitted = e.PromptAdmitted(message=message, parts=parts, delivery=prompt.delivery, digest=digest)
+    admission = _Admission(admitted, prompt)
     for _ in range(ATTEMPTS_MAX):
-        # The input as it stands is read first: who admits the same id between here and there is noticed.
-        before = _input(await store.journal.view(session_id))
-        if (known := await _known(store, session_id, message_id, prompt, digest)) is not None:
-            return known
+        if prompt.message_id is not None:
+            # The input as it stands is read first: who admits the same id between here and there is noticed.
+            admission.before = _input(await store.journal.view(session_id))
+            if (known := await _known(store, session_id, message_id, prompt, digest)) is not None:
+                return known
         crash_point("run.before-admit")
-        await store.journal.change(session_id, partial(_facts, before, admitted, prompt))
+        await store.journal.change(session_id, admission)
         crash_point("run.after-admit")
+        if admission.seq:
+            return Receipt(message_id=message_id, session_id=session_id, seq=admission.seq, delivery=prompt.delivery)
     raise Busy(f"session {session_id!r} is given prompts without pause; try again")
+
+
+class _Admission:
+    """Decides what admitting a prompt changes, and remembers the place that it gave it."""
+
+    def __init__(self, admitted: e.PromptAdmitted, prompt: Prompt) -> None:
+        self._admitted, self._prompt = admitted, prompt
+        self.before: object = None
+        """The input that the id was looked up in; None for an id that is new in any case."""
+        self.seq = 0
+        """The place in the log, as decided last; 0 if nothing was, because the input is not as it was before."""
+
+    def __call__(self, view: SessionView) -> list[Event]:
+        """What it changes in the newest view."""
+        if self.before is not None and _input(view) != self.before:
+            self.seq = 0
+            return []
+        self.seq = view.seq + 1
+        return _facts(self._admitted, self._prompt, view)
+
+
+def _limits(runtime: Runtime, place: ProjectPlace, prompt: Prompt) -> ImageLimits:
+    """How large pictures may be; only asked for where there may be one."""
+    if not any(isinstance(part, FileInput) for part in prompt.parts):
+        return LIMITS
+    return limits_of(runtime.means.catalog(place)[0].attachment.image)
 
 
 async def _rules(runtime: Runtime, place: ProjectPlace, prompt: Prompt, agent: Agent) -> Ruleset:
@@ -124,7 +153,9 @@ def message_id_of(store: Store, prompt: Prompt) -> str:
 
 
 async def _known(store: Store, session_id: str, message_id: str, prompt: Prompt, digest: str) -> Receipt | None:
-    """The receipt of this very prompt, if it was admitted before."""
+    """The receipt of this very prompt, if it was admitted before. An id that we just made stands for nothing yet."""
+    if prompt.message_id is None:
+        return None
     taken, stored = await store.engine.get([keys.message(session_id, message_id), keys.receipt(message_id)])
     if stored is None:
         if taken is not None:
@@ -136,10 +167,8 @@ async def _known(store: Store, session_id: str, message_id: str, prompt: Prompt,
     return Receipt(message_id=message_id, session_id=session_id, seq=known.seq, delivery=known.delivery)
 
 
-def _facts(before: object, admitted: e.PromptAdmitted, prompt: Prompt, view: SessionView) -> list[Event]:
-    """What admitting the prompt changes, decided on the newest view; nothing if its input is not as it was before."""
-    if _input(view) != before:
-        return []
+def _facts(admitted: e.PromptAdmitted, prompt: Prompt, view: SessionView) -> list[Event]:
+    """What admitting the prompt changes. The admission itself comes first."""
     message = admitted.message
     if len(view.inbox) >= INBOX_MAX:
         raise Busy(f"{INBOX_MAX} prompts are waiting already; let the session run, or withdraw some")

@@ -36,22 +36,21 @@ async def resolve(parts: Sequence[PartInput], at: Resolution) -> tuple[Part, ...
     Raises Invalid, of the first part that is wrong.
     """
     _check_ids(parts)
-    found: list[list[Part] | Refusal] = [[] for _ in parts]
-    limiter = anyio.CapacityLimiter(RESOLVED_PARALLEL_MAX)
+    found: list[list[Part] | Refusal] = [[] if isinstance(one, FileInput) else _as_given(one, at) for one in parts]
+    files = [(number, part) for number, part in enumerate(parts) if isinstance(part, FileInput)]
+    if files:
+        limiter = anyio.CapacityLimiter(RESOLVED_PARALLEL_MAX)
 
-    async def one(number: int, part: FileInput) -> None:
-        async with limiter:
-            try:
-                found[number] = await at.attaching.attach(part)
-            except Refusal as refusal:
-                found[number] = refusal
+        async def one(number: int, part: FileInput) -> None:
+            async with limiter:
+                try:
+                    found[number] = await at.attaching.attach(part)
+                except Refusal as refusal:
+                    found[number] = refusal
 
-    async with anyio.create_task_group() as group:
-        for number, part in enumerate(parts):
-            if isinstance(part, FileInput):
+        async with anyio.create_task_group() as group:
+            for number, part in files:
                 group.start_soon(one, number, part)
-            else:
-                found[number] = _as_given(part, at)
     stored: list[Part] = []
     for result in found:
         if isinstance(result, Refusal):
