@@ -15,6 +15,9 @@ BUSY_TIMEOUT_S = 10.0
 """How long one call waits for another process before it gives up."""
 BUSY_PAUSE_S = 0.001
 """Short, because a group is: SQLite's own pauses grow to 100 ms, and a neighbour would always be first."""
+PAGE_BYTES = 2048
+"""A commit writes the pages it touches, whole, and touches many for a few bytes each: half the usual size writes a third
+less, and reads as fast."""
 CACHE_KIB = 16_384
 WAL_KEPT_BYTES = 64 * 1024 * 1024
 
@@ -79,6 +82,7 @@ class StoreFile:
         return connection
 
     def _configure(self, connection: apsw.Connection) -> None:
+        connection.pragma("page_size", PAGE_BYTES)  # Of a new file; one that is there keeps its own.
         connection.pragma("journal_mode", "wal")
         connection.pragma("synchronous", "full")
         connection.pragma("cache_size", -CACHE_KIB)
