@@ -52,7 +52,7 @@ def test_a_process_says_where_it_listens_answers_and_goes_when_told(tmp_path: Pa
 def test_a_process_with_an_open_stream_sends_its_last_event_and_goes(tmp_path: Path) -> None:
     with process(tmp_path, "--port", "0", "--json") as started:
         url = url_of(started)
-        with httpx2.stream("GET", f"{url}/global/event", timeout=DEADLINE_S) as stream:
+        with httpx2.stream("GET", f"{url}/event", timeout=DEADLINE_S) as stream:
             lines = stream.iter_lines()
             assert "server.connected" in next(lines)
             started.send_signal(signal.SIGTERM)

@@ -2,9 +2,11 @@
 
 import json
 import os
+import select
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,12 +28,24 @@ class Served:
 
     url: str
     provider: str
+    process: subprocess.Popen[str]
+
+    def logs(self, words: str) -> None:
+        """Wait until it has logged this."""
+        assert self.process.stderr is not None
+        said, end = "", time.monotonic() + DEADLINE_S
+        while words not in said:
+            ready = select.select([self.process.stderr], [], [], max(end - time.monotonic(), 0))[0]
+            assert ready, f"it never logged {words!r}, but:\n{said}"
+            said += os.read(self.process.stderr.fileno(), 1 << 16).decode()
 
 
 @contextmanager
-def serving(directory: Path, home: Path, provider: str, **environ: str) -> Iterator[Served]:
+def serving(
+    directory: Path, home: Path, provider: str, *words: str, port: str = "0", **environ: str
+) -> Iterator[Served]:
     """``turnkeeper serve``, started as a person would; it must end well and have had nothing to complain about."""
-    command = [sys.executable, "-m", "turnkeeper.cli.main", "serve", "--port", "0", "--json"]
+    command = [sys.executable, "-m", "turnkeeper.cli.main", "serve", "--port", port, "--json", *words]
     given = {**environment(home), **environ}
     with subprocess.Popen(
         command, cwd=directory, env=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -40,11 +54,12 @@ def serving(directory: Path, home: Path, provider: str, **environ: str) -> Itera
             assert started.stdout is not None
             line = started.stdout.readline()
             assert line, started.communicate()[1]
-            yield Served(json.loads(line)["url"], provider)
+            yield Served(json.loads(line)["url"], provider, started)
         finally:
             started.terminate()
         said = started.communicate(timeout=DEADLINE_S)[1]
-    assert (started.returncode, said) == (0, ""), said
+    assert started.returncode == 0, said
+    assert [line for line in said.splitlines() if not line.startswith("INFO ")] == []
 
 
 def binary() -> Path | None:

@@ -1,11 +1,12 @@
 """The real opencode terminal UI, attached to our server, in a terminal whose screen is looked at."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx2
 import pytest
-from clients import Served, binary, environment, needs
+from clients import Served, binary, environment, needs, serving
 from pane import Pane, pane
 
 pytestmark = needs(program=True, terminal=True)
@@ -15,12 +16,18 @@ DONE = r"▣  Build · Scripted One · [\d.]+m?s"
 """The line under an answer that is complete: who gave it, and how long it took."""
 
 
-@pytest.fixture
-def ui(served: Served, project: Path, home: Path) -> Iterator[Pane]:
+@contextmanager
+def attached(url: str, project: Path, home: Path) -> Iterator[Pane]:
     """The terminal UI as it stands when it has booted."""
-    command = [str(binary()), "attach", served.url, "--dir", str(project)]
+    command = [str(binary()), "attach", url, "--dir", str(project)]
     with pane(command, cwd=home, environ=environment(home)) as shown:
         shown.shows(READY, r"Build · Scripted One Scripted", r"1\.18\.33")
+        yield shown
+
+
+@pytest.fixture
+def ui(served: Served, project: Path, home: Path) -> Iterator[Pane]:
+    with attached(served.url, project, home) as shown:
         yield shown
 
 
@@ -97,3 +104,16 @@ def test_a_turn_is_interrupted(ui: Pane) -> None:
     stopped = ui.shows(r"▣  Build · Scripted One · interrupted")
     assert "tick tick" in stopped
     prompt(ui, "[[text Said afterwards.]]", r"\n +Said afterwards\.", DONE)
+
+
+def test_it_comes_back_when_its_server_was_restarted(provider: str, project: Path, home: Path, tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    with ExitStack() as stack:
+        with serving(place, place, provider) as first:
+            ui = stack.enter_context(attached(first.url, project, home))
+            prompt(ui, "[[text Said before.]]", r"\n +Said before\.", DONE)
+        port = first.url.rpartition(":")[2]
+        again = stack.enter_context(serving(place, place, provider, "--log-level", "info", port=port))
+        again.logs("GET /global/event")  # It listens again: what is said from now on is shown.
+        prompt(ui, "[[text Said afterwards.]]", r"\n +Said before\.", r"\n +Said afterwards\.")

@@ -7,7 +7,7 @@ listens.
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,7 +20,7 @@ from turnkeeper.core.notify import notify
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.identifier import pack
 from turnkeeper.model.notification import Delta, Notification
-from turnkeeper.server.streams.channel import Channel, Recent, Tune
+from turnkeeper.server.streams.channel import Channel, Recent, Tune, Voice
 from turnkeeper.server.streams.frame import Frame, Happening, joined
 from turnkeeper.server.streams.subscriber import WAITING_MAX, Subscriber
 from turnkeeper.server.v2.event import Past, next_events
@@ -31,6 +31,10 @@ PACE_S: Final = 0.000_1
 PACE_MAX_S: Final = 0.05
 CLOSING_S: Final = 0.5
 """How long the end of a stream may take."""
+
+FAREWELLS: Final[Mapping[Voice, str]] = {"local": "server.instance.disposed", "second": "global.disposed"}
+"""What a stream ends with. Not that of all directories: opencode's terminal UI would start anew at once, find nobody
+and exit, where it comes back by itself after a stream that just ended."""
 
 PASTS_MAX: Final = 1024
 """Sessions of which is remembered what no view holds."""
@@ -139,18 +143,19 @@ class Hub:
         self._flush()
 
     def close(self) -> None:
-        """Tell everybody what was waiting and that this was all; every stream ends once it is sent."""
+        """Tell everybody what was waiting, and whom it helps that this was all; every stream ends once it is sent."""
         if self._is_closed:
             return
         self._flush()
         self._is_closed = True
         everybody = [*self._alone, *(one for channel in self._channels.values() for one in channel.subscribers)]
         for tune, channel in self._channels.items():
-            kind = "global.disposed" if tune.voice == "second" else "server.instance.disposed"
+            kind = FAREWELLS.get(tune.voice)
             about = {} if tune.voice == "second" else {"directory": tune.directory or self._directory}
-            last = channel.plain(kind, self.event_id(), about)
+            last = channel.plain(kind, self.event_id(), about) if kind is not None else b""
             for subscriber in channel.subscribers:
-                subscriber.offer(last)
+                if last:
+                    subscriber.offer(last)
                 subscriber.end()
             channel.subscribers.clear()
         for subscriber in self._alone:
