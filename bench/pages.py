@@ -26,10 +26,10 @@ async def _pages(path: Path) -> list[Figure]:
 
 async def _lists(folder: Path) -> list[Figure]:
     async with turnkeeper.open(f"sqlite:{folder / 'few.db'}") as tk:
-        await _fill(tk, 100)
+        await fill(tk, 100)
         few = await best_of(30, lambda: tk.list(limit=50))
     async with turnkeeper.open(f"sqlite:{folder / 'many.db'}") as tk:
-        await _fill(tk, 20_000)
+        await fill(tk, 20_000)
         many = await best_of(30, lambda: tk.list(limit=50))
         found = await best_of(5, lambda: tk.list(limit=50, search="number 77 "))
     return [
@@ -38,7 +38,7 @@ async def _lists(folder: Path) -> list[Figure]:
     ]
 
 
-async def _fill(tk: Turnkeeper, count: int) -> None:
+async def fill(tk: Turnkeeper, count: int) -> None:
     """Many sessions fast: thousands of appends share each commit."""
     import anyio
 

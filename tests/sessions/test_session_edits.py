@@ -12,6 +12,8 @@ from turnkeeper.model.event import SummaryRecorded
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.session import FileDiff, Session, Summary
 from turnkeeper.model.todo import Todo
+from turnkeeper.sessions import edit
+from turnkeeper.workspace.project import ProjectID, ProjectPlace
 
 
 async def test_an_update_is_applied_and_counts_as_activity(tk: Turnkeeper) -> None:
@@ -113,6 +115,20 @@ async def test_the_same_todos_again_write_nothing(tk: Turnkeeper) -> None:
     await tk.set_todos(session.id, [todo])
     await tk.set_todos(session.id, [todo])
     assert await tk.store.engine.length(session.id) == 2
+
+
+async def test_a_session_is_found_in_the_project_it_moved_to(tk: Turnkeeper) -> None:
+    """Also by those who saw it in another one before."""
+    session, stays = await tk.create(title="moves"), await tk.create(title="stays")
+    assert [one.id for one in (await tk.list()).items] == [stays.id, session.id]
+    root = Path("/other")
+    place = ProjectPlace(id=ProjectID("other"), directory=root, worktree=root, main_worktree=root, vcs=None, path="")
+    await edit.move(tk.store, session.id, place)
+    assert (await tk.get(session.id)).project_id == "other"
+    assert {one.id: one.project_id for one in (await tk.list()).items} == {session.id: "other", stays.id: "global"}
+    await tk.remove(session.id)
+    with pytest.raises(NotFound, match=session.id):
+        await tk.get(session.id)
 
 
 @pytest.mark.parametrize("verb", ["touch", "archive", "restore", "todos", "diffs"])

@@ -1,6 +1,6 @@
 """Values as official clients know them: without what only we keep, such as places in the log."""
 
-from typing import assert_never
+from typing import Final, assert_never
 
 from turnkeeper.model.message import Message
 from turnkeeper.model.parts import Part, ToolPart
@@ -8,10 +8,16 @@ from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolPending, T
 from turnkeeper.model.session import Session
 from turnkeeper.store.queries import MessageWithParts
 
+OURS_IN_SESSION: Final = ("origin", "extra")
+OURS_IN_PART: Final = ("seq", "nth", "extra")
+OURS_IN_CALL: Final = (*OURS_IN_PART, "provider")
+"""The second generation has a place for more of a call."""
+OURS_IN_OUTPUT: Final = ("raw", "structured", "content", "output_paths", "full", "withheld")
+
 
 def session(value: Session) -> Session:
     """A session without where it was copied from and what was unknown in an import."""
-    return value.but(origin=None, extra=None) if value.origin or value.extra else value
+    return value.but(**dict.fromkeys(OURS_IN_SESSION)) if value.origin or value.extra else value
 
 
 def message(value: Message) -> Message:
@@ -32,8 +38,7 @@ def _state(state: ToolState) -> ToolState:
             return state
         case ToolCompleted():
             files = tuple(part(file) for file in state.attachments) if state.attachments else None
-            ours = {"structured": None, "content": None, "output_paths": None, "full": None}
-            return state.but(raw=None, attachments=files, **ours)
+            return state.but(attachments=files, **dict.fromkeys(OURS_IN_OUTPUT))
         case ToolRunning() | ToolError():
             return state.but(raw=None) if state.raw is not None else state
         case _:

@@ -1,6 +1,7 @@
 """The read side: sessions, lists, messages and their parts, from documents alone. Never waits for a writer."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from sys import intern
 from typing import TypeVar
 
 import msgspec
@@ -56,7 +57,9 @@ _name = msgspec.json.Decoder(str)
 _placed = msgspec.json.Decoder(_MessagePlace)
 _diffs = msgspec.json.Decoder(tuple[FileDiff, ...])
 
-WALKED_MAX = 500
+PROJECTS_KEPT = 5000
+"""Of so many sessions the project is known without a look."""
+WALKED_MAX = 2000
 """So many messages of a whole history are read together; then others have a turn."""
 
 
@@ -65,6 +68,7 @@ class Queries:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._projects: dict[str, str] = {}  # Where sessions were found last: it may have changed, and is looked at.
 
     async def state(self, session_id: str) -> State:
         """Where a session's log stands. Raises NotFound."""
@@ -79,17 +83,33 @@ class Queries:
 
     async def written_session(self, session_id: str) -> bytes:
         """The same as it is written. Raises NotFound."""
+        [stored] = await self._where_last([session_id])
+        if stored is None:
+            stored = await self._looked_up(session_id)
+        return await self._spelt(stored)
+
+    async def _where_last(self, names: Sequence[str]) -> list[bytes | None]:
+        """The documents of sessions where they were found last; None for one that never was, or is not there now."""
+        # A session that moves leaves no document behind, so what is found is the session.
+        known = [(name, self._projects[name]) for name in names if name in self._projects]
+        found = await self._engine.get([keys.session(project, name) for name, project in known]) if known else ()
+        by_name = {name: body for (name, _), body in zip(known, found, strict=True)}
+        return [by_name.get(name) for name in names]
+
+    async def _looked_up(self, session_id: str) -> bytes:
         state = await self.state(session_id)
         [stored] = await self._engine.get([keys.session(state.project_id, session_id)])
         if stored is None:  # It moved to another project, or went, between the two reads.
-            return await self._moved(session_id, state)
-        return await self._spelt(stored)
+            if (await self.state(session_id)).project_id == state.project_id:
+                raise NotFound(f"the documents of session {session_id!r} are incomplete; run `turnkeeper doctor --fix`")
+            return await self._looked_up(session_id)
+        self._make_room()
+        self._projects[session_id] = intern(state.project_id)
+        return stored
 
-    async def _moved(self, session_id: str, before: State) -> bytes:
-        state = await self.state(session_id)
-        if state.project_id == before.project_id:
-            raise NotFound(f"the documents of session {session_id!r} are incomplete; run `turnkeeper doctor --fix`")
-        return await self.written_session(session_id)
+    def _make_room(self) -> None:
+        if len(self._projects) > PROJECTS_KEPT:
+            self._projects.clear()
 
     async def sessions(
         self,
@@ -135,15 +155,20 @@ class Queries:
         return Page(items=tuple(items), older=older)
 
     async def _sessions(self, names: Sequence[str]) -> list[bytes]:
-        states = [_belongs.decode(one) for one in await self._engine.get(list(map(keys.state, names))) if one]
-        if len(states) < len(names):  # One went in between; look each up by itself.
-            return [one for name in names if (one := await self._if_there(name)) is not None]
-        wanted = [keys.session(s.project_id, name) for s, name in zip(states, names, strict=True)]
-        return [await self._spelt(one) for one in await self._engine.get(wanted) if one is not None]
+        self._make_room()
+        unknown = [name for name in names if name not in self._projects]
+        states = await self._engine.get(list(map(keys.state, unknown))) if unknown else ()
+        for name, state in zip(unknown, states, strict=True):
+            if state is not None:
+                self._projects[name] = intern(_belongs.decode(state).project_id)
+        found = await self._where_last(names)
+        there = [one or await self._if_there(name) for name, one in zip(names, found, strict=True)]
+        return [await self._spelt(one) for one in there if one is not None]
 
     async def _if_there(self, session_id: str) -> bytes | None:
+        """One that moved, or went in between."""
         try:
-            return await self.written_session(session_id)
+            return await self._looked_up(session_id)
         except NotFound:
             return None
 
@@ -293,7 +318,7 @@ class Queries:
         return blobs.spelt(stored, await self._blobs(names)) if names else stored
 
     async def _all_spelt(self, found: list[Written]) -> list[Written]:
-        if not blobs.is_marked(body for one in found for body in one.bodies()):
+        if not blobs.is_marked([body for one in found for body in one.bodies()]):
             return found
         texts = await self._blobs({name for one in found for body in one.bodies() for name in blobs.references(body)})
         return [one.spelt(texts) for one in found] if texts else found

@@ -4,7 +4,6 @@ from typing import Annotated
 from urllib.parse import urlencode
 
 import msgspec
-from msgspec import Raw
 
 from turnkeeper.model.parts import Part
 from turnkeeper.model.refusal import Busy, Invalid, NotFound
@@ -49,7 +48,7 @@ def _next(call: Call[PageQuery, None], cursor: str) -> answer.Pairs:
     )
 
 
-async def message(call: Plain) -> Raw:
+async def message(call: Plain) -> object:
     """One message with its parts."""
     queries = call.turnkeeper.store.queries
     await queries.state(call.session_id)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, UnsetType
 
 from turnkeeper.model.permission import Rule
 from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
@@ -92,7 +92,7 @@ async def create(call: Call[None, NewSession]) -> Session:
     )
 
 
-async def list_sessions(call: Call[ListQuery, None]) -> list[Raw]:
+async def list_sessions(call: Call[ListQuery, None]) -> list[object]:
     """Sessions of a project or directory, newest activity first."""
     wanted = call.query
     place = await call.place()
@@ -123,7 +123,7 @@ def _is_below(session: Session, path: str) -> bool:
     return session.path == path or (session.path or "").startswith(f"{path}/")
 
 
-async def get(call: Plain) -> Raw:
+async def get(call: Plain) -> object:
     """One session."""
     return handed.session(await call.turnkeeper.store.queries.written_session(call.session_id))
 

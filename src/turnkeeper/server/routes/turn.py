@@ -3,7 +3,6 @@
 from typing import Final, TypeVar
 
 import anyio.lowlevel
-from msgspec import Raw
 
 from turnkeeper.model.message import AssistantMessage, ModelChoice
 from turnkeeper.model.prompt import Prompt
@@ -45,7 +44,7 @@ class SummariseBody(Value):
     auto: bool = False
 
 
-async def prompt(call: Call[None, Prompt]) -> MessageWithParts | Raw:
+async def prompt(call: Call[None, Prompt]) -> object:
     """Admit a prompt and answer with the last thing the assistant said once the session rests."""
     receipt = await call.turnkeeper.prompt(call.session_id, call.body)
     if call.body.no_reply:

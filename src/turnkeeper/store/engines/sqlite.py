@@ -170,8 +170,10 @@ class SqliteEngine:
         found: list[list[tuple[str, bytes]]] = [[] for _ in prefixes]
         for number, place, value in cast(list[tuple[int, str, bytes]], rows):  # The statement says what they hold.
             found[number].append((place, value))
-        # Put in order here: SQLite would sort all of them together, and most are alone.
-        return [[(tuple(place.split("/")), value) for place, value in sorted(group)] for group in found]
+        for group in found:
+            if len(group) > 1:  # Put in order here: SQLite would sort all of them together, and most are alone.
+                group.sort()
+        return [[(tuple(place.split("/")), value) for place, value in group] for group in found]
 
     async def search(self, query: str, prefix: Key, *, limit: int = 50) -> list[Key]:
         """See Engine.search."""
