@@ -205,6 +205,16 @@ class ToolOutputConfig(Setting):
     max_bytes: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
 
+class CommandConfig(Setting):
+    """A command: what is said when somebody writes its name, and by whom it is answered."""
+
+    template: str
+    description: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    subtask: bool | None = None
+
+
 class Config(Setting):
     """All settings, merged."""
 
@@ -230,3 +240,4 @@ class Config(Setting):
     attachment: AttachmentConfig = AttachmentConfig()
     tool_output: ToolOutputConfig = ToolOutputConfig()
     compaction: CompactionConfig = CompactionConfig()
+    command: dict[str, CommandConfig] = {}

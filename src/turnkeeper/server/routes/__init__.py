@@ -13,6 +13,7 @@ FILES: Final = (
     "everywhere",
     "message",
     "turn",
+    "command",
     "permission",
     "question",
     "event",

@@ -190,7 +190,6 @@ ROUTES = (
         "States of workspaces: none.",
         list[JsonObject],
     ),
-    _empty("/command", "command.list", "Commands with templates: none.", list[JsonObject]),
     _empty("/skill", "app.skills", "Skills: none.", list[JsonObject]),
     _empty("/lsp", "lsp.status", "Language servers: none.", list[JsonObject]),
     _empty("/formatter", "formatter.status", "Formatters: none.", list[JsonObject]),

@@ -49,6 +49,11 @@ async def prompt(call: Call[None, Prompt]) -> object:
     receipt = await call.turnkeeper.prompt(call.session_id, call.body)
     if call.body.no_reply:
         return handed.message(await call.turnkeeper.store.queries.written_message(call.session_id, receipt.message_id))
+    return await answered(call)
+
+
+async def answered(call: Call[None, B]) -> MessageWithParts:
+    """The last thing the assistant said once the session rests, and everybody who listens has heard it."""
     outcome = await call.turnkeeper.wait(call.session_id)
     await _tell_first(call)
     if outcome.kind == "refused":
@@ -70,7 +75,7 @@ async def _tell_first(call: Call[None, B]) -> None:
                 await hub.metre.sleep(HASTE_S)
 
 
-async def _newest_answer(call: Call[None, Prompt]) -> MessageWithParts:
+async def _newest_answer(call: Call[None, B]) -> MessageWithParts:
     page = await call.turnkeeper.messages(call.session_id, limit=NEWEST)
     for message in reversed(page.items):
         if isinstance(message.info, AssistantMessage):

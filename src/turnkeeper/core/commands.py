@@ -1,0 +1,52 @@
+"""Commands with templates, as a configuration names them: what is said when somebody writes ``/name arguments``."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from turnkeeper.model.config import CommandConfig
+from turnkeeper.model.refusal import Invalid, NotFound
+
+_PLACE: Final = re.compile(r"\$(\d+)")
+_WORD: Final = re.compile(r"\[image \d+\]|\"[^\"]*\"|'[^']*'|[^\s\"']+", re.IGNORECASE)
+_SHELL: Final = re.compile(r"!`[^`]+`")
+ARGUMENTS: Final = "$ARGUMENTS"
+
+
+def find(commands: Mapping[str, CommandConfig], name: str) -> CommandConfig:
+    """The command of this name. Raises NotFound with those there are."""
+    if name not in commands:
+        known = ", ".join(sorted(commands)) or "there are none"
+        raise NotFound(f"there is no command {name!r}; known are: {known}")
+    return commands[name]
+
+
+def expanded(template: str, arguments: str) -> str:
+    """What a command says with these arguments. Raises Invalid if that takes more than putting words in.
+
+    ``$1`` and so on are words of the arguments, and the highest of them takes all that is left; ``$ARGUMENTS`` is all
+    of them as they stand. A template without places gets them behind it.
+    """
+    if _SHELL.search(template):
+        raise Invalid("the command's template runs a program (!`...`), which this server does not do yet")
+    places = [int(number) for number in _PLACE.findall(template)]
+    words = [_unquoted(word) for word in _WORD.findall(arguments)]
+
+    def word(found: re.Match[str]) -> str:
+        number = int(found[1])
+        return " ".join(words[number - 1 :]) if number == max(places) else "".join(words[number - 1 : number])
+
+    text = _PLACE.sub(word, template).replace(ARGUMENTS, arguments)
+    if not places and ARGUMENTS not in template and arguments.strip():
+        text = f"{text}\n\n{arguments}"
+    return text.strip()
+
+
+def hints(template: str) -> tuple[str, ...]:
+    """The places of a template, as clients show them while a command is written."""
+    numbered = sorted({f"${number}" for number in _PLACE.findall(template)}, key=lambda one: int(one[1:]))
+    return (*numbered, *([ARGUMENTS] if ARGUMENTS in template else []))
+
+
+def _unquoted(word: str) -> str:
+    return re.sub(r"\A[\"']|[\"']\Z", "", word)

@@ -1,0 +1,122 @@
+"""Commands with templates: which there are, and to say one."""
+
+from typing import Literal
+
+from turnkeeper.core.commands import expanded, find, hints
+from turnkeeper.model.config import CommandConfig
+from turnkeeper.model.message import ModelChoice
+from turnkeeper.model.notification import Notification
+from turnkeeper.model.prompt import FileInput, Prompt, TextInput
+from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
+from turnkeeper.model.value import Value
+from turnkeeper.server.call import Call, Plain
+from turnkeeper.server.route import Route
+from turnkeeper.server.routes.turn import answered
+from turnkeeper.store.queries import MessageWithParts
+
+
+class CommandWords(Value):
+    """A command as clients list it."""
+
+    name: str
+    description: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    source: Literal["command"]
+    template: str
+    subtask: bool | None = None
+    hints: tuple[str, ...] = ()
+
+
+class CommandBody(Value):
+    """Which command, and what stands behind its name."""
+
+    message_id: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    arguments: str
+    command: str
+    variant: str | None = None
+    parts: tuple[FileInput, ...] = ()
+
+
+async def commands(call: Plain) -> list[CommandWords]:
+    """Every command of a directory's configuration."""
+    config, _ = call.turnkeeper.runtime.means.catalog(await call.place())
+    return [_words(name, command) for name, command in sorted(config.command.items())]
+
+
+async def command(call: Call[None, CommandBody]) -> MessageWithParts:
+    """Say a command: its template with the arguments in it is a prompt like any other."""
+    given = call.body
+    config, _ = call.turnkeeper.runtime.means.catalog(await call.place())
+    chosen = find(config.command, given.command)
+    if chosen.subtask:
+        raise Invalid(f"the command {given.command!r} is for a subagent, and there are none yet")
+    model = chosen.model or given.model
+    prompt = Prompt(
+        message_id=given.message_id,
+        parts=(TextInput(text=expanded(chosen.template, given.arguments)), *given.parts),
+        agent=chosen.agent or given.agent,
+        model=_choice(model) if model is not None else None,
+        variant=given.variant,
+    )
+    receipt = await call.turnkeeper.prompt(call.session_id, prompt)
+    session = await call.turnkeeper.get(call.session_id)
+    answer = await answered(call)
+    told = {"name": given.command, "arguments": given.arguments, "messageID": receipt.message_id}
+    call.turnkeeper.publish(
+        Notification(
+            type="command.executed",
+            session_id=session.id,
+            directory=session.directory,
+            seq=0,
+            properties={**told, "sessionID": session.id},
+            project_id=session.project_id,
+        )
+    )
+    return answer
+
+
+def _words(name: str, command: CommandConfig) -> CommandWords:
+    return CommandWords(
+        name=name,
+        description=command.description,
+        agent=command.agent,
+        model=command.model,
+        source="command",
+        template=command.template,
+        subtask=command.subtask,
+        hints=hints(command.template),
+    )
+
+
+def _choice(model: str) -> ModelChoice:
+    provider_id, slash, model_id = model.partition("/")
+    if not slash or not provider_id or not model_id:
+        raise Invalid(f"{model!r} names no model; write provider/model")
+    return ModelChoice(provider_id=provider_id, model_id=model_id)
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/command",
+        operation="command.list",
+        tier=1,
+        summary="Commands with templates, of the configuration.",
+        handler=commands,
+        answer=list[CommandWords],
+    ),
+    Route(
+        method="POST",
+        path="/session/{sessionID}/command",
+        operation="session.command",
+        tier=2,
+        summary="Say a command; the answer comes when the session rests.",
+        handler=command,
+        body=CommandBody,
+        answer=MessageWithParts,
+        errors=(Busy, Conflict, Invalid, NotFound),
+    ),
+)

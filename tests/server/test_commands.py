@@ -1,0 +1,55 @@
+"""Commands with templates, over HTTP."""
+
+from pathlib import Path
+
+from served import served
+
+from turnkeeper.providers.scripted import Scripted
+
+COMMANDS = {
+    "greet": {"template": "Greet $1 in $2", "description": "A greeting", "agent": "plan"},
+    "later": {"template": "x", "subtask": True},
+    "state": {"template": "Look: !`git status`"},
+}
+
+
+async def test_commands_of_the_configuration_are_listed_and_said(tmp_path: Path) -> None:
+    provider = Scripted().says("Hello, Ada.")
+    async with served(tmp_path, provider, config={"command": COMMANDS}) as server:
+        listed = await server.get("/command")
+        assert [one["name"] for one in listed] == ["greet", "later", "state"]
+        assert listed[0] == {
+            "name": "greet",
+            "description": "A greeting",
+            "agent": "plan",
+            "source": "command",
+            "template": "Greet $1 in $2",
+            "hints": ["$1", "$2"],
+        }
+        session = await server.session()
+        async with server.stage.tk.subscribe(session_id=session) as heard:
+            answer = await server.post(
+                f"/session/{session}/command", {"command": "greet", "arguments": "Ada plain words"}
+            )
+            told = []
+            async for one in heard:
+                told.append(one.type)
+                if one.type == "command.executed":
+                    assert one.properties["name"] == "greet"
+                    break
+        assert answer["info"]["agent"] == "plan"
+        assert told[-1] == "command.executed"
+        asked = (await server.get(f"/session/{session}/message"))[0]
+        assert asked["parts"][0]["text"] == "Greet Ada in plain words"
+
+
+async def test_what_cannot_be_said_is_refused_with_a_reason(tmp_path: Path) -> None:
+    async with served(tmp_path, config={"command": COMMANDS}) as server:
+        session = await server.session()
+        for name, status, words in (("none", 404, "greet"), ("later", 400, "subagent"), ("state", 400, "program")):
+            body = {"command": name, "arguments": ""}
+            refused = await server.post(f"/session/{session}/command", body, status=status)
+            assert words in str(refused)
+        odd = {"command": "greet", "arguments": "", "model": "nonsense"}
+        assert "provider/model" in str(await server.post(f"/session/{session}/command", odd, status=400))
+        assert await server.get(f"/session/{session}/message") == []
