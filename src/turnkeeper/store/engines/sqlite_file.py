@@ -16,8 +16,8 @@ BUSY_TIMEOUT_S = 10.0
 BUSY_PAUSE_S = 0.001
 """Short, because a group is: SQLite's own pauses grow to 100 ms, and a neighbour would always be first."""
 PAGE_BYTES = 2048
-"""A commit writes the pages it touches, whole, and touches many for a few bytes each: half the usual size writes a third
-less, and reads as fast."""
+"""A commit writes the pages it touches, whole, and touches many for a few bytes each: half the usual size writes a
+third less, and reads as fast."""
 CACHE_KIB = 16_384
 WAL_KEPT_BYTES = 64 * 1024 * 1024
 
