@@ -15,6 +15,7 @@ from turnkeeper.model.refusal import Conflict, Forbidden, Invalid
 from turnkeeper.server import routes
 from turnkeeper.server.app import App
 from turnkeeper.server.gate import is_loopback
+from turnkeeper.server.joined import JoinedProtocol
 from turnkeeper.server.service import Options, Service
 
 log = logging.getLogger(__name__)
@@ -111,7 +112,7 @@ async def serving(service: Service, bound: socket.socket) -> AsyncIterator[App]:
     app = App(service, routes.load)
     config = uvicorn.Config(
         app,
-        http="httptools",
+        http=JoinedProtocol,
         ws="none",
         lifespan="off",
         access_log=False,

@@ -162,8 +162,9 @@ class Queries:
             if state is not None:
                 self._projects[name] = intern(_belongs.decode(state).project_id)
         found = await self._where_last(names)
-        there = [one or await self._if_there(name) for name, one in zip(names, found, strict=True)]
-        return [await self._spelt(one) for one in there if one is not None]
+        looked = [one or await self._if_there(name) for name, one in zip(names, found, strict=True)]
+        there = [one for one in looked if one is not None]
+        return [await self._spelt(one) for one in there] if blobs.is_marked(there) else there
 
     async def _if_there(self, session_id: str) -> bytes | None:
         """One that moved, or went in between."""
