@@ -1,5 +1,6 @@
 """Serving: a socket, a store, an application and uvicorn, from start to stop."""
 
+import gc
 import logging
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -38,6 +39,10 @@ FIRST_TURN: Final = (
     "turnkeeper.server.catalogue",
 )
 """What the first prompt needs; loaded beside the first requests, so that it need not wait for it."""
+
+
+COLLECTED_OBJECTS: Final = 10_000
+"""So many objects more than there were before have the garbage collector look."""
 
 
 def check(options: Options, *, insecure: bool = False) -> None:
@@ -148,6 +153,10 @@ async def settle_in(app: App, turnkeeper: Turnkeeper) -> None:
     await anyio.to_thread.run_sync(app.load)
     for name in FIRST_TURN:
         await anyio.to_thread.run_sync(import_module, name)
+    # What is loaded now stays for good, and most of what comes and goes cannot hold itself: to look through the first
+    # again and again for what of the second does would take longer than many a request.
+    gc.freeze()
+    gc.set_threshold(COLLECTED_OBJECTS, *gc.get_threshold()[1:])
     found = await turnkeeper.recover()
     if found:
         log.warning("%d sessions that a dead process left open were looked after", len(found))
