@@ -367,7 +367,12 @@ def check_references(root: Path) -> list[str]:
 def check_derived(root: Path) -> list[str]:
     """The pages that are written from the code alone are as they would be written now."""
     problems = []
-    for name in ("scripts/reference.py", "scripts/command_reference.py", "scripts/api_reference.py", "scripts/long_session.py"):
+    for name in (
+        "scripts/reference.py",
+        "scripts/command_reference.py",
+        "scripts/api_reference.py",
+        "scripts/long_session.py",
+    ):
         if not (script := root / name).exists():
             continue
         run = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
