@@ -150,6 +150,8 @@ class Journal:
 
     def _evict(self) -> None:
         """Let go of the views used longest ago; a slot somebody holds stays, for its lock orders the writers."""
+        if len(self._slots) <= VIEWS_CACHED_MAX:
+            return
         *older, _ = self._slots  # The newest is about to be used.
         for session_id in older:
             if len(self._slots) <= VIEWS_CACHED_MAX:
