@@ -18,7 +18,7 @@ from turnkeeper.testing.harness import Options, Stage, stage
 from turnkeeper.testing.windowed import Says, Windowed
 
 HIDDEN = (100, 10_000, 100_000)
-ROUNDS = 7
+ROUNDS = 60
 CONFIG: JsonObject = {"compaction": {"preserve_recent_tokens": 500}}
 """A short tail, so that what is shown is the same however much is hidden."""
 
