@@ -345,6 +345,15 @@ async def test_the_compaction_agent_has_its_own_model_and_prompt(play: Play) -> 
         assert (summary.agent, summary.mode, summary.model_id) == ("compaction", "compaction", "other")
 
 
+async def test_where_the_agents_model_is_not_there_the_sessions_own_writes(play: Play) -> None:
+    script = Scripted().says("a").then().says("## Objective\ngo")
+    async with play(script, config={"agent": {"compaction": {"model": "acme/none"}}}) as stage:
+        session = await stage.session()
+        await stage.ask(session, "go")
+        assert (await stage.tk.compact(session, force=True)).summary == "## Objective\ngo"
+        assert script.requests[-1].model.id == "large"
+
+
 async def test_what_was_compacted_before_is_merged_into_the_next_summary(play: Play) -> None:
     script = (
         Scripted()

@@ -22,6 +22,7 @@ from turnkeeper.model.failure import AbortedFailure, Failure, MessageData, Unkno
 from turnkeeper.model.message import AssistantMessage, MessageTime, ModelChoice, UserMessage
 from turnkeeper.model.parts import CompactionPart, Part, TextPart
 from turnkeeper.model.parts.base import Span
+from turnkeeper.model.refusal import Refusal
 from turnkeeper.run.answer import answer_to
 from turnkeeper.run.hooks import Hooks
 from turnkeeper.run.means import Means
@@ -69,7 +70,7 @@ class Compaction:
         mark = compaction_of(marker)
         assert mark is not None, "a marker has its part"
         agent = means.agents.get(COMPACTION) or Agent(name=COMPACTION)
-        chosen = agent.model or user.model
+        chosen = _writer(agent, user, means)
         message = _summary_of(answer_to(user, place, self.store.mint), chosen)
         await pen.append(CompactingSet(at=self._now()), TurnStarted(message=message), at="compact")
         try:
@@ -160,6 +161,17 @@ class Compaction:
 
     def _now(self) -> int:
         return self.store.mint.now()
+
+
+def _writer(agent: Agent, user: UserMessage, means: Means) -> ModelChoice:
+    """Who writes the Summary. A model that is not there must not keep a full session from going on."""
+    if agent.model is None:
+        return user.model
+    try:
+        means.find(agent.model)
+    except Refusal:
+        return user.model
+    return agent.model
 
 
 def _cut(history: History, user: UserMessage, means: Means, *, overflow: bool) -> Split:
