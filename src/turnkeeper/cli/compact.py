@@ -9,7 +9,6 @@ from turnkeeper.cli import names
 from turnkeeper.cli.answer import answer, note
 from turnkeeper.cli.options import EVERYWHERE, Options, SessionName
 from turnkeeper.cli.screen import Screen, harmless
-from turnkeeper.model.refusal import Invalid
 
 if TYPE_CHECKING:
     from turnkeeper.client import Client
@@ -43,12 +42,12 @@ async def compact(
         if not force:
             options.only_here("session compact without --force")
         async with options.client() as client:
-            done = await _there(client, await names.session(client, id), _choice(model))
+            done = await _there(client, await names.session(client, id), names.model(model))
         answer(options, done, lambda screen: _shown(screen, done))
         return
     async with options.run(Path.cwd(), Settings(environ=options.environ)) as tk:
         session_id = await names.session(tk, id)
-        done = await tk.compact(session_id, force=force, model=_choice(model))
+        done = await tk.compact(session_id, force=force, model=names.model(model))
     answer(options, done, lambda screen: _shown(screen, done))
     if not options.json:
         note(_told(done))
@@ -66,17 +65,6 @@ async def _there(client: "Client", session_id: str, model: "ModelChoice | None")
             said = "\n".join(part.text for part in message.parts if isinstance(part, TextPart))
             return Compacted(reason="it was asked for", summary=said)
     return Compacted(reason="there is nothing to compact")
-
-
-def _choice(model: str | None) -> "ModelChoice | None":
-    from turnkeeper.model.message import ModelChoice
-
-    if model is None:
-        return None
-    provider_id, slash, model_id = model.partition("/")
-    if not slash or not provider_id or not model_id:
-        raise Invalid(f"{model!r} is not PROVIDER/MODEL; `turnkeeper models` lists them")
-    return ModelChoice(provider_id=provider_id, model_id=model_id)
 
 
 def _shown(screen: Screen, done: "Compacted") -> str:

@@ -3,25 +3,13 @@
 from typing import TYPE_CHECKING
 
 from turnkeeper.client import Client
-from turnkeeper.model.refusal import Invalid, NotFound
+from turnkeeper.model.refusal import NotFound
 from turnkeeper.run.coordinator import Outcome
 
 if TYPE_CHECKING:
     from turnkeeper.cli.live import Live
     from turnkeeper.model.message import ModelChoice
     from turnkeeper.model.prompt import Prompt
-
-
-def choice(given: str | None) -> "ModelChoice | None":
-    """The model that was asked for; whether there is one is for the server to say."""
-    from turnkeeper.model.message import ModelChoice
-
-    if given is None:
-        return None
-    provider_id, _, model_id = given.partition("/")
-    if not provider_id or not model_id:
-        raise Invalid(f"{given!r} names no model; write PROVIDER/MODEL, as `turnkeeper models` lists them")
-    return ModelChoice(provider_id=provider_id, model_id=model_id)
 
 
 async def send(client: Client, live: "Live", session_id: str, prompt: "Prompt") -> int:

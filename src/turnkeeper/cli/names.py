@@ -1,4 +1,4 @@
-"""What people type where an id is expected: the id, the beginning of it, or a session's slug."""
+"""What people type where a session, a directory or a model is expected: an id, the beginning of one, a slug, a name."""
 
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
@@ -10,11 +10,24 @@ from turnkeeper.store.engine import Key
 
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
+    from turnkeeper.model.message import ModelChoice
     from turnkeeper.model.session import Session
 
 BEGINNING_MIN = 4
 """How much of an id must be given behind its prefix. Less would name something by accident."""
 CANDIDATES_MAX = 8
+
+
+def model(given: str | None) -> "ModelChoice | None":
+    """The model that somebody means; whether there is one is for others to say. Raises Invalid if it names none."""
+    from turnkeeper.model.message import ModelChoice
+
+    if given is None:
+        return None
+    provider_id, _, model_id = given.partition("/")
+    if not provider_id or not model_id:
+        raise Invalid(f"{given!r} names no model; write PROVIDER/MODEL, as `turnkeeper models` lists them")
+    return ModelChoice(provider_id=provider_id, model_id=model_id)
 
 
 async def session(tk: Sessions, given: str) -> str:

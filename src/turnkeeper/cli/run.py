@@ -92,13 +92,11 @@ async def run(
         raise Invalid('say something: turnkeeper run "list the files"')
     live = Live(as_json=options.json or format == "json", thinking=thinking, auto=auto)
     if options.address is not None:
-        from turnkeeper.cli import far
-
         place = directory if dir is not None or options.is_near else None
         async with options.client(place) as client:
             chosen = await _session(client, session, place if session is None else None, continue_, fork)
             chosen = chosen or await client.create(title=_title(title, said))
-            prompt = _prompt(said, inputs, agent, far.choice(model), variant)
+            prompt = _prompt(said, inputs, agent, names.model(model), variant)
             return await _far(client, live, chosen.id, said, prompt)
     async with options.run(directory, Settings(ask=live.ask, environ=options.environ)) as tk:
         chosen = await _session(tk, session, directory if dir is not None or session is None else None, continue_, fork)
@@ -224,7 +222,6 @@ async def _model(
     tk: "Turnkeeper", live: "Live", given: str | None, agent: str | None, session: "Session | None", directory: Path
 ) -> "ModelChoice | None":
     """The model to ask for; None leaves it to the agent, the session and the configuration."""
-    from turnkeeper.model.message import ModelChoice
     from turnkeeper.providers.catalog import OFFLINE
     from turnkeeper.run.means import find
     from turnkeeper.workspace.project import identify
@@ -232,11 +229,7 @@ async def _model(
     place = await identify(Path(session.directory) if session is not None else directory)
     config, catalog = tk.runtime.means.catalog(place)
     own = (await tk.runtime.agent(agent, place)).model
-    if given is not None:
-        provider_id, _, model_id = given.partition("/")
-        if not model_id:
-            raise Invalid(f"{given!r} names no model; write PROVIDER/MODEL, as `turnkeeper models` lists them")
-        choice = ModelChoice(provider_id=provider_id, model_id=model_id)
+    if (choice := names.model(given)) is not None:
         find(catalog, choice)
         return choice
     last = session.model if session is not None else None
