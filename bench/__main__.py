@@ -9,7 +9,7 @@ import anyio
 
 from bench.measure import Figure, table
 
-ALL = ("appends", "forks", "pages", "opening", "commands", "streaming", "turns", "window", "serving")
+ALL = ("appends", "forks", "pages", "opening", "commands", "streaming", "turns", "steps", "window", "serving")
 
 
 async def main(names: list[str]) -> int:

@@ -20,9 +20,9 @@ def a_prompt() -> Prompt:
 
 
 @asynccontextmanager
-async def talking(folder: Path, deltas: int) -> AsyncIterator[None]:
+async def talking(folder: Path, deltas: int, *, steps: int = 0, files: int = 1) -> AsyncIterator[None]:
     """Run ``bench.talker``, and let the sessions of this folder know of it."""
-    command = [sys.executable, "-m", "bench.talker", str(deltas)]
+    command = [sys.executable, "-m", "bench.talker", *map(str, (deltas, steps, files))]
     process = await anyio.to_thread.run_sync(
         lambda: subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path(__file__).parent.parent, env=os.environ

@@ -1,4 +1,7 @@
-"""A provider in its own process: streams deltas over HTTP as fast as it is read. ``python -m bench.talker DELTAS``."""
+"""A provider in its own process: streams deltas over HTTP as fast as it is read. ``python -m bench.talker DELTAS``.
+
+With ``STEPS FILES`` behind it, it first calls ``read`` that often, for so many files in turn.
+"""
 
 import asyncio
 import sys
@@ -6,20 +9,31 @@ import sys
 WORD = "lorem "
 
 
+HEAD = b'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":'
+CALL = b'{"tool_calls":[{"index":0,"id":"call_%d","type":"function","function":{"name":"read","arguments":%b}}]}'
+USAGE = b'"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}'
+
+
 def stream(deltas: int) -> bytes:
     """A whole answer in the chat-completions protocol."""
-    head = b'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":'
-    one = head + b'{"content":"' + WORD.encode() + b'"},"finish_reason":null}]}\n\n'
-    start = head + b'{"role":"assistant"},"finish_reason":null}]}\n\n'
-    end = (
-        head + b'{},"finish_reason":"stop"}],"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}}\n\n'
-    )
-    return start + one * deltas + end + b"data: [DONE]\n\n"
+    return _answer((HEAD + b'{"content":"' + WORD.encode() + b'"},"finish_reason":null}]}\n\n') * deltas, b"stop")
 
 
-async def main(deltas: int) -> None:
+def call(step: int, files: int) -> bytes:
+    """An answer that calls ``read``."""
+    arguments = b'"{\\"filePath\\":\\"%d.txt\\"}"' % (step % files)
+    return _answer(HEAD + CALL % (step, arguments) + b',"finish_reason":null}]}\n\n', b"tool_calls")
+
+
+def _answer(said: bytes, reason: bytes) -> bytes:
+    start = HEAD + b'{"role":"assistant"},"finish_reason":null}]}\n\n'
+    end = HEAD + b'{},"finish_reason":"%b"}],%b}\n\n' % (reason, USAGE)
+    return start + said + end + b"data: [DONE]\n\n"
+
+
+async def main(deltas: int, steps: int = 0, files: int = 1) -> None:
     """Serve until the parent goes away."""
-    body = stream(deltas)
+    words = stream(deltas)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -28,7 +42,8 @@ async def main(deltas: int) -> None:
                 length = next(
                     (int(x.split(b":")[1]) for x in head.lower().split(b"\r\n") if x.startswith(b"content-length")), 0
                 )
-                await reader.readexactly(length)
+                step = (await reader.readexactly(length)).count(b'"role":"tool"')
+                body = call(step, files) if step < steps else words
                 writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n")
                 writer.write(b"content-length: %d\r\n\r\n" % len(body))
                 writer.write(body)
@@ -42,4 +57,4 @@ async def main(deltas: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1])))
+    asyncio.run(main(*map(int, sys.argv[1:])))
