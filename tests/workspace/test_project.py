@@ -48,7 +48,7 @@ class World:
         self.git(directory, "commit", "-q", "--allow-empty", "-m", message)
         return self.git(directory, "rev-parse", "HEAD")
 
-    async def identify(self, directory: Path, **options: object) -> ProjectPlace:
+    async def identify(self, directory: Path | str, **options: object) -> ProjectPlace:
         return await identify(directory, environ=self.environ, **options)  # type: ignore[arg-type]
 
 
@@ -292,6 +292,38 @@ async def test_every_id_a_repository_ever_had_can_be_asked_for(world: World) -> 
     world.git(top, "checkout", "-q", "main")
     place = await world.identify(top, every_alias=True)
     assert (place.id, place.aliases) == ("cached", (head, REMOTE_ID, min(roots)))
+
+
+async def test_a_repository_that_comes_to_be_around_a_known_directory_is_found(world: World) -> None:
+    inside = world.home / "later" / "src"
+    inside.mkdir(parents=True)
+    before = await world.identify(inside)
+    assert (before.id, await world.identify(str(inside))) == (GLOBAL, before)
+    world.git(inside.parent, "init", "-q", "-b", "main")
+    assert (await world.identify(inside)).vcs == "git"
+    root = world.commit(inside.parent, "first")
+    assert (await world.identify(inside)).id == root
+
+
+async def test_a_link_that_comes_to_lead_elsewhere_is_another_place(world: World) -> None:
+    one, other = world.home / "one", world.repository("other")
+    one.mkdir()
+    link = world.home / "link"
+    link.symlink_to(one)
+    assert (await world.identify(link)).directory == one
+    link.unlink()
+    link.symlink_to(other)
+    assert (await world.identify(link)).directory == other
+    link.unlink()
+    link.symlink_to(one)
+    assert (await world.identify(link)).directory == one
+
+
+async def test_a_directory_that_is_not_there_yet_has_a_place_too(world: World) -> None:
+    later = world.home / "later"
+    assert (await world.identify(later)).directory == later
+    later.symlink_to(world.repository("repo"))
+    assert (await world.identify(later)).directory == world.home / "repo"
 
 
 async def test_a_place_is_asked_of_git_once(world: World) -> None:

@@ -10,8 +10,7 @@ then those in its ``.opencode`` and ``.turnkeeper`` directories, again from the 
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -20,7 +19,9 @@ from turnkeeper.model.config import Config
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import Json, JsonObject
 from turnkeeper.workspace import paths
+from turnkeeper.workspace.folders import Folders
 
+USER_NAME: Final = "config.json"
 NAMES: Final = ("opencode.json", "opencode.jsonc", "turnkeeper.json", "turnkeeper.jsonc")
 FOLDERS: Final = (".opencode", ".turnkeeper")
 FILE_VARIABLES: Final = ("OPENCODE_CONFIG", "TURNKEEPER_CONFIG")
@@ -74,7 +75,8 @@ class Reader:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
         self._known: dict[Path, tuple[object, Loaded]] = {}
-        self._places: dict[tuple[object, ...], list[tuple[str | None, list[str]]]] = {}
+        self._places: dict[tuple[object, ...], _Places] = {}
+        self._folders = Folders((USER_NAME, *NAMES, *FOLDERS))
 
     def load(self, directory: Path, worktree: Path) -> Loaded:
         """All settings that hold in a directory now. Raises Invalid with the file and what is wrong in it."""
@@ -90,22 +92,35 @@ class Reader:
     def _signature(self, directory: Path, worktree: Path) -> object:
         environ = self._environ
         # Where files may be is worked out once for a directory: some thirty paths, looked at before every turn.
-        key = (directory, worktree, *(environ.get(name) for name in (*_PLACING, *FILE_VARIABLES)))
-        if key not in self._places:
-            named = [_path(environ[name], directory, environ) for name in FILE_VARIABLES if environ.get(name)]
-            self._places[key] = _by_folder((*_files(directory, worktree, environ), *named), directory)
+        key = (directory, worktree, *[environ.get(name) for name in (*_PLACING, *FILE_VARIABLES)])
+        places = self._places.get(key)
+        if places is None:
+            places = self._places[key] = _places(directory, worktree, environ)
         content = [environ.get(name) for name in (*CONTENT_VARIABLES, PERMISSION_VARIABLE)]
-        # Most of the folders are not there, and so are none of their files.
-        there = [file for folder, files in self._places[key] if folder is None or _stamp(folder) for file in files]
-        return key, content, there, [_stamp(file) for file in there]
+        files = list(places.files)
+        for folder in places.folders:
+            for name in self._folders.present(folder):
+                place = f"{folder}/{name}"
+                if name in FOLDERS:
+                    files += [f"{place}/{inner}" for inner in self._folders.present(place)]
+                else:
+                    files.append(place)
+        return key, content, [(file, _stamp(file)) for file in files]
 
 
-def _by_folder(files: Iterable[Path], directory: Path) -> list[tuple[str | None, list[str]]]:
-    """Files that stand together, with their folder if it need not exist; the directory is there, and all above it."""
-    return [
-        (None if directory.is_relative_to(folder) else str(folder), [str(file) for file in together])
-        for folder, together in groupby(files, lambda file: file.parent)
-    ]
+class _Places(NamedTuple):
+    """Where settings of a directory may stand."""
+
+    folders: tuple[str, ...]
+    """Each with its dotted folders in it."""
+    files: tuple[str, ...]
+    """Those that a variable names."""
+
+
+def _places(directory: Path, worktree: Path, environ: Mapping[str, str]) -> _Places:
+    folders = [paths.config(environ, paths.OPENCODE), paths.config(environ), *_folders(directory, worktree, environ)]
+    named = [_path(environ[name], directory, environ) for name in FILE_VARIABLES if environ.get(name)]
+    return _Places(tuple(map(str, folders)), tuple(map(str, named)))
 
 
 def _stamp(file: str) -> tuple[int, int, int] | None:
@@ -134,16 +149,17 @@ def _sources(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Ite
 
 def _files(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Path]:
     user = paths.config(environ, paths.OPENCODE)
-    yield from (user / name for name in ("config.json", *NAMES[:2]))
+    yield from (user / name for name in (USER_NAME, *NAMES[:2]))
     yield from (paths.config(environ) / name for name in NAMES)
-    if environ.get(NO_PROJECT_VARIABLE, "").lower() not in ("1", "true"):
-        folders = _from_the_top(directory, worktree)
-        yield from (folder / name for folder in folders for name in NAMES)
-        yield from (folder / dotted / name for folder in folders for dotted in FOLDERS for name in NAMES)
+    folders = _folders(directory, worktree, environ)
+    yield from (folder / name for folder in folders for name in NAMES)
+    yield from (folder / dotted / name for folder in folders for dotted in FOLDERS for name in NAMES)
 
 
-def _from_the_top(directory: Path, worktree: Path) -> list[Path]:
+def _folders(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
     """The worktree, and every directory on the way down. Outside of it, the directory alone."""
+    if environ.get(NO_PROJECT_VARIABLE, "").lower() in ("1", "true"):
+        return []
     if not directory.is_relative_to(worktree):
         return [directory]
     return [

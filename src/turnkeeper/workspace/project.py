@@ -10,13 +10,17 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 
 from turnkeeper.model.identifier import ProjectID
 from turnkeeper.workspace import git
+from turnkeeper.workspace.folders import Folders
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 Strategy: TypeAlias = Literal["root-commit", "opencode"]
 
@@ -25,13 +29,16 @@ GLOBAL: Final = ProjectID("global")
 
 REMEMBERED: Final = "turnkeeper"
 OPENCODE_REMEMBERED: Final = "opencode"
+FAKE_VARIABLE: Final = "OPENCODE_FAKE_VCS"
 PLACES_MAX: Final = 4096
 
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # user@host:path. Two letters at least, for C:/code is a drive; and no // after the colon, for that is a URL.
 _SCP: Final = re.compile(r"(?:[^@:/\s]+@)?([^@:/\s]{2,}):(?!//)(.+)")
 
+_repositories = Folders((".git",))
 _places: dict[tuple[Path, Strategy, bool], "ProjectPlace"] = {}
+_seen: dict[tuple[str, Strategy, bool, str | None], "_Seen"] = {}
 
 
 class ProjectPlace(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,8 +57,21 @@ class ProjectPlace(msgspec.Struct, frozen=True, kw_only=True):
     """Other ids of the same repository, as far as they were looked up; see ``identify``."""
 
 
+class _Seen(NamedTuple):
+    """What was found under a name of a directory."""
+
+    place: ProjectPlace
+    inode: tuple[int, int]
+    above: tuple[str, ...]
+    """For a directory outside of any repository: where one may appear."""
+
+    def holds(self, inode: tuple[int, int] | None) -> bool:
+        """Whether the same directory is there, and no repository came to be around it."""
+        return self.inode == inode and not any(map(_repositories.present, self.above))
+
+
 async def identify(
-    directory: Path,
+    directory: Path | str,
     *,
     strategy: Strategy = "root-commit",
     every_alias: bool = False,
@@ -65,7 +85,20 @@ async def identify(
     the repository, so that neither a worktree on an unrelated branch nor what opencode does changes it later.
     """
     environ = os.environ if environ is None else environ
-    directory = directory.resolve()
+    given = (os.fspath(directory), strategy, every_alias, environ.get(FAKE_VARIABLE))
+    inode = _inode(given[0])
+    if (seen := _seen.get(given)) is not None and seen.holds(inode):
+        return seen.place
+    place = await _looked_up(Path(directory).resolve(), strategy, every_alias, environ, timeout_s)
+    if inode is not None and (place.id != GLOBAL or place.vcs is None):
+        above = (place.directory, *place.directory.parents) if place.id == GLOBAL else ()
+        _remember(_seen, given, _Seen(place, inode, tuple(map(str, above))))
+    return place
+
+
+async def _looked_up(
+    directory: Path, strategy: Strategy, every_alias: bool, environ: Mapping[str, str], timeout_s: float
+) -> ProjectPlace:
     key = (directory, strategy, every_alias)
     if (known := _places.get(key)) is not None:
         return known
@@ -84,8 +117,17 @@ async def identify(
     )
     if ids:
         # Not otherwise: a repository without a commit may have one in a minute.
-        _remember_place(key, place)
+        _remember(_places, key, place)
     return place
+
+
+def _inode(directory: str) -> tuple[int, int] | None:
+    """What tells a directory from any other that may come to stand under its name."""
+    try:
+        found = os.stat(directory)
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino
 
 
 def normalise_remote(url: str) -> str | None:
@@ -166,7 +208,7 @@ def _write_id(file: Path, project_id: ProjectID) -> ProjectID:
 
 def _outside(directory: Path, environ: Mapping[str, str]) -> ProjectPlace:
     root = Path(directory.anchor)
-    vcs: Literal["git"] | None = "git" if environ.get("OPENCODE_FAKE_VCS") == "git" else None
+    vcs: Literal["git"] | None = "git" if environ.get(FAKE_VARIABLE) == "git" else None
     path = _relative(directory, root)
     return ProjectPlace(id=GLOBAL, directory=directory, worktree=root, main_worktree=root, vcs=vcs, path=path)
 
@@ -178,7 +220,7 @@ def _relative(directory: Path, worktree: Path) -> str:
     return "" if path == "." else path
 
 
-def _remember_place(key: tuple[Path, Strategy, bool], place: ProjectPlace) -> None:
-    if len(_places) >= PLACES_MAX:
-        del _places[next(iter(_places))]
-    _places[key] = place
+def _remember(known: dict[K, V], key: K, value: V) -> None:
+    if len(known) >= PLACES_MAX:
+        del known[next(iter(known))]
+    known[key] = value
