@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Literal
 
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
@@ -52,8 +53,12 @@ class ContextComponent:
 
     key: str
     load: Callable[[Sampling], Awaitable[Sample]]
-    waits: bool = True
-    """Whether loading may wait for something. One that never does needs neither a task nor a time limit."""
+    waits: bool | Literal["begins"] = True
+    """Whether loading may wait for something, or only when an epoch begins. Else it needs neither task nor limit."""
+
+    def may_wait(self, sampling: Sampling) -> bool:
+        """Whether loading may wait for something now."""
+        return sampling.begins if self.waits == "begins" else self.waits
 
 
 @dataclass(frozen=True)

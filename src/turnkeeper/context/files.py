@@ -25,4 +25,4 @@ async def load(sampling: Sampling) -> Sample:
     return Loaded(baseline="\n".join([HEAD, "<files>", *lines, *more, "</files>"]), update="")
 
 
-FILES = ContextComponent("core/files", load)
+FILES = ContextComponent("core/files", load, waits="begins")

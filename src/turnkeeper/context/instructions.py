@@ -13,34 +13,48 @@ _fetcher = Fetcher()
 
 
 async def components(sampling: Sampling) -> list[ContextComponent]:
-    """The instruction sources in force, in order."""
-    sources = await to_thread.run_sync(
-        discover,
-        sampling.place,
-        sampling.instructions,
-        sampling.nested,
-        sampling.environ,
-        sampling.home,
-        abandon_on_cancel=True,  # A file system that does not answer must not hold up the turn.
-    )
-    return [_component(source) for source in sources]
+    """The instruction sources in force, in order. Files are read here, all at once."""
+    if sampling.instructions:
+        # A pattern may lead through a whole tree.
+        sources = await to_thread.run_sync(_discovered, sampling, abandon_on_cancel=True)
+    else:
+        sources = _discovered(sampling)
+    files = [source for source in sources if source.kind == "file"]
+    # A file system that does not answer must not hold up the turn.
+    found = await to_thread.run_sync(_read_all, files, abandon_on_cancel=True) if files else {}
+    return [_component(source, found.get(source.name)) for source in sources]
 
 
-def _component(source: Source) -> ContextComponent:
-    async def load(_: Sampling) -> Sample:
-        return await _load(source)
-
-    return ContextComponent(INSTRUCTIONS + clean(source.name), load)
+def _discovered(sampling: Sampling) -> list[Source]:
+    return discover(sampling.place, sampling.instructions, sampling.nested, sampling.environ, sampling.home)
 
 
-async def _load(source: Source) -> Sample:
+def _read_all(files: list[Source]) -> dict[str, Sample]:
+    return {source.name: _read(source) for source in files}
+
+
+def _read(source: Source) -> Sample:
     try:
-        if source.kind == "url":
-            text: str | None = await _fetcher.text(source.name)
-        else:
-            text = await to_thread.run_sync(read, source, abandon_on_cancel=True)
+        return _sample(source, read(source))
     except OSError as error:
         return Unavailable(reason=str(error))
+
+
+def _component(source: Source, known: Sample | None) -> ContextComponent:
+    async def load(_: Sampling) -> Sample:
+        return known if known is not None else await _fetched(source)
+
+    return ContextComponent(INSTRUCTIONS + clean(source.name), load, waits=known is None)
+
+
+async def _fetched(source: Source) -> Sample:
+    try:
+        return _sample(source, await _fetcher.text(source.name))
+    except OSError as error:
+        return Unavailable(reason=str(error))
+
+
+def _sample(source: Source, text: str | None) -> Sample:
     if not text:
         return Absent(removal=revocation(source.name))
     return Loaded(

@@ -35,10 +35,10 @@ async def sample(
         if isinstance(one, Family):
             found[place] = await _family(one, sampling, load_s)
         else:
-            found[place] = [(one.key, await _load(one, sampling, load_s if one.waits else None))]
+            found[place] = [(one.key, await _load(one, sampling, load_s if one.may_wait(sampling) else None))]
 
-    waiting = [(place, one) for place, one in enumerate(components) if isinstance(one, Family) or one.waits]
-    if waiting:
+    waiting = [(n, one) for n, one in enumerate(components) if isinstance(one, Family) or one.may_wait(sampling)]
+    if len(waiting) > 1:  # One alone needs no task.
         async with anyio.create_task_group() as group:
             for place, one in waiting:
                 group.start_soon(take, place, one)

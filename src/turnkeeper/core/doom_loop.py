@@ -1,6 +1,7 @@
 """Doom Loop: a model that makes the same call again and again, across turns too, and will not stop by itself."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from itertools import islice
 
 import msgspec
 
@@ -10,20 +11,22 @@ from turnkeeper.model.parts.tool import ToolPending
 from turnkeeper.model.value import Json
 
 
-def is_doom_loop(earlier: Iterable[Part], tool: str, input: Json) -> bool:
+def is_doom_loop(earlier: Sequence[Part], tool: str, input: Json) -> bool:
     """Whether a call that is about to start is the third of its kind in a row.
 
     ``earlier`` are the parts before it, in order, from the last promoted user message on; of an approved loop, from
     the approved call on. Calls that the provider ran itself, or whose input is still being written, do not count.
     """
-    trailing = [
-        (part.tool, canonical(part.state.input))
-        for part in earlier
-        if isinstance(part, ToolPart)
-        and not isinstance(part.state, ToolPending)
-        and not (part.provider is not None and part.provider.executed)
-    ][-(DOOM_LOOP_CALLS - 1) :]
-    return trailing == [(tool, canonical(input))] * (DOOM_LOOP_CALLS - 1)
+    calls = (part for part in reversed(earlier) if isinstance(part, ToolPart) and _counts(part))
+    row = list(islice(calls, DOOM_LOOP_CALLS - 1))
+    if len(row) < DOOM_LOOP_CALLS - 1 or any(part.tool != tool for part in row):
+        return False
+    wanted = canonical(input)
+    return all(canonical(part.state.input) == wanted for part in row)
+
+
+def _counts(part: ToolPart) -> bool:
+    return not isinstance(part.state, ToolPending) and not (part.provider is not None and part.provider.executed)
 
 
 def canonical(json: Json) -> bytes:

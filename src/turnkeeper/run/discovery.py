@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from anyio import to_thread
-
 from turnkeeper.core.limits import NESTED_MAX
 from turnkeeper.model.event import InstructionDiscovered
 from turnkeeper.workspace.instructions import nearby
@@ -18,16 +16,13 @@ class Discovery:
         self._place, self._environ = place, environ
         self._known = set(known)
 
-    async def near(self, read: Sequence[Path]) -> list[InstructionDiscovered]:
-        """The events for instruction files near these, of which the session does not know yet."""
-        if not read:
-            return []
-        found = await to_thread.run_sync(self._look, read)
-        # No waiting between the question and the answer: two calls may have met the same file.
+    def near(self, read: Sequence[Path]) -> list[InstructionDiscovered]:
+        """The events for instruction files near these, of which the session does not know yet.
+
+        It never waits: two calls may have met the same file. And the folders were just read from.
+        """
+        found = [path for one in read for path in nearby(one, self._place, self._environ)]
         fresh = [path for path in dict.fromkeys(found) if path not in self._known]
         fresh = fresh[: max(0, NESTED_MAX - len(self._known))]
         self._known.update(fresh)
         return [InstructionDiscovered(path=path) for path in fresh]
-
-    def _look(self, read: Sequence[Path]) -> list[str]:
-        return [path for one in read for path in nearby(one, self._place, self._environ)]

@@ -84,7 +84,7 @@ class _Call:
     async def finish(self, state: ToolState) -> None:
         """Record what came of the call, with the instructions it met: one append, so neither is lost alone."""
         with anyio.CancelScope(shield=True):
-            met = await self._turn.discovery.near(self._read) if isinstance(state, ToolCompleted) else []
+            met = self._turn.discovery.near(self._read) if isinstance(state, ToolCompleted) else []
             await self.record(state, *met)
 
     async def run(self) -> ToolState:

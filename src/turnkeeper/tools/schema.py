@@ -43,7 +43,7 @@ def decode(parameters: type[S], input: object, aliases: Mapping[str, str]) -> S:
     """
     if not isinstance(input, Mapping):
         raise Violations(["the input must be a JSON object"])
-    fields = msgspec.structs.fields(parameters)
+    fields = _fields_of(parameters)
     known = {field.encode_name for field in fields}
     given = {str(key): value for key, value in input.items() if key in known}
     for key, value in input.items():
@@ -62,6 +62,11 @@ def decode(parameters: type[S], input: object, aliases: Mapping[str, str]) -> S:
     if violations:
         raise Violations(violations)
     return msgspec.convert(given, parameters, strict=False)
+
+
+@lru_cache(maxsize=256)
+def _fields_of(parameters: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    return msgspec.structs.fields(parameters)
 
 
 def _violations(name: str, value: object, kind: type) -> list[str]:

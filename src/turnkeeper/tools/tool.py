@@ -128,7 +128,7 @@ class ToolContext:
     discovered: Callable[[Path], None]
     """Told of each file that was read, so that instructions near it can be noticed."""
     recall: Recall = field(default_factory=NoRecall)
-    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -16,13 +17,16 @@ from turnkeeper.core.limits import INSTRUCTION_BYTES_MAX
 from turnkeeper.core.whole import clean
 from turnkeeper.model.value import Value
 from turnkeeper.workspace import paths
-from turnkeeper.workspace.project import ProjectPlace
+from turnkeeper.workspace.folders import Folders
+from turnkeeper.workspace.project import PLACES_MAX, ProjectPlace
 
 NAMES = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
 """The first name that is found anywhere counts, and with it every file of that name."""
 
 NO_CLAUDE = "OPENCODE_DISABLE_CLAUDE_CODE"
 NO_PROJECT = "OPENCODE_DISABLE_PROJECT_CONFIG"
+
+_standing = Folders(NAMES)
 
 
 class Source(Value):
@@ -59,7 +63,7 @@ def nearby(read: Path, place: ProjectPlace, environ: Mapping[str, str]) -> list[
     for folder in file.parents:
         if folder in ambient or root not in folder.parents:
             break
-        path = next((folder / name for name in _names(environ) if _is_file(folder / name)), None)
+        path = next((folder / name for name in _names(environ) if _has(folder, name)), None)
         if path is not None and path != file and _inside(path, root):
             found.append(str(_resolved(path)))
     return [path for path in found if _can_be_written(path)]
@@ -87,10 +91,10 @@ def _without_waiting(path: str, flags: int) -> int:
 
 def _global(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
     """One file of the user's own: the first that exists."""
-    candidates = [paths.config(environ) / "AGENTS.md", paths.config(environ, "opencode") / "AGENTS.md"]
+    candidates = [(paths.config(environ), "AGENTS.md"), (paths.config(environ, "opencode"), "AGENTS.md")]
     if not environ.get(NO_CLAUDE):
-        candidates.append(home / ".claude" / "CLAUDE.md")
-    yield from [path.resolve() for path in candidates if _is_file(path)][:1]
+        candidates.append((home / ".claude", "CLAUDE.md"))
+    yield from [(folder / name).resolve() for folder, name in candidates if _has(folder, name)][:1]
 
 
 def _project(place: ProjectPlace, environ: Mapping[str, str]) -> Iterator[Path]:
@@ -98,7 +102,7 @@ def _project(place: ProjectPlace, environ: Mapping[str, str]) -> Iterator[Path]:
         return
     folders, root = _upward(place), _root(place)
     for name in _names(environ):
-        found = [folder / name for folder in folders if _is_file(folder / name)]
+        found = [folder / name for folder in folders if _has(folder, name)]
         inside = [path.resolve() for path in found if _inside(path, root)]
         if inside:
             yield from inside
@@ -125,6 +129,7 @@ def _matches(folder: Path, pattern: str) -> list[Path]:
         return []  # A pattern that no file system understands finds nothing.
 
 
+@lru_cache(maxsize=PLACES_MAX)
 def _upward(place: ProjectPlace) -> list[Path]:
     """From the session's directory up to the project's root."""
     directory, root = place.directory.resolve(), _root(place)
@@ -132,6 +137,7 @@ def _upward(place: ProjectPlace) -> list[Path]:
     return folders[: folders.index(root) + 1] if root in folders else [directory]
 
 
+@lru_cache(maxsize=PLACES_MAX)
 def _root(place: ProjectPlace) -> Path:
     """The project's root; without version control that is the directory itself, not the whole file system."""
     return place.worktree.resolve() if place.vcs is not None else place.directory.resolve()
@@ -152,6 +158,11 @@ def _resolved(path: Path) -> Path | None:
         return path.resolve()
     except (RuntimeError, OSError):
         return None
+
+
+def _has(folder: Path, name: str) -> bool:
+    """Whether a file of this name stands in a folder; most often the folder itself tells that none does."""
+    return name in _standing.present(str(folder)) and _is_file(folder / name)
 
 
 def _is_file(path: Path) -> bool:
