@@ -5,7 +5,7 @@ Nothing is tried again here: whether and when is decided by ``core.retry``, and 
 
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
+from contextlib import AsyncExitStack, aclosing
 from urllib.request import getproxies
 
 import anyio
@@ -57,6 +57,8 @@ class HttpProvider:
         self._codec: Codec = codec_of(endpoint.protocol)
         self._bodies = Bodies(self._codec, endpoint)
         self._base_url = (endpoint.base_url or self._codec.BASE_URL).rstrip("/")
+        self._urls: dict[str, httpx2.URL] = {}
+        self._usual_headers = dict(client.headers)
 
     def wire_length(self, request: ModelRequest) -> int:
         """How many messages the provider counts in this request; see ``Measuring``."""
@@ -74,7 +76,8 @@ class HttpProvider:
         try:
             async with AsyncExitStack() as stack:
                 wait = _Wait(self._endpoint)
-                response = await wait.first(lambda: stack.enter_async_context(self._sent(request)))
+                response = await wait.first(lambda: self._sent(request))
+                stack.push_async_callback(response.aclose)
                 if (refused := await self._refused(response, wait)) is not None:
                     yield reader.end(cause=refused)
                     return
@@ -108,16 +111,31 @@ class HttpProvider:
         message = f"There is no API key for provider {endpoint.provider_id!r}."
         return AuthFailure(data=AuthData(provider_id=endpoint.provider_id, message=message))
 
-    def _sent(self, request: ModelRequest) -> AbstractAsyncContextManager[httpx2.Response]:
-        codec, endpoint = self._codec, self._endpoint
-        return self._client.stream(
+    async def _sent(self, request: ModelRequest) -> httpx2.Response:
+        """The beginning of the answer. The request is put together here: a client that can do all takes its time."""
+        content, url = self._bodies.encode(request), self._url(self._codec.path(request))
+        headers = {
+            "host": url.netloc.decode("ascii"),
+            **self._usual_headers,
+            **all_headers(self._codec, request, self._endpoint),
+            "content-length": str(len(content)),
+        }
+        timeout = httpx2.Timeout(None, connect=self._endpoint.timeouts.connect_s).as_dict()
+        asking = httpx2.Request(
             "POST",
-            self._base_url + codec.path(request),
-            content=self._bodies.encode(request),
-            headers=all_headers(codec, request, endpoint),
-            timeout=httpx2.Timeout(None, connect=endpoint.timeouts.connect_s),
-            follow_redirects=False,  # A key must not follow to where it was not sent.
+            url,
+            headers=headers,
+            cookies=self._client.cookies,
+            stream=httpx2.ByteStream(content),
+            extensions={"timeout": timeout},
         )
+        # A key must not follow to where it was not sent.
+        return await self._client.send(asking, stream=True, follow_redirects=False)
+
+    def _url(self, path: str) -> httpx2.URL:
+        if path not in self._urls:
+            self._urls[path] = httpx2.URL(self._base_url + path)
+        return self._urls[path]
 
     async def _refused(self, response: httpx2.Response, wait: "_Wait") -> Failure | None:
         """Why there is no stream to read; None if there is one."""
