@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from turnkeeper.model.status import Status
     from turnkeeper.registry import Registration
     from turnkeeper.run.coordinator import Outcome
-    from turnkeeper.run.runtime import Recovery, Runtime, Settings
+    from turnkeeper.run.recover import Left, Recovery
+    from turnkeeper.run.runtime import Runtime, Settings
     from turnkeeper.sessions.compact import Compacted
     from turnkeeper.sessions.context import ContextReport
     from turnkeeper.sessions.diagnosis import Diagnosis
@@ -102,9 +103,7 @@ class Turnkeeper:
 
         if isinstance(prompt, str):
             prompt = Prompt(parts=(TextInput(text=prompt),))
-        session = await self.store.queries.session(session_id)
-        place = await identify(Path(session.directory))
-        receipt = await prompting.prompt(self.store, self.runtime, place, session_id, prompt)
+        receipt = await prompting.prompt(self.store, self.runtime, session_id, prompt)
         if resume and not prompt.no_reply:
             self.runtime.wake(session_id)
         return receipt
@@ -170,6 +169,17 @@ class Turnkeeper:
     ) -> Sequence[str]:
         """Close what dead processes left open and run on what may be, by policy; the sessions that were found."""
         return await self.runtime.recover(policy, ask=ask)
+
+    async def take_over(self) -> "Sequence[Left]":
+        """The first half of ``recover``: close what dead processes left open. What may go on waits for ``run_on``."""
+        if not await self.store.engine.scan(("busy",), limit=1):
+            return ()  # Nothing is open: there is no need to load what runs sessions.
+        return await self.runtime.take_over()
+
+    async def run_on(self, left: "Sequence[Left]") -> None:
+        """The second half of ``recover``: run what was taken over and has something to do, until it rests."""
+        if not all(one.rests for one in left):
+            await self.runtime.run_on(left)
 
     async def status(self, session_id: str) -> "Status":
         """What a session is doing: idle, busy, or waiting to try again."""

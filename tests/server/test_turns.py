@@ -67,6 +67,22 @@ async def test_a_prompt_that_wants_no_reply_answers_with_itself(tmp_path: Path) 
         assert (answer["info"]["role"], words(answer)) == ("user", ["a note"])
 
 
+async def test_a_note_to_a_busy_session_answers_with_itself_and_again_when_sent_twice(tmp_path: Path) -> None:
+    """It waits in the inbox until the turn under way is over."""
+    gate, mine = Gate(), "msg_0000000000010000000000abcd"
+    async with served(tmp_path, Scripted().waits(gate).says("one").then().says("two")) as server:
+        session = await server.session()
+        await server.post(f"/session/{session}/prompt_async", {"parts": [{"type": "text", "text": "hi"}]}, 204)
+        await gate.wait_reached()
+        first = await server.ask(session, "a note", noReply=True, messageID=mine)
+        assert (first["info"]["id"], first["info"]["role"], words(first)) == (mine, "user", ["a note"])
+        assert await server.ask(session, "a note", noReply=True, messageID=mine) == first
+        gate.open()
+        await server.stage.tk.wait(session)
+        assert await server.ask(session, "a note", noReply=True, messageID=mine) == first
+        assert await server.get(f"/session/{session}/message/{mine}") == first
+
+
 async def test_an_aborted_prompt_answers_with_its_failure(tmp_path: Path) -> None:
     gate = Gate()
     async with served(tmp_path, Scripted().says("half").waits(gate)) as server:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from turnkeeper.mint import Mint
+from turnkeeper.model.message import ModelChoice, UserMessage
 from turnkeeper.model.parts import FilePart, TextPart
 from turnkeeper.model.prompt import AgentInput, FileInput, PartInput, Prompt, TextInput
 from turnkeeper.model.refusal import Invalid
@@ -88,3 +90,26 @@ async def test_the_model_reads_a_file_that_the_user_attached(on: Stage) -> None:
     assert "1: the word is swordfish" in str(script.requests[-1].messages)
     [user, _] = await on.messages(session_id)
     assert isinstance(user.parts[-1], FilePart)
+
+
+async def test_a_prompt_is_resolved_where_another_process_moved_the_session(tmp_path: Path) -> None:
+    """What one process knows of a session may be old; the prompt is worked out again for what is true."""
+    store = f"sqlite:{tmp_path / 'store.db'}"
+    here, there = tmp_path / "here", tmp_path / "there"
+    async with (
+        stage(store, here, Scripted()) as one,
+        stage(store, there, Scripted(), Options(config={"default_agent": "plan"}), mint=Mint.fixed(seed=1)) as other,
+    ):
+        session_id = await one.session()
+        await one.say(session_id, "here", no_reply=True)
+        await other.tk.move(session_id, there)
+        await one.say(session_id, "there", no_reply=True)
+        await other.say(session_id, "more", no_reply=True, model=ModelChoice(provider_id="acme", model_id="other"))
+        await one.say(session_id, "last", no_reply=True)
+        said = [message.info for message in await one.messages(session_id)]
+        assert [info.agent for info in said if isinstance(info, UserMessage)] == ["build", "plan", "plan", "plan"]
+        assert [info.model.model_id for info in said if isinstance(info, UserMessage)][1:] == [
+            "large",
+            "other",
+            "other",
+        ]

@@ -1,5 +1,7 @@
 """Agents: the built-in ones, changed and added to by configuration."""
 
+from collections.abc import Mapping
+
 from turnkeeper.core.permission import merge, parse_rules, parse_switches
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.config import AgentConfig, Config
@@ -37,7 +39,7 @@ def agents(config: Config, home: str) -> dict[str, Agent]:
     return known
 
 
-def default_agent(known: dict[str, Agent], config: Config) -> Agent:
+def default_agent(known: Mapping[str, Agent], config: Config) -> Agent:
     """The agent of a prompt that names none."""
     wanted = config.default_agent
     if wanted is not None:

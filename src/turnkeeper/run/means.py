@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from turnkeeper.core.agents import agents
 from turnkeeper.core.limits import OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX
@@ -50,6 +51,15 @@ class Means:
     """Where whole outputs are kept for tools to read; free to every agent that is not denied it."""
 
 
+class _Known(NamedTuple):
+    """What follows from the configuration of a directory as long as it stays the same."""
+
+    config: Config
+    catalog: Catalog
+    agents: Mapping[str, Agent]
+    rules: Ruleset
+
+
 class DirectoryMeans:
     """Reads the configuration of directories and gives what sessions there may use."""
 
@@ -63,22 +73,21 @@ class DirectoryMeans:
         self._transport, self._load_tools, self._environ, self._outputs = transport, tools, environ, outputs
         self._reader = Reader(environ)
         self._toolbox: Toolbox | None = None
-        self._catalogs: dict[str, tuple[Config, Catalog]] = {}
+        self._known: dict[Path, _Known] = {}
         self._providers: dict[bytes, Provider] = {}
 
     async def means(self, place: ProjectPlace) -> Means:
         """What a session in this place may use now. Raises Invalid if the configuration is wrong."""
-        config, catalog = self.catalog(place)
+        config, catalog, known, rules = self._look(place)
         credentials = auth.credentials(self._environ)
-        home = str(Path.home())
 
         def provider(model: ModelInfo) -> Provider:
             return self._provider(choice.endpoint(catalog.provider(model.provider_id), model, credentials))
 
         return Means(
-            agents=agents(config, home),
+            agents=known,
             toolbox=self._tools(),
-            rules=_rules(config, home),
+            rules=rules,
             find=lambda wanted: find(catalog, wanted),
             provider=provider,
             instructions=config.instructions,
@@ -99,12 +108,22 @@ class DirectoryMeans:
 
     def catalog(self, place: ProjectPlace) -> tuple[Config, Catalog]:
         """The configuration that holds in a place, and the models it knows."""
+        known = self._look(place)
+        return known.config, known.catalog
+
+    def agents(self, place: ProjectPlace) -> tuple[Config, Mapping[str, Agent]]:
+        """The same, and who may answer there, by name."""
+        known = self._look(place)
+        return known.config, known.agents
+
+    def _look(self, place: ProjectPlace) -> "_Known":
         config = self._reader.load(place.directory, place.worktree).config
-        known = self._catalogs.get(str(place.directory))
-        if known is None or known[0] != config:
-            refreshed = location(self._environ)
+        known = self._known.get(place.directory)
+        if known is None or (known.config is not config and known.config != config):
+            refreshed, home = location(self._environ), str(Path.home())
             catalog = Catalog(config, refreshed=refreshed if refreshed.exists() else None)
-            known = self._catalogs[str(place.directory)] = (config, catalog)
+            known = _Known(config, catalog, agents(config, home), _rules(config, home))
+            self._known[place.directory] = known
         return known
 
     def default_model(self, place: ProjectPlace) -> ModelChoice:

@@ -14,7 +14,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from turnkeeper.context.components import Components
-from turnkeeper.core.agents import TITLE, agents, default_agent
+from turnkeeper.core.agents import TITLE, default_agent
 from turnkeeper.core.history import History
 from turnkeeper.core.next_action import last_user
 from turnkeeper.core.view import SessionView
@@ -159,8 +159,7 @@ class Runtime:
 
     async def agent(self, name: str | None, place: ProjectPlace) -> Agent:
         """The agent of this name, or the default one. Raises Invalid with what there is."""
-        config, _ = self.means.catalog(place)
-        known = agents(config, str(Path.home()))
+        config, known = self.means.agents(place)
         if name is None:
             return default_agent(known, config)
         if name not in known:

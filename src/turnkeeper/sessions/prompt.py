@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from hashlib import sha256
+from typing import NamedTuple
 
 from turnkeeper.core.limits import INBOX_MAX
 from turnkeeper.core.permission import merge
@@ -15,7 +16,7 @@ from turnkeeper.model.parts import Part
 from turnkeeper.model.permission import Rule, Ruleset
 from turnkeeper.model.prompt import AgentInput, FileInput, Prompt, Receipt
 from turnkeeper.model.refusal import Busy, Conflict, Invalid
-from turnkeeper.model.session import SessionModel
+from turnkeeper.model.session import Session, SessionModel
 from turnkeeper.model.status import Idle
 from turnkeeper.model.value import encode
 from turnkeeper.run.runtime import Runtime
@@ -24,95 +25,124 @@ from turnkeeper.sessions.resolve import Resolution, resolve
 from turnkeeper.store import documents, keys
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.journal import ATTEMPTS_MAX
+from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.images import LIMITS, ImageLimits, limits_of
-from turnkeeper.workspace.project import ProjectPlace
+from turnkeeper.workspace.project import ProjectPlace, identify
 
 NO_VARIANT = "default"
 
 
+class Admission(NamedTuple):
+    """A prompt that is safe."""
+
+    receipt: Receipt
+    message: MessageWithParts | None
+    """As it was admitted; None if that was done before."""
+
+
 async def prompt(
-    store: Store,
-    runtime: Runtime,
-    place: ProjectPlace,
-    session_id: str,
-    prompt: Prompt,
-    *,
-    agent: str | None = None,
+    store: Store, runtime: Runtime, session_id: str, prompt: Prompt, *, agent: str | None = None
 ) -> Receipt:
-    """Resolve a prompt's parts and admit it. ``agent`` answers where the prompt does not say who."""
+    """Resolve a prompt's parts and admit it. ``agent`` answers where the prompt does not say who.
+
+    The same prompt sent again gets the same receipt. Raises Conflict if its id stands for something else, Busy if too
+    much is waiting.
+    """
+    return (await _admit(store, runtime, session_id, prompt, agent)).receipt
+
+
+async def note(store: Store, runtime: Runtime, session_id: str, prompt: Prompt) -> MessageWithParts:
+    """The same for a prompt that nobody is to answer: its message, whether it is part of the history already or not."""
+    done = await _admit(store, runtime, session_id, prompt, None)
+    if done.message is not None:
+        return done.message
+    for waiting in (await store.journal.view(session_id)).inbox:
+        if waiting.message.id == done.receipt.message_id:
+            return await store.queries.whole(MessageWithParts(info=waiting.message, parts=waiting.parts))
+    return await store.queries.message(session_id, done.receipt.message_id)
+
+
+async def _admit(store: Store, runtime: Runtime, session_id: str, prompt: Prompt, agent: str | None) -> Admission:
     if not prompt.parts:
         raise Invalid("a prompt needs at least one part; say something")
-    message_id = message_id_of(store, prompt)
-    if (known := await _known(store, session_id, message_id, prompt, digest_of(prompt))) is not None:
-        return known
+    message_id, digest = message_id_of(store, prompt), digest_of(prompt)
+    # What is known here may be old, and is good enough to work things out: the newest view decides whether they hold.
+    view = store.journal.held(session_id) if prompt.message_id is None else None
+    resolved: _Resolved | None = None
+    for _ in range(ATTEMPTS_MAX):
+        view = view or await store.journal.view(session_id)
+        if (known := await _known(store, session_id, message_id, prompt, digest)) is not None:
+            return Admission(known, None)
+        if resolved is None or resolved.directory != view.session.directory:
+            resolved = await _resolve(store, runtime, view.session, prompt, message_id, agent)
+        message = _message(store, prompt, message_id, view.session, resolved)
+        admitted = e.PromptAdmitted(message=message, parts=resolved.parts, delivery=prompt.delivery, digest=digest)
+        deciding = _Deciding(prompt, admitted, view, resolved.agent)
+        crash_point("run.before-admit")
+        await store.journal.change(session_id, deciding)
+        crash_point("run.after-admit")
+        if deciding.seq:
+            receipt = Receipt(message_id=message_id, session_id=session_id, seq=deciding.seq, delivery=prompt.delivery)
+            return Admission(receipt, MessageWithParts(info=message, parts=resolved.parts))
+        view = None
+    raise Busy(f"session {session_id!r} is given prompts without pause; try again")
+
+
+class _Resolved(NamedTuple):
+    """What a prompt says in a directory, and who is to answer it there."""
+
+    directory: str
+    agent: Agent
+    parts: tuple[Part, ...]
+    fallback: Callable[[], ModelChoice]
+
+
+async def _resolve(
+    store: Store, runtime: Runtime, session: Session, prompt: Prompt, message_id: str, agent: str | None
+) -> _Resolved:
+    place = await identify(session.directory)
     who = await runtime.agent(prompt.agent or agent, place)
     rules = await _rules(runtime, place, prompt, who)
-    attaching = Attaching(session_id, message_id, place, _limits(runtime, place, prompt))
+    attaching = Attaching(session.id, message_id, place, _limits(runtime, place, prompt))
     parts = await resolve(prompt.parts, Resolution(store.mint, attaching, rules))
-    return await admit(store, session_id, prompt, parts, message_id, who, lambda: runtime.means.default_model(place))
+    return _Resolved(session.directory, who, parts, lambda: runtime.means.default_model(place))
 
 
-async def admit(
-    store: Store,
-    session_id: str,
-    prompt: Prompt,
-    parts: tuple[Part, ...],
-    message_id: str,
-    agent: Agent,
-    fallback: Callable[[], ModelChoice],
-) -> Receipt:
-    """Admit a prompt whose parts are resolved. The same prompt sent again gets the same receipt.
-
-    Raises Conflict if the id stands for something else, Busy if too much is waiting.
-    """
-    digest = digest_of(prompt)
-    named = prompt.model or agent.model
-    last = (await store.queries.session(session_id)).model if named is None else None
-    model = model_of(prompt, agent, last, fallback)
-    message = UserMessage(
+def _message(store: Store, prompt: Prompt, message_id: str, session: Session, resolved: _Resolved) -> UserMessage:
+    return UserMessage(
         id=message_id,
-        session_id=session_id,
+        session_id=session.id,
         time=MessageTime(created=store.mint.now()),
-        agent=agent.name,
-        model=model,
+        agent=resolved.agent.name,
+        model=model_of(prompt, resolved.agent, session.model, resolved.fallback),
         format=prompt.format,
         system=prompt.system,
         tools=prompt.tools,
     )
-    admitted = e.PromptAdmitted(message=message, parts=parts, delivery=prompt.delivery, digest=digest)
-    admission = _Admission(admitted, prompt)
-    for _ in range(ATTEMPTS_MAX):
-        if prompt.message_id is not None:
-            # The input as it stands is read first: who admits the same id between here and there is noticed.
-            admission.before = _input(await store.journal.view(session_id))
-            if (known := await _known(store, session_id, message_id, prompt, digest)) is not None:
-                return known
-        crash_point("run.before-admit")
-        await store.journal.change(session_id, admission)
-        crash_point("run.after-admit")
-        if admission.seq:
-            return Receipt(message_id=message_id, session_id=session_id, seq=admission.seq, delivery=prompt.delivery)
-    raise Busy(f"session {session_id!r} is given prompts without pause; try again")
 
 
-class _Admission:
+class _Deciding:
     """Decides what admitting a prompt changes, and remembers the place that it gave it."""
 
-    def __init__(self, admitted: e.PromptAdmitted, prompt: Prompt) -> None:
-        self._admitted, self._prompt = admitted, prompt
-        self.before: object = None
-        """The input that the id was looked up in; None for an id that is new in any case."""
+    def __init__(self, prompt: Prompt, admitted: e.PromptAdmitted, before: SessionView, agent: Agent) -> None:
+        self._prompt, self._admitted, self._before = prompt, admitted, before
+        self._has_model = (prompt.model or agent.model) is not None
         self.seq = 0
-        """The place in the log, as decided last; 0 if nothing was, because the input is not as it was before."""
+        """The place in the log, as decided last; 0 if nothing was, because things are not as they were before."""
 
     def __call__(self, view: SessionView) -> list[Event]:
         """What it changes in the newest view."""
-        if self.before is not None and _input(view) != self.before:
-            self.seq = 0
-            return []
-        self.seq = view.seq + 1
-        return _facts(self._admitted, self._prompt, view)
+        self.seq = view.seq + 1 if self._holds(view) else 0
+        return _facts(self._admitted, self._prompt, view) if self.seq else []
+
+    def _holds(self, view: SessionView) -> bool:
+        """Whether the prompt says in this view what it said in the one it was resolved for."""
+        session, before = view.session, self._before.session
+        if session.directory != before.directory or not (self._has_model or session.model == before.model):
+            return False
+        # Who admits the same id in between is noticed. One that we just made stands for nothing yet.
+        return self._prompt.message_id is None or _input(view) == _input(self._before)
 
 
 def _limits(runtime: Runtime, place: ProjectPlace, prompt: Prompt) -> ImageLimits:

@@ -78,6 +78,11 @@ class Journal:
         async with slot.lock:
             return await self._current(slot, session_id)
 
+    def held(self, session_id: str) -> SessionView | None:
+        """The session as this process knows it, without a look at what others wrote; None if it is not in memory."""
+        slot = self._slots.get(session_id)
+        return slot.view if slot is not None else None
+
     async def create(self, session: Session, *events: Event, source: str | None = None) -> SessionView:
         """Begin a session's log, with further events in the same transaction. Raises Conflict if it exists.
 

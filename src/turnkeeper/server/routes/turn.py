@@ -8,10 +8,11 @@ from turnkeeper.model.message import AssistantMessage, ModelChoice
 from turnkeeper.model.prompt import Prompt
 from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound, Refusal
 from turnkeeper.model.value import Value
-from turnkeeper.server import handed, wire
+from turnkeeper.server import wire
 from turnkeeper.server.call import Call, Plain
 from turnkeeper.server.route import Route
 from turnkeeper.server.streams.hub import Hub
+from turnkeeper.sessions import prompt as prompting
 from turnkeeper.store.queries import MessageWithParts
 
 B = TypeVar("B")
@@ -44,11 +45,12 @@ class SummariseBody(Value):
     auto: bool = False
 
 
-async def prompt(call: Call[None, Prompt]) -> object:
+async def prompt(call: Call[None, Prompt]) -> MessageWithParts:
     """Admit a prompt and answer with the last thing the assistant said once the session rests."""
-    receipt = await call.turnkeeper.prompt(call.session_id, call.body)
     if call.body.no_reply:
-        return handed.message(await call.turnkeeper.store.queries.written_message(call.session_id, receipt.message_id))
+        tk = call.turnkeeper
+        return wire.with_parts(await prompting.note(tk.store, tk.runtime, call.session_id, call.body))
+    await call.turnkeeper.prompt(call.session_id, call.body)
     return await answered(call)
 
 

@@ -1,7 +1,6 @@
 """Prompts of the second generation on their way in."""
 
 from mimetypes import guess_type
-from pathlib import Path
 from typing import Annotated
 from urllib.parse import unquote, urlsplit
 
@@ -19,7 +18,6 @@ from turnkeeper.model.value import Value
 from turnkeeper.server.v2 import shape
 from turnkeeper.server.v2.shape import Admission, AgentAttachment, FileAttachment, PromptSource, PromptText, number
 from turnkeeper.sessions.prompt import prompt as admit
-from turnkeeper.workspace.project import identify
 
 MessageId = Annotated[str, msgspec.Meta(pattern="^msg_")]
 
@@ -65,10 +63,9 @@ async def prompt(turnkeeper: Turnkeeper, session_id: str, given: PromptBody) -> 
     parts += [AgentInput(name=one.name, source=_mention(one.source)) for one in given.prompt.agents or ()]
     wanted = Prompt(message_id=given.id, parts=tuple(parts), delivery=given.delivery)
     session = await turnkeeper.get(session_id)
-    place = await identify(Path(session.directory))
     try:
         # Its clients switch the agent of a session, and do not name it with each prompt.
-        receipt = await admit(turnkeeper.store, turnkeeper.runtime, place, session_id, wanted, agent=session.agent)
+        receipt = await admit(turnkeeper.store, turnkeeper.runtime, session_id, wanted, agent=session.agent)
     except Conflict as error:
         raise Taken(str(error), given.id or "") from error
     if given.resume:
