@@ -275,3 +275,31 @@ async def test_a_session_without_a_turn_under_way_is_only_laid_down(play: Play) 
         await stage.tk.store.journal.append(session, e.StatusChanged(status=BUSY, owner=DEAD))
         assert await stage.tk.runtime.recover() == [session]
         assert await stage.tk.status(session) == IDLE
+
+
+async def test_taken_over_what_rests_is_idle_and_what_goes_on_is_ours_until_it_is_run(play: Play) -> None:
+    script = Scripted().says("Here I am.")
+    async with play(script) as stage:
+        cut, silent = await left_behind(stage, STEP, *OPEN_TEXT), await left_behind(stage, STEP)
+        left = {one.session_id: one for one in await stage.tk.take_over()}
+        views = {session: await stage.tk.store.journal.view(session) for session in (cut, silent)}
+        assert [views[session].turn for session in (cut, silent)] == [None, None]
+        assert (left[cut].rests, views[cut].status, views[cut].owner) == (True, IDLE, None)
+        assert (left[silent].rests, views[silent].status) == (False, BUSY)
+        assert views[silent].owner is not None
+        assert views[silent].owner.pid == this_process().pid, "if we die now, it is found again"
+        assert script.requests == []
+        await stage.tk.run_on(list(left.values()))
+        assert len(script.requests) == 1
+        assert await stage.tk.status(silent) == IDLE
+
+
+async def test_one_session_that_cannot_be_closed_keeps_nobody_from_the_others(
+    play: Play, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with play(Scripted()) as stage:
+        lost, found = await left_behind(stage, STEP, *OPEN_TEXT), await left_behind(stage, STEP, *OPEN_TEXT)
+        await stage.tk.store.engine.put({("busy", f"{lost}_gone"): b"{}"})
+        left = await stage.tk.take_over()
+        assert {one.session_id for one in left} == {lost, found}
+        assert f"{lost}_gone" in caplog.text

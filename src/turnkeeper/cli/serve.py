@@ -63,15 +63,17 @@ async def serve(
     bound = serving.listen(hostname, port)
     asks = Asks()
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async with (
-            options.run(Path.cwd(), partial(_settings, options, asks)) as turnkeeper,
-            serving.serving(Service(turnkeeper, Path.cwd(), start, asks), bound) as app,
-            anyio.create_task_group() as group,
-        ):
-            _tell(serving.address(bound), as_json=options.json)
-            group.start_soon(serving.settle_in, app, turnkeeper)
-            async for _ in signals:
-                group.cancel_scope.cancel()
+        async with options.run(Path.cwd(), partial(_settings, options, asks)) as turnkeeper:
+            # Before anything is answered: what a dead process left open would be taken for what is going on.
+            left = await turnkeeper.take_over()
+            async with (
+                serving.serving(Service(turnkeeper, Path.cwd(), start, asks), bound) as app,
+                anyio.create_task_group() as group,
+            ):
+                _tell(serving.address(bound), as_json=options.json)
+                group.start_soon(serving.settle_in, app, turnkeeper, left)
+                async for _ in signals:
+                    group.cancel_scope.cancel()
 
 
 def _settings(options: Options, asks: "Asks") -> "Settings":

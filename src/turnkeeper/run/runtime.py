@@ -8,7 +8,6 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from random import Random
-from typing import Literal, TypeAlias, get_args
 
 import anyio
 from anyio.abc import TaskGroup
@@ -21,7 +20,7 @@ from turnkeeper.core.view import SessionView
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.message import ModelChoice, UserMessage
 from turnkeeper.model.notification import Delta
-from turnkeeper.model.refusal import Invalid, Refusal
+from turnkeeper.model.refusal import Invalid
 from turnkeeper.run.boundary import Boundary
 from turnkeeper.run.compact import Compaction
 from turnkeeper.run.coordinator import Coordinator, Outcome
@@ -33,6 +32,7 @@ from turnkeeper.run.means import DirectoryMeans, Transport
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import Approvals, Asker, reject_all
 from turnkeeper.run.prepare import Preparation
+from turnkeeper.run.recover import Ask, Left, Recovery, TakeOver
 from turnkeeper.run.transport import Network
 from turnkeeper.run.turn import Surroundings
 from turnkeeper.run.upkeep import give_title, title_request, wants_title
@@ -40,15 +40,10 @@ from turnkeeper.store.store import Store
 from turnkeeper.tools import load as load_tools
 from turnkeeper.tools.tool import AnyTool
 from turnkeeper.workspace.outputs import OutputFiles
-from turnkeeper.workspace.owner import is_alive, this_process
-from turnkeeper.workspace.project import ProjectPlace, identify
+from turnkeeper.workspace.owner import this_process
+from turnkeeper.workspace.project import ProjectPlace
 
 log = logging.getLogger(__name__)
-
-Recovery: TypeAlias = Literal["rest", "continue", "ask"]
-"""What becomes of turns whose output was cut off by the death of their process."""
-
-RECOVERIES: tuple[Recovery, ...] = get_args(Recovery)
 
 _numbers = count(1)  # Tells the runtimes of this process apart; two of them may have opened one store.
 
@@ -100,6 +95,7 @@ class Runtime:
         owner = this_process().but(runtime=str(next(_numbers)))
         self._drain = Drain(store, self._histories, owner, preparation)
         self._coordinator = Coordinator(group, self._drain.run)
+        self._taking_over = TakeOver(store, self._histories, owner, lambda place: self.means.catalog(place)[0])
 
     def wake(self, session_id: str) -> None:
         """See to it that a session is looked at."""
@@ -167,49 +163,31 @@ class Runtime:
             raise Invalid(f"there is no agent {name!r}; the agents are: {shown}")
         return known[name]
 
-    async def recover(
-        self, policy: Recovery | None = None, *, ask: Callable[[str], Awaitable[bool]] | None = None
-    ) -> list[str]:
-        """Close what dead processes left open, and run on what may be: the sessions that were found.
+    async def take_over(self, policy: Recovery | None = None, *, ask: Ask | None = None) -> list[Left]:
+        """Close what dead processes left open; the sessions that were found, to be given to ``run_on``.
 
         A turn of which nothing was recorded is asked again. Where output was cut off, ``policy`` decides (else the
         session's ``metadata.recovery``, else the configuration of its directory, else ``rest``): ``continue`` goes on,
         ``rest`` waits for the user, ``ask`` asks.
         """
-        found = [key[-1] for key, _ in await self._store.engine.scan(("busy",)) if await self._is_orphan(key[-1])]
+        return await self._taking_over.all(self.active, policy, ask)
 
-        async def run(session_id: str) -> None:
-            await self.run(session_id, resume=await self._goes_on(session_id, policy, ask))
+    async def run_on(self, left: Sequence[Left]) -> None:
+        """Run those of the sessions that were taken over that have something to do, until they rest."""
+
+        async def run(one: Left) -> None:
+            await self.run(one.session_id, resume=one.resumes)
 
         async with anyio.create_task_group() as group:
-            for session_id in found:
-                group.start_soon(run, session_id)
-        return found
+            for one in left:
+                if not one.rests:
+                    group.start_soon(run, one)
 
-    async def _goes_on(
-        self, session_id: str, policy: Recovery | None, ask: Callable[[str], Awaitable[bool]] | None
-    ) -> bool:
-        policy = policy or await self._policy(session_id)
-        if policy == "ask":
-            return ask is not None and await ask(session_id)
-        return policy == "continue"
-
-    async def _policy(self, session_id: str) -> Recovery:
-        """What the session says of its recovery, else the configuration of its directory."""
-        session = await self._store.queries.session(session_id)
-        own = (session.metadata or {}).get("recovery")
-        for known in RECOVERIES:
-            if own == known:
-                return known
-        try:
-            config, _ = self.means.catalog(await identify(Path(session.directory)))
-        except Refusal:
-            return "rest"  # What it says cannot be read; the session is closed all the same.
-        return config.recovery or "rest"
-
-    async def _is_orphan(self, session_id: str) -> bool:
-        owner = (await self._store.journal.view(session_id)).owner
-        return session_id not in self.active and (owner is None or not is_alive(owner))
+    async def recover(self, policy: Recovery | None = None, *, ask: Ask | None = None) -> list[str]:
+        """Close what dead processes left open, and run on what may be: the sessions that were found."""
+        left = await self.take_over(policy, ask=ask)
+        await self.run_on(left)
+        return [one.session_id for one in left]
 
     def _title(self, view: SessionView, history: History, user: UserMessage, place: ProjectPlace) -> None:
         if wants_title(view, history) and view.session.id not in self._upkeep:

@@ -3,10 +3,10 @@
 import gc
 import logging
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import uvicorn
@@ -18,6 +18,9 @@ from turnkeeper.server.app import App
 from turnkeeper.server.gate import is_loopback
 from turnkeeper.server.joined import JoinedProtocol
 from turnkeeper.server.service import Options, Service
+
+if TYPE_CHECKING:
+    from turnkeeper.run.recover import Left
 
 log = logging.getLogger(__name__)
 
@@ -147,8 +150,8 @@ async def serving(service: Service, bound: socket.socket) -> AsyncIterator[App]:
                 await stopped.wait()
 
 
-async def settle_in(app: App, turnkeeper: Turnkeeper) -> None:
-    """Load what the first prompt will need, then look after what dead processes left open, each by its own policy."""
+async def settle_in(app: App, turnkeeper: Turnkeeper, left: Sequence["Left"] = ()) -> None:
+    """Load what the first prompt will need, then run on what dead processes left and may go on."""
     await anyio.sleep(PAUSE_S)
     await anyio.to_thread.run_sync(app.load)
     for name in FIRST_TURN:
@@ -157,6 +160,6 @@ async def settle_in(app: App, turnkeeper: Turnkeeper) -> None:
     # again and again for what of the second does would take longer than many a request.
     gc.freeze()
     gc.set_threshold(COLLECTED_OBJECTS, *gc.get_threshold()[1:])
-    found = await turnkeeper.recover()
-    if found:
-        log.warning("%d sessions that a dead process left open were looked after", len(found))
+    if left:
+        log.warning("%d sessions that a dead process left open were looked after", len(left))
+    await turnkeeper.run_on(left)

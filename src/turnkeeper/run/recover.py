@@ -1,0 +1,108 @@
+"""Recovery: what dead processes left open is closed at once; what may go on is run when there is time for it."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+import anyio
+
+from turnkeeper.core.next_action import Rest, next_action
+from turnkeeper.model.config import Config
+from turnkeeper.model.refusal import Refusal
+from turnkeeper.model.session import Session
+from turnkeeper.model.status import Owner
+from turnkeeper.run.abandon import abandon
+from turnkeeper.run.histories import Histories
+from turnkeeper.run.pen import take_pen
+from turnkeeper.store.engine import EngineError
+from turnkeeper.store.store import Store
+from turnkeeper.workspace.owner import is_alive
+from turnkeeper.workspace.project import ProjectPlace, identify
+
+log = logging.getLogger(__name__)
+
+Recovery: TypeAlias = Literal["rest", "continue", "ask"]
+"""What becomes of turns whose output was cut off by the death of their process."""
+
+RECOVERIES: tuple[Recovery, ...] = get_args(Recovery)
+
+Ask: TypeAlias = Callable[[str], Awaitable[bool]]
+"""Asks the user whether a session goes on."""
+
+
+class Left(NamedTuple):
+    """A session that a dead process left. Its turn is closed, and if it ``rests`` it is idle.
+
+    One that does not is ours now: whoever looks sees it busy until it is run, and if we die first, it is left again.
+    """
+
+    session_id: str
+    resumes: bool
+    rests: bool
+
+
+@dataclass(frozen=True)
+class TakeOver:
+    """Takes over the sessions of dead processes; those of living ones are never touched."""
+
+    store: Store
+    histories: Histories
+    owner: Owner
+    config: Callable[[ProjectPlace], Config]
+    """The configuration that holds in a place. May raise a Refusal."""
+
+    async def all(self, active: frozenset[str], policy: Recovery | None, ask: Ask | None) -> list[Left]:
+        """Close every open turn that nobody runs any more. ``active`` are the sessions that we run already."""
+        left: dict[str, Left] = {}
+
+        async def take(session_id: str) -> None:
+            try:
+                if await self._is_orphan(session_id):
+                    left[session_id] = await self._take(session_id, await self._goes_on(session_id, policy, ask))
+            except Exception as error:
+                # One that cannot be closed, or that another process took first, keeps nobody from looking after the
+                # rest; a start that failed over it would keep everybody from everything.
+                is_bug = not isinstance(error, Refusal | EngineError)
+                log.warning("session %s was left open and stays so: %s", session_id, error, exc_info=is_bug)
+
+        busy = [key[-1] for key, _ in await self.store.engine.scan(("busy",)) if key[-1] not in active]
+        async with anyio.create_task_group() as group:
+            for session_id in busy:
+                group.start_soon(take, session_id)
+        return [left[session_id] for session_id in busy if session_id in left]
+
+    async def _take(self, session_id: str, resumes: bool) -> Left:
+        # Shielded: one whose turn is still open must not become idle, or nobody would find it again.
+        with anyio.CancelScope(shield=True):
+            pen = await take_pen(self.store, session_id, self.owner)
+            view = await self.store.journal.view(session_id)
+            if view.turn is not None:
+                await abandon(pen, view, self.store.mint.now())
+                view = await self.store.journal.view(session_id)
+            action = next_action(view, await self.histories.get(session_id), resume=resumes)
+            rests = isinstance(action, Rest) and await pen.lay_down(view.seq)
+        return Left(session_id, resumes, rests)
+
+    async def _is_orphan(self, session_id: str) -> bool:
+        owner = (await self.store.journal.view(session_id)).owner
+        return owner is None or not is_alive(owner)
+
+    async def _goes_on(self, session_id: str, policy: Recovery | None, ask: Ask | None) -> bool:
+        policy = policy or await self._policy(await self.store.queries.session(session_id))
+        if policy == "ask":
+            return ask is not None and await ask(session_id)
+        return policy == "continue"
+
+    async def _policy(self, session: Session) -> Recovery:
+        """What the session says of its recovery, else the configuration of its directory."""
+        own = (session.metadata or {}).get("recovery")
+        for known in RECOVERIES:
+            if own == known:
+                return known
+        try:
+            config = self.config(await identify(Path(session.directory)))
+        except Refusal:
+            return "rest"  # What it says cannot be read; the session is closed all the same.
+        return config.recovery or "rest"
