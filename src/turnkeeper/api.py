@@ -118,7 +118,7 @@ class Turnkeeper:
         from turnkeeper.sessions import shell
 
         session = await self.store.queries.session(session_id)
-        place = await identify(Path(session.directory))
+        place = await identify(session.directory)
         return await shell.shell(self.store, self.runtime, place, session, command, agent=agent, model=model)
 
     async def run(self, session_id: str, *, resume: bool = False) -> "Outcome":
@@ -136,7 +136,7 @@ class Turnkeeper:
         from turnkeeper.sessions import compact
 
         session = await self.store.queries.session(session_id)
-        place = await identify(Path(session.directory))
+        place = await identify(session.directory)
         done = await compact.compact(self.store, self.runtime, place, session, force=force, auto=auto, model=model)
         if auto and done.summary is not None:
             self.runtime.wake(session_id)
@@ -198,7 +198,7 @@ class Turnkeeper:
         metadata: JsonObject | None = None,
     ) -> Session:
         """Begin a session in a directory. An ``id`` that exists gives the stored session, unchanged."""
-        place = await identify(Path(directory or self._directory))
+        place = await identify(directory or self._directory)
         return await create.create(
             self.store,
             place,
@@ -269,13 +269,13 @@ class Turnkeeper:
 
     async def move(self, session_id: str, directory: str | Path) -> Session:
         """Let a session work in another directory from now on."""
-        return await edit.move(self.store, session_id, await identify(Path(directory)))
+        return await edit.move(self.store, session_id, await identify(directory))
 
     async def fork(
         self, session_id: str, *, message_id: str | None = None, directory: str | Path | None = None
     ) -> Session:
         """A new session with a copy of the history, whole or up to (without) a message."""
-        place = await identify(Path(directory)) if directory is not None else None
+        place = await identify(directory) if directory is not None else None
         return await fork.fork(self.store, session_id, message_id=message_id, place=place)
 
     async def remove(self, session_id: str) -> Sequence[Session]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Generic, TypeAlias, TypeVar
 from urllib.parse import unquote
 
@@ -63,8 +62,8 @@ class Call(Generic[Q, B]):
     async def place(self) -> ProjectPlace:
         """The place the request is about: its session's own directory first, then what it names."""
         if "sessionID" in self.params:
-            return await identify(Path((await self.turnkeeper.get(self.session_id)).directory))
-        return await identify(Path(self.directory))
+            return await identify((await self.turnkeeper.get(self.session_id)).directory)
+        return await identify(self.directory)
 
 
 Plain: TypeAlias = Call[None, None]

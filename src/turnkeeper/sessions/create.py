@@ -61,11 +61,16 @@ async def create(
 
 async def remember_project(store: Store, place: ProjectPlace) -> None:
     """Write the project's document, once."""
+    if place.id in store.projects:
+        return
     key = keys.project(place.id)
     [known] = await store.engine.get([key])
-    if known is not None:
-        return
-    now = store.mint.now()
+    if known is None:
+        await store.engine.put({key: encode(_project(place, store.mint.now()))})
+    store.projects.add(place.id)
+
+
+def _project(place: ProjectPlace, now: int) -> dict[str, object]:
     project: dict[str, object] = {
         "id": place.id,
         "worktree": "/" if place.id == "global" else str(place.main_worktree),
@@ -74,7 +79,7 @@ async def remember_project(store: Store, place: ProjectPlace) -> None:
     }
     if place.vcs is not None and place.id != "global":
         project["vcs"] = place.vcs
-    await store.engine.put({key: encode(project)})
+    return project
 
 
 async def _existing(store: Store, session_id: str) -> Session | None:

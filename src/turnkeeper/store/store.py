@@ -1,6 +1,6 @@
 """Store: an open engine with the journal that writes to it and the queries that read from it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from turnkeeper.mint import Mint
 from turnkeeper.store.engine import Engine
@@ -16,3 +16,5 @@ class Store:
     journal: Journal
     queries: Queries
     mint: Mint
+    projects: set[str] = field(default_factory=set)
+    """Those whose documents this process has seen; nothing here ever removes one."""
