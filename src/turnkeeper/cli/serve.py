@@ -66,12 +66,13 @@ async def serve(
         async with options.run(Path.cwd(), partial(_settings, options, asks)) as turnkeeper:
             # Before anything is answered: what a dead process left open would be taken for what is going on.
             left = await turnkeeper.take_over()
+            service = Service(turnkeeper, Path.cwd(), start, asks)
             async with (
-                serving.serving(Service(turnkeeper, Path.cwd(), start, asks), bound) as app,
+                serving.serving(service, bound) as app,
                 anyio.create_task_group() as group,
             ):
                 _tell(serving.address(bound), as_json=options.json)
-                group.start_soon(serving.settle_in, app, turnkeeper, left)
+                group.start_soon(serving.settle_in, app, service, left)
                 async for _ in signals:
                     group.cancel_scope.cancel()
 

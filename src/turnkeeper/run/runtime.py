@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 
 import anyio
+import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from turnkeeper.context.components import Components
@@ -41,7 +42,7 @@ from turnkeeper.tools import load as load_tools
 from turnkeeper.tools.tool import AnyTool
 from turnkeeper.workspace.outputs import OutputFiles
 from turnkeeper.workspace.owner import this_process
-from turnkeeper.workspace.project import ProjectPlace
+from turnkeeper.workspace.project import ProjectPlace, identify
 
 log = logging.getLogger(__name__)
 
@@ -162,6 +163,20 @@ class Runtime:
             shown = ", ".join(sorted(agent.name for agent in known.values() if not agent.hidden))
             raise Invalid(f"there is no agent {name!r}; the agents are: {shown}")
         return known[name]
+
+    async def rehearse(self, directory: Path) -> None:
+        """Load what the first turn in a directory will need, in steps beside whatever else is going on.
+
+        Raises a Refusal where that turn would be refused.
+        """
+        place = await identify(directory)
+        model = self.means.model(place, self.means.default_model(place))
+        await anyio.lowlevel.checkpoint()
+        means = await self.means.means(place)
+        await anyio.lowlevel.checkpoint()
+        means.toolbox.definitions()
+        await anyio.lowlevel.checkpoint()
+        means.provider(model)
 
     async def take_over(self, policy: Recovery | None = None, *, ask: Ask | None = None) -> list[Left]:
         """Close what dead processes left open; the sessions that were found, to be given to ``run_on``.

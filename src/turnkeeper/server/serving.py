@@ -4,15 +4,15 @@ import gc
 import logging
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 import anyio
+import anyio.lowlevel
 import uvicorn
 
-from turnkeeper.api import Turnkeeper
-from turnkeeper.model.refusal import Conflict, Forbidden, Invalid
+from turnkeeper.model.refusal import Conflict, Forbidden, Invalid, Refusal
 from turnkeeper.server import routes
 from turnkeeper.server.app import App
 from turnkeeper.server.gate import is_loopback
@@ -32,16 +32,22 @@ STOP_S: Final = 5
 KEEP_ALIVE_S: Final = 75
 """How long a connection may rest. Longer than clients keep theirs, so that they are the ones to close it."""
 
-PAUSE_S: Final = 0.05
+PAUSE_S: Final = 0.01
 """How long what is loaded beside the first requests lets the very first one go ahead."""
 
-FIRST_TURN: Final = (
+LOADED: Final = (
+    "turnkeeper.server.catalogue",
+    "turnkeeper.server.streams.hub",
+    "turnkeeper.run.boundary",
+    "turnkeeper.run.compact",
+    "turnkeeper.run.prepare",
     "turnkeeper.run.runtime",
     "turnkeeper.sessions.prompt",
+    *(f"{routes.__name__}.{file}" for file in routes.FILES),
+    "httpx2",
     "turnkeeper.providers.http",
-    "turnkeeper.server.catalogue",
 )
-"""What the first prompt needs; loaded beside the first requests, so that it need not wait for it."""
+"""What the first prompt needs, in an order in which no step takes long."""
 
 
 COLLECTED_OBJECTS: Final = 10_000
@@ -150,12 +156,16 @@ async def serving(service: Service, bound: socket.socket) -> AsyncIterator[App]:
                 await stopped.wait()
 
 
-async def settle_in(app: App, turnkeeper: Turnkeeper, left: Sequence["Left"] = ()) -> None:
+async def settle_in(app: App, service: Service, left: Sequence["Left"] = ()) -> None:
     """Load what the first prompt will need, then run on what dead processes left and may go on."""
+    turnkeeper = service.turnkeeper
     await anyio.sleep(PAUSE_S)
-    await anyio.to_thread.run_sync(app.load)
-    for name in FIRST_TURN:
-        await anyio.to_thread.run_sync(import_module, name)
+    for name in LOADED:
+        await anyio.lowlevel.checkpoint()  # Whoever calls meanwhile is answered between two steps.
+        import_module(name)
+    app.load()
+    with suppress(Refusal):  # The first prompt will be told.
+        await turnkeeper.runtime.rehearse(service.directory)
     # What is loaded now stays for good, and most of what comes and goes cannot hold itself: to look through the first
     # again and again for what of the second does would take longer than many a request.
     gc.freeze()
