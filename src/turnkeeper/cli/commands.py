@@ -3,10 +3,16 @@
 Functions are named, not imported: starting costs the command that was asked for and no other.
 """
 
-from functools import cache
-from typing import Final, NamedTuple
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cyclopts import App, Parameter
+from turnkeeper.cli.words import Simple, simple
+
+if TYPE_CHECKING:
+    from cyclopts import App
 
 PROGRAM: Final = "turnkeeper"
 
@@ -18,6 +24,8 @@ class Command(NamedTuple):
     summary: str
     target: str = ""
     commands: tuple["Command", ...] = ()
+    simple: Simple = MappingProxyType({})
+    """Options that are read without cyclopts where there are no others. What it would make of them is the same."""
 
 
 SESSION: Final = (
@@ -50,7 +58,12 @@ ROOT: Final = Command(
     "Turnkeeper keeps the sessions of AI agents in a log that survives being killed at any moment.",
     commands=(
         Command("run", "Send a prompt and show what comes of it.", "run:run"),
-        Command("serve", "Serve sessions over HTTP, to opencode's own clients and others.", "serve:serve"),
+        Command(
+            "serve",
+            "Serve sessions over HTTP, to opencode's own clients and others.",
+            "serve:serve",
+            simple={"--port": int, "--hostname": str},
+        ),
         Command("session", "Create, list, read, change and remove sessions.", commands=SESSION),
         Command("models", "List the models that can be used, and where their keys come from.", "models:models"),
         Command(
@@ -81,19 +94,37 @@ ROOT: Final = Command(
 
 
 @cache
-def build() -> App:
+def build() -> "App":
     """The commands as a cyclopts application. Help and version are ours: its own would load rich to print them."""
+    from cyclopts import Parameter
+
+    from turnkeeper.cli.options import Options
+
+    Parameter(name="*")(Options)  # Its fields are options of every command, under their own names.
     return _application(ROOT)
 
 
-def _application(group: Command) -> App:
+def quick(words: Sequence[str]) -> Callable[[], object] | None:
+    """A command ready to be called, if its words are simple; else they are for ``build`` to read."""
+    command = next((one for one in ROOT.commands if [one.name] == list(words[:1]) and one.simple), None)
+    if command is None or (said := simple(words[1:], command.simple)) is None:
+        return None
+    return partial(_function(command), **said)
+
+
+def _function(command: Command) -> Callable[..., object]:
+    module, _, function = command.target.partition(":")
+    found: Callable[..., object] = getattr(import_module(f"turnkeeper.cli.{module}"), function)
+    return found
+
+
+def _application(group: Command) -> "App":
+    from cyclopts import App, Parameter
+
     plain = Parameter(negative=())  # No --no-json beside each --json.
     app = App(name=group.name, help_flags=(), version_flags=(), default_parameter=plain)
     if group.target:
-        from importlib import import_module
-
-        module, _, function = group.target.partition(":")
-        app.default(getattr(import_module(f"turnkeeper.cli.{module}"), function))
+        app.default(_function(group))
     for command in group.commands:
         if command.commands:
             app.command(_application(command))

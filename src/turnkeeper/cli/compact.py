@@ -7,8 +7,9 @@ from cyclopts import Parameter
 
 from turnkeeper.cli import names
 from turnkeeper.cli.answer import answer, note
-from turnkeeper.cli.options import EVERYWHERE, Options, SessionName
+from turnkeeper.cli.options import EVERYWHERE, Options
 from turnkeeper.cli.screen import Screen, harmless
+from turnkeeper.cli.session_name import SessionName
 
 if TYPE_CHECKING:
     from turnkeeper.client import Client

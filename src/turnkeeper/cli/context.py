@@ -6,8 +6,9 @@ from cyclopts import Parameter
 
 from turnkeeper.cli import names
 from turnkeeper.cli.answer import answer, note
-from turnkeeper.cli.options import EVERYWHERE, Options, SessionName
+from turnkeeper.cli.options import EVERYWHERE, Options
 from turnkeeper.cli.screen import Screen, fields, harmless, one_line, plural, size
+from turnkeeper.cli.session_name import SessionName
 from turnkeeper.cli.table import Column, table
 
 if TYPE_CHECKING:

@@ -3,7 +3,8 @@
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
+from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Final
 
@@ -72,23 +73,29 @@ def _run(words: list[str]) -> int:
     options = _options(words)
     if VERSION.intersection(options):
         return _version(as_json="--json" in options)
-    from turnkeeper.cli.commands import build
+    from turnkeeper.cli import commands
 
-    app = build()
-    asks_for_help = bool(HELP.intersection(options))
-    chain, apps, rest = app.parse_commands([word for word in words if word not in HELP] if asks_for_help else words)
-    if asks_for_help or (apps[-1].default_command is None and not rest):
-        from turnkeeper.cli import help
+    if (command := commands.quick(words)) is None:
+        app = commands.build()
+        asks_for_help = bool(HELP.intersection(options))
+        chain, apps, rest = app.parse_commands([word for word in words if word not in HELP] if asks_for_help else words)
+        if asks_for_help or (apps[-1].default_command is None and not rest):
+            from turnkeeper.cli import help
 
-        print(help.page(apps, chain, help.columns()), end="")
-        return failures.OK
-    command, bound, _ = app.parse_args(words, print_error=False, exit_on_error=False)
-    result = command(*bound.args, **bound.kwargs)
+            print(help.page(apps, chain, help.columns()), end="")
+            return failures.OK
+        function, bound, _ = app.parse_args(words, print_error=False, exit_on_error=False)
+        command = partial(function, *bound.args, **bound.kwargs)
+    return _done(command())
+
+
+def _done(result: object) -> int:
+    """Wait for what a command gave, if it is to be waited for; the exit code."""
     if isawaitable(result):
         import asyncio
 
-        async def wait() -> object:
-            return await result
+        async def wait(awaited: Awaitable[object] = result) -> object:
+            return await awaited
 
         # Not anyio.run: it would load all of anyio's backend, a tenth of what `session list` costs.
         result = asyncio.run(wait())

@@ -1,5 +1,7 @@
 """The options that every command takes, and the store they name."""
 
+from __future__ import annotations
+
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -8,8 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-from cyclopts import Parameter
-
+from turnkeeper.cli import words
 from turnkeeper.cli.reach import NotServed, Sessions
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.workspace import paths
@@ -25,28 +26,26 @@ SERVER_VARIABLE: Final = "TURNKEEPER_SERVER"
 PASSWORD_VARIABLES: Final = ("TURNKEEPER_SERVER_PASSWORD", "OPENCODE_SERVER_PASSWORD")
 USERNAME_VARIABLES: Final = ("TURNKEEPER_SERVER_USERNAME", "OPENCODE_SERVER_USERNAME")
 
-SessionName = Annotated[str, Parameter(metavar="ID", help="The session: its id, the beginning of it, or its slug.")]
-"""A session as a person names it; see ``names``."""
 
-
-@Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """Where the sessions are and how to answer."""
 
     store: Annotated[
         str | None,
-        Parameter(metavar="STORE", help="The store: sqlite:PATH, files:DIR or memory: (or TURNKEEPER_STORE)."),
+        words.Parameter(metavar="STORE", help="The store: sqlite:PATH, files:DIR or memory: (or TURNKEEPER_STORE)."),
     ] = None
     data: Annotated[
         Path | None,
-        Parameter(metavar="DIR", help="The directory of the default store and of auth.json (or TURNKEEPER_DATA)."),
+        words.Parameter(
+            metavar="DIR", help="The directory of the default store and of auth.json (or TURNKEEPER_DATA)."
+        ),
     ] = None
     server: Annotated[
         str | None,
-        Parameter(metavar="URL", help="Work through a server and not on a store (or TURNKEEPER_SERVER)."),
+        words.Parameter(metavar="URL", help="Work through a server and not on a store (or TURNKEEPER_SERVER)."),
     ] = None
-    json: Annotated[bool, Parameter(help="Print JSON, and nothing else, on standard output.")] = False
+    json: Annotated[bool, words.Parameter(help="Print JSON, and nothing else, on standard output.")] = False
 
     @property
     def address(self) -> str | None:
@@ -58,7 +57,7 @@ class Options:
         return None if self.store or self.data else os.environ.get(SERVER_VARIABLE) or None
 
     @property
-    def here(self) -> "Options":
+    def here(self) -> Options:
         """The same for a command that has no use for a server, whatever the environment says."""
         return replace(self, server=self.server or "")
 
@@ -102,7 +101,7 @@ class Options:
         async with self.client() if self.address is not None else self.read() if looks else self.open() as found:
             yield found
 
-    def client(self, directory: Path | None = None) -> "Client":
+    def client(self, directory: Path | None = None) -> Client:
         """The server, as one who works in a directory of its machine."""
         from turnkeeper.client import Client
 
@@ -124,13 +123,13 @@ class Options:
         return is_near(self.address)
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator["Turnkeeper"]:
+    async def open(self) -> AsyncIterator[Turnkeeper]:
         """The store, made if it is not there."""
         async with AsyncExitStack() as stack:
             yield await _open(stack, self.url)
 
     @asynccontextmanager
-    async def read(self) -> AsyncIterator["Turnkeeper"]:
+    async def read(self) -> AsyncIterator[Turnkeeper]:
         """The store for a command that only looks: one that is not there is empty, and is not made by looking."""
         if self.is_missing and self.is_named:
             print(f"There is no store {self.url!r} yet; creating or importing a session makes it.", file=sys.stderr)
@@ -138,7 +137,7 @@ class Options:
             yield await _open(stack, "memory:" if self.is_missing else self.url)
 
     @asynccontextmanager
-    async def run(self, directory: Path, settings: "Settings | Callable[[], Settings]") -> AsyncIterator["Turnkeeper"]:
+    async def run(self, directory: Path, settings: Settings | Callable[[], Settings]) -> AsyncIterator[Turnkeeper]:
         """The store for a command that runs sessions."""
         from turnkeeper.app import open_store
 
@@ -161,13 +160,13 @@ def from_environment(names: tuple[str, ...]) -> str | None:
     return next((os.environ[name] for name in names if os.environ.get(name)), None)
 
 
-async def _open(stack: AsyncExitStack, url: str) -> "Turnkeeper":
+async def _open(stack: AsyncExitStack, url: str) -> Turnkeeper:
     from turnkeeper.app import look
 
     return await _entered(stack, look(url))
 
 
-async def _entered(stack: AsyncExitStack, opening: "AbstractAsyncContextManager[Turnkeeper]") -> "Turnkeeper":
+async def _entered(stack: AsyncExitStack, opening: AbstractAsyncContextManager[Turnkeeper]) -> Turnkeeper:
     try:
         return await stack.enter_async_context(opening)
     except ValueError as error:

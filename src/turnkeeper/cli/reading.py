@@ -6,9 +6,10 @@ from cyclopts import Parameter
 
 from turnkeeper.cli import names
 from turnkeeper.cli.answer import answer, note
-from turnkeeper.cli.options import EVERYWHERE, Options, SessionName
+from turnkeeper.cli.options import EVERYWHERE, Options
 from turnkeeper.cli.reach import here
 from turnkeeper.cli.screen import Screen, fields, harmless, one_line, plural
+from turnkeeper.cli.session_name import SessionName
 
 if TYPE_CHECKING:
     from turnkeeper.model.session import Session

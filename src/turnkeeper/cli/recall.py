@@ -7,8 +7,9 @@ from cyclopts import Parameter
 
 from turnkeeper.cli import names
 from turnkeeper.cli.answer import answer, note, write
-from turnkeeper.cli.options import EVERYWHERE, Options, SessionName
+from turnkeeper.cli.options import EVERYWHERE, Options
 from turnkeeper.cli.screen import Screen, harmless, one_line
+from turnkeeper.cli.session_name import SessionName
 from turnkeeper.core.limits import RECALL_PAGE_CHARS
 from turnkeeper.model.refusal import Invalid
 

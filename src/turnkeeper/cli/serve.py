@@ -1,12 +1,13 @@
 """The command that serves sessions over HTTP, to official opencode clients and others."""
 
+from __future__ import annotations
+
 import signal
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import Parameter
-
+from turnkeeper.cli import words
 from turnkeeper.cli.options import EVERYWHERE, PASSWORD_VARIABLES, USERNAME_VARIABLES, Options, from_environment
 
 if TYPE_CHECKING:
@@ -16,18 +17,19 @@ if TYPE_CHECKING:
 
 async def serve(
     *,
-    port: Annotated[int, Parameter(metavar="PORT", help="Where to listen; 0 takes a free one.")] = 4096,
-    hostname: Annotated[str, Parameter(metavar="HOST", help="The name or address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, words.Parameter(metavar="PORT", help="Where to listen; 0 takes a free one.")] = 4096,
+    hostname: Annotated[str, words.Parameter(metavar="HOST", help="The name or address to listen on.")] = "127.0.0.1",
     cors: Annotated[
-        tuple[str, ...], Parameter(metavar="ORIGIN", help="A further origin whose pages may call; may be repeated.")
+        tuple[str, ...],
+        words.Parameter(metavar="ORIGIN", help="A further origin whose pages may call; may be repeated."),
     ] = (),
-    insecure: Annotated[bool, Parameter(help="Let others reach this server without a password.")] = False,
+    insecure: Annotated[bool, words.Parameter(help="Let others reach this server without a password.")] = False,
     log_format: Annotated[
-        Literal["text", "json"], Parameter(metavar="FORMAT", help="text, or json: one object a line.")
+        Literal["text", "json"], words.Parameter(metavar="FORMAT", help="text, or json: one object a line.")
     ] = "text",
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
-        Parameter(metavar="LEVEL", help="What is logged on standard error; info has every request."),
+        words.Parameter(metavar="LEVEL", help="What is logged on standard error; info has every request."),
     ] = "warning",
     options: Options = EVERYWHERE,
 ) -> None:
@@ -77,7 +79,7 @@ async def serve(
                     group.cancel_scope.cancel()
 
 
-def _settings(options: Options, asks: "Asks") -> "Settings":
+def _settings(options: Options, asks: Asks) -> Settings:
     # Made with the first run: what runs sessions is most of what there is to load.
     from turnkeeper.run.runtime import Settings
 
