@@ -48,10 +48,22 @@ def test_ids_say_when_they_were_minted() -> None:
         assert before <= identifier.timestamp(each, near=after) <= after
 
 
+def test_many_ids_at_once_are_as_good_as_one_by_one() -> None:
+    mint = Mint.fixed(1_794_767_533_915)
+    made = [mint.message_id(), *mint.several("msg", 5000), mint.message_id(), *mint.several("msg", 2)]
+    first = number(made[0])
+    assert [number(one) for one in made] == list(range(first, first + 5004))
+    assert all(re.fullmatch("msg_[0-9a-f]{12}[0-9A-Za-z]{14}", one) for one in made)
+    assert len({one[16:] for one in made}) == len(made)
+    assert mint.several("msg", 0) == []
+
+
 def test_a_prefix_is_minted_in_its_own_direction_only() -> None:
     mint = Mint.fixed()
     with pytest.raises(AssertionError):
         mint.ascending("ses")
+    with pytest.raises(AssertionError):
+        mint.several("ses", 2)
     with pytest.raises(AssertionError):
         mint.descending("msg")
 

@@ -92,6 +92,19 @@ class Mint:
         assert prefix in DESCENDING, f"ids that begin with {prefix!r} are ascending"
         return self._mint(prefix, True)
 
+    def several(self, prefix: str, count: int) -> list[str]:
+        """As many ids as ``ascending`` would make one by one, at a fraction of the price."""
+        assert prefix not in DESCENDING, f"ids that begin with {prefix!r} are descending"
+        with self._lock:
+            first = max((self._clock() << COUNTER_BITS) + 1, self._last + 1)
+            self._last = first + count - 1
+            symbols = self._drawn(count * TAIL_LENGTH)
+        tails = range(0, count * TAIL_LENGTH, TAIL_LENGTH)
+        return [
+            f"{prefix}_{pack(0, first + nth, False)}{symbols[tail : tail + TAIL_LENGTH]}"
+            for nth, tail in enumerate(tails)
+        ]
+
     def slug(self) -> str:
         """Two friendly words."""
         return slug.slug(self._random(slug.ENTROPY_BYTES))
@@ -111,9 +124,14 @@ class Mint:
         return f"{prefix}_{pack(0, value, descending)}{tail}"
 
     def _draw(self) -> None:
-        self._symbols = ""
-        while len(self._symbols) < TAIL_LENGTH:
-            self._symbols += self._random(_DRAW).translate(_SYMBOLS, _REJECTED).decode("ascii")
+        self._symbols = self._drawn(TAIL_LENGTH)
+
+    def _drawn(self, length: int) -> str:
+        """At least so many random symbols."""
+        symbols = ""
+        while len(symbols) < length:
+            symbols += self._random(max(_DRAW, length - len(symbols))).translate(_SYMBOLS, _REJECTED).decode("ascii")
+        return symbols
 
     def _forget_symbols(self) -> None:
         self._symbols = ""

@@ -10,9 +10,9 @@ from turnkeeper.model import event as e
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.parts import CompactionPart
 from turnkeeper.model.refusal import NotFound
-from turnkeeper.model.session import Origin
+from turnkeeper.model.session import ZERO_TOKENS, Origin
 from turnkeeper.store.queries import MessageWithParts
-from turnkeeper.testing.builders import a_session, a_turn, a_user
+from turnkeeper.testing.builders import SOME_TOKENS, a_session, a_turn, a_user
 
 SOURCE = "ses_source"
 
@@ -26,6 +26,11 @@ async def a_history(tk: Turnkeeper, **session: object) -> None:
         *a_turn(SOURCE, 2),
         e.MessageRecorded(message=a_user(SOURCE, "msg_z"), parts=(tail,)),
     )
+
+
+def an_attempt(cost: float) -> e.UsageRecorded:
+    """What one attempt cost."""
+    return e.UsageRecorded(purpose="turn", provider_id="acme", model_id="large", tokens=SOME_TOKENS, cost=cost)
 
 
 async def history(tk: Turnkeeper, session_id: str) -> list[MessageWithParts]:
@@ -67,7 +72,7 @@ async def test_a_fork_ends_before_the_message_it_names(tk: Turnkeeper) -> None:
     forked = await tk.fork(SOURCE, message_id="msg_u2_source")
     assert len(await history(tk, forked.id)) == 2
     assert forked.origin == Origin(session_id=SOURCE, message_id="msg_u2_source")
-    assert (await tk.fork(SOURCE, message_id="msg_u1_source")).cost == 0
+    assert await history(tk, (await tk.fork(SOURCE, message_id="msg_u1_source")).id) == []
 
 
 async def test_a_fork_is_a_root_that_knows_where_it_comes_from(tk: Turnkeeper) -> None:
@@ -84,10 +89,16 @@ async def test_a_fork_can_work_elsewhere(tk: Turnkeeper, place: Path) -> None:
     assert (forked.directory, forked.project_id) == (str(place), "global")
 
 
-async def test_a_fork_brings_the_usage_of_what_it_copied(tk: Turnkeeper) -> None:
+async def test_a_fork_has_cost_nothing_and_the_ledger_counts_what_was_paid_once(tk: Turnkeeper) -> None:
     await a_history(tk)
-    whole, half = await tk.fork(SOURCE), await tk.fork(SOURCE, message_id="msg_u2_source")
-    assert (whole.cost, whole.tokens.input, half.cost, half.tokens.input) == (1.0, 200, 0.5, 100)
+    await tk.store.journal.append(SOURCE, an_attempt(cost=0.5))
+    before = [row async for row in tk.ledger()]
+    forked = await tk.fork(SOURCE)
+    assert (forked.cost, forked.tokens) == (0, ZERO_TOKENS)
+    assert [row async for row in tk.ledger()] == before
+    assert await history(tk, forked.id), "and yet each of its turns says what it took"
+    paid = await tk.store.journal.append(forked.id, an_attempt(cost=0.25))
+    assert paid.session.cost == 0.25
 
 
 async def test_a_message_that_is_not_there_is_refused(tk: Turnkeeper) -> None:

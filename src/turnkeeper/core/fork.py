@@ -1,19 +1,20 @@
 """Fork: the copy of a history under new ids, with every link inside it pointing into the copy."""
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from turnkeeper.core.usage import add_tokens
 from turnkeeper.model.event import MessageRecorded
 from turnkeeper.model.message import AssistantMessage, Message
-from turnkeeper.model.parts import CompactionPart, FilePart, Part, StepFinishPart, ToolPart
+from turnkeeper.model.parts import CompactionPart, FilePart, Part, ToolPart
 from turnkeeper.model.parts.base import BasePart
 from turnkeeper.model.parts.tool import ToolCompleted
-from turnkeeper.model.session import ZERO_TOKENS, Tokens
 
 P = TypeVar("P", bound=BasePart)
+
+_LINKED: Final = frozenset({CompactionPart, ToolPart})
+"""Parts that may name messages or hold parts of their own."""
 
 
 class Copier:
@@ -22,8 +23,6 @@ class Copier:
     def __init__(self, session_id: str, message_id: Callable[[], str], part_id: Callable[[], str]) -> None:
         self._session_id, self._message_id, self._part_id = session_id, message_id, part_id
         self._new: dict[str, str] = {}
-        self._steps = _Totals()
-        self._turns = _Totals()
 
     def copy(self, message: Message, parts: Iterable[Part]) -> MessageRecorded:
         """The event that records the copy of one message with its parts."""
@@ -31,51 +30,28 @@ class Copier:
         changes: dict[str, object] = {"id": new, "session_id": self._session_id, "seq": 0}
         if isinstance(message, AssistantMessage):
             changes["parent_id"] = self._new.get(message.parent_id, message.parent_id)
-            self._turns.add(message.cost, message.tokens)
-        return MessageRecorded(message=message.but(**changes), parts=tuple(self._part(part, new) for part in parts))
-
-    @property
-    def cost(self) -> int | float:
-        """What the copied history cost when it was made."""
-        return self._counted.cost
-
-    @property
-    def tokens(self) -> Tokens:
-        """What the copied history used when it was made."""
-        return self._counted.tokens
-
-    @property
-    def _counted(self) -> "_Totals":
-        # Old histories have no step-finish parts; there the messages' own figures are all there is.
-        return self._steps if self._steps.count else self._turns
+        return MessageRecorded(
+            message=replace(message, **changes), parts=tuple([self._part(part, new) for part in parts])
+        )
 
     def _part(self, part: Part, message_id: str) -> Part:
         own = self._part_id()
-        if isinstance(part, StepFinishPart):
-            self._steps.add(part.cost, part.tokens)
-        elif isinstance(part, CompactionPart) and part.tail_start_id is not None:
-            part = part.but(tail_start_id=self._new.get(part.tail_start_id))
-        elif isinstance(part, ToolPart) and isinstance(part.state, ToolCompleted):
+        if type(part) in _LINKED:
+            part = self._linked(part, message_id)
+        return self._placed(part, own, message_id)
+
+    def _linked(self, part: Part, message_id: str) -> Part:
+        if isinstance(part, CompactionPart) and part.tail_start_id is not None:
+            return part.but(tail_start_id=self._new.get(part.tail_start_id))
+        if isinstance(part, ToolPart) and isinstance(part.state, ToolCompleted):
             shown, withheld = part.state.attachments, part.state.withheld
             if shown or withheld:
                 files = {"attachments": self._files(shown, message_id), "withheld": self._files(withheld, message_id)}
-                part = part.but(state=part.state.but(**files))
-        return self._placed(part, own, message_id)
+                return part.but(state=part.state.but(**files))
+        return part
 
     def _files(self, files: tuple[FilePart, ...] | None, message_id: str) -> tuple[FilePart, ...] | None:
         return tuple(self._placed(file, self._part_id(), message_id) for file in files) if files else files
 
     def _placed(self, part: P, own: str, message_id: str) -> P:
         return replace(part, id=own, session_id=self._session_id, message_id=message_id, seq=0, nth=0)
-
-
-class _Totals:
-    """Usage added up."""
-
-    def __init__(self) -> None:
-        self.count, self.cost, self.tokens = 0, 0.0, ZERO_TOKENS
-
-    def add(self, cost: int | float, tokens: Tokens) -> None:
-        self.count += 1
-        self.cost += cost
-        self.tokens = add_tokens(self.tokens, tokens)

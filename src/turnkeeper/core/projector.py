@@ -35,9 +35,15 @@ def apply(view: SessionView | None, recorded: Recorded) -> SessionView:
 
 
 def _apply(view: SessionView, recorded: Recorded) -> SessionView:
-    """One case per event; the type checker demands the case of a new one."""
+    """One case per event, those first that come by the thousand; the type checker demands the case of a new one."""
     seq, time, event = recorded
     match event:
+        case e.MessageRecorded():
+            return _message_recorded(view, seq, event)
+        case e.PartRecorded():
+            return _part_recorded(view, seq, event)
+        case e.PartExtended():
+            return _part_extended(view, seq, event)
         case e.SessionCreated():
             raise AssertionError("handled by apply")
         case e.SessionTitled(title=title):
@@ -76,16 +82,10 @@ def _apply(view: SessionView, recorded: Recorded) -> SessionView:
             return _active(view, time, revert=revert)
         case e.RevertCleared() | e.RevertCommitted():
             return _active(view, time, revert=None)
-        case e.MessageRecorded():
-            return _message_recorded(view, seq, event)
         case e.MessageRemoved(message_id=message_id, part_ids=ids):
             is_open = view.turn is not None and view.turn.message.id == message_id
             counts = {"messages": view.messages - 1, "parts": view.parts - len(ids)}
             return view.but(turn=None if is_open else view.turn, **counts)
-        case e.PartRecorded():
-            return _part_recorded(view, seq, event)
-        case e.PartExtended():
-            return _part_extended(view, seq, event)
         case e.PartRemoved(part_id=part_id):
             return _part_removed(view, part_id)
         case e.OutputsPruned(reason=reason):

@@ -1,10 +1,12 @@
 """Fork a session: a new one with a copy of the history, in one transaction."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from typing import Final
 
 from turnkeeper.core.fork import Copier
 from turnkeeper.core.titles import base_of_fork, fork_title, number_of_fork
-from turnkeeper.model.session import Origin, Session, SessionTime
+from turnkeeper.mint import Mint
+from turnkeeper.model.session import ZERO_TOKENS, Origin, Session, SessionTime
 from turnkeeper.model.version import __version__
 from turnkeeper.sessions.create import remember_project
 from turnkeeper.store import keys
@@ -12,14 +14,19 @@ from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import ProjectPlace
 
+IDS_AT_ONCE: Final = 256
+
 
 async def fork(
     store: Store, session_id: str, *, message_id: str | None = None, place: ProjectPlace | None = None
 ) -> Session:
-    """Copy a history, whole or up to (without) a message, into a new session. Raises NotFound for either id."""
+    """Copy a history, whole or up to (without) a message, into a new session. Raises NotFound for either id.
+
+    The copy has cost nothing: what was paid for its history stands in the ledger of the session that paid.
+    """
     source = await store.queries.session(session_id)
     new_id = store.mint.session_id()
-    copier = Copier(new_id, store.mint.message_id, store.mint.part_id)
+    copier = Copier(new_id, _ids(store.mint, "msg").__next__, _ids(store.mint, "prt").__next__)
     copied = [copier.copy(m.info, m.parts) async for m in _up_to(store, session_id, message_id)]
     now = store.mint.now()
     session = Session(
@@ -33,13 +40,19 @@ async def fork(
         title=await _title(store, source),
         version=__version__,
         metadata=source.metadata,
-        cost=copier.cost,
-        tokens=copier.tokens,
+        cost=0,
+        tokens=ZERO_TOKENS,
         time=SessionTime(created=now, updated=now),
     )
     if place is not None:
         await remember_project(store, place)
     return (await store.journal.create(session, *copied, source=session_id)).session
+
+
+def _ids(mint: Mint, prefix: str) -> Iterator[str]:
+    """New ids without end, made many at a time."""
+    while True:
+        yield from mint.several(prefix, IDS_AT_ONCE)
 
 
 async def _up_to(store: Store, session_id: str, message_id: str | None) -> AsyncIterator[MessageWithParts]:

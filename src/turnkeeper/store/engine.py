@@ -149,16 +149,17 @@ class Engine(Protocol):
 def path(key: Key) -> str:
     """A key as one string; the order of these strings is the order of keys. Raises ValueError for what is no key."""
     joined = "/".join(key)
-    # Whole-string tests: a fork passes thousands of keys through here.
-    if joined.count("/") != max(0, len(key) - 1) or "\x00" in joined or "" in key or not _is_text(joined):
+    # Whole-string tests, and those first that most keys pass: a fork brings thousands through here.
+    is_whole = joined.count("/") == len(key) - 1 and "\x00" not in joined and "" not in key
+    if is_whole and joined.isascii():
+        return joined
+    if key and not (is_whole and _is_text(joined)):
         raise ValueError(f"a key segment may not be empty or hold '/', NUL or half a character: {key!r}")
     return joined
 
 
 def _is_text(joined: str) -> bool:
     """Whether a string can be written as UTF-8."""
-    if joined.isascii():
-        return True
     try:
         joined.encode()
     except UnicodeEncodeError:

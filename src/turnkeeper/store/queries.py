@@ -262,13 +262,17 @@ class Queries:
 
     async def written_whole(self, session_id: str) -> AsyncIterator[list[Written]]:
         """The whole history as it is written, many at a time: a walk is cheaper than to ask for each message."""
+        async for found in self._walk(session_id):
+            yield await self._all_spelt(found)
+
+    async def _walk(self, session_id: str) -> AsyncIterator[list[Written]]:
         found = await self._engine.scan(("message", session_id))
         if not found:
             await self.state(session_id)
         found.sort(key=_place_of_message)
         for begin in range(0, len(found), WALKED_MAX):
             some = found[begin : begin + WALKED_MAX]
-            yield await self._all_spelt(await self._joined([key[2] for key, _ in some], [body for _, body in some]))
+            yield await self._joined([key[2] for key, _ in some], [body for _, body in some])
 
     async def stream(self, session_id: str, *, reverse: bool = True) -> AsyncIterator[MessageWithParts]:
         """Every message, newest first unless asked otherwise, a few at a time: a history is never loaded whole."""
@@ -276,9 +280,9 @@ class Queries:
             for one in await self._all_spelt(found):
                 yield one.value()
 
-    async def stored(self, session_id: str, *, page: int = 500) -> AsyncIterator[MessageWithParts]:
+    async def stored(self, session_id: str) -> AsyncIterator[MessageWithParts]:
         """Every message in order as the store has it, marks in the place of blobs: for copies inside the store."""
-        async for found in self._pages(session_id, page):
+        async for found in self._walk(session_id):
             for one in found:
                 yield one.value()
 
