@@ -14,6 +14,7 @@ from typing import Literal, Union, get_args, get_origin
 import msgspec
 
 from turnkeeper.api import Turnkeeper
+from turnkeeper.api.records import Records as TurnkeeperRecords
 from turnkeeper.client import Client
 from turnkeeper.client.records import Records
 from turnkeeper.model import event
@@ -68,7 +69,7 @@ async with turnkeeper.open("sqlite:sessions.db") as tk:
 gives has these methods. When a method that writes has returned, the write is on the disk. Refusals are the
 exceptions of `turnkeeper.model.refusal`: `NotFound`, `Conflict`, `Invalid`, `Forbidden` and `Busy`.
 
-This page is written by `scripts/reference.py` from `src/turnkeeper/api.py`.
+This page is written by `scripts/reference.py` from `src/turnkeeper/api`.
 """
 
 CLIENT = """\
@@ -183,7 +184,7 @@ def spelt(annotation: object) -> str:
 
 def python_page() -> str:
     """Every public method with its signature and its contract."""
-    return PYTHON + methods(Turnkeeper, "tk")
+    return PYTHON + methods(TurnkeeperRecords, "tk") + methods(Turnkeeper, "tk")
 
 
 def client_page() -> str:

@@ -1,4 +1,4 @@
-"""The Python interface: what a program does with an open store. Every method is one use case."""
+"""Turnkeeper: an open store, with what runs its sessions, tells of them, and moves them in and out."""
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -7,40 +7,30 @@ from typing import TYPE_CHECKING
 
 from anyio.abc import TaskGroup
 
+from turnkeeper.api.records import Records
 from turnkeeper.bus import Bus, Listener, Subscription
-from turnkeeper.core.entry import Recorded
-from turnkeeper.core.limits import RECALL_HITS_MAX, RECALL_PAGE_CHARS
 from turnkeeper.model.notification import Delta, Notification
-from turnkeeper.model.parts import Part
-from turnkeeper.model.permission import Ruleset
-from turnkeeper.model.session import FileDiff, Session, SessionModel
-from turnkeeper.model.todo import Todo
-from turnkeeper.model.value import JsonObject
-from turnkeeper.sessions import create, edit, fork, history, listing, remove
-from turnkeeper.store.page import Page
-from turnkeeper.store.queries import Found, MessageWithParts
+from turnkeeper.model.session import Session
+from turnkeeper.sessions import remove
+from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import identify
 
 if TYPE_CHECKING:
     from turnkeeper.context.component import ContextComponent
-    from turnkeeper.core.recall import RecallHit, RecallPage
     from turnkeeper.interop.export_all import Layout
     from turnkeeper.interop.report import ImportReport, Progress
     from turnkeeper.model.message import ModelChoice
     from turnkeeper.model.prompt import Prompt, Receipt
-    from turnkeeper.model.status import Status
     from turnkeeper.registry import Registration
     from turnkeeper.run.coordinator import Outcome
     from turnkeeper.run.recover import Left, Recovery
     from turnkeeper.run.runtime import Runtime, Settings
     from turnkeeper.sessions.compact import Compacted
-    from turnkeeper.sessions.context import ContextReport
     from turnkeeper.sessions.diagnosis import Diagnosis
-    from turnkeeper.store.documents import LedgerRow
 
 
-class Turnkeeper:
+class Turnkeeper(Records):
     """Durable agent sessions. Every method is safe to call from several tasks and several processes at once."""
 
     def __init__(
@@ -50,10 +40,10 @@ class Turnkeeper:
         directory: Path,
         settings: "Settings | Callable[[], Settings] | None" = None,
     ) -> None:
-        self.store = store
+        super().__init__(store, directory)
         self.group: TaskGroup | None = None
         """Where drains live; None while nothing can be run."""
-        self._bus, self._directory, self._settings = bus, directory, settings
+        self._bus, self._settings = bus, settings
         self._running: Runtime | None = None
 
     @property
@@ -181,182 +171,11 @@ class Turnkeeper:
         if not all(one.rests for one in left):
             await self.runtime.run_on(left)
 
-    async def status(self, session_id: str) -> "Status":
-        """What a session is doing: idle, busy, or waiting to try again."""
-        return (await self.store.queries.state(session_id)).status
-
-    async def create(
-        self,
-        *,
-        directory: str | Path | None = None,
-        id: str | None = None,
-        parent_id: str | None = None,
-        title: str | None = None,
-        permission: Ruleset | None = None,
-        agent: str | None = None,
-        model: SessionModel | None = None,
-        metadata: JsonObject | None = None,
-    ) -> Session:
-        """Begin a session in a directory. An ``id`` that exists gives the stored session, unchanged."""
-        place = await identify(directory or self._directory)
-        return await create.create(
-            self.store,
-            place,
-            id=id,
-            parent_id=parent_id,
-            title=title,
-            permission=permission,
-            agent=agent,
-            model=model,
-            metadata=metadata,
-        )
-
-    async def get(self, session_id: str) -> Session:
-        """One session."""
-        return await self.store.queries.session(session_id)
-
-    async def list(
-        self,
-        *,
-        project_id: str | None = None,
-        directory: str | Path | None = None,
-        parent_id: str | None = None,
-        roots: bool = True,
-        archived: bool = False,
-        search: str | None = None,
-        since: int | None = None,
-        limit: int = 100,
-        after: str | None = None,
-    ) -> Page[Session]:
-        """A page of sessions, newest activity first. ``after`` is the ``older`` cursor of the page before."""
-        return await listing.sessions(
-            self.store,
-            project_id=project_id,
-            directory=str(directory) if directory is not None else None,
-            parent_id=parent_id,
-            roots=roots,
-            archived=archived,
-            search=search,
-            since=since,
-            limit=limit,
-            after=after,
-        )
-
-    async def children(self, session_id: str, *, recursive: bool = False) -> Sequence[Session]:
-        """The Child Sessions of a session."""
-        await self.store.queries.state(session_id)
-        return await self.store.queries.children(session_id, recursive=recursive)
-
-    async def update(self, session_id: str, editor: Callable[[Session], Session]) -> Session:
-        """Change a session by a pure function, atomically: ``lambda session: session.but(title="New")``."""
-        return await edit.update(self.store, session_id, editor)
-
-    async def rename(self, session_id: str, title: str) -> Session:
-        """Give a session a title."""
-        return await edit.rename(self.store, session_id, title)
-
-    async def touch(self, session_id: str) -> Session:
-        """Count something as activity."""
-        return await edit.touch(self.store, session_id)
-
-    async def archive(self, session_id: str) -> Session:
-        """Take a session off the list; it keeps everything."""
-        return await edit.archive(self.store, session_id)
-
-    async def restore(self, session_id: str) -> Session:
-        """Put an archived session back on the list."""
-        return await edit.restore(self.store, session_id)
-
-    async def move(self, session_id: str, directory: str | Path) -> Session:
-        """Let a session work in another directory from now on."""
-        return await edit.move(self.store, session_id, await identify(directory))
-
-    async def fork(
-        self, session_id: str, *, message_id: str | None = None, directory: str | Path | None = None
-    ) -> Session:
-        """A new session with a copy of the history, whole or up to (without) a message."""
-        place = await identify(directory) if directory is not None else None
-        return await fork.fork(self.store, session_id, message_id=message_id, place=place)
-
     async def remove(self, session_id: str) -> Sequence[Session]:
         """Remove a session, its descendants and all that belongs to them; what was removed, children first."""
         if self._running is not None:
             await self._running.forget(session_id)
         return await remove.remove(self.store, session_id, self._bus.publish)
-
-    async def messages(
-        self, session_id: str, *, limit: int = 50, before: str | None = None, after: str | None = None
-    ) -> Page[MessageWithParts]:
-        """A page of the history in the order it happened: the newest, or next to a cursor of another page."""
-        return await self.store.queries.messages(session_id, limit=limit, before=before, after=after)
-
-    def stream(self, session_id: str, *, reverse: bool = True) -> AsyncIterator[MessageWithParts]:
-        """Every message, newest first unless asked otherwise, without ever loading the whole history."""
-        return self.store.queries.stream(session_id, reverse=reverse)
-
-    async def message(self, session_id: str, message_id: str) -> MessageWithParts:
-        """One message with its parts."""
-        return await self.store.queries.message(session_id, message_id)
-
-    async def update_part(self, part: Part) -> Part:
-        """Record a part anew, whole. It keeps its place in the message."""
-        return await history.update_part(self.store, part)
-
-    async def remove_part(self, session_id: str, message_id: str, part_id: str) -> None:
-        """Take a part out of its message."""
-        await history.remove_part(self.store, session_id, message_id, part_id)
-
-    async def remove_message(self, session_id: str, message_id: str) -> None:
-        """Take a message and its parts out of the history."""
-        await history.remove_message(self.store, session_id, message_id)
-
-    async def todos(self, session_id: str) -> tuple[Todo, ...]:
-        """The task list."""
-        await self.store.queries.state(session_id)
-        return await self.store.queries.todos(session_id)
-
-    async def set_todos(self, session_id: str, todos: Iterable[Todo]) -> tuple[Todo, ...]:
-        """Replace the task list."""
-        return await edit.set_todos(self.store, session_id, tuple(todos))
-
-    async def explain_context(self, session_id: str) -> "ContextReport":
-        """What the model of a session was told, and how much of each request its provider could reuse."""
-        from turnkeeper.sessions import context
-
-        return await context.report(self.store, session_id)
-
-    def ledger(self, session_id: str | None = None) -> "AsyncIterator[LedgerRow]":
-        """What was paid for: one row for each attempt, of one session or of all."""
-        return self.store.queries.ledger(session_id)
-
-    async def diffs(self, session_id: str) -> tuple[FileDiff, ...]:
-        """What the session changed on disk, file by file."""
-        await self.store.queries.state(session_id)
-        return await self.store.queries.diffs(session_id)
-
-    async def search(self, words: str, *, session_id: str | None = None, limit: int = 50) -> Sequence[Found]:
-        """Where these words were said, newest first, in all sessions or in one."""
-        return await self.store.queries.search(words, session_id=session_id, limit=limit)
-
-    async def recall(
-        self, session_id: str, handle: str, *, offset: int = 0, limit: int | None = RECALL_PAGE_CHARS
-    ) -> "RecallPage":
-        """A text of the session by its handle, exactly, from a character on; also one that no model is shown."""
-        from turnkeeper.core.recall import page
-        from turnkeeper.store.recall import SessionRecall
-
-        await self.store.queries.state(session_id)
-        found = await SessionRecall(self.store.queries, session_id).find(handle)
-        return page(found, offset, chars_max=limit, bytes_max=None)
-
-    async def recall_search(
-        self, session_id: str, query: str, *, limit: int = RECALL_HITS_MAX
-    ) -> "Sequence[RecallHit]":
-        """Texts of the session that hold these words, with their handles; those that no model is shown come first."""
-        from turnkeeper.store.recall import SessionRecall
-
-        await self.store.queries.state(session_id)
-        return await SessionRecall(self.store.queries, session_id).search(query, limit)
 
     def export(self, session_id: str, *, sanitise: bool = False) -> AsyncIterator[bytes]:
         """A session as JSON in opencode's shape, piece by piece; ``sanitise`` leaves out what was said."""
@@ -415,10 +234,6 @@ class Turnkeeper:
     def hush(self) -> None:
         """End every subscription once it has delivered what is queued: nothing more will be heard."""
         self._bus.close()
-
-    def tail(self, session_id: str, *, after: int = 0) -> AsyncIterator[Recorded]:
-        """The durable events of a session from ``after + 1`` on, then each new one, of every process. Never ends."""
-        return self.store.journal.tail(session_id, after)
 
     async def doctor(self, *, fix: bool = False, progress: Callable[[int, int], None] | None = None) -> "Diagnosis":
         """Whether the store is what its logs say; with ``fix``, derived documents are written again."""

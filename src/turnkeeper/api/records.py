@@ -1,0 +1,207 @@
+"""Records: the sessions of a store and what was said in them: made, read, changed, copied."""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from turnkeeper.core.entry import Recorded
+from turnkeeper.core.limits import RECALL_HITS_MAX, RECALL_PAGE_CHARS
+from turnkeeper.model.parts import Part
+from turnkeeper.model.permission import Ruleset
+from turnkeeper.model.session import FileDiff, Session, SessionModel
+from turnkeeper.model.todo import Todo
+from turnkeeper.model.value import JsonObject
+from turnkeeper.sessions import create, edit, fork, history, listing
+from turnkeeper.store.page import Page
+from turnkeeper.store.queries import Found, MessageWithParts
+from turnkeeper.store.store import Store
+from turnkeeper.workspace.project import identify
+
+if TYPE_CHECKING:
+    from turnkeeper.core.recall import RecallHit, RecallPage
+    from turnkeeper.model.status import Status
+    from turnkeeper.sessions.context import ContextReport
+    from turnkeeper.store.documents import LedgerRow
+
+
+class Records:
+    """What needs no model and nobody who listens. ``Turnkeeper`` has the rest."""
+
+    def __init__(self, store: Store, directory: Path) -> None:
+        self.store = store
+        self._directory = directory
+
+    async def status(self, session_id: str) -> "Status":
+        """What a session is doing: idle, busy, or waiting to try again."""
+        return (await self.store.queries.state(session_id)).status
+
+    async def create(
+        self,
+        *,
+        directory: str | Path | None = None,
+        id: str | None = None,
+        parent_id: str | None = None,
+        title: str | None = None,
+        permission: Ruleset | None = None,
+        agent: str | None = None,
+        model: SessionModel | None = None,
+        metadata: JsonObject | None = None,
+    ) -> Session:
+        """Begin a session in a directory. An ``id`` that exists gives the stored session, unchanged."""
+        place = await identify(directory or self._directory)
+        return await create.create(
+            self.store,
+            place,
+            id=id,
+            parent_id=parent_id,
+            title=title,
+            permission=permission,
+            agent=agent,
+            model=model,
+            metadata=metadata,
+        )
+
+    async def get(self, session_id: str) -> Session:
+        """One session."""
+        return await self.store.queries.session(session_id)
+
+    async def list(
+        self,
+        *,
+        project_id: str | None = None,
+        directory: str | Path | None = None,
+        parent_id: str | None = None,
+        roots: bool = True,
+        archived: bool = False,
+        search: str | None = None,
+        since: int | None = None,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> Page[Session]:
+        """A page of sessions, newest activity first. ``after`` is the ``older`` cursor of the page before."""
+        return await listing.sessions(
+            self.store,
+            project_id=project_id,
+            directory=str(directory) if directory is not None else None,
+            parent_id=parent_id,
+            roots=roots,
+            archived=archived,
+            search=search,
+            since=since,
+            limit=limit,
+            after=after,
+        )
+
+    async def children(self, session_id: str, *, recursive: bool = False) -> Sequence[Session]:
+        """The Child Sessions of a session."""
+        await self.store.queries.state(session_id)
+        return await self.store.queries.children(session_id, recursive=recursive)
+
+    async def update(self, session_id: str, editor: Callable[[Session], Session]) -> Session:
+        """Change a session by a pure function, atomically: ``lambda session: session.but(title="New")``."""
+        return await edit.update(self.store, session_id, editor)
+
+    async def rename(self, session_id: str, title: str) -> Session:
+        """Give a session a title."""
+        return await edit.rename(self.store, session_id, title)
+
+    async def touch(self, session_id: str) -> Session:
+        """Count something as activity."""
+        return await edit.touch(self.store, session_id)
+
+    async def archive(self, session_id: str) -> Session:
+        """Take a session off the list; it keeps everything."""
+        return await edit.archive(self.store, session_id)
+
+    async def restore(self, session_id: str) -> Session:
+        """Put an archived session back on the list."""
+        return await edit.restore(self.store, session_id)
+
+    async def move(self, session_id: str, directory: str | Path) -> Session:
+        """Let a session work in another directory from now on."""
+        return await edit.move(self.store, session_id, await identify(directory))
+
+    async def fork(
+        self, session_id: str, *, message_id: str | None = None, directory: str | Path | None = None
+    ) -> Session:
+        """A new session with a copy of the history, whole or up to (without) a message."""
+        place = await identify(directory) if directory is not None else None
+        return await fork.fork(self.store, session_id, message_id=message_id, place=place)
+
+    async def messages(
+        self, session_id: str, *, limit: int = 50, before: str | None = None, after: str | None = None
+    ) -> Page[MessageWithParts]:
+        """A page of the history in the order it happened: the newest, or next to a cursor of another page."""
+        return await self.store.queries.messages(session_id, limit=limit, before=before, after=after)
+
+    def stream(self, session_id: str, *, reverse: bool = True) -> AsyncIterator[MessageWithParts]:
+        """Every message, newest first unless asked otherwise, without ever loading the whole history."""
+        return self.store.queries.stream(session_id, reverse=reverse)
+
+    async def message(self, session_id: str, message_id: str) -> MessageWithParts:
+        """One message with its parts."""
+        return await self.store.queries.message(session_id, message_id)
+
+    async def update_part(self, part: Part) -> Part:
+        """Record a part anew, whole. It keeps its place in the message."""
+        return await history.update_part(self.store, part)
+
+    async def remove_part(self, session_id: str, message_id: str, part_id: str) -> None:
+        """Take a part out of its message."""
+        await history.remove_part(self.store, session_id, message_id, part_id)
+
+    async def remove_message(self, session_id: str, message_id: str) -> None:
+        """Take a message and its parts out of the history."""
+        await history.remove_message(self.store, session_id, message_id)
+
+    async def todos(self, session_id: str) -> tuple[Todo, ...]:
+        """The task list."""
+        await self.store.queries.state(session_id)
+        return await self.store.queries.todos(session_id)
+
+    async def set_todos(self, session_id: str, todos: Iterable[Todo]) -> tuple[Todo, ...]:
+        """Replace the task list."""
+        return await edit.set_todos(self.store, session_id, tuple(todos))
+
+    async def explain_context(self, session_id: str) -> "ContextReport":
+        """What the model of a session was told, and how much of each request its provider could reuse."""
+        from turnkeeper.sessions import context
+
+        return await context.report(self.store, session_id)
+
+    def ledger(self, session_id: str | None = None) -> "AsyncIterator[LedgerRow]":
+        """What was paid for: one row for each attempt, of one session or of all."""
+        return self.store.queries.ledger(session_id)
+
+    async def diffs(self, session_id: str) -> tuple[FileDiff, ...]:
+        """What the session changed on disk, file by file."""
+        await self.store.queries.state(session_id)
+        return await self.store.queries.diffs(session_id)
+
+    async def search(self, words: str, *, session_id: str | None = None, limit: int = 50) -> Sequence[Found]:
+        """Where these words were said, newest first, in all sessions or in one."""
+        return await self.store.queries.search(words, session_id=session_id, limit=limit)
+
+    async def recall(
+        self, session_id: str, handle: str, *, offset: int = 0, limit: int | None = RECALL_PAGE_CHARS
+    ) -> "RecallPage":
+        """A text of the session by its handle, exactly, from a character on; also one that no model is shown."""
+        from turnkeeper.core.recall import page
+        from turnkeeper.store.recall import SessionRecall
+
+        await self.store.queries.state(session_id)
+        found = await SessionRecall(self.store.queries, session_id).find(handle)
+        return page(found, offset, chars_max=limit, bytes_max=None)
+
+    async def recall_search(
+        self, session_id: str, query: str, *, limit: int = RECALL_HITS_MAX
+    ) -> "Sequence[RecallHit]":
+        """Texts of the session that hold these words, with their handles; those that no model is shown come first."""
+        from turnkeeper.store.recall import SessionRecall
+
+        await self.store.queries.state(session_id)
+        return await SessionRecall(self.store.queries, session_id).search(query, limit)
+
+    def tail(self, session_id: str, *, after: int = 0) -> AsyncIterator[Recorded]:
+        """The durable events of a session from ``after + 1`` on, then each new one, of every process. Never ends."""
+        return self.store.journal.tail(session_id, after)
