@@ -70,7 +70,10 @@ class Boundary:
             nested=view.instructions,
             begins=reason_to_begin(view.epoch, now) is not None,
         )
-        samples = await sample(BUILT_IN, tuple(self.own), sampling)
+        own = tuple(self.own)
+        if sampling.begins or instructions or own:
+            await pen.flush()  # It may take its time, and what happened should be known.
+        samples = await sample(BUILT_IN, own, sampling)
         epoch = await self.store.queries.whole(view.epoch) if view.epoch is not None else None
         told = await self._told(view, landmarks, samples) if epoch is not None else ()
         event = self._event(view, reconcile(samples, epoch, now, told))

@@ -33,6 +33,8 @@ class Drain:
         try:
             return await self._loop(pen, resume)
         except BaseException:
+            # What was looked at ahead of its being written may never come true.
+            self.histories.forget(session_id)
             await pen.lay_down()
             raise
 
@@ -65,8 +67,8 @@ class Drain:
     async def _loop(self, pen: Pen, resume: bool) -> str:
         while True:
             # The view first: the history read after it can only be newer, and resting checks that nothing came since.
-            view = await self.store.journal.view(pen.session_id)
-            history = await self.histories.get(pen.session_id)
+            view = await pen.view()
+            history = await self.histories.follow(pen)
             match next_action(view, history, resume=resume):
                 case Abandon():
                     await abandon(pen, view, self.store.mint.now())
@@ -75,6 +77,7 @@ class Drain:
                     await pen.append(*promoted, at="promote")
                 case Compact(marker=marker):
                     resume = False
+                    await pen.flush()
                     await self.prepare.compact(pen, view, history, marker)
                 case RunTurn() as action:
                     resume = False

@@ -90,6 +90,7 @@ class Fitting:
         chosen = choose(visible(history.entries), settings.prune, occasion)
         if chosen is None:
             return None
+        await pen.flush()  # What is stored is read.
         now = self.store.mint.now()
         events: list[Event] = [PartRecorded(part=part) for part in await self._marked(pen.session_id, chosen, now)]
         ids = tuple(part.id for part in chosen.parts)

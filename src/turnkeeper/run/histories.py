@@ -15,6 +15,7 @@ from turnkeeper.core.history import (
 )
 from turnkeeper.model.event import TurnEnded
 from turnkeeper.model.message import AssistantMessage
+from turnkeeper.run.pen import Pen
 from turnkeeper.store import keys
 from turnkeeper.store.store import Store
 
@@ -33,17 +34,34 @@ class Histories:
         """The history as of now."""
         history = self._kept.pop(session_id, None) or await self._load(session_id)
         for recorded in await self._news(session_id, history.seq):
-            history = extend(history, recorded)
-            if isinstance(recorded.event, TurnEnded) and is_completed_summary(recorded.event.message):
-                history = trimmed(history)
-        self._kept[session_id] = history
-        while len(self._kept) > KEPT_MAX:
-            self._kept.popitem(last=False)
+            history = _grown(history, recorded)
+        self._keep(session_id, history)
+        return history
+
+    async def follow(self, pen: Pen) -> History:
+        """The same for who writes the session: with what the pen holds, and read from it where nobody else wrote."""
+        history = self._kept.get(pen.session_id) if not pen.is_astray else None
+        news = pen.news(history.seq) if history is not None else None
+        if history is None or news is None:
+            await pen.flush()
+            if pen.is_astray:
+                self.forget(pen.session_id)
+                pen.is_astray = False
+            return await self.get(pen.session_id)
+        for recorded in news:
+            history = _grown(history, recorded)
+        self._keep(pen.session_id, history)
         return history
 
     def forget(self, session_id: str) -> None:
         """Let go of a session that was removed, or whose history must be read anew."""
         self._kept.pop(session_id, None)
+
+    def _keep(self, session_id: str, history: History) -> None:
+        self._kept[session_id] = history
+        self._kept.move_to_end(session_id)
+        while len(self._kept) > KEPT_MAX:
+            self._kept.popitem(last=False)
 
     async def _load(self, session_id: str) -> History:
         """Walk back to the newest completed compaction; what lies before it is never read."""
@@ -73,3 +91,9 @@ class Histories:
                 recorded = recorded._replace(event=blobs.lower(recorded.event, texts))
             news.append(recorded)
         return news
+
+
+def _grown(history: History, recorded: Recorded) -> History:
+    history = extend(history, recorded)
+    is_cut = isinstance(recorded.event, TurnEnded) and is_completed_summary(recorded.event.message)
+    return trimmed(history) if is_cut else history

@@ -55,8 +55,8 @@ class Settlement:
     _limiter: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(CALLS_PARALLEL_MAX))
     _seen: list[Part] = field(default_factory=list)
 
-    async def settle(self, part: ToolPart) -> None:
-        """Run one call that is recorded as running, and record what came of it."""
+    async def settle(self, part: ToolPart, ends_turn: Callable[[], bool]) -> None:
+        """Run one call that is recorded as running, and record what came of it: with the turn's end, if that is now."""
         call = _Call(self, part, [*self.earlier, *self._seen], len(self._seen))
         self._seen.append(part)
         crash_point("run.tool-begin")
@@ -66,7 +66,7 @@ class Settlement:
         except anyio.get_cancelled_exc_class():
             await call.record(interrupted(call.part, self.mint.now()))
             raise
-        await call.finish(state)
+        await call.finish(state, ends_turn)
 
 
 class _Call:
@@ -81,10 +81,13 @@ class _Call:
         self.part = self.part.but(state=state)
         await self._turn.pen.append(PartRecorded(part=self.part), *met, at="settle")
 
-    async def finish(self, state: ToolState) -> None:
+    async def finish(self, state: ToolState, ends_turn: Callable[[], bool]) -> None:
         """Record what came of the call, with the instructions it met: one append, so neither is lost alone."""
-        with anyio.CancelScope(shield=True):
-            met = self._turn.discovery.near(self._read) if isinstance(state, ToolCompleted) else []
+        met = self._turn.discovery.near(self._read) if isinstance(state, ToolCompleted) else []
+        if ends_turn():
+            self.part = self.part.but(state=state)
+            self._turn.pen.hold(PartRecorded(part=self.part), *met, at="settle")
+        else:
             await self.record(state, *met)
 
     async def run(self) -> ToolState:

@@ -40,8 +40,11 @@ from turnkeeper.model.value import Json
 from turnkeeper.providers.provider import Provider
 from turnkeeper.run.pen import Pen
 
-Settle = Callable[[ToolPart], Coroutine[None, None, None]]
-"""Runs one call and records what came of it; also when it is cancelled."""
+Settle = Callable[[ToolPart, Callable[[], bool]], Coroutine[None, None, None]]
+"""Runs one call and records what came of it; also when it is cancelled.
+
+The second argument says whether the turn ends with it: then its result may be written with the end.
+"""
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,7 @@ class Turn:
         """What is to be appended with the next fact, because a fact of its own would tell nobody anything."""
         self._cost: float = 0
         self._attempt = 0
+        self._is_read, self._open_calls = False, 0
 
     async def run(self) -> None:
         """Run the turn. Whatever happens, the log has its end."""
@@ -101,18 +105,19 @@ class Turn:
         """One attempt; whether there should be another."""
         self._attempt += 1
         self._scribe = self._new_scribe()
+        self._is_read = False
         await self._stream()
         failure = self._scribe.failure
         if failure is None:
-            await self._end(self._verdict())
+            self._end(self._verdict())
         elif self._scribe.has_begun_tools:
             # A tool has run: asking again would run it twice. Its results are in the history; the loop goes on.
-            await self._end(None, finish="error")
+            self._end(None, finish="error")
         elif (words := retryable(failure)) is not None and self._attempt <= RETRIES_MAX:
             await self._wait_to_retry(failure, words)
             return True
         else:
-            await self._end(failure)
+            self._end(failure)
         return False
 
     async def _stream(self) -> None:
@@ -126,6 +131,7 @@ class Turn:
                         async for batch in answer:
                             await self._take(batch, calls)
                     await self._write(lambda: self._scribe.close(self._now()))
+                    self._is_read = True
                 finally:
                     ticker.cancel()
         except BaseExceptionGroup as group:
@@ -134,7 +140,14 @@ class Turn:
     async def _take(self, batch: Sequence[StreamEvent], calls: TaskGroup) -> None:
         await self._write(lambda: self._scribe.feed(batch, self._now()))
         for call in self._scribe.calls():
-            calls.start_soon(self._settle, call, name=f"{call.tool} {call.call_id}")
+            self._open_calls += 1
+            calls.start_soon(self._run, call, name=f"{call.tool} {call.call_id}")
+
+    async def _run(self, call: ToolPart) -> None:
+        try:
+            await self._settle(call, lambda: self._is_read and self._open_calls == 1)
+        finally:
+            self._open_calls -= 1
 
     async def _save_regularly(self, scope: anyio.CancelScope) -> None:
         """Text must not wait for more text to become durable."""
@@ -234,7 +247,7 @@ class Turn:
         data = StructuredOutputData(message="the model gave no answer that fits the schema", retries=self._retries)
         return StructuredOutputFailure(data=data)
 
-    async def _end(self, failure: Failure | None, *, finish: str | None = None) -> None:
+    def _end(self, failure: Failure | None, *, finish: str | None = None) -> None:
         """The attempt's bill, the step's own mark and the message as it will stay: one fact."""
         reason = finish or (self._scribe.finish.reason if self._scribe.finish is not None else None)
         message = self._message.but(
@@ -242,7 +255,7 @@ class Turn:
             structured=self._structured(),
             finish="error" if failure is not None and reason is None else reason,
         )
-        await self._close(message, reason, *(self._remedy(failure) if failure is not None else ()))
+        self._close(message, reason, *(self._remedy(failure) if failure is not None else ()))
 
     async def _broken(self, error: BaseException) -> None:
         """Close what is open and end the turn: stopped by the user, or by a bug of ours."""
@@ -252,9 +265,11 @@ class Turn:
             failure = UnknownFailure(data=UnknownData(message=f"{type(error).__name__}: {error}"))
         else:
             failure = AbortedFailure(data=MessageData(message="the turn was stopped"))
-        await self._close(self._message.but(error=failure), None)
+        self._close(self._message.but(error=failure), None)
+        await self._pen.flush()
 
-    async def _close(self, message: AssistantMessage, reason: str | None, *remedy: Event) -> None:
+    def _close(self, message: AssistantMessage, reason: str | None, *remedy: Event) -> None:
+        """Hold the end: it is written with what is done next, be that the next turn's begin or the session's rest."""
         bill = self._bill()
         message = message.but(
             cost=self._cost + sum(row.cost for row in bill),
@@ -263,7 +278,7 @@ class Turn:
         )
         mark = [PartRecorded(part=self._step_finish(message, reason))] if reason is not None else []
         held, self._held = self._held, []
-        await self._pen.append(*held, *bill, *mark, TurnEnded(message=message), *remedy, at="end")
+        self._pen.hold(*held, *bill, *mark, TurnEnded(message=message), *remedy, at="end")
 
     def _step_finish(self, message: AssistantMessage, reason: str) -> StepFinishPart:
         return StepFinishPart(

@@ -1,0 +1,213 @@
+"""The pen: what is held is seen by who decides, and written with the next append; whoever else writes meanwhile."""
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from turnkeeper.core.history import Entry, History
+from turnkeeper.model import event as e
+from turnkeeper.model import stream as s
+from turnkeeper.model.message import AssistantMessage, AssistantTime, TurnPath
+from turnkeeper.model.session import ZERO_TOKENS
+from turnkeeper.model.status import IDLE
+from turnkeeper.providers.scripted import Scripted
+from turnkeeper.run import pen as pens
+from turnkeeper.run.histories import Histories
+from turnkeeper.run.pen import Pen, take_pen
+from turnkeeper.store.engine import Key
+from turnkeeper.testing.harness import Play, Stage, Told
+from turnkeeper.workspace.owner import this_process
+
+ON_DISK_TOO = pytest.mark.parametrize("engine", ["memory", "sqlite"])
+
+
+def an_answer(stage: Stage, session: str, parent: str) -> AssistantMessage:
+    return AssistantMessage(
+        id=stage.mint.message_id(),
+        session_id=session,
+        time=AssistantTime(created=1),
+        parent_id=parent,
+        model_id="m",
+        provider_id="p",
+        mode="build",
+        agent="build",
+        path=TurnPath(cwd="/", root="/"),
+        cost=0,
+        tokens=ZERO_TOKENS,
+    )
+
+
+async def begun(stage: Stage) -> tuple[Pen, Histories, AssistantMessage]:
+    """A session in which a turn is open, and who writes and follows it."""
+    session = await stage.session()
+    asked = await stage.say(session, "go", resume=False)
+    histories = Histories(stage.tk.store)
+    await histories.get(session)
+    pen = await take_pen(stage.tk.store, session, this_process(), [asked.message_id])
+    message = an_answer(stage, session, asked.message_id)
+    await pen.append(e.TurnStarted(message=message))
+    return pen, histories, message
+
+
+def plain(history: History) -> History:
+    """Without the places of parts, which only what was read from the store has."""
+
+    def unplaced(entry: Entry) -> Entry:
+        return entry.but(parts=tuple(part.but(seq=0, nth=0) for part in entry.parts))
+
+    inbox = {name: unplaced(entry) for name, entry in history.inbox.items()}
+    return history.but(entries=tuple(map(unplaced, history.entries)), inbox=inbox)
+
+
+async def is_as_stored(stage: Stage, history: History) -> bool:
+    """Whether a history that was followed is the one that a new process would read."""
+    stored = await Histories(stage.tk.store).get(history.entries[0].message.session_id)
+    return plain(history) == plain(stored)
+
+
+async def test_what_is_held_is_seen_by_who_decides_and_written_with_what_comes_next(play: Play) -> None:
+    async with play(Scripted()) as stage:
+        pen, histories, message = await begun(stage)
+        pen.hold(e.TurnEnded(message=message.but(finish="stop")))
+        known = await stage.tk.store.journal.view(pen.session_id)
+        seen, history = await pen.view(), await histories.follow(pen)
+        assert (known.turn is None, seen.turn is None) == (False, True)
+        assert history.entries[-1].message.finish == "stop"  # type: ignore[union-attr]
+        length = await stage.tk.store.engine.length(pen.session_id)
+        await pen.append(e.SessionTouched())
+        assert [type(one) for one in (await stage.events(pen.session_id))[length:]] == [e.TurnEnded, e.SessionTouched]
+        followed = await histories.follow(pen)
+        assert followed.entries[-1] is history.entries[-1], "what was lowered of it would be lowered again"
+        assert await is_as_stored(stage, followed)
+
+
+async def test_a_history_is_followed_without_a_look_at_the_log(play: Play) -> None:
+    async with play(Scripted()) as stage:
+        pen, histories, message = await begun(stage)
+        await histories.follow(pen)
+        reads: list[str] = []
+        read = stage.tk.store.engine.read
+
+        async def counted(log: str, *, after: int = 0, limit: int | None = None) -> list[bytes]:
+            reads.append(log)
+            return await read(log, after=after, limit=limit)
+
+        stage.tk.store.engine.read = counted  # type: ignore[method-assign]
+        await pen.append(e.TurnEnded(message=message.but(finish="stop")))
+        assert (await histories.follow(pen)).entries[-1].message.finish == "stop"  # type: ignore[union-attr]
+        assert not reads
+        await stage.say(pen.session_id, "and this", resume=False)
+        assert len((await histories.follow(pen)).inbox) == 1
+        assert reads
+
+
+@ON_DISK_TOO
+async def test_who_was_told_of_what_is_held_is_told_again_if_others_wrote_before_it(play: Play) -> None:
+    async with play(Scripted()) as stage:
+        pen, histories, message = await begun(stage)
+        pen.hold(e.TurnEnded(message=message.but(finish="stop")))
+        await histories.follow(pen)
+        await stage.say(pen.session_id, "wait", resume=False)
+        await pen.append(begins := e.TurnStarted(message=an_answer(stage, pen.session_id, message.parent_id)))
+        history = await histories.follow(pen)
+        assert await is_as_stored(stage, history)
+        assert [one.message.id for one in history.entries[1:]] == [message.id, begins.message.id]
+        assert len(history.inbox) == 1
+
+
+@ON_DISK_TOO
+async def test_who_was_told_is_told_again_also_before_it_is_written(play: Play) -> None:
+    async with play(Scripted()) as stage:
+        pen, histories, message = await begun(stage)
+        pen.hold(e.TurnEnded(message=message.but(finish="stop")))
+        await histories.follow(pen)
+        await stage.say(pen.session_id, "wait", resume=False)
+        assert await pen.lay_down((await pen.view()).seq - 1) is False
+        history = await histories.follow(pen)
+        assert await is_as_stored(stage, history)
+        assert len(history.inbox) == 1
+
+
+async def test_more_than_is_remembered_is_read_from_the_log(play: Play) -> None:
+    async with play(Scripted()) as stage:
+        pen, histories, _ = await begun(stage)
+        await histories.follow(pen)
+        await pen.append(*[e.SessionTouched()] * pens.WRITTEN_MAX, e.SessionTouched())
+        assert await is_as_stored(stage, await histories.follow(pen))
+
+
+@pytest.mark.parametrize("is_checked", [True, False])
+async def test_a_pen_that_is_laid_down_writes_what_it_holds(play: Play, is_checked: bool) -> None:
+    async with play(Scripted()) as stage:
+        pen, _, message = await begun(stage)
+        pen.hold(e.TurnEnded(message=message.but(finish="stop")))
+        assert await pen.lay_down((await pen.view()).seq if is_checked else None) is True
+        view = await stage.tk.store.journal.view(pen.session_id)
+        assert (view.turn, view.status, view.owner) == (None, IDLE, None)
+
+
+class Refusing:
+    """An engine that refuses the next append."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._append, self.is_on = stage.tk.store.engine.append, True
+        stage.tk.store.engine.append = self.append  # type: ignore[method-assign]
+
+    async def append(
+        self, log: str, after: int, entries: Sequence[bytes], documents: Mapping[Key, bytes | None], **more: object
+    ) -> None:
+        if self.is_on:
+            raise OSError("the disk is full")
+        await self._append(log, after, entries, documents, **more)  # type: ignore[arg-type]
+
+
+async def test_what_could_not_be_written_is_still_held_and_what_was_to_follow_it_is_not(play: Play) -> None:
+    async with play(Scripted()) as stage:
+        pen, _, message = await begun(stage)
+        pen.hold(e.TurnEnded(message=message.but(finish="stop")))
+        refusing = Refusing(stage)
+        with pytest.raises(OSError, match="full"):
+            await pen.append(e.SessionTouched())
+        refusing.is_on = False
+        length = await stage.tk.store.engine.length(pen.session_id)
+        await pen.lay_down()
+        assert [type(one) for one in (await stage.events(pen.session_id))[length:]] == [e.TurnEnded, e.StatusChanged]
+
+
+def calls(text: str) -> list[list[s.StreamEvent]]:
+    """An answer that comes all at once, as short ones do."""
+    call = s.ToolCall(id=text, name="echo", input={"text": text})
+    finish = s.FinishStep(reason="tool-calls", usage=s.Usage(input=1, output=1))
+    return [[s.Start(), s.StartStep(), s.ToolInputStart(id=text, name="echo"), call, finish, s.Finish()]]
+
+
+def says(text: str) -> list[list[s.StreamEvent]]:
+    finish = s.FinishStep(reason="stop", usage=s.Usage(input=1, output=1))
+    return [[s.Start(), s.StartStep(), s.TextDelta(id="t", text=text), s.TextEnd(id="t"), finish, s.Finish()]]
+
+
+@ON_DISK_TOO
+async def test_a_step_is_two_appends_the_call_before_it_runs_and_all_else_before_the_model_is_asked_again(
+    play: Play,
+) -> None:
+    async with play(Told(calls("a"), calls("b"), says("done"))) as stage:
+        session = await stage.session()
+        kinds: list[list[str]] = []
+        append = stage.tk.store.journal.append
+
+        async def counted(session_id: str, *events: e.Event, fence: int | None = None) -> object:
+            kinds.append([type(one).__name__ for one in events])
+            return await append(session_id, *events, fence=fence)
+
+        stage.tk.store.journal.append = counted  # type: ignore[method-assign,assignment]
+        await stage.ask(session, "go")
+        settled = ["PartRecorded", "UsageRecorded", "PartRecorded", "TurnEnded", "TurnStarted"]
+        assert kinds == [
+            ["EpochStarted"],
+            ["TurnStarted"],
+            ["PartRecorded"] * 2,
+            settled,
+            ["PartRecorded"] * 2,
+            settled,
+        ]
+        assert await stage.is_sound(session)
