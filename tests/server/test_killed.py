@@ -1,0 +1,218 @@
+"""A server killed under load and started again: every prompt it said yes to is there, once, and nothing hangs."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import httpx2
+import pytest
+from served import DEADLINE_S
+
+from turnkeeper.app import look
+from turnkeeper.testing.directives import asked
+from turnkeeper.testing.server import Received, ScriptedServer
+
+SESSIONS = 4
+PROMPTS = 5
+DELTAS = 6
+MOMENTS = SESSIONS * PROMPTS * (DELTAS // 2)
+"""Of so many answers to prompts and deltas of turns, one is the moment of the kill. Usually, more are to come."""
+
+ROUNDS, ROUNDS_SOAK = 4, 200
+
+
+@dataclass
+class Place:
+    """A project and a home whose configuration knows one provider."""
+
+    path: Path
+    provider: ScriptedServer
+
+    @property
+    def store(self) -> str:
+        return f"sqlite:{self.path / 'data' / 'turnkeeper.db'}"
+
+    def configure(self) -> None:
+        options = {"baseURL": self.provider.url, "apiKey": "none"}
+        models = {"large": {"tool_call": True, "limit": {"context": 100_000, "output": 1_000}}}
+        acme = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": models}
+        given = {"model": "acme/large", "small_model": "acme/large", "provider": {"acme": acme}}
+        (self.path / "turnkeeper.json").write_text(json.dumps(given))
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[tuple[subprocess.Popen[str], httpx2.AsyncClient]]:
+        """A server in a process of its own, as a person starts it, and a client of it."""
+        environ = {"PATH": os.environ["PATH"], "HOME": str(self.path), "TURNKEEPER_DATA": str(self.path / "data")}
+        command = [sys.executable, "-m", "turnkeeper.cli.main", "serve", "--port", "0", "--json"]
+        with subprocess.Popen(
+            command, cwd=self.path, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as started:
+            try:
+                assert started.stdout is not None
+                line = await anyio.to_thread.run_sync(started.stdout.readline)
+                assert line, started.communicate()[1]
+                async with httpx2.AsyncClient(base_url=json.loads(line)["url"], timeout=DEADLINE_S) as http:
+                    yield started, http
+            finally:
+                started.kill()
+
+
+@dataclass
+class Moment:
+    """Counts down what happens, and kills a process in the middle of it."""
+
+    left: int
+    process: subprocess.Popen[str] | None = None
+
+    def passes(self) -> None:
+        self.left -= 1
+        if self.left == 0 and self.process is not None:
+            self.process.kill()
+
+    async def pause(self, _seconds: float) -> None:
+        """Between two deltas."""
+        self.passes()
+        await anyio.lowlevel.checkpoint()
+
+
+@dataclass
+class Story:
+    """What was sent, and what was said to it."""
+
+    sent: dict[str, list[str]] = field(default_factory=dict)
+    """By session, the ids of prompts."""
+    safe: set[str] = field(default_factory=set)
+    """Ids of prompts that were acknowledged."""
+
+
+async def send_all(http: httpx2.AsyncClient, session_id: str, story: Story, moment: Moment, chance: Random) -> None:
+    """Send prompts one by one, each under an id of ours, in either generation, until the server is gone."""
+    for number in range(PROMPTS):
+        message_id = f"msg_{session_id.removeprefix('ses_')}{number}"
+        story.sent.setdefault(session_id, []).append(message_id)
+        text = f"<{message_id}> [[slow {DELTAS} 1]]"
+        path, body = chance.choice(
+            [
+                (f"/session/{session_id}/prompt_async", {"messageID": message_id, "parts": [_text(text)]}),
+                (f"/api/session/{session_id}/prompt", {"id": message_id, "prompt": {"text": text}}),
+                (
+                    f"/api/session/{session_id}/prompt",
+                    {"id": message_id, "prompt": {"text": text}, "delivery": "queue"},
+                ),
+            ]
+        )
+        try:
+            answer = await http.post(path, json=body)
+        except httpx2.TransportError:
+            return
+        assert answer.is_success, answer.text
+        story.safe.add(message_id)
+        moment.passes()
+
+
+def _text(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
+
+
+def prompt_of(request: Received) -> str:
+    """The id of the prompt that a request is about; empty for what is no turn, such as titles."""
+    said = asked(request.body, request.protocol)
+    return said.prompt.partition("<")[2].partition(">")[0] if said.tools else ""
+
+
+async def history(http: httpx2.AsyncClient, session_id: str) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = (await http.get(f"/session/{session_id}/message")).raise_for_status().json()
+    return messages
+
+
+def answered(messages: list[dict[str, Any]]) -> Counter[str]:
+    """How many answers each prompt has."""
+    return Counter(one["info"]["parentID"] for one in messages if one["info"]["role"] == "assistant")
+
+
+async def lived_through(path: Path, seed: int) -> None:
+    """One life: load, the kill, a second start, and everything looked at."""
+    chance = Random(seed)
+    moment = Moment(chance.randrange(1, MOMENTS))
+    story = Story()
+    async with ScriptedServer(pause=moment.pause) as provider:
+        place = Place(path, provider)
+        place.configure()
+        async with place.serving() as (process, http):
+            sessions = [(await http.post("/session")).json()["id"] for _ in range(SESSIONS)]
+            moment.process = process
+            async with anyio.create_task_group() as group:
+                for session_id in sessions:
+                    group.start_soon(send_all, http, session_id, story, moment, Random(chance.random()))
+            process.kill()  # If all was sent before the moment came.
+            await anyio.to_thread.run_sync(process.wait)
+        async with place.serving() as (process, http):
+            begun = len(provider.requests)
+            first = [await history(http, session_id) for session_id in sessions]
+            for session_id in sessions:
+                body = {"messageID": f"msg_{session_id.removeprefix('ses_')}last", "parts": [_text("[[text bye]]")]}
+                (await http.post(f"/session/{session_id}/message", json=body)).raise_for_status()
+                (await http.post(f"/api/session/{session_id}/wait")).raise_for_status()
+            last = [await history(http, session_id) for session_id in sessions]
+            assert (await http.get("/session/status")).json() == {}, "nothing is busy for ever"
+            process.send_signal(signal.SIGTERM)
+            assert await anyio.to_thread.run_sync(process.wait) == 0
+        for session_id, before, after in zip(sessions, first, last, strict=True):
+            check_history(story, session_id, after)
+            check_turns(before, provider.requests[:begun], provider.requests[begun:])
+    async with look(place.store) as opened:
+        for session_id in sessions:
+            assert (await opened.store.journal.view(session_id)).inbox == (), "all that waited was taken up"
+        found = await opened.doctor()
+        assert found.ok, found.problems
+
+
+def check_history(story: Story, session_id: str, messages: list[dict[str, Any]]) -> None:
+    """Every prompt that was acknowledged is there once, none is there twice, and none is answered twice."""
+    ids = Counter(one["info"]["id"] for one in messages)
+    assert {sent: ids[sent] for sent in story.sent[session_id] if sent in story.safe and ids[sent] != 1} == {}
+    assert [one for one, count in ids.items() if count > 1] == []
+    assert [one for one, count in answered(messages).items() if count > 1] == []
+    open_ = [one for one in messages if one["info"]["role"] == "assistant" and "completed" not in one["info"]["time"]]
+    assert open_ == [], "every turn has an end"
+
+
+def check_turns(before: list[dict[str, Any]], asked_before: list[Received], asked_after: list[Received]) -> None:
+    """A turn that had said anything when the process died is not asked again, and is marked unless it was whole."""
+    requests, again = Counter(map(prompt_of, asked_before)), Counter(map(prompt_of, asked_after))
+    for message in before:
+        info = message["info"]
+        if info["role"] != "assistant" or requests[info["parentID"]] == 0:
+            continue  # One that was begun after the restart is no business of the dead process.
+        whole = any(part["type"] == "step-finish" for part in message["parts"])
+        if "completed" in info["time"]:
+            assert whole or info["error"]["name"] == "MessageAbortedError"
+            assert again[info["parentID"]] == 0, "what was answered, or cut off, is not asked again"
+        else:
+            assert again[info["parentID"]] == 1, "an open turn is one that is being asked anew"
+    assert [one for one, count in requests.items() if one and count > 1] == []
+    assert [one for one, count in again.items() if one and count > 1] == []
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS))
+async def test_killed_under_load_a_server_has_lost_no_prompt_that_it_acknowledged(tmp_path: Path, seed: int) -> None:
+    with anyio.fail_after(DEADLINE_S):
+        await lived_through(tmp_path, seed)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(ROUNDS, ROUNDS + ROUNDS_SOAK))
+async def test_however_often_it_is_killed_nothing_is_lost(tmp_path: Path, seed: int) -> None:
+    with anyio.fail_after(DEADLINE_S):
+        await lived_through(tmp_path, seed)
