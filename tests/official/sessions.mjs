@@ -107,6 +107,10 @@ async function onlySecond() {
   await tell("question.reject of nothing", question.reject({ requestID: "que_unknown" }))
 }
 
+const init = `msg_0000000000010000000000${isFirst ? "once" : "more"}`
+await tell("init", call("init", { id, body: { ...model, messageID: init } }))
+await tell("messages of init", call("messages", { id, query: { limit: 2 } }))
+
 // The end.
 await tell("delete", call("delete", { id: child.id }))
 await tell("get deleted", call("get", { id: child.id }))
@@ -114,7 +118,6 @@ await tell("get deleted", call("get", { id: child.id }))
 // What this floor of the server does not serve yet.
 await tell("share", call("share", { id }))
 await tell("unshare", call("unshare", { id }))
-await tell("init", call("init", { id, body: { ...model, messageID: answer.info.id } }))
 await tell("command", call("command", { id, body: { command: "no-such-command", arguments: "" } }))
 await tell("revert", call("revert", { id, body: { messageID: answer.info.id } }))
 await tell("unrevert", call("unrevert", { id }))

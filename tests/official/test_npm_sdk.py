@@ -8,7 +8,7 @@ from walks import Walk, texts, walk
 
 pytestmark = needs()
 
-LATER = {"share", "unshare", "init", "revert", "unrevert"}
+LATER = {"share", "unshare", "revert", "unrevert"}
 """What this floor of the server does not serve yet, and says so."""
 
 
@@ -45,6 +45,13 @@ def test_a_prompt_is_answered_and_read_again(sdk: Walk) -> None:
     assert messages[1] == answered
     assert sdk.answer("messages of a page") == messages[-2:]
     assert sdk.answer("diff") == []
+
+
+def test_a_repository_is_described_on_demand(sdk: Walk) -> None:
+    assert sdk.answer("init") is True
+    asked, answer = sdk.answer("messages of init")
+    assert (asked["info"]["role"], answer["info"]["finish"]) == ("user", "stop")
+    assert texts(asked["parts"])[0].startswith("Write AGENTS.md")
 
 
 def test_a_prompt_that_is_not_waited_for_is_told_by_events(sdk: Walk) -> None:

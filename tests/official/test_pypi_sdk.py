@@ -44,6 +44,7 @@ def test_a_session_is_made_prompted_read_summarised_and_deleted(sdk: opencode_ai
     assert (asked.info.role, asked.parts[0].text) == ("user", "[[text Said by the script.]]")
     assert answer.info.id == answered.info["id"]
     assert sdk.session.summarize(made.id, **MODEL) is True
+    assert sdk.session.init(made.id, message_id="msg_0000000000010000000000pypi", **MODEL) is True
     assert sdk.session.delete(made.id) is True
     with pytest.raises(opencode_ai.NotFoundError):
         sdk.session.messages(made.id)
@@ -69,9 +70,9 @@ async def test_a_turn_is_heard_and_aborted(served: Served, place: Path) -> None:
         assert stopped.info.error.name == "MessageAbortedError"
 
 
-@pytest.mark.parametrize("method", ["share", "unshare", "unrevert", "revert", "init"])
+@pytest.mark.parametrize("method", ["share", "unshare", "unrevert", "revert"])
 def test_what_later_floors_serve_is_refused_in_words(sdk: opencode_ai.Opencode, method: str) -> None:
     made = sdk.session.create()
-    given = {"revert": {"message_id": "msg_1"}, "init": {"message_id": "msg_1", **MODEL}}.get(method, {})
+    given = {"revert": {"message_id": "msg_1"}}.get(method, {})
     with pytest.raises(opencode_ai.NotFoundError, match="is not served here"):
         getattr(sdk.session, method)(made.id, **given)

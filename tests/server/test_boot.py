@@ -90,7 +90,7 @@ async def test_no_secret_leaves_through_the_settings(path: str, tmp_path: Path) 
         assert "hunter2" not in answer.text
 
 
-@pytest.mark.parametrize("path", ["/command", "/skill", "/lsp", "/formatter", "/question", "/experimental/workspace"])
+@pytest.mark.parametrize("path", ["/skill", "/lsp", "/formatter", "/question", "/experimental/workspace"])
 async def test_what_there_is_none_of_is_an_empty_list(path: str, tmp_path: Path) -> None:
     async with served(tmp_path) as server:
         assert await server.get(path) == []

@@ -17,7 +17,7 @@ async def test_commands_of_the_configuration_are_listed_and_said(tmp_path: Path)
     provider = Scripted().says("Hello, Ada.")
     async with served(tmp_path, provider, config={"command": COMMANDS}) as server:
         listed = await server.get("/command")
-        assert [one["name"] for one in listed] == ["greet", "later", "state"]
+        assert [one["name"] for one in listed] == ["greet", "init", "later", "state"]
         assert listed[0] == {
             "name": "greet",
             "description": "A greeting",
@@ -53,3 +53,23 @@ async def test_what_cannot_be_said_is_refused_with_a_reason(tmp_path: Path) -> N
         odd = {"command": "greet", "arguments": "", "model": "nonsense"}
         assert "provider/model" in str(await server.post(f"/session/{session}/command", odd, status=400))
         assert await server.get(f"/session/{session}/message") == []
+
+
+async def test_agents_md_is_asked_for_with_the_model_and_the_id_that_are_named(tmp_path: Path) -> None:
+    body = {"providerID": "acme", "modelID": "other", "messageID": "msg_0000000000010000000000abcd"}
+    async with served(tmp_path, Scripted().says("Written.")) as server:
+        session = await server.session()
+        assert await server.post(f"/session/{session}/init", body) is True
+        asked, answer = await server.get(f"/session/{session}/message")
+        assert (asked["info"]["id"], answer["info"]["modelID"]) == (body["messageID"], "other")
+        assert asked["parts"][0]["text"].startswith("Write AGENTS.md")
+        assert "$ARGUMENTS" not in asked["parts"][0]["text"]
+        await server.post("/session/ses_none/init", body, status=404)
+        await server.post(f"/session/{session}/init", {**body, "messageID": "prt_1"}, status=400)
+
+
+async def test_a_configuration_may_say_what_init_is(tmp_path: Path) -> None:
+    async with served(tmp_path, Scripted().says("Done."), config={"command": {"init": {"template": "Mine"}}}) as server:
+        session = await server.session()
+        await server.post(f"/session/{session}/command", {"command": "init", "arguments": ""})
+        assert (await server.get(f"/session/{session}/message"))[0]["parts"][0]["text"] == "Mine"

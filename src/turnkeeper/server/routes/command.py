@@ -1,7 +1,9 @@
 """Commands with templates: which there are, and to say one."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Final, Literal, TypeVar
 
+from turnkeeper.context.texts import text
 from turnkeeper.core.commands import expanded, find, hints
 from turnkeeper.model.config import CommandConfig
 from turnkeeper.model.message import ModelChoice
@@ -10,9 +12,16 @@ from turnkeeper.model.prompt import FileInput, Prompt, TextInput
 from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
 from turnkeeper.model.value import Value
 from turnkeeper.server.call import Call, Plain
+from turnkeeper.server.names import MessageName
 from turnkeeper.server.route import Route
 from turnkeeper.server.routes.turn import answered
 from turnkeeper.store.queries import MessageWithParts
+from turnkeeper.workspace.project import ProjectPlace
+
+B = TypeVar("B")
+
+
+INIT: Final = "init"
 
 
 class CommandWords(Value):
@@ -40,17 +49,42 @@ class CommandBody(Value):
     parts: tuple[FileInput, ...] = ()
 
 
+class InitBody(Value):
+    """Who looks at the repository, and the id of the prompt."""
+
+    provider_id: str
+    model_id: str
+    message_id: MessageName
+
+
 async def commands(call: Plain) -> list[CommandWords]:
-    """Every command of a directory's configuration."""
-    config, _ = call.turnkeeper.runtime.means.catalog(await call.place())
-    return [_words(name, command) for name, command in sorted(config.command.items())]
+    """Every command of a directory."""
+    known = _known(call, await call.place())
+    return [_words(name, command) for name, command in sorted(known.items())]
 
 
 async def command(call: Call[None, CommandBody]) -> MessageWithParts:
     """Say a command: its template with the arguments in it is a prompt like any other."""
+    return await _say(call, call.body)
+
+
+async def init(call: Call[None, InitBody]) -> bool:
+    """Have AGENTS.md written: the command of that name, with nothing behind it."""
     given = call.body
-    config, _ = call.turnkeeper.runtime.means.catalog(await call.place())
-    chosen = find(config.command, given.command)
+    model = f"{given.provider_id}/{given.model_id}"
+    await _say(call, CommandBody(command=INIT, arguments="", model=model, message_id=given.message_id))
+    return True
+
+
+def _known(call: Call[None, B], place: ProjectPlace) -> Mapping[str, CommandConfig]:
+    """The commands there are: the built-in one, unless the configuration has another of its name, and its own."""
+    config, _ = call.turnkeeper.runtime.means.catalog(place)
+    built_in = CommandConfig(template=text(INIT), description="Write or improve AGENTS.md.")
+    return {INIT: built_in, **config.command}
+
+
+async def _say(call: Call[None, B], given: CommandBody) -> MessageWithParts:
+    chosen = find(_known(call, await call.place()), given.command)
     if chosen.subtask:
         raise Invalid(f"the command {given.command!r} is for a subagent, and there are none yet")
     model = chosen.model or given.model
@@ -104,7 +138,7 @@ ROUTES = (
         path="/command",
         operation="command.list",
         tier=1,
-        summary="Commands with templates, of the configuration.",
+        summary="Commands with templates: the built-in one and those of the configuration.",
         handler=commands,
         answer=list[CommandWords],
     ),
@@ -117,6 +151,17 @@ ROUTES = (
         handler=command,
         body=CommandBody,
         answer=MessageWithParts,
+        errors=(Busy, Conflict, Invalid, NotFound),
+    ),
+    Route(
+        method="POST",
+        path="/session/{sessionID}/init",
+        operation="session.init",
+        tier=2,
+        summary="Have AGENTS.md written or improved; the answer comes when the session rests.",
+        handler=init,
+        body=InitBody,
+        answer=bool,
         errors=(Busy, Conflict, Invalid, NotFound),
     ),
 )
