@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from turnkeeper.workspace.folders import SETTLED_COARSE_NS, SETTLED_NS, Folders
+from turnkeeper.workspace.folders import KEPT_NS, SETTLED_COARSE_NS, SETTLED_NS, Folders
 
 FINE_NS = 1_700_000_000_500_000_000
 COARSE_NS = 1_700_000_000_000_000_000
@@ -56,6 +56,17 @@ def test_a_folder_that_has_settled_is_looked_through_once(watched: Watched) -> N
     assert watched.present == ()
     (watched.place / "a.json").touch()
     assert watched.present == (), "its times are the same, so it was not looked through"
+
+
+@pytest.mark.parametrize("passed", [KEPT_NS, -1])
+def test_no_answer_is_kept_for_long_for_some_file_systems_tell_of_nothing(watched: Watched, passed: int) -> None:
+    watched.now += 2 * SETTLED_NS
+    assert watched.present == ()
+    (watched.place / "a.json").touch()
+    watched.now += KEPT_NS - 1
+    assert watched.present == ()
+    watched.now += passed - KEPT_NS + 1
+    assert watched.present == ("a.json",), "and a clock that was set back is not waited for"
 
 
 @pytest.mark.parametrize("what", ["modified", "changed", "inode"])

@@ -35,7 +35,7 @@ def apply(view: SessionView | None, recorded: Recorded) -> SessionView:
 
 
 def _apply(view: SessionView, recorded: Recorded) -> SessionView:
-    """One case per event, those first that come by the thousand; the type checker demands the case of a new one."""
+    """One case per event, the most frequent ones first; the type checker demands the case of a new one."""
     seq, time, event = recorded
     match event:
         case e.MessageRecorded():
@@ -44,6 +44,13 @@ def _apply(view: SessionView, recorded: Recorded) -> SessionView:
             return _part_recorded(view, seq, event)
         case e.PartExtended():
             return _part_extended(view, seq, event)
+        case e.PromptAdmitted():
+            admitted = Admitted(seq=seq, message=event.message, parts=event.parts, delivery=event.delivery)
+            return _active(view.but(inbox=(*view.inbox, admitted)), time)
+        case e.PromptPromoted(message_id=message_id):
+            prompt = _admitted(view, seq, message_id)
+            counts = {"messages": view.messages + 1, "parts": view.parts + len(prompt.parts)}
+            return view.but(inbox=tuple(p for p in view.inbox if p is not prompt), **counts)
         case e.SessionCreated():
             raise AssertionError("handled by apply")
         case e.SessionTitled(title=title):
@@ -94,13 +101,6 @@ def _apply(view: SessionView, recorded: Recorded) -> SessionView:
             quarantined = (*view.quarantined, *(one for one in ids if one not in view.quarantined))
             remedy = Rewritten(seq=seq, reason=reason, is_remedy=True)
             return view.but(rewritten=remedy, quarantined=quarantined)
-        case e.PromptAdmitted():
-            admitted = Admitted(seq=seq, message=event.message, parts=event.parts, delivery=event.delivery)
-            return _active(view.but(inbox=(*view.inbox, admitted)), time)
-        case e.PromptPromoted(message_id=message_id):
-            prompt = _admitted(view, seq, message_id)
-            counts = {"messages": view.messages + 1, "parts": view.parts + len(prompt.parts)}
-            return view.but(inbox=tuple(p for p in view.inbox if p is not prompt), **counts)
         case e.PromptWithdrawn(message_id=message_id):
             prompt = _admitted(view, seq, message_id)
             return view.but(inbox=tuple(p for p in view.inbox if p is not prompt))

@@ -9,6 +9,8 @@ SETTLED_NS: Final = 100_000_000
 """A folder that changed less than this ago may change again without its times telling: they move in small steps."""
 SETTLED_COARSE_NS: Final = 2_500_000_000
 """The same where times are whole seconds, as some file systems write them."""
+KEPT_NS: Final = 1_000_000_000
+"""No answer is kept for longer: on some file systems, most of them far away, the times of a folder never change."""
 KNOWN_MAX: Final = 4096
 
 _SECOND_NS: Final = 1_000_000_000
@@ -16,13 +18,14 @@ _SECOND_NS: Final = 1_000_000_000
 
 class _Known(NamedTuple):
     stamp: tuple[int, int, int, int]
+    since: int
     names: tuple[str, ...]
 
 
 class Folders:
     """Remembers what stands in folders, and looks again where their times say that something came or went.
 
-    It is never wrong about what came or went before the call.
+    It is never wrong about what came or went before the call, where a folder's times can be relied on.
     """
 
     def __init__(
@@ -42,14 +45,14 @@ class Folders:
             return ()
         stamp = (found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev)
         known = self._known.get(folder)
-        if known is not None and known.stamp == stamp:
-            return known.names
         now = self._clock()
+        if known is not None and known.stamp == stamp and 0 <= now - known.since < KEPT_NS:
+            return known.names
         names = tuple(name for name in self._names if os.path.lexists(f"{folder}/{name}"))
         if _is_settled(found, now):
             if len(self._known) >= KNOWN_MAX:
                 self._known.clear()
-            self._known[folder] = _Known(stamp, names)
+            self._known[folder] = _Known(stamp, now, names)
         return names
 
 
