@@ -1,4 +1,4 @@
-"""A server killed under load and started again: every prompt it said yes to is there, once, and nothing hangs."""
+"""A server killed under load and started again: every prompt it said yes to is there, once; nothing is done twice."""
 
 import json
 import os
@@ -20,14 +20,25 @@ import pytest
 from served import DEADLINE_S
 
 from turnkeeper.app import look
+from turnkeeper.model import event as e
+from turnkeeper.model.parts.base import Span
+from turnkeeper.model.status import BUSY
+from turnkeeper.testing.builders import NOW, a_text, an_assistant
 from turnkeeper.testing.directives import asked
 from turnkeeper.testing.server import Received, ScriptedServer
+from turnkeeper.workspace.owner import this_process
 
 SESSIONS = 4
 PROMPTS = 5
 DELTAS = 6
 MOMENTS = SESSIONS * PROMPTS * (DELTAS // 2)
 """Of so many answers to prompts and deltas of turns, one is the moment of the kill. Usually, more are to come."""
+
+DONE = "done.txt"
+"""Where commands of the model leave the ids of their prompts."""
+
+STEPS = 2
+"""So many turns a prompt has at most: one that calls, and one that answers."""
 
 ROUNDS, ROUNDS_SOAK = 4, 200
 
@@ -47,7 +58,12 @@ class Place:
         options = {"baseURL": self.provider.url, "apiKey": "none"}
         models = {"large": {"tool_call": True, "limit": {"context": 100_000, "output": 1_000}}}
         acme = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": models}
-        given = {"model": "acme/large", "small_model": "acme/large", "provider": {"acme": acme}}
+        given = {
+            "model": "acme/large",
+            "small_model": "acme/large",
+            "provider": {"acme": acme},
+            "permission": {"*": "allow"},
+        }
         (self.path / "turnkeeper.json").write_text(json.dumps(given))
 
     @asynccontextmanager
@@ -64,6 +80,10 @@ class Place:
                 assert line, started.communicate()[1]
                 async with httpx2.AsyncClient(base_url=json.loads(line)["url"], timeout=DEADLINE_S) as http:
                     yield started, http
+            except Exception:
+                started.kill()
+                sys.stderr.write(started.communicate()[1])  # What it complained of; shown with the failure.
+                raise
             finally:
                 started.kill()
 
@@ -101,7 +121,8 @@ async def send_all(http: httpx2.AsyncClient, session_id: str, story: Story, mome
     for number in range(PROMPTS):
         message_id = f"msg_{session_id.removeprefix('ses_')}{number}"
         story.sent.setdefault(session_id, []).append(message_id)
-        text = f"<{message_id}> [[slow {DELTAS} 1]]"
+        does = f"[[bash echo {message_id} >> {DONE}]] " if number % 2 else ""
+        text = f"<{message_id}> {does}[[slow {DELTAS} 1]]"
         path, body = chance.choice(
             [
                 (f"/session/{session_id}/prompt_async", {"messageID": message_id, "parts": [_text(text)]}),
@@ -171,6 +192,8 @@ async def lived_through(path: Path, seed: int) -> None:
         for session_id, before, after in zip(sessions, first, last, strict=True):
             check_history(story, session_id, after)
             check_turns(before, provider.requests[:begun], provider.requests[begun:])
+    done = Counter((path / DONE).read_text().split() if (path / DONE).exists() else ())
+    assert [one for one, count in done.items() if count > 1] == [], "no command is run twice"
     async with look(place.store) as opened:
         for session_id in sessions:
             assert (await opened.store.journal.view(session_id)).inbox == (), "all that waited was taken up"
@@ -180,29 +203,56 @@ async def lived_through(path: Path, seed: int) -> None:
 
 def check_history(story: Story, session_id: str, messages: list[dict[str, Any]]) -> None:
     """Every prompt that was acknowledged is there once, none is there twice, and none is answered twice."""
+    whole = [one for one in messages if one["info"].get("finish") == "stop"]
     ids = Counter(one["info"]["id"] for one in messages)
     assert {sent: ids[sent] for sent in story.sent[session_id] if sent in story.safe and ids[sent] != 1} == {}
     assert [one for one, count in ids.items() if count > 1] == []
-    assert [one for one, count in answered(messages).items() if count > 1] == []
+    assert [one for one, count in answered(whole).items() if count > 1] == []
     open_ = [one for one in messages if one["info"]["role"] == "assistant" and "completed" not in one["info"]["time"]]
     assert open_ == [], "every turn has an end"
 
 
 def check_turns(before: list[dict[str, Any]], asked_before: list[Received], asked_after: list[Received]) -> None:
-    """A turn that had said anything when the process died is not asked again, and is marked unless it was whole."""
+    """A turn that had said or done anything when the process died is closed, and its prompt is not asked again."""
     requests, again = Counter(map(prompt_of, asked_before)), Counter(map(prompt_of, asked_after))
     for message in before:
         info = message["info"]
         if info["role"] != "assistant" or requests[info["parentID"]] == 0:
             continue  # One that was begun after the restart is no business of the dead process.
-        whole = any(part["type"] == "step-finish" for part in message["parts"])
-        if "completed" in info["time"]:
-            assert whole or info["error"]["name"] == "MessageAbortedError"
+        if "completed" not in info["time"]:
+            assert again[info["parentID"]] > 0, "an open turn is one that is being asked anew"
+        elif info.get("finish") != "tool-calls" or "error" in info:
+            assert info.get("finish") == "stop" or info["error"]["name"] == "MessageAbortedError"
             assert again[info["parentID"]] == 0, "what was answered, or cut off, is not asked again"
-        else:
-            assert again[info["parentID"]] == 1, "an open turn is one that is being asked anew"
-    assert [one for one, count in requests.items() if one and count > 1] == []
-    assert [one for one, count in again.items() if one and count > 1] == []
+    assert [one for one, count in (requests + again).items() if one and count > STEPS + 1] == []
+
+
+async def leave_open(place: Place) -> str:
+    """A session as a killed process leaves it, in the middle of a sentence."""
+    dead = this_process().but(pid=2**22 + 1, started="long ago")
+    async with look(place.store, directory=place.path) as opened:
+        session_id = (await opened.create()).id
+        turn = an_assistant(session_id, "msg_turn", "msg_user", provider_id="acme", model_id="large")
+        await opened.store.journal.append(
+            session_id,
+            e.StatusChanged(status=BUSY, owner=dead),
+            e.TurnStarted(message=turn),
+            e.PartRecorded(part=a_text(turn, "prt_half", "half a sen", time=Span(start=NOW))),
+            fence=1,
+        )
+    return session_id
+
+
+async def test_what_a_dead_process_left_open_is_closed_before_the_first_answer(tmp_path: Path) -> None:
+    with anyio.fail_after(DEADLINE_S):
+        place = Place(tmp_path, ScriptedServer())
+        session_id = await leave_open(place)
+        async with place.serving() as (_, http):
+            status, [message] = (await http.get("/session/status")).json(), await history(http, session_id)
+        assert status == {}
+        assert message["info"]["error"]["name"] == "MessageAbortedError"
+        assert message["info"]["time"]["completed"] > 0
+        assert [part["text"] for part in message["parts"]] == ["half a sen"]
 
 
 @pytest.mark.parametrize("seed", range(ROUNDS))

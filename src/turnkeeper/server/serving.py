@@ -158,18 +158,25 @@ async def serving(service: Service, bound: socket.socket) -> AsyncIterator[App]:
 
 async def settle_in(app: App, service: Service, left: Sequence["Left"] = ()) -> None:
     """Load what the first prompt will need, then run on what dead processes left and may go on."""
-    turnkeeper = service.turnkeeper
     await anyio.sleep(PAUSE_S)
-    for name in LOADED:
-        await anyio.lowlevel.checkpoint()  # Whoever calls meanwhile is answered between two steps.
-        import_module(name)
-    app.load()
-    with suppress(Refusal):  # The first prompt will be told.
-        await turnkeeper.runtime.rehearse(service.directory)
+    try:
+        await _load(app, service)
+    except Exception:
+        # The top of a background job: whoever needs what could not be loaded will be told.
+        log.exception("not all that turns need could be loaded")
     # What is loaded now stays for good, and most of what comes and goes cannot hold itself: to look through the first
     # again and again for what of the second does would take longer than many a request.
     gc.freeze()
     gc.set_threshold(COLLECTED_OBJECTS, *gc.get_threshold()[1:])
     if left:
         log.warning("%d sessions that a dead process left open were looked after", len(left))
-    await turnkeeper.run_on(left)
+    await service.turnkeeper.run_on(left)
+
+
+async def _load(app: App, service: Service) -> None:
+    for name in LOADED:
+        await anyio.lowlevel.checkpoint()  # Whoever calls meanwhile is answered between two steps.
+        import_module(name)
+    app.load()
+    with suppress(Refusal):  # The first prompt will be told.
+        await service.turnkeeper.runtime.rehearse(service.directory)
