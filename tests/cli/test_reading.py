@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-from cli_store import TODOS, Family, api, tk
+from cli_store import TODOS, TOKENS, Family, api, tk
 
 from turnkeeper.cli.screen import Screen
 from turnkeeper.cli.transcript import transcript
+from turnkeeper.model import event as e
 from turnkeeper.model.value import encode
 
 TRANSCRIPT = """\
@@ -51,10 +52,14 @@ def test_show_tells_a_person_title_place_and_counts(data: Path, family: Family) 
     assert rows["Children"] == "1"
 
 
-def test_show_tells_where_a_fork_came_from_and_what_it_cost(data: Path, family: Family) -> None:
+def test_show_tells_where_a_fork_came_from_and_that_it_cost_nothing_yet(data: Path, family: Family) -> None:
     fork = tk(data, "session", "fork", family.root.id, "--json").json
     shown = tk(data, "session", "show", fork["id"]).out
     assert f"Fork of    {family.root.id}\n" in shown
+    assert "Cost" not in shown
+    paid = e.UsageRecorded(purpose="turn", provider_id="acme", model_id="large", cost=0.0123, tokens=TOKENS)
+    api(data, lambda opened: opened.store.journal.append(fork["id"], paid))
+    shown = tk(data, "session", "show", fork["id"]).out
     assert "Cost       $0.0123\n" in shown
     assert "Tokens     1,200 input, 340 output, 56 reasoning, 7,000 cache read\n" in shown
 
