@@ -28,6 +28,7 @@ from turnkeeper.providers.codec import encode_body
 from turnkeeper.providers.endpoint import Endpoint
 
 TOOL = ToolDefinition(name="read", description="Reads.", schema={"type": "object", "properties": {"p": {}}})
+TOOLS = (TOOL.but(name="first", description="Another."), TOOL)
 PROTOCOLS = sorted(MODELS)
 
 FAMILIES = [
@@ -82,12 +83,13 @@ messages = st.one_of(
     st.builds(SystemTurn, text=words),
 )
 passing = st.lists(st.builds(UserTurn, content=st.just((Text(text="Continue."),))) | messages, max_size=2)
-growth = st.lists(st.tuples(st.lists(messages, max_size=5), passing), min_size=1, max_size=6)
+toolboxes = st.sampled_from([TOOLS, TOOLS, (TOOL,), TOOLS[:1], ()])
+growth = st.lists(st.tuples(st.lists(messages, max_size=5), passing, toolboxes), min_size=1, max_size=6)
 
 
 def a_request(model: ModelInfo, said: Sequence[ModelMessage], **changes: object) -> ModelRequest:
     request = ModelRequest(
-        model=model, system=("one", "two"), messages=tuple(said), tools=(TOOL,), session_id="ses_1", options={}
+        model=model, system=("one", "two"), messages=tuple(said), tools=TOOLS, session_id="ses_1", options={}
     )
     return request.but(**changes)
 
@@ -104,13 +106,16 @@ def a_bodies(endpoint: Endpoint) -> Bodies:
 @settings(max_examples=30)
 @given(growth=growth, system=st.sampled_from([(), ("one",), ("one", "two", "three")]))
 def test_a_conversation_that_grows_anyhow_is_sent_as_if_nothing_were_kept(
-    model: ModelInfo, endpoint: Endpoint, growth: list[tuple[list[ModelMessage], list[ModelMessage]]], system: object
+    model: ModelInfo,
+    endpoint: Endpoint,
+    growth: list[tuple[list[ModelMessage], list[ModelMessage], tuple[ToolDefinition, ...]]],
+    system: object,
 ) -> None:
     kept = a_bodies(endpoint)
     said: list[ModelMessage] = []
-    for more, for_now in growth:
+    for more, for_now, tools in growth:
         said += more
-        request = a_request(model, [*said, *for_now], system=system)
+        request = a_request(model, [*said, *for_now], system=system, tools=tools)
         assert kept.encode(request) == plain(request, endpoint)
 
 

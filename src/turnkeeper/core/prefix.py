@@ -5,7 +5,7 @@ from hashlib import sha256
 
 from turnkeeper.core.limits import CACHE_KEPT_S
 from turnkeeper.model.context import Epoch, Mark, Prefix
-from turnkeeper.model.request import ModelRequest
+from turnkeeper.model.request import ModelRequest, ToolDefinition
 from turnkeeper.model.value import JsonObject, encode
 
 PASSED = "the request before it ended with words for that request only"
@@ -16,12 +16,12 @@ HISTORY = "the history was changed"
 CHOICE = "the tool choice changed, for which some providers read the messages anew"
 
 
-def pieces(request: ModelRequest, encoded: Sequence[bytes] = ()) -> list[bytes]:
+def pieces(request: ModelRequest, encoded: Sequence[bytes] = (), head: bytes | None = None) -> list[bytes]:
     """A request in the order a provider's cache reads it: tools, system, then message by message.
 
-    ``encoded`` is the JSON of its first messages, where the caller has it.
+    ``encoded`` is the JSON of its first messages and ``head`` of its tools, where the caller has them.
     """
-    head = encode([_model(request), request.tools])
+    head = head or _head(request)
     rest = request.messages[len(encoded) :]
     return [head, *(encode(text) for text in request.system), *encoded, *(encode(message) for message in rest)]
 
@@ -42,10 +42,11 @@ def measure(
     ``rewritten`` is why history was changed since, if an event says so: a declared place. ``meter`` remembers the
     request before, so that what this one repeats is not hashed again.
     """
-    parts = pieces(request, encoded)
+    meter = meter or Meter()
+    parts = pieces(request, encoded, meter.head(request))
     lasting = len(parts) - passing
     places = {1, 1 + len(request.system), lasting, *([before.pieces] if before is not None else [])}
-    marks = (meter or Meter()).marks(parts[:lasting], places)
+    marks = meter.marks(parts[:lasting], places)
     prefix = Prefix(
         pieces=lasting,
         bytes=marks[lasting].bytes,
@@ -74,7 +75,16 @@ class Meter:
     """Marks the pieces of requests; what the next one repeats of the last is not hashed again."""
 
     def __init__(self) -> None:
+        self._tools: tuple[str, Sequence[ToolDefinition]] | None = None
+        self._head = b""
         self._begin()
+
+    def head(self, request: ModelRequest) -> bytes:
+        """The first piece of a request. The very same tools are not spelt again."""
+        model = _model(request)
+        if self._tools is None or self._tools[0] != model or self._tools[1] is not request.tools:
+            self._tools, self._head = (model, request.tools), _head(request)
+        return self._head
 
     def _begin(self) -> None:
         self._parts: list[bytes] = []
@@ -103,6 +113,10 @@ def reuse_percent(*prefixes: Prefix) -> int | None:
     """How much of the requests before them these can reuse; 100 only if all of it. None if none came before."""
     before = sum(one.before for one in prefixes)
     return sum(one.reused for one in prefixes) * 100 // before if before else None
+
+
+def _head(request: ModelRequest) -> bytes:
+    return encode([_model(request), request.tools])
 
 
 def _model(request: ModelRequest) -> str:

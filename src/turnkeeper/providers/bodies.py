@@ -7,15 +7,26 @@ where no protocol and no family of models looks across, and where one might, not
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from copy import deepcopy
 from operator import is_
 from typing import Final, NamedTuple
 
-from turnkeeper.model.request import AssistantTurn, Call, ModelMessage, ModelRequest, Result, Text, ToolTurn, UserTurn
+from turnkeeper.model.request import (
+    AssistantTurn,
+    Call,
+    ModelMessage,
+    ModelRequest,
+    Result,
+    Text,
+    ToolDefinition,
+    ToolTurn,
+    UserTurn,
+)
 from turnkeeper.providers import cache_points, transforms
 from turnkeeper.providers.codec import Codec, Wire, encode_body, encode_value
 from turnkeeper.providers.endpoint import Endpoint
 
+TOOLS: Final = "tools"
+"""Where in a body the tools stand, in every protocol. They depend on nothing that is said."""
 KEPT_MAX: Final = 64
 """Conversations of which the wire form is kept."""
 BYTES_MAX: Final = 64 * 1024 * 1024
@@ -36,9 +47,14 @@ class Bodies:
         said = self._said(request)
         if said is None:
             return encode_body(self._codec.body(request, self._endpoint))
-        marked = [deepcopy(one.item) for one in said.markable]
+        marked = [_copy(one.item) for one in said.markable]
         tail = self._items(request, request.messages[len(said.messages) :])
-        wire = self._codec.frame(request, self._endpoint, [*marked, *tail])
+        # Tools that are the same are not described again; a cache point may stand at the last one.
+        knows_tools = request.tools is said.tools
+        framed = request.but(tools=request.tools[-1:]) if knows_tools else request
+        wire = self._codec.frame(framed, self._endpoint, [*marked, *tail])
+        if not knows_tools:
+            said.tools, said.tools_encoded = request.tools, encode_value(wire.get(TOOLS))
         return _joined(wire, self._codec.MESSAGES, said, len(marked), len(tail))
 
     def _said(self, request: ModelRequest) -> "_Said | None":
@@ -92,6 +108,9 @@ class _Said:
         self.encoded = bytearray()
         """The items, joined by commas."""
         self.markable: list[_Markable] = []
+        self.tools: Sequence[ToolDefinition] | None = None
+        """The tools as they were last asked with, and as they stand on the wire."""
+        self.tools_encoded = b""
         self._calls: set[str] = set()
 
     def is_repeated_by(self, request: ModelRequest) -> bool:
@@ -138,7 +157,7 @@ def _joined(wire: Wire, field: str, said: _Said, marked: int, tail: int) -> byte
     for key, value in wire.items():
         pieces += [b"," if pieces else b"{", encode_value(key), b":"]
         if key != field:
-            pieces.append(encode_value(value))
+            pieces.append(said.tools_encoded if key == TOOLS else encode_value(value))
             continue
         assert isinstance(value, list), "a conversation is a list"
         items = [encode_value(item) for item in value]
@@ -148,6 +167,14 @@ def _joined(wire: Wire, field: str, said: _Said, marked: int, tail: int) -> byte
         place = len(pieces)
         pieces += [*(b"," + item for item in items[head + marked :]), b"]"]
     return b"".join((*pieces[:place], *_with_marks(said, repeated), *pieces[place:], b"}"))
+
+
+def _copy(item: Wire) -> Wire:
+    """An item that can be given a cache point: its blocks are copies, what they hold is not."""
+    content = item.get("content")
+    if not isinstance(content, list):
+        return dict(item)
+    return {**item, "content": [dict(block) if isinstance(block, dict) else block for block in content]}
 
 
 def _with_marks(said: _Said, marked: Sequence[bytes]) -> Iterator[bytes | memoryview]:

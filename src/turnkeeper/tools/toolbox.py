@@ -1,13 +1,18 @@
 """Toolbox: the tools one agent may see in one turn, and how a call of the model finds its tool and runs."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Final
 
 from turnkeeper.core import permission
-from turnkeeper.model.permission import Rule
+from turnkeeper.model.permission import Rule, Ruleset
 from turnkeeper.model.request import ToolDefinition
 from turnkeeper.tools import schema
 from turnkeeper.tools.output import BoundOutput, Bounds
 from turnkeeper.tools.tool import AnyTool, ToolContext, ToolFailure
+
+SELECTIONS_MAX: Final = 64
+"""So many selections are kept: equal ones are the same, so that nobody need describe or compare their tools again."""
 
 
 class Toolbox:
@@ -15,15 +20,22 @@ class Toolbox:
 
     def __init__(self, tools: Iterable[AnyTool]) -> None:
         self._tools = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
+        self._selections: dict[tuple[Ruleset, frozenset[str]], Toolbox] = {}
 
     def visible(self, rules: Sequence[Rule], switches: Mapping[str, bool] | None = None) -> "Toolbox":
         """Those that the rules do not wholly deny and that the user's message (``tools``) did not switch off."""
-        off = {name for name, on in (switches or {}).items() if not on}
-        return Toolbox(
-            tool
-            for tool in self._tools.values()
-            if tool.name not in off and not permission.hides(rules, tool.permission)
-        )
+        off = frozenset(name for name, on in (switches or {}).items() if not on)
+        wanted = (tuple(rules), off)
+        known = self._selections.get(wanted)
+        if known is None:
+            if len(self._selections) >= SELECTIONS_MAX:
+                self._selections.clear()
+            known = self._selections[wanted] = Toolbox(
+                tool
+                for tool in self._tools.values()
+                if tool.name not in off and not permission.hides(rules, tool.permission)
+            )
+        return known
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -31,7 +43,11 @@ class Toolbox:
         return tuple(self._tools)
 
     def definitions(self) -> tuple[ToolDefinition, ...]:
-        """The tools as a model is told of them."""
+        """The tools as a model is told of them; the very same each time."""
+        return self._definitions
+
+    @cached_property
+    def _definitions(self) -> tuple[ToolDefinition, ...]:
         return tuple(tool.definition() for tool in self._tools.values())
 
     def find(self, name: str) -> AnyTool | None:
