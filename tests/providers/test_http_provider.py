@@ -259,6 +259,14 @@ async def test_without_a_key_nothing_is_sent_where_one_is_needed(client: httpx2.
     assert server.requests == []
 
 
+async def test_a_login_in_the_address_goes_along(client: httpx2.AsyncClient) -> None:
+    async with serving(whole(recording("openai-chat.text"))) as server:
+        provider = a_provider(client, server.url.replace("//", "//me:word@"), "openai-chat", api_key=None)
+        events = await ask(provider, a_request("openai-chat"))
+    assert isinstance(events[-1], Finish)
+    assert server.requests[0].headers["authorization"] == "Basic bWU6d29yZA=="
+
+
 async def test_a_local_server_needs_no_key(client: httpx2.AsyncClient) -> None:
     events = await answered(client, whole(recording("openai-chat.text")), "openai-chat", api_key=None)
     assert events[-1] == Finish()

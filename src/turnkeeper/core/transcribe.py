@@ -89,6 +89,11 @@ class Scribe:
         """Ids of the parts this attempt recorded, in order."""
         return self._seen
 
+    @property
+    def has_open(self) -> bool:
+        """Whether something is still being said."""
+        return bool(self._blocks)
+
     def feed(self, events: Iterable[s.StreamEvent], now: int) -> list[Act]:
         """Take in what the provider said at once; what is to be appended and published for it, in order."""
         for event in events:

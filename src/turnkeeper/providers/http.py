@@ -45,8 +45,15 @@ def new_client(*, user_agent: str) -> httpx2.AsyncClient:
     if getproxies():
         limits = httpx2.Limits(max_connections=CONNECTIONS_MAX, max_keepalive_connections=IDLE_CONNECTIONS_MAX)
         return httpx2.AsyncClient(headers=headers, limits=limits)
-    transport = Connections(idle_max=IDLE_CONNECTIONS_MAX, open_max=CONNECTIONS_MAX)
-    return httpx2.AsyncClient(headers=headers, transport=transport)
+    return DirectClient(Connections(idle_max=IDLE_CONNECTIONS_MAX, open_max=CONNECTIONS_MAX), headers)
+
+
+class DirectClient(httpx2.AsyncClient):
+    """A client whose connections can be asked without it: it looks for proxies, cookies, logins and redirects."""
+
+    def __init__(self, connections: Connections, headers: Mapping[str, str]) -> None:
+        super().__init__(headers=dict(headers), transport=connections)
+        self.connections = connections
 
 
 class HttpProvider:
@@ -129,6 +136,8 @@ class HttpProvider:
             stream=httpx2.ByteStream(content),
             extensions={"timeout": timeout},
         )
+        if isinstance(self._client, DirectClient) and not url.userinfo:
+            return await self._client.connections.handle_async_request(asking)
         # A key must not follow to where it was not sent.
         return await self._client.send(asking, stream=True, follow_redirects=False)
 

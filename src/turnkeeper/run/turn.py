@@ -122,14 +122,17 @@ class Turn:
 
     async def _stream(self) -> None:
         """Take in the answer. Calls start as soon as they are recorded; all are settled when this returns."""
+        is_ticking = False
         try:
             async with anyio.create_task_group() as calls:
                 ticker = anyio.CancelScope()
-                calls.start_soon(self._save_regularly, ticker)
                 try:
                     async with aclosing(self._provider.stream(self._request)) as answer:
                         async for batch in answer:
                             await self._take(batch, calls)
+                            if not is_ticking and self._scribe.has_open:
+                                is_ticking = True
+                                calls.start_soon(self._save_regularly, ticker)
                     await self._write(lambda: self._scribe.close(self._now()))
                     self._is_read = True
                 finally:

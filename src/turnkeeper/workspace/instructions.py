@@ -26,6 +26,7 @@ NAMES = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
 NO_CLAUDE = "OPENCODE_DISABLE_CLAUDE_CODE"
 NO_PROJECT = "OPENCODE_DISABLE_PROJECT_CONFIG"
 
+_PLACING = ("HOME", "USERPROFILE", "XDG_CONFIG_HOME")
 _standing = Folders(NAMES)
 
 
@@ -58,10 +59,9 @@ def nearby(read: Path, place: ProjectPlace, environ: Mapping[str, str]) -> list[
     root, file = _root(place), _resolved(read)
     if file is None or environ.get(NO_PROJECT):
         return []
-    ambient = set(_upward(place))
     found = []
     for folder in file.parents:
-        if folder in ambient or root not in folder.parents:
+        if folder in _upward(place) or root not in folder.parents:
             break
         path = next((folder / name for name in _names(environ) if _has(folder, name)), None)
         if path is not None and path != file and _inside(path, root):
@@ -91,10 +91,18 @@ def _without_waiting(path: str, flags: int) -> int:
 
 def _global(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
     """One file of the user's own: the first that exists."""
-    candidates = [(paths.config(environ), "AGENTS.md"), (paths.config(environ, "opencode"), "AGENTS.md")]
+    ours, theirs, claude = _user_folders(tuple(environ.get(name) for name in _PLACING), home)
+    candidates = [(ours, "AGENTS.md"), (theirs, "AGENTS.md")]
     if not environ.get(NO_CLAUDE):
-        candidates.append((home / ".claude", "CLAUDE.md"))
+        candidates.append((claude, "CLAUDE.md"))
     yield from [(folder / name).resolve() for folder, name in candidates if _has(folder, name)][:1]
+
+
+@lru_cache(maxsize=64)
+def _user_folders(placing: tuple[str | None, ...], home: Path) -> tuple[Path, Path, Path]:
+    """Where a user's own instructions may stand: ours, opencode's, Claude's."""
+    environ = {name: value for name, value in zip(_PLACING, placing, strict=True) if value is not None}
+    return paths.config(environ), paths.config(environ, paths.OPENCODE), home / ".claude"
 
 
 def _project(place: ProjectPlace, environ: Mapping[str, str]) -> Iterator[Path]:
