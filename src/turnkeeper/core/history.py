@@ -5,7 +5,6 @@ its cost follows the context window and not the length of the session.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from itertools import takewhile
 
 from turnkeeper.core.entry import Recorded
 from turnkeeper.model import event as e
@@ -96,12 +95,6 @@ def trimmed(history: History) -> History:
             tail = _index(list(entries), mark.tail_start_id)
             return history.but(entries=entries[min(index, tail if tail is not None else index) :])
     return history
-
-
-def behind(history: History, place: int) -> list[Entry]:
-    """The entries behind a place in the log, oldest first. What lies before it is not looked at."""
-    newest_first = takewhile(lambda entry: entry.message.seq > place, reversed(history.entries))
-    return list(newest_first)[::-1]
 
 
 def since_epoch(entries: Iterable[Entry], epoch_seq: int) -> tuple[Entry, ...]:

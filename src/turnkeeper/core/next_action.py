@@ -17,7 +17,7 @@
 
 from typing import TypeAlias
 
-from turnkeeper.core.history import Entry, History, behind, compaction_of
+from turnkeeper.core.history import Entry, History, compaction_of
 from turnkeeper.core.limits import EMPTY_TURNS_MAX, STEERS_MAX
 from turnkeeper.core.lowering import DELEGATED
 from turnkeeper.core.view import SessionView
@@ -68,12 +68,13 @@ def next_action(view: SessionView, history: History, *, resume: bool = False) ->
     """What to do next. ``resume``: the user asks for one more turn although the last one failed or was stopped."""
     if view.turn is not None:
         return Abandon()
-    if (marker := _unanswered_marker(history, resume=resume)) is not None:
+    user, turns = _since_user(history)
+    if (marker := _unanswered_marker(user, turns, resume=resume)) is not None:
         return Compact(marker=marker)
     steers = [prompt.message.id for prompt in view.inbox if prompt.delivery == "steer"]
     if steers:
         return Promote(message_ids=tuple(steers[:STEERS_MAX]))
-    owed = _owed(history, resume=resume or _is_remedied(view, history))
+    owed = _owed(user, turns, resume=resume or _is_remedied(view, history))
     if isinstance(owed, RunTurn):
         return owed
     queued = [prompt.message.id for prompt in view.inbox if prompt.delivery == "queue"]
@@ -82,12 +83,10 @@ def next_action(view: SessionView, history: History, *, resume: bool = False) ->
     return owed
 
 
-def _unanswered_marker(history: History, *, resume: bool) -> Entry | None:
+def _unanswered_marker(user: Entry | None, turns: list[Entry], *, resume: bool) -> Entry | None:
     """A compaction that nobody has begun; with ``resume``, also one that failed."""
-    user = last_user(history)
     if user is None or compaction_of(user) is None:
         return None
-    turns = _turns_after(history, user)
     if not turns:
         return user
     last = turns[-1].message
@@ -107,14 +106,12 @@ DISABLED = "disabled"
 """Marks a call that was made although the last step has no tools: answering it would be a step too many."""
 
 
-def _owed(history: History, *, resume: bool) -> RunTurn | Rest:
+def _owed(user: Entry | None, turns: list[Entry], *, resume: bool) -> RunTurn | Rest:
     """Whether the model owes an answer to the newest user message."""
-    user = last_user(history)
     if user is None:
         return Rest(reason="nobody has spoken")
     if is_command(user):
         return Rest(reason="the user ran a command")
-    turns = _turns_after(history, user)
     turn = _turn(user, turns)
     if not turns:
         return turn
@@ -169,9 +166,15 @@ def is_command(user: Entry) -> bool:
     )
 
 
-def _turns_after(history: History, user: Entry) -> list[Entry]:
-    """The turns that came after the user last spoke."""
-    return [entry for entry in behind(history, user.message.seq) if isinstance(entry.message, AssistantMessage)]
+def _since_user(history: History) -> tuple[Entry | None, list[Entry]]:
+    """What the user said last, and the turns that came after it, oldest first."""
+    turns: list[Entry] = []
+    for entry in reversed(history.entries):
+        if isinstance(entry.message, AssistantMessage):
+            turns.append(entry)
+        elif isinstance(entry.message, UserMessage):
+            return entry, turns[::-1]
+    return None, turns[::-1]
 
 
 def is_continuable(part: Part) -> bool:

@@ -66,6 +66,7 @@ class HttpProvider:
         self._base_url = (endpoint.base_url or self._codec.BASE_URL).rstrip("/")
         self._urls: dict[str, httpx2.URL] = {}
         self._usual_headers = dict(client.headers)
+        self._timeout = httpx2.Timeout(None, connect=endpoint.timeouts.connect_s).as_dict()
 
     def wire_length(self, request: ModelRequest) -> int:
         """How many messages the provider counts in this request; see ``Measuring``."""
@@ -127,14 +128,13 @@ class HttpProvider:
             **all_headers(self._codec, request, self._endpoint),
             "content-length": str(len(content)),
         }
-        timeout = httpx2.Timeout(None, connect=self._endpoint.timeouts.connect_s).as_dict()
         asking = httpx2.Request(
             "POST",
             url,
             headers=headers,
             cookies=self._client.cookies,
             stream=httpx2.ByteStream(content),
-            extensions={"timeout": timeout},
+            extensions={"timeout": dict(self._timeout)},
         )
         if isinstance(self._client, DirectClient) and not url.userinfo:
             return await self._client.connections.handle_async_request(asking)

@@ -4,7 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from turnkeeper.core.history import Entry, History, behind
+from turnkeeper.core.doom_loop import latest_calls
+from turnkeeper.core.history import Entry, History
 from turnkeeper.core.next_action import RunTurn, last_user
 from turnkeeper.core.permission import freed, merge
 from turnkeeper.core.view import SessionView
@@ -12,7 +13,6 @@ from turnkeeper.model.agent import Agent
 from turnkeeper.model.event import TurnEnded, TurnStarted
 from turnkeeper.model.failure import UnknownData, UnknownFailure
 from turnkeeper.model.message import AssistantMessage, UserMessage
-from turnkeeper.model.parts import Part
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.refusal import Refusal
 from turnkeeper.run.answer import answer_to
@@ -131,7 +131,7 @@ class Preparation:
             ask=self.ask,
             todos=lambda: self.store.queries.todos(session_id),
             discovery=Discovery(place, self.boundary.environ, asking.view.instructions),
-            earlier=_parts_since(asking.history, asking.action.user),
+            earlier=latest_calls(asking.history, asking.action.user),
             is_last=asking.is_last,
             schema=asking.schema,
             bounds=bounds,
@@ -150,7 +150,3 @@ def _agent(agents: Mapping[str, Agent], name: str) -> Agent:
         known = ", ".join(sorted(one.name for one in agents.values() if not one.hidden))
         raise Refusal(f"there is no agent {name!r}; the agents are: {known}")
     return agents[name]
-
-
-def _parts_since(history: History, user: Entry) -> list[Part]:
-    return [part for entry in behind(history, user.message.seq) for part in entry.parts]

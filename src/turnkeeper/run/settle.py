@@ -43,7 +43,7 @@ class Settlement:
     todos: Callable[[], Awaitable[tuple[Todo, ...]]]
     discovery: Discovery
     earlier: Sequence[Part]
-    """The parts since the user last spoke, by which a doom loop is told."""
+    """The newest calls since the user spoke, by which a doom loop is told."""
     is_last: bool = False
     """Whether the model was told to answer without tools."""
     schema: JsonObject | None = None

@@ -50,11 +50,9 @@ def is_inside(path: Path, directory: Path, worktree: Path) -> bool:
 
     A worktree that is the root of the file system means that there is no project, and holds nothing.
     """
-    roots = [real(directory)]
-    if worktree != Path(worktree.anchor):
-        roots.append(real(worktree))
-    place = real(path)
-    return any(place.is_relative_to(root) for root in roots)
+    place = os.path.realpath(path)
+    roots = (directory, worktree) if worktree != Path(worktree.anchor) else (directory,)
+    return any(place == root or place.startswith(f"{root.rstrip('/')}/") for root in map(os.path.realpath, roots))
 
 
 def read_text(path: Path) -> TextFile:
