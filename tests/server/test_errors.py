@@ -118,11 +118,15 @@ async def test_a_body_that_is_too_large_is_not_read_to_its_end(tmp_path: Path) -
         await server.post("/session", {"title": "x" * 100})
 
 
-async def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize("came", [0, 1, 2])
+async def test_a_body_that_does_not_come_is_not_waited_for(came: int, tmp_path: Path) -> None:
+    pieces = [{"type": "http.request", "body": b" ", "more_body": True}] * came
     async with served(tmp_path, options=Options(body_timeout_s=0.01, environ={})) as server:
         answers = []
 
         async def receive() -> dict[str, object]:
+            if pieces:
+                return pieces.pop()
             await anyio.sleep_forever()
             raise AssertionError
 
