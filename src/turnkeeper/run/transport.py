@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 from turnkeeper.model.version import __version__
 from turnkeeper.providers.catalog import OFFLINE
 from turnkeeper.providers.endpoint import Endpoint
-from turnkeeper.providers.offline import Offline
 from turnkeeper.providers.provider import Provider
 
 if TYPE_CHECKING:
@@ -24,9 +23,11 @@ class Network:
 
     def provider(self, endpoint: Endpoint) -> Provider:
         """A provider for this endpoint."""
+        # Imported and made when first needed: who works offline waits for no network, and the other way round.
         if endpoint.protocol == OFFLINE.protocol:
+            from turnkeeper.providers.offline import Offline
+
             return Offline(pause_s=self._pause_s())
-        # Imported and made when first needed: who works offline waits for neither.
         from turnkeeper.providers.http import HttpProvider, new_client
 
         if self._client is None:
