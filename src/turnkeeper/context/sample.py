@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Awaitable, Iterable, Sequence
-from contextlib import nullcontext
 from typing import TypeVar
 
 import anyio
@@ -66,7 +65,9 @@ async def _load(component: ContextComponent, sampling: Sampling, load_s: float |
 async def _within(load_s: float | None, key: str, work: Awaitable[T]) -> T | Unavailable:
     """What comes of it; Unavailable if it fails or takes too long."""
     try:
-        with anyio.fail_after(load_s) if load_s is not None else nullcontext():
+        if load_s is None:
+            return await work
+        with anyio.fail_after(load_s):
             return await work
     except TimeoutError:
         reason = f"took longer than {load_s:g} s" if load_s is not None else "took too long"

@@ -49,7 +49,7 @@ class Connections(httpx2.AsyncBaseTransport):
             if connection is not None:
                 connection.close()
             raise
-        body = _Body(self, _origin(request), connection, request)
+        body = Body(self, _origin(request), connection, request)
         return httpx2.Response(head.status, headers=head.headers, stream=body, request=request)
 
     async def aclose(self) -> None:
@@ -242,7 +242,7 @@ class _Connection(asyncio.Protocol):
             self._arrival.set_result(None)
 
 
-class _Body(httpx2.AsyncByteStream):
+class Body(httpx2.AsyncByteStream):
     """The body of an answer, packet by packet."""
 
     def __init__(
@@ -250,6 +250,11 @@ class _Body(httpx2.AsyncByteStream):
     ) -> None:
         self._connections, self._origin, self._connection = connections, origin, connection
         self._request, self._is_closed = request, False
+
+    @property
+    def is_read(self) -> bool:
+        """Whether all of it has come and was taken."""
+        return self._connection.is_reusable
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         while piece := await self._connection.read(self._request):

@@ -19,7 +19,7 @@ from turnkeeper.model.stream import Start, StartStep, StreamEvent
 from turnkeeper.providers import codec_of
 from turnkeeper.providers.bodies import Bodies
 from turnkeeper.providers.codec import Codec, Reader
-from turnkeeper.providers.connection import Connections
+from turnkeeper.providers.connection import Body, Connections
 from turnkeeper.providers.endpoint import ERROR_BYTES_MAX, Endpoint
 from turnkeeper.providers.network import network_failure, timed_out
 from turnkeeper.providers.sse import SseEvent, SseParser, TooLarge
@@ -95,7 +95,7 @@ class HttpProvider:
                     if events := _read(parser.feed(chunk), reader):
                         yield events
                 if reader.is_over:
-                    await _drain(chunks)
+                    await _drain(response, chunks)
                 else:
                     yield reader.end(parser.end())
         except (_TimedOut, *_TROUBLES) as error:
@@ -196,8 +196,10 @@ def _chunks(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
     return response.aiter_bytes() if "content-encoding" in response.headers else response.aiter_raw()
 
 
-async def _drain(chunks: AsyncGenerator[bytes, None]) -> None:
+async def _drain(response: httpx2.Response, chunks: AsyncGenerator[bytes, None]) -> None:
     """Read what little may be left behind the answer, so that the connection can be used again."""
+    if isinstance(response.stream, Body) and response.stream.is_read:
+        return
     with anyio.move_on_after(DRAIN_S):
         for _ in range(DRAIN_CHUNKS_MAX):
             if await anext(chunks, None) is None:

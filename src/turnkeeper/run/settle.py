@@ -52,7 +52,7 @@ class Settlement:
     recall: Recall = field(default_factory=NoRecall)
     structured: Json = None
     """The structured answer, once it was given."""
-    _limiter: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(CALLS_PARALLEL_MAX))
+    _room: anyio.Semaphore = field(default_factory=lambda: anyio.Semaphore(CALLS_PARALLEL_MAX, fast_acquire=True))
     _seen: list[Part] = field(default_factory=list)
 
     async def settle(self, part: ToolPart, ends_turn: Callable[[], bool]) -> None:
@@ -61,7 +61,7 @@ class Settlement:
         self._seen.append(part)
         crash_point("run.tool-begin")
         try:
-            async with self._limiter:
+            async with self._room:
                 state = await call.run()
         except anyio.get_cancelled_exc_class():
             await call.record(interrupted(call.part, self.mint.now()))

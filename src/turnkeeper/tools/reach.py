@@ -36,9 +36,11 @@ def patterns(path: Path, context: ToolContext) -> list[str]:
 
     Otherwise a link named ``notes.txt`` would get around a rule about ``.env``.
     """
+    place, root = os.path.realpath(path), files.real_root(context.worktree)
     written = os.path.relpath(path, context.worktree)
-    leading = os.path.relpath(files.real(path), files.real(context.worktree))
-    return list(dict.fromkeys([written, leading]))
+    if place == str(path) and root == str(context.worktree):
+        return [written]
+    return list(dict.fromkeys([written, os.path.relpath(place, root)]))
 
 
 def shown(path: Path, context: ToolContext) -> str:

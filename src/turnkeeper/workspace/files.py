@@ -5,6 +5,7 @@ import stat
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -52,7 +53,13 @@ def is_inside(path: Path, directory: Path, worktree: Path) -> bool:
     """
     place = os.path.realpath(path)
     roots = (directory, worktree) if worktree != Path(worktree.anchor) else (directory,)
-    return any(place == root or place.startswith(f"{root.rstrip('/')}/") for root in map(os.path.realpath, roots))
+    return any(place == root or place.startswith(f"{root.rstrip('/')}/") for root in map(real_root, roots))
+
+
+@lru_cache(maxsize=1024)
+def real_root(directory: Path) -> str:
+    """A directory that sessions work in, without links. Looked up once: what is in it may move, it stays."""
+    return os.path.realpath(directory)
 
 
 def read_text(path: Path) -> TextFile:
