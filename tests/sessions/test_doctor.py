@@ -169,7 +169,7 @@ SURPLUS: Sequence[tuple[str, Key, bytes]] = (
     ("todo", keys.todo(OWN), b"[]"),
     ("inbox", keys.inbox(OWN, "msg_ghost"), b"{}"),
     ("session in another project", keys.session("elsewhere", OWN), b"{}"),
-    ("place in a list", (*keys.recent(keys.STORE, "listed"), keys.stamp(5), OWN), b'{"title":"x","created":5}'),
+    ("place in a list", (*keys.recent(keys.STORE, keys.LISTED), keys.stamp(5), OWN), b'{"title":"x","created":5}'),
     ("fork number", (*keys.forks("prj", "Title"), "000000000000009", OWN), b"{}"),
     ("blobused", keys.blob_used(OWN, "0" * 64), b"{}"),
     ("blobuser", keys.blob_user("0" * 64, OWN), b"{}"),
@@ -190,7 +190,7 @@ LEFTOVERS: Sequence[tuple[Key, bytes]] = (
     (keys.message("ses_gone", "msg_x"), b"{}"),
     (keys.part("msg_x", "prt_x"), b'{"sessionID":"ses_gone"}'),
     (keys.order("ses_gone", 1), b'"msg_x"'),
-    ((*keys.recent(keys.STORE, "all"), keys.stamp(5), "ses_gone"), b'{"title":"x","created":5}'),
+    ((*keys.recent(keys.STORE, keys.UNLISTED), keys.stamp(5), "ses_gone"), b'{"title":"x","created":5}'),
     (keys.blob_user("0" * 64, "ses_gone"), b"{}"),
     (keys.todo("ses_gone"), b"[]"),
 )

@@ -287,7 +287,7 @@ async def test_people_read_a_store_with_plain_sql(tmp_path: Path) -> None:
             ("prt_1", "msg_1", 2, "text", "hé 🌍", None, None, None),
             ("prt_2", "msg_2", 3, "tool", None, "bash", "call_1", "completed"),
         ]
-        assert ask("SELECT session_id, seq, time, type, data, prev FROM event").fetchall() == [
+        assert ask("SELECT session_id, seq, time, type, data, prev FROM event_tail").fetchall() == [
             ("ses_1", 1, 1000, "SessionCreated", '{"title":"Grüße"}', "")
         ]
         assert ask("SELECT typeof(body) FROM entry UNION SELECT typeof(value) FROM document").fetchall() == [("text",)]
@@ -485,9 +485,10 @@ async def test_texts_that_are_gone_leave_nothing_behind(tmp_path: Path) -> None:
 
 
 def rows_of_texts(path: Path) -> list[tuple[int, int]]:
-    """How many texts the store knows of, and how many the word index holds."""
+    """How many texts the store knows of, and of how many the words are kept."""
     with closing(apsw.Connection(str(path))) as reader:
-        sql = "SELECT (SELECT count(*) FROM text), (SELECT count(*) FROM word_docsize)"
+        kept = "(SELECT count(*) FROM word_docsize) + (SELECT count(*) FROM fresh)"
+        sql = f"SELECT (SELECT count(*) FROM text), {kept}"
         return reader.execute(sql).fetchall()
 
 

@@ -5,12 +5,13 @@ The chain makes damage visible and says where it is: an entry that was altered n
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from hashlib import sha256
 from typing import NamedTuple, get_args
 
 import msgspec
 
-from turnkeeper.model.event import Event
+from turnkeeper.model.event import Event, PromptAdmitted
 from turnkeeper.model.identifier import pack
 from turnkeeper.model.value import Value, encode
 
@@ -48,7 +49,21 @@ class _Envelope(Value):
     data: msgspec.Raw
 
 
+class _Named(Value):
+    id: str
+
+
+class _Admission(Value):
+    message: _Named
+
+
+class _Admitted(Value):
+    data: _Admission
+
+
 _envelope = msgspec.json.Decoder(_Envelope)
+_admitted = msgspec.json.Decoder(_Admitted)
+_ADMISSION = f'"type":"{PromptAdmitted.KIND}.'.encode()
 
 
 def genesis(session_id: str) -> str:
@@ -114,3 +129,13 @@ def chain(
             raise Damaged(seq, "does not follow from the event before it; one of the two was altered")
         prev = digest(entry)
         yield recorded, prev
+
+
+def admitted(entries: Iterable[bytes]) -> list[str]:
+    """The ids under which these entries admit prompts; an entry that cannot be read admits none."""
+    found: list[str] = []
+    for entry in entries:
+        if _ADMISSION in entry:
+            with suppress(msgspec.MsgspecError, UnicodeDecodeError):
+                found.append(_admitted.decode(entry).data.message.id)
+    return found

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from turnkeeper.core import entry
 from turnkeeper.model.value import Value
 from turnkeeper.sessions.diagnosis import Kind, Problem
 from turnkeeper.sessions.doctor_session import ADVICE_FIX, ADVICE_LOG, named
@@ -108,7 +109,15 @@ class Sweep:
         return await self._without(found, [keys.message(session_id, key[1]) for key, session_id in found])
 
     async def _unreceipted(self, found: list[Owned]) -> list[Owned]:
-        return await self._without(found, [keys.receipted(session_id, key[1]) for key, session_id in found])
+        """Receipts of what the log does not admit at that place."""
+        bodies = await self._engine.get([key for key, _ in found]) if found else []
+        wrong: list[Owned] = []
+        for (key, session_id), body in zip(found, bodies, strict=True):
+            seq = _place(body)
+            said = await self._engine.read(session_id, after=seq - 1, limit=1) if seq else []
+            if entry.admitted(said) != [key[1]]:
+                wrong.append((key, session_id))
+        return wrong
 
     async def _unused(self, found: list[Owned]) -> list[Owned]:
         return await self._without(found, [keys.blob_used(key[2], key[1]) for key, _ in found])
@@ -205,6 +214,14 @@ class _PartOwners:
         if len(key) == 3:
             self._owners[key[2]] = _owner(body)
         return self._owners.get(key[2])
+
+
+def _place(body: bytes | None) -> int:
+    """Where a receipt says that its prompt was admitted; 0 if it says nothing."""
+    try:
+        return documents.read_admission(body).seq if body is not None else 0
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return 0
 
 
 def _owner(body: bytes) -> str | None:

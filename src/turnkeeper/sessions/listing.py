@@ -70,5 +70,10 @@ async def written(
             return False
         return words is None or words in listing.title.casefold()
 
-    which = "listed" if roots and not archived else "all"
-    return await store.queries.written_sessions(scope, which=which, keep=keep, since=since, limit=limit, after=after)
+    is_listed = roots and not archived
+    which = (keys.LISTED,) if is_listed else (keys.LISTED, keys.UNLISTED)
+    # All that are in the one list pass, but for the words.
+    filtered = None if is_listed and words is None else keep
+    return await store.queries.written_sessions(
+        scope, which=which, keep=filtered, since=since, limit=limit, after=after
+    )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from turnkeeper.core import entry
 from turnkeeper.core.notify import deleted
 from turnkeeper.model.notification import Notification
 from turnkeeper.model.refusal import Conflict, NotFound
@@ -39,9 +40,9 @@ async def _remove(store: Store, family: list[Session]) -> None:
         prefixes.extend(keys.of_session(session))
         prefixes.extend(keys.places(session))
         messages = [key[-1] for key, _ in await store.engine.scan(("message", session.id))]
-        receipts = [key[-1] for key, _ in await store.engine.scan(("receipted", session.id))]
         prefixes.extend(("part", name) for name in messages)
-        prefixes.extend(keys.receipt(name) for name in receipts)
+        # The log knows them all, also those of prompts that were withdrawn.
+        prefixes.extend(map(keys.receipt, entry.admitted(await store.engine.read(one.id))))
         for key, _ in await store.engine.scan(("blobused", session.id)):
             prefixes.append(keys.blob_user(key[-1], session.id))
             orphans[keys.blob(key[-1])] = ("blobuser", key[-1])

@@ -24,6 +24,8 @@ POINTS: tuple[str, ...] = (
     "sqlite.after-commit",
     "sqlite.before-checkpoint",
     "sqlite.after-checkpoint",
+    "sqlite.begin-tidying",
+    "sqlite.before-tidied",
     "sqlite.before-migration",
     "sqlite.after-migration",
     "files.staged",

@@ -115,7 +115,6 @@ class Changes:
             case e.PromptAdmitted(message=message, delivery=delivery, digest=digest):
                 admission = Admission(session_id=message.session_id, seq=seq, delivery=delivery, digest=digest)
                 self.documents[keys.receipt(message.id)] = encode(admission)
-                self.documents[keys.receipted(message.session_id, message.id)] = b"{}"
             case e.PromptPromoted(message_id=message_id) if before is not None:
                 prompt = next(p for p in before.inbox if p.message.id == message_id)
                 self._message(prompt.message, seq)
@@ -160,9 +159,9 @@ class Changes:
             self._session(before.session if before is not None else None, session)
         if before is None or before.inbox is not after.inbox:
             self._inbox(before.inbox if before is not None else (), after.inbox, session.id)
-        if before is None or before.todos is not after.todos:
+        if (before.todos if before else ()) is not after.todos:
             self.documents[keys.todo(session.id)] = encode(after.todos) if after.todos else None
-        if before is None or before.epoch is not after.epoch:
+        if (before.epoch if before else None) is not after.epoch:
             self.documents[keys.epoch(session.id)] = None if after.epoch is None else encode(after.epoch)
         if _at_work(before) != _at_work(after):
             self.documents[keys.busy(session.id)] = b"{}" if _at_work(after) else None

@@ -71,11 +71,6 @@ def receipt(message_id: str) -> Key:
     return ("receipt", message_id)
 
 
-def receipted(session_id: str, message_id: str) -> Key:
-    """The same by session, so that removing one finds its receipts, also those of withdrawn prompts."""
-    return ("receipted", session_id, message_id)
-
-
 def project(project_id: str) -> Key:
     """A project."""
     return ("project", project_id)
@@ -111,8 +106,12 @@ def text(session_id: str, *place: str) -> Key:
     return ("text", session_id, *place)
 
 
+LISTED, UNLISTED = "listed", "unlisted"
+"""The two lists of a scope: of roots that are not archived, and of all other sessions."""
+
+
 def recent(scope: Key, which: str) -> Key:
-    """Prefix of a list in the order of activity: ``which`` is ``all`` or ``listed`` (roots not archived)."""
+    """Prefix of a list in the order of activity."""
     return ("recent", *scope, which)
 
 
@@ -147,15 +146,13 @@ def stamp(milliseconds: int | float) -> str:
 
 
 def activity(owner: Session) -> Iterator[Key]:
-    """Every place where a session stands in the lists."""
+    """Every place where a session stands in the lists: in one of each scope."""
+    which = LISTED if owner.parent_id is None and owner.time.archived is None else UNLISTED
     place = (stamp(owner.time.updated), owner.id)
-    listed = owner.parent_id is None and owner.time.archived is None
     for scope in (STORE, in_project(owner.project_id), in_directory(owner.directory)):
-        yield (*recent(scope, "all"), *place)
-        if listed:
-            yield (*recent(scope, "listed"), *place)
+        yield (*recent(scope, which), *place)
     if owner.parent_id is not None:
-        yield (*recent(below(owner.parent_id), "all"), *place)
+        yield (*recent(below(owner.parent_id), which), *place)
 
 
 def forks(project_id: str, base: str) -> Key:
@@ -173,7 +170,7 @@ def places(owner: Session) -> Iterator[Key]:
 ONE_EACH = ("state", "todo", "session_diff", "share", "epoch", "busy")
 """Kinds of which a session has at most one document, under its id."""
 
-MANY_EACH = ("message", "order", "inbox", "receipted", "blobused", "ledger")
+MANY_EACH = ("message", "order", "inbox", "blobused", "ledger")
 """Kinds of which a session has any number, below its id."""
 
 

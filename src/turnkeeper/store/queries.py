@@ -72,10 +72,14 @@ class Queries:
 
     async def state(self, session_id: str) -> State:
         """Where a session's log stands. Raises NotFound."""
+        return documents.read_state(await self.written_state(session_id))
+
+    async def written_state(self, session_id: str) -> bytes:
+        """The same as it is written: another one whenever something happened. Raises NotFound."""
         [stored] = await self._engine.get([keys.state(session_id)])
         if stored is None:
             raise NotFound(f"there is no session {session_id!r}")
-        return documents.read_state(stored)
+        return stored
 
     async def session(self, session_id: str) -> Session:
         """One session. Raises NotFound."""
@@ -115,13 +119,13 @@ class Queries:
         self,
         scope: Key = keys.STORE,
         *,
-        which: str = "listed",
-        keep: Callable[[Listing], bool] = lambda _: True,
+        which: Sequence[str] = (keys.LISTED,),
+        keep: Callable[[Listing], bool] | None = None,
         since: int | None = None,
         limit: int = 100,
         after: str | None = None,
     ) -> Page[Session]:
-        """A page of sessions, newest activity first. ``keep`` filters by what the list itself says."""
+        """A page of sessions from some lists, newest activity first. ``keep`` filters by what a list itself says."""
         page = await self.written_sessions(scope, which=which, keep=keep, since=since, limit=limit, after=after)
         return Page(items=tuple(map(documents.read_session, page.items)), older=page.older)
 
@@ -129,30 +133,41 @@ class Queries:
         self,
         scope: Key = keys.STORE,
         *,
-        which: str = "listed",
-        keep: Callable[[Listing], bool] = lambda _: True,
+        which: Sequence[str] = (keys.LISTED,),
+        keep: Callable[[Listing], bool] | None = None,
         since: int | None = None,
         limit: int = 100,
         after: str | None = None,
     ) -> Page[bytes]:
         """The same as they are written."""
         limit = check_limit(limit)
-        prefix = keys.recent(scope, which)
         place = place_of(after, _ListPlace) if after is not None else None
-        before: Key | None = (*prefix, place.updated, place.id) if place else None
-        floor: Key | None = (*prefix, keys.stamp(since - 1), "~") if since else None
+        before: Key | None = (place.updated, place.id) if place else None
         names: list[Key] = []
         while len(names) <= limit:
             step = max(64, limit + 1)
-            found = await self._engine.scan(prefix, after=floor, before=before, limit=step, reverse=True)
-            names.extend(key for key, body in found if keep(_listing.decode(body)))
+            found = await self._newest([keys.recent(scope, one) for one in which], since, before, step)
+            names.extend(key for key, body in found if keep is None or keep(_listing.decode(body)))
             if len(found) < step:
                 break
-            before = found[-1][0]
+            before = found[-1][0][-2:]
         items = await self._sessions([key[-1] for key in names[:limit]])
         last = names[limit - 1] if len(names) > limit else None
         older = cursor(_ListPlace(updated=last[-2], id=last[-1])) if last else None
         return Page(items=tuple(items), older=older)
+
+    async def _newest(
+        self, lists: Sequence[Key], since: int | None, before: Key | None, limit: int
+    ) -> list[tuple[Key, bytes]]:
+        """The newest entries of these lists together, behind a place that may be in any of them."""
+        found: list[tuple[Key, bytes]] = []
+        for prefix in lists:
+            floor: Key | None = (*prefix, keys.stamp(since - 1), "~") if since else None
+            end: Key | None = (*prefix, *before) if before else None
+            found += await self._engine.scan(prefix, after=floor, before=end, limit=limit, reverse=True)
+        if len(lists) > 1:
+            found.sort(key=_place_in_list, reverse=True)
+        return found[:limit]
 
     async def _sessions(self, names: Sequence[str]) -> list[bytes]:
         self._make_room()
@@ -180,7 +195,7 @@ class Queries:
         while pending:
             parent, after = pending.pop(0), None
             while True:
-                page = await self.sessions(keys.below(parent), which="all", after=after)
+                page = await self.sessions(keys.below(parent), which=(keys.UNLISTED,), after=after)
                 found.extend(page.items)
                 if recursive:
                     pending.extend(child.id for child in page.items)
@@ -332,6 +347,10 @@ class Queries:
         wanted = sorted(names)
         found = await self._engine.get([keys.blob(name) for name in wanted]) if wanted else ()
         return {name: body for name, body in zip(wanted, found, strict=True) if body is not None}
+
+
+def _place_in_list(found: tuple[Key, bytes]) -> Key:
+    return found[0][-2:]
 
 
 def _seq_cursor(found: tuple[Key, bytes]) -> str:

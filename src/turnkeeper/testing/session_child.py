@@ -28,6 +28,8 @@ MAIN, CHILD = "ses_main", "ses_child"
 LONG = "long " * BLOB_CHARS_MIN
 HUGE = "huge " * (2 << 20)
 """Enough for an engine to tidy up behind itself in the middle of the life."""
+MANY = range(10, 40)
+"""Turns enough for a log that an engine may store in another way from then on."""
 
 
 async def open_quiet(url: str, mint: Mint) -> Store:
@@ -52,6 +54,7 @@ def script(store: Store, place: ProjectPlace) -> list[Step]:
         lambda: create(store, place, id=CHILD, parent_id=MAIN),
         lambda: journal.append(MAIN, *a_turn(MAIN, 2, answer=LONG)),
         lambda: journal.append(CHILD, *a_turn(CHILD, 1, answer=LONG)),
+        lambda: journal.append(MAIN, *(one for number in MANY for one in a_turn(MAIN, number))),
         make_fork,
         lambda: edit.archive(store, MAIN),
         lambda: history.remove_message(store, MAIN, "msg_u1_main"),

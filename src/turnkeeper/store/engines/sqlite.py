@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -11,10 +11,11 @@ import msgspec
 
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.engine import NO_DOCUMENTS, NO_TEXTS, Key, path
-from turnkeeper.store.engines.sqlite_batch import Append, Removal, below
+from turnkeeper.store.engines import sqlite_pack
+from turnkeeper.store.engines.sqlite_batch import Append, Removal, below, tables
 from turnkeeper.store.engines.sqlite_file import BUSY_TIMEOUT_S, StoreFile
 from turnkeeper.store.engines.sqlite_readers import Readers
-from turnkeeper.store.engines.sqlite_schema import MIGRATIONS
+from turnkeeper.store.engines.sqlite_schema import MIGRATIONS, table_of
 from turnkeeper.store.engines.sqlite_writer import CHECKPOINT_PAGES, Writer
 from turnkeeper.store.engines.words import words
 
@@ -24,11 +25,20 @@ GLANCE_ROWS = 128
 
 # One statement, because one statement sees one moment, and because a thousand of them cost more than the rows. The
 # whole store has no upper bound that is text; the last character there is stands for it.
-_GATHER = """
-SELECT wanted.key, document.key, CAST(document.value AS BLOB) FROM json_each(?) AS wanted CROSS JOIN document
-ON document.key > iif(wanted.value = '', '', wanted.value || '/')
-AND document.key < iif(wanted.value = '', char(1114111), wanted.value || '0')
-"""
+_GATHER = (
+    "SELECT wanted.key, found.key, CAST(found.value AS BLOB) FROM json_each(?) AS wanted CROSS JOIN {source} AS found"
+    " ON found.key > iif(wanted.value = '', '', wanted.value || '/')"
+    " AND found.key < iif(wanted.value = '', char(1114111), wanted.value || '0')"
+)
+_GET = (
+    "SELECT CAST(found.value AS BLOB) FROM json_each(?) AS wanted"
+    " LEFT JOIN {table} AS found ON found.key = wanted.value ORDER BY wanted.key"
+)
+_GET_BOTH = (
+    "SELECT CAST(coalesce(document.value, small.value) AS BLOB) FROM json_each(?) AS wanted"
+    " LEFT JOIN document ON document.key = wanted.value LEFT JOIN small ON small.key = wanted.value"
+    " ORDER BY wanted.key"
+)
 
 T = TypeVar("T")
 
@@ -99,17 +109,15 @@ class SqliteEngine:
 
     async def read(self, log: str, *, after: int = 0, limit: int | None = None) -> list[bytes]:
         """See Engine.read."""
-        sql = (
-            "SELECT CAST(body AS BLOB) FROM entry"
-            " WHERE log = (SELECT id FROM log WHERE name = ?) AND seq > ? ORDER BY seq LIMIT ?"
-        )
+        most = -1 if limit is None else limit
         if after or limit is not None:
             # Most often this is somebody who knows the log and asks what is new.
             few = GLANCE_ROWS + 1 if limit is None else min(limit, GLANCE_ROWS + 1)
-            found: list[bytes] = await self._few(sql, (log, after, few))
-            if len(found) <= GLANCE_ROWS:
-                return found
-        return await self._column(sql, (log, after, -1 if limit is None else limit))
+            found = await self._readers.glance(lambda reader: _newest(reader, log, after, few))
+            is_end = not found or found[0][0] == after + 1  # Else those before are packed.
+            if is_end and (len(found) <= GLANCE_ROWS or len(found) == limit):
+                return [body for _, body in found]
+        return await self._readers.read(lambda reader: sqlite_pack.read(reader, log, after, most))
 
     async def length(self, log: str) -> int:
         """See Engine.length."""
@@ -133,14 +141,11 @@ class SqliteEngine:
 
     async def get(self, keys: Sequence[Key]) -> list[bytes | None]:
         """See Engine.get."""
-        places = _array([path(key) for key in keys])
+        places = [path(key) for key in keys]
+        homes = set(map(table_of, places))
         # One statement, because one statement sees one moment.
         ask = self._few if len(keys) <= GLANCE_ROWS else self._column
-        return await ask(
-            "SELECT CAST(document.value AS BLOB) FROM json_each(?) AS wanted"
-            " LEFT JOIN document ON document.key = wanted.value ORDER BY wanted.key",
-            (places,),
-        )
+        return await ask(_GET.format(table=homes.pop()) if len(homes) == 1 else _GET_BOTH, (_array(places),))
 
     async def scan(
         self,
@@ -159,14 +164,16 @@ class SqliteEngine:
             high = path(before) if isinstance(high, bytes) else min(high, path(before))
         most = -1 if limit is None else limit
         ask = self._readers.glance if 0 <= most <= GLANCE_ROWS else self._readers.read
-        return await ask(lambda reader: _scan(reader, low, high, limit=most, reverse=reverse))
+        source = _source(tables(path(prefix)))
+        return await ask(lambda reader: _scan(reader, source, low, high, limit=most, reverse=reverse))
 
     async def gather(self, prefixes: Sequence[Key]) -> list[list[tuple[Key, bytes]]]:
         """See Engine.gather."""
-        wanted = _array([path(prefix) for prefix in prefixes])
+        places = [path(prefix) for prefix in prefixes]
+        wanted, source = _array(places), _source({table for place in places for table in tables(place)})
         # How many rows there are is not known; if they are many, the next question goes to a thread.
         ask = self._readers.glance if len(prefixes) <= GLANCE_ROWS else self._readers.read
-        rows = await ask(lambda reader: reader.execute(_GATHER, (wanted,)).fetchall())
+        rows = await ask(lambda reader: reader.execute(_GATHER.format(source=source), (wanted,)).fetchall())
         found: list[list[tuple[str, bytes]]] = [[] for _ in prefixes]
         for number, place, value in cast(list[tuple[int, str, bytes]], rows):  # The statement says what they hold.
             found[number].append((place, value))
@@ -181,12 +188,7 @@ class SqliteEngine:
         low, high = below(path(prefix))
         if not wanted:
             return []
-        # CROSS JOIN keeps the word index outside: it gives the newest first, and the walk ends at the limit.
-        places: list[str] = await self._column(
-            "SELECT text.key FROM word CROSS JOIN text ON text.id = word.rowid"
-            " WHERE word MATCH ? AND text.key > ? AND text.key < ? ORDER BY word.rowid DESC LIMIT ?",
-            (" ".join(f'"{word}"*' for word in wanted), low, high, limit),
-        )
+        places = await self._readers.read(lambda reader: _search(reader, wanted, low, high, limit))
         return [tuple(place.split("/")) for place in places]
 
     async def version(self) -> int:
@@ -241,12 +243,48 @@ def _array(places: list[str]) -> str:
     return msgspec.json.encode(places).decode()
 
 
+def _source(homes: Collection[str]) -> str:
+    """Where to look for documents; both tables together where they may be in either."""
+    return next(iter(homes)) if len(homes) == 1 else "(SELECT * FROM document UNION ALL SELECT * FROM small)"
+
+
+def _newest(reader: apsw.Connection, log: str, after: int, limit: int) -> list[tuple[int, bytes]]:
+    rows = reader.execute(
+        "SELECT seq, CAST(body AS BLOB) FROM entry"
+        " WHERE log = (SELECT id FROM log WHERE name = ?) AND seq > ? ORDER BY seq LIMIT ?",
+        (log, after, limit),
+    )
+    return cast(list[tuple[int, bytes]], rows.fetchall())  # The statement says what the columns hold.
+
+
+def _search(reader: apsw.Connection, wanted: Sequence[str], low: str, high: str | bytes, limit: int) -> list[str]:
+    """Paths of texts, newest first: of those that wait for the index, which are newer than all in it, then the rest."""
+    bounds, found = (low, high), []
+    with reader:  # Both are looked at in one moment, for texts go from one to the other.
+        rows = reader.execute(
+            "SELECT text.key, fresh.words FROM fresh JOIN text USING (id)"
+            " WHERE text.key > ? AND text.key < ? ORDER BY id DESC",
+            bounds,
+        )
+        for place, said in cast(list[tuple[str, str]], rows):
+            if all(f" {word}" in f" {said}" for word in wanted):
+                found.append(place)
+        # CROSS JOIN keeps the word index outside: it gives the newest first, and the walk ends at the limit.
+        rows = reader.execute(
+            "SELECT text.key FROM word CROSS JOIN text ON text.id = word.rowid"
+            " WHERE word MATCH ? AND text.key > ? AND text.key < ? ORDER BY word.rowid DESC LIMIT ?",
+            (" ".join(f'"{word}"*' for word in wanted), *bounds, limit),
+        )
+        found.extend(place for (place,) in cast(list[tuple[str]], rows))
+    return found[:limit]
+
+
 def _scan(
-    reader: apsw.Connection, low: str, high: str | bytes, *, limit: int = -1, reverse: bool = False
+    reader: apsw.Connection, source: str, low: str, high: str | bytes, *, limit: int = -1, reverse: bool = False
 ) -> list[tuple[Key, bytes]]:
     direction = "DESC" if reverse else "ASC"
     rows = reader.execute(
-        f"SELECT key, CAST(value AS BLOB) FROM document WHERE key > ? AND key < ? ORDER BY key {direction} LIMIT ?",
+        f"SELECT key, CAST(value AS BLOB) FROM {source} WHERE key > ? AND key < ? ORDER BY key {direction} LIMIT ?",
         (low, high, limit),
     )
     found = cast(list[tuple[str, bytes]], rows.fetchall())  # The statement says what the columns hold.

@@ -10,10 +10,15 @@ from dataclasses import dataclass
 import apsw
 
 from turnkeeper.store.engine import EngineError, LogConflict, StaleFence
+from turnkeeper.store.engines.sqlite_pack import PLAIN, RUN
+from turnkeeper.store.engines.sqlite_schema import table_of
 from turnkeeper.store.engines.words import words
 
 BEHIND_ALL_KEYS = b""
 """SQLite orders every blob behind every text, so this is an upper bound for keys."""
+FRESH_MAX = 64
+"""Texts whose words may wait for their place in the index. To put one there costs as much as all else that is written
+for it; to put many there at once costs little more."""
 
 
 @dataclass(slots=True, eq=False)
@@ -44,6 +49,13 @@ class Head:
     id: int
     length: int
     fence: int
+    packed: int
+    """The last entry that is not a row of its own."""
+
+    @property
+    def is_long(self) -> bool:
+        """Whether there is something to be packed."""
+        return self.length - self.packed >= RUN + PLAIN
 
 
 class Batch:
@@ -61,12 +73,12 @@ class Batch:
         """Take a job in, or say why not."""
         if isinstance(job, Removal):
             for log, known in job.logs.items():
-                if (actual := self._head(log).length) > known:
+                if (actual := self.head(log).length) > known:
                     return LogConflict(log, known, actual)
             self._remove(job)
             return None
         if job.log is not None:
-            head = self._head(job.log)
+            head = self.head(job.log)
             if job.fence is not None and job.fence < head.fence:
                 return StaleFence(job.log, job.fence, head.fence)
             if head.length != job.after:
@@ -86,42 +98,67 @@ class Batch:
             many("INSERT INTO entry (log, seq, body) VALUES (?, ?, CAST(? AS TEXT))", self._entries)
             self._entries = []
         if self._documents:
-            gone = [(place,) for place, value in self._documents.items() if value is None]
-            many(
-                "INSERT INTO document (key, value) VALUES (?, CAST(? AS TEXT))"
-                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                [item for item in self._documents.items() if item[1] is not None],
-            )
-            many("DELETE FROM document WHERE key = ?", gone)
-            self._documents = {}
+            self._write_documents()
         if self._texts:
             self._write_texts()
 
+    def _write_documents(self) -> None:
+        many = self._connection.executemany
+        written: dict[str, list[tuple[str, bytes]]] = {"document": [], "small": []}
+        gone: dict[str, list[tuple[str]]] = {"document": [], "small": []}
+        for place, value in self._documents.items():
+            if value is None:
+                gone[table_of(place)].append((place,))
+            else:
+                written[table_of(place)].append((place, value))
+        for table, rows in written.items():
+            many(
+                f"INSERT INTO {table} (key, value) VALUES (?, CAST(? AS TEXT))"
+                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                rows,
+            )
+        for table, places in gone.items():
+            many(f"DELETE FROM {table} WHERE key = ?", places)
+        self._documents = {}
+
     def _write_texts(self) -> None:
-        """Index texts in bulk: a text written again gets a new number, so the highest number is the newest text."""
+        """Note the words of texts: a text written again gets a new number, so the highest number is the newest."""
         run, many = self._connection.execute, self._connection.executemany
         places = json.dumps(list(self._texts))
         old = run("SELECT text.id FROM text WHERE text.key IN (SELECT value FROM json_each(?))", (places,)).fetchall()
-        many("DELETE FROM word WHERE rowid = ?", old)
-        many("DELETE FROM text WHERE id = ?", old)
+        if old:
+            self._forget_texts(f"id IN ({', '.join(str(number) for (number,) in old)})", ())
         first = (run("SELECT max(id) FROM text").get or 0) + 1
         new = [(place, text) for place, text in self._texts.items() if text is not None]
         many("INSERT INTO text (id, key) VALUES (?, ?)", [(first + nth, place) for nth, (place, _) in enumerate(new)])
         # Each word once: positions and counts are never asked for.
-        many(
-            "INSERT INTO word (rowid, words) VALUES (?, ?)",
-            [(first + nth, " ".join(dict.fromkeys(words(text)))) for nth, (_, text) in enumerate(new)],
-        )
+        rows = [(first + nth, " ".join(dict.fromkeys(words(text)))) for nth, (_, text) in enumerate(new)]
+        if len(rows) > FRESH_MAX:  # Enough for the index by themselves, behind those that came before.
+            index_fresh(self._connection)
+            many("INSERT INTO word (rowid, words) VALUES (?, ?)", rows)
+        else:
+            many("INSERT INTO fresh (id, words) VALUES (?, ?)", rows)
         self._texts = {}
 
-    def _head(self, log: str) -> Head:
+    def _forget_texts(self, where: str, bounds: tuple[str | bytes, ...]) -> None:
+        run = self._connection.execute
+        run(
+            f"DELETE FROM word WHERE rowid IN (SELECT id FROM text WHERE {where} AND id NOT IN (SELECT id FROM fresh))",
+            bounds,
+        )
+        run(f"DELETE FROM fresh WHERE id IN (SELECT id FROM text WHERE {where})", bounds)
+        run(f"DELETE FROM text WHERE {where}", bounds)
+
+    def head(self, log: str) -> Head:
+        """A log as it will be."""
         head = self._heads.get(log)
         if head is None:
             row = self._connection.execute(
-                "SELECT id, (SELECT max(seq) FROM entry WHERE log = log.id), fence FROM log WHERE name = ?",
+                "SELECT id, (SELECT max(seq) FROM entry WHERE log = log.id), fence,"
+                " (SELECT max(last) FROM packed WHERE log = log.id) FROM log WHERE name = ?",
                 (log,),
             ).fetchone()
-            head = Head(row[0], row[1] or 0, row[2]) if row else Head(0, 0, 0)
+            head = Head(row[0], row[1] or 0, row[2], row[3] or 0) if row else Head(0, 0, 0, 0)
             self._heads[log] = head
         return head
 
@@ -143,25 +180,39 @@ class Batch:
         for log in job.logs:
             self._heads.pop(log, None)
             run("DELETE FROM entry WHERE log = (SELECT id FROM log WHERE name = ?)", (log,))
+            run("DELETE FROM packed WHERE log = (SELECT id FROM log WHERE name = ?)", (log,))
             run("DELETE FROM log WHERE name = ?", (log,))
         for place in job.places:
             if place:
-                self._remove_range("key = ?", (place,))
-            self._remove_range("key > ? AND key < ?", below(place))
+                self._remove_range(tables(place), "key = ?", (place,))
+            self._remove_range(tables(place), "key > ? AND key < ?", below(place))
         # All are looked at before any goes, so that the answer does not depend on their order.
         empty = [key for key, place in job.orphans if self._is_empty(place)]
         for key in empty:
-            self._remove_range("key = ?", (key,))
+            self._remove_range(tables(key), "key = ?", (key,))
 
-    def _remove_range(self, where: str, bounds: tuple[str | bytes, ...]) -> None:
-        run = self._connection.execute
-        run(f"DELETE FROM document WHERE {where}", bounds)
-        run(f"DELETE FROM word WHERE rowid IN (SELECT id FROM text WHERE {where})", bounds)
-        run(f"DELETE FROM text WHERE {where}", bounds)
+    def _remove_range(self, tables: tuple[str, ...], where: str, bounds: tuple[str | bytes, ...]) -> None:
+        for table in tables:
+            self._connection.execute(f"DELETE FROM {table} WHERE {where}", bounds)
+        self._forget_texts(where, bounds)
 
     def _is_empty(self, place: str) -> bool:
-        found = self._connection.execute("SELECT 1 FROM document WHERE key > ? AND key < ? LIMIT 1", below(place))
-        return found.get is None
+        found = (
+            self._connection.execute(f"SELECT 1 FROM {table} WHERE key > ? AND key < ? LIMIT 1", below(place)).get
+            for table in tables(place)
+        )
+        return not any(found)
+
+
+def index_fresh(connection: apsw.Connection) -> None:
+    """Put all that waits into the index. Inside a transaction."""
+    connection.execute("INSERT INTO word (rowid, words) SELECT id, words FROM fresh ORDER BY id")
+    connection.execute("DELETE FROM fresh")
+
+
+def tables(place: str) -> tuple[str, ...]:
+    """The tables that may hold something at or below a path."""
+    return (table_of(place),) if place else ("document", "small")
 
 
 def below(place: str) -> tuple[str, str | bytes]:

@@ -97,8 +97,69 @@ CREATE VIEW event AS SELECT
 FROM log JOIN entry ON entry.log = log.id;
 """
 
-MIGRATIONS: tuple[str, ...] = (_TABLES + _VIEWS,)
+SMALL = ("blobused", "blobuser", "busy", "fork", "ledger", "order", "receipt", "recent")
+"""Kinds of documents (the first segment of their keys) that are many and small. Their table is its own index, so that
+a key is stored once. Which they are is part of the schema: to move a kind is a migration."""
+
+_COMPACT = f"""
+CREATE TABLE small (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) WITHOUT ROWID;
+-- Words of texts that are not in the index yet: they are put there many at a time.
+CREATE TABLE fresh (
+    id INTEGER PRIMARY KEY,
+    words TEXT NOT NULL
+);
+-- Older entries of a log, a run of them in one row: a line each, deflated.
+CREATE TABLE packed (
+    log INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    bodies BLOB NOT NULL
+);
+CREATE UNIQUE INDEX packed_by_log ON packed (log, last);
+
+DELETE FROM document WHERE key > 'receipted/' AND key < 'receipted0';
+-- A session stands in one list of each scope, not in one for all and in another for most.
+DELETE FROM document WHERE key > 'recent/' AND key < 'recent0' AND key LIKE '%/all/%'
+    AND EXISTS (SELECT 1 FROM document AS twin WHERE twin.key = replace(document.key, '/all/', '/listed/'));
+UPDATE document SET key = replace(key, '/all/', '/unlisted/')
+    WHERE key > 'recent/' AND key < 'recent0' AND key LIKE '%/all/%';
+INSERT INTO small SELECT key, value FROM document WHERE substr(key, 1, instr(key, '/') - 1) IN {SMALL};
+DELETE FROM document WHERE substr(key, 1, instr(key, '/') - 1) IN {SMALL};
+
+DROP VIEW event;
+CREATE VIEW event_tail AS SELECT
+    log.name AS session_id,
+    entry.seq AS seq,
+    json_extract(entry.body, '$.time') AS time,
+    json_extract(entry.body, '$.type') AS type,
+    json_extract(entry.body, '$.data') AS data,
+    json_extract(entry.body, '$.prev') AS prev,
+    entry.body AS document
+FROM log JOIN entry ON entry.log = log.id;
+-- The function is one of the sqlite3 shell's; elsewhere event_tail shows what is not packed.
+CREATE VIEW event AS SELECT
+    log.name AS session_id,
+    json_extract(one.value, '$.seq') AS seq,
+    json_extract(one.value, '$.time') AS time,
+    json_extract(one.value, '$.type') AS type,
+    json_extract(one.value, '$.data') AS data,
+    json_extract(one.value, '$.prev') AS prev,
+    one.value AS document
+FROM log JOIN packed ON packed.log = log.id
+JOIN json_each('[' || replace(CAST(sqlar_uncompress(packed.bodies, packed.size) AS TEXT), char(10), ',') || ']') AS one
+UNION ALL SELECT * FROM event_tail;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_TABLES + _VIEWS, _COMPACT)
 """Step ``n`` leads from schema ``n`` to ``n + 1``. A released step is never edited, only followed."""
+
+
+def table_of(place: str) -> str:
+    """The table that holds the document under a path, and all below it."""
+    return "small" if place.partition("/")[0] in SMALL else "document"
 
 
 class ForeignStore(Exception):

@@ -8,14 +8,16 @@ import asyncio
 import logging
 import threading
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
 import apsw
 
 from turnkeeper.store.engine import StoreUnavailable
-from turnkeeper.store.engines.sqlite_batch import Append, Batch, Head, Removal
+from turnkeeper.store.engines.sqlite_batch import FRESH_MAX, Append, Batch, Head, Removal, index_fresh
 from turnkeeper.store.engines.sqlite_file import StoreFile
+from turnkeeper.store.engines.sqlite_pack import RUN, pack
 
 QUEUE_JOBS_MAX = 1024
 """Callers beyond these wait for room before their job is accepted."""
@@ -56,6 +58,8 @@ class Writer:
         self._wal_pages = 0
         self._heads: dict[str, Head] = {}
         self._heads_version: object = None
+        self._long: dict[str, None] = {}  # Logs of which something is to be packed, in the order they were seen.
+        self._fresh = 0  # Texts noted since words were indexed last.
         self._thread = threading.Thread(target=self._work, name="sqlite-writer", daemon=True)
         self._thread.start()
 
@@ -104,9 +108,11 @@ class Writer:
                 self._answer(group, self._commit(group) if group else [])
                 group = []
                 self._checkpoint()
+                self._tidy()
         except BaseException as error:
             # The top of this thread. Without it nobody would answer those who wait, nor those who come.
             log.exception("the writer of %s ended", self._file.path)
+            self._roll_back()  # First, so that nobody finds the store locked.
             self._refuse_all(group, error)
         finally:
             self._disconnect()
@@ -114,8 +120,10 @@ class Writer:
     def _refuse_all(self, group: list[_Order], error: BaseException) -> None:
         """Tell all who wait, and all who come, that nothing is written any more."""
         self.close()
-        while (order := self._queue.get()) is not None:
-            group.append(order)
+        with suppress(Empty):
+            while True:  # The end that closing puts there may have been taken already.
+                if (order := self._queue.get_nowait()) is not None:
+                    group.append(order)
         with self._lock:
             waiting, self._waiting = self._waiting, deque()
         reason = f"the store {str(self._file.path)!r}: its writer ended ({error!r}); open it again"
@@ -168,7 +176,45 @@ class Writer:
         crash("sqlite.before-commit")
         connection.execute("COMMIT")
         crash("sqlite.after-commit")
+        self._note_untidy(group)
         return answers
+
+    def _note_untidy(self, group: list[_Order]) -> None:
+        for job in (order.job for order in group if isinstance(order.job, Append)):
+            self._fresh += len(job.texts)
+            if job.log is not None and self._heads[job.log].is_long:
+                self._long[job.log] = None
+
+    def _tidy(self) -> None:
+        """Index words and pack logs, a little at a time, while nobody waits. Undone work is found again later."""
+        try:
+            while self._queue.empty() and self._connection is not None and self._tidied(self._connection):
+                self._checkpoint()
+        except apsw.Error:
+            self._roll_back()  # Nothing is lost: all of it is there, only not in its shortest form.
+
+    def _tidied(self, connection: apsw.Connection) -> bool:
+        """Do one piece of work, if there is one."""
+        log = next(iter(self._long), None)
+        if log is None and self._fresh <= FRESH_MAX:
+            return False
+        connection.execute("BEGIN IMMEDIATE")
+        self._file.crash("sqlite.begin-tidying")
+        if log is None:
+            index_fresh(connection)
+            self._fresh = 0
+        elif not self._packed(connection, log):
+            del self._long[log]
+        self._file.crash("sqlite.before-tidied")
+        connection.execute("COMMIT")
+        return True
+
+    def _packed(self, connection: apsw.Connection, log: str) -> bool:
+        head = Batch(connection, self._known_heads(connection)).head(log)
+        if not head.is_long or not pack(connection, head.id, head.length):
+            return False
+        head.packed += RUN
+        return True
 
     def _known_heads(self, connection: apsw.Connection) -> dict[str, Head]:
         """What earlier groups learned about logs, unless another process has written since."""
