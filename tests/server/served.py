@@ -65,13 +65,14 @@ async def served(
     *,
     options: Options | None = None,
     host: str = f"127.0.0.1:{PORT}",
+    store: str = "memory:",
     **given: object,
 ) -> AsyncIterator[Served]:
     """Serve a scripted runtime in a directory."""
     asks = Asks()
     settings = harness.Options(**{"ask": asks.ask, **given})  # type: ignore[arg-type] # As the harness takes them.
     with anyio.fail_after(DEADLINE_S):
-        async with stage("memory:", directory, provider or Scripted(), settings) as opened:
+        async with stage(store, directory, provider or Scripted(), settings) as opened:
             environ = {"HOME": str(directory)}
             service = Service(opened.tk, opened.directory, options or Options(environ=environ), asks)
             app = App(service, routes.load)

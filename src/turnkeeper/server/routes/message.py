@@ -7,13 +7,14 @@ import msgspec
 
 from turnkeeper.model.parts import Part
 from turnkeeper.model.refusal import Busy, Invalid, NotFound
-from turnkeeper.model.value import Value
+from turnkeeper.model.value import Value, encode
 from turnkeeper.server import answer, handed, wire
 from turnkeeper.server.answer import Answer
 from turnkeeper.server.call import Call, Plain
 from turnkeeper.server.errors import Malformed, Missing
+from turnkeeper.server.kept import Kept, Page
 from turnkeeper.server.route import Route
-from turnkeeper.store.queries import MessageWithParts
+from turnkeeper.store.queries import MessageWithParts, Queries
 
 
 class PageQuery(Value):
@@ -28,12 +29,21 @@ async def messages(call: Call[PageQuery, None]) -> Answer:
     wanted, session_id = call.query, call.session_id
     if wanted.before is not None and not wanted.limit:
         raise Malformed("before needs a limit; add one", "Query")
-    queries = call.turnkeeper.store.queries
-    if not wanted.limit:
-        return answer.json([one async for some in queries.written_whole(session_id) for one in handed.messages(some)])
-    page = await queries.written(session_id, limit=wanted.limit, before=wanted.before)
-    found = handed.messages(page.items)
-    return answer.json(found, headers=_next(call, page.older) if page.older is not None else ())
+    queries, kept = call.turnkeeper.store.queries, call.service.part(Kept)
+    asked, state = (session_id, wanted.limit or None, wanted.before), await queries.written_state(session_id)
+    page = kept.page(asked, state)
+    if page is None:
+        page = await _page(queries, *asked)
+        kept.keep(asked, state, page)
+    return Answer(200, page.body, (answer.JSON, *(_next(call, page.older) if page.older is not None else ())))
+
+
+async def _page(queries: Queries, session_id: str, limit: int | None, before: str | None) -> Page:
+    if limit is None:
+        whole = [one async for some in queries.written_whole(session_id) for one in handed.messages(some)]
+        return Page(encode(whole), None)
+    found = await queries.written(session_id, limit=limit, before=before)
+    return Page(encode(handed.messages(found.items)), found.older)
 
 
 def _next(call: Call[PageQuery, None], cursor: str) -> answer.Pairs:
