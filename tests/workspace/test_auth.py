@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.workspace.auth import ApiKey, AuthFile, Credentials, Key, OAuth, WellKnown, credentials, file
+from turnkeeper.workspace.auth import ApiKey, AuthFile, Credentials, Key, OAuth, Reader, WellKnown, credentials, file
 
 WRITER = """
 import sys
@@ -143,3 +143,19 @@ def test_the_file_stands_in_the_data_directory(tmp_path: Path) -> None:
     file(environ).write("openai", ApiKey(key="k"))
     assert (tmp_path / "auth.json").exists()
     assert credentials(environ).key("openai", (), None) == Key("k", "auth.json")
+
+
+def test_a_reader_notices_a_key_that_came_changed_or_went_and_reads_no_more_than_that(tmp_path: Path) -> None:
+    environ = {"TURNKEEPER_DATA": str(tmp_path)}
+    reader = Reader(environ)
+    assert reader.read().stored == {}
+    for secret in ("one", "two"):
+        file(environ).write("openai", ApiKey(key=secret))
+        assert reader.read().key("openai", (), None) == Key(secret, "auth.json")
+        assert reader.read().stored is reader.read().stored
+    (tmp_path / "auth.json").write_text("nonsense")
+    for _ in range(2):
+        with pytest.raises(Invalid):
+            reader.read()
+    (tmp_path / "auth.json").unlink()
+    assert reader.read().stored == {}

@@ -52,7 +52,7 @@ async def _family(family: Family, sampling: Sampling, load_s: float) -> list[tup
     members = await _within(load_s, family.key, family.find(sampling))
     if isinstance(members, Unavailable):
         return [(family.key, members)]
-    return await sample(members, (), sampling, load_s=load_s)
+    return await sample(members, (), sampling, load_s=load_s) if members else []
 
 
 async def _load(component: ContextComponent, sampling: Sampling, load_s: float | None) -> Sample:

@@ -71,7 +71,7 @@ class DirectoryMeans:
         outputs: OutputFiles | None = None,
     ) -> None:
         self._transport, self._load_tools, self._environ, self._outputs = transport, tools, environ, outputs
-        self._reader = Reader(environ)
+        self._reader, self._auth = Reader(environ), auth.Reader(environ)
         self._toolbox: Toolbox | None = None
         self._known: dict[Path, _Known] = {}
         self._providers: dict[bytes, Provider] = {}
@@ -79,7 +79,7 @@ class DirectoryMeans:
     async def means(self, place: ProjectPlace) -> Means:
         """What a session in this place may use now. Raises Invalid if the configuration is wrong."""
         config, catalog, known, rules = self._look(place)
-        credentials = auth.credentials(self._environ)
+        credentials = self._auth.read()
 
         def provider(model: ModelInfo) -> Provider:
             return self._provider(choice.endpoint(catalog.provider(model.provider_id), model, credentials))
@@ -129,7 +129,7 @@ class DirectoryMeans:
     def default_model(self, place: ProjectPlace) -> ModelChoice:
         """The model of a prompt for which nobody named one."""
         config, catalog = self.catalog(place)
-        model = choice.default_model(catalog, config, auth.credentials(self._environ))
+        model = choice.default_model(catalog, config, self._auth.read())
         return ModelChoice(provider_id=model.provider_id, model_id=model.id)
 
     def model(self, place: ProjectPlace, wanted: ModelChoice) -> ModelInfo:

@@ -136,7 +136,8 @@ class Turn:
                     await self._write(lambda: self._scribe.close(self._now()))
                     self._is_read = True
                 finally:
-                    ticker.cancel()
+                    if is_ticking:
+                        ticker.cancel()
         except BaseExceptionGroup as group:
             raise _first(group) from group
 

@@ -146,6 +146,31 @@ class Credentials(NamedTuple):
                 return None
 
 
+class Reader:
+    """Reads the credentials of the person this process runs for, and again only when their file has changed."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._file: AuthFile | None = None
+        self._seen: tuple[int, ...] = ()
+        self._stored: Mapping[str, Credential] = {}
+
+    def read(self) -> Credentials:
+        """The credentials as they are now. Raises Invalid if the file is wrong."""
+        self._file = self._file or file(self._environ)
+        try:
+            found = os.stat(self._file.path)
+        except FileNotFoundError:
+            self._seen, self._stored = (), {}
+        else:
+            # Whoever writes it puts a new file in its place.
+            stamp = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
+            if stamp != self._seen:
+                self._stored = self._file.read()
+                self._seen = stamp
+        return Credentials(self._environ, self._stored)
+
+
 def credentials(environ: Mapping[str, str]) -> Credentials:
     """The credentials of the person this process runs for."""
     return Credentials(environ, file(environ).read())
