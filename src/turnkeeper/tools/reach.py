@@ -10,7 +10,7 @@ from turnkeeper.workspace import files
 
 def located(given: str, context: ToolContext) -> Path:
     """The absolute path, ``~`` and dots resolved; links are as they were written."""
-    return Path(os.path.normpath(context.directory / os.path.expanduser(given)))
+    return Path(os.path.normpath(os.path.join(context.directory, os.path.expanduser(given))))
 
 
 async def reach(given: str, context: ToolContext, kind: Literal["file", "directory"] = "file") -> Path:
@@ -45,5 +45,6 @@ def patterns(path: Path, context: ToolContext) -> list[str]:
 
 def shown(path: Path, context: ToolContext) -> str:
     """The path as a title shows it: from the worktree if it is inside."""
-    root = context.worktree if context.worktree != Path(context.worktree.anchor) else context.directory
-    return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
+    root = context.worktree if str(context.worktree) != context.worktree.anchor else context.directory
+    name, top = str(path), f"{str(root).rstrip('/')}/"
+    return name.removeprefix(top) if name.startswith(top) else "." if path == root else name

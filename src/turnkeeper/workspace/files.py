@@ -52,7 +52,7 @@ def is_inside(path: Path, directory: Path, worktree: Path) -> bool:
     A worktree that is the root of the file system means that there is no project, and holds nothing.
     """
     place = os.path.realpath(path)
-    roots = (directory, worktree) if worktree != Path(worktree.anchor) else (directory,)
+    roots = (directory, worktree) if str(worktree) != worktree.anchor else (directory,)
     return any(place == root or place.startswith(f"{root.rstrip('/')}/") for root in map(real_root, roots))
 
 

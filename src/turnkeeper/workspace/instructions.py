@@ -56,17 +56,27 @@ def discover(
 
 def nearby(read: Path, place: ProjectPlace, environ: Mapping[str, str]) -> list[str]:
     """Instruction files between a file that was read and the folders whose files hold anyway, nearest first."""
-    root, file = _root(place), _resolved(read)
-    if file is None or environ.get(NO_PROJECT):
+    if environ.get(NO_PROJECT):
         return []
+    root, file = _root(place), os.path.realpath(read)
     found = []
-    for folder in file.parents:
-        if folder in _upward(place) or root not in folder.parents:
-            break
-        path = next((folder / name for name in _names(environ) if _has(folder, name)), None)
-        if path is not None and path != file and _inside(path, root):
+    folder = os.path.dirname(file)
+    # As strings: it is asked after every read, and most often nothing stands there.
+    while folder not in _ambient(place) and folder.startswith(f"{str(root).rstrip('/')}/"):
+        path = _first(folder, environ)
+        if path is not None and str(path) != file and _inside(path, root):
             found.append(str(_resolved(path)))
+        folder = os.path.dirname(folder)
     return [path for path in found if _can_be_written(path)]
+
+
+def _first(folder: str, environ: Mapping[str, str]) -> Path | None:
+    """The instruction file of a folder: the first name that stands there."""
+    standing = _standing.present(folder)
+    if not standing:
+        return None
+    paths = (Path(folder, name) for name in _names(environ) if name in standing)
+    return next((path for path in paths if _is_file(path)), None)
 
 
 def read(source: Source) -> str | None:
@@ -108,9 +118,12 @@ def _user_folders(placing: tuple[str | None, ...], home: Path) -> tuple[Path, Pa
 def _project(place: ProjectPlace, environ: Mapping[str, str]) -> Iterator[Path]:
     if environ.get(NO_PROJECT):
         return
-    folders, root = _upward(place), _root(place)
+    root = _root(place)
+    standing = [(folder, names) for folder in _upward(place) if (names := _standing.present(str(folder)))]
+    if not standing:
+        return
     for name in _names(environ):
-        found = [folder / name for folder in folders if _has(folder, name)]
+        found = [folder / name for folder, names in standing if name in names and _is_file(folder / name)]
         inside = [path.resolve() for path in found if _inside(path, root)]
         if inside:
             yield from inside
@@ -143,6 +156,11 @@ def _upward(place: ProjectPlace) -> list[Path]:
     directory, root = place.directory.resolve(), _root(place)
     folders = [directory, *directory.parents]
     return folders[: folders.index(root) + 1] if root in folders else [directory]
+
+
+@lru_cache(maxsize=PLACES_MAX)
+def _ambient(place: ProjectPlace) -> frozenset[str]:
+    return frozenset(map(str, _upward(place)))
 
 
 @lru_cache(maxsize=PLACES_MAX)
