@@ -15,7 +15,7 @@ from turnkeeper.store.engines import sqlite_pack
 from turnkeeper.store.engines.sqlite_batch import Append, Removal, below, tables
 from turnkeeper.store.engines.sqlite_file import BUSY_TIMEOUT_S, StoreFile
 from turnkeeper.store.engines.sqlite_readers import Readers
-from turnkeeper.store.engines.sqlite_schema import MIGRATIONS, table_of
+from turnkeeper.store.engines.sqlite_schema import MIGRATIONS
 from turnkeeper.store.engines.sqlite_writer import CHECKPOINT_PAGES, Writer
 from turnkeeper.store.engines.words import words
 
@@ -141,8 +141,7 @@ class SqliteEngine:
 
     async def get(self, keys: Sequence[Key]) -> list[bytes | None]:
         """See Engine.get."""
-        places = [path(key) for key in keys]
-        homes = set(map(table_of, places))
+        places, homes = [path(key) for key in keys], _homes(keys)
         # One statement, because one statement sees one moment.
         ask = self._few if len(keys) <= GLANCE_ROWS else self._column
         return await ask(_GET.format(table=homes.pop()) if len(homes) == 1 else _GET_BOTH, (_array(places),))
@@ -164,13 +163,12 @@ class SqliteEngine:
             high = path(before) if isinstance(high, bytes) else min(high, path(before))
         most = -1 if limit is None else limit
         ask = self._readers.glance if 0 <= most <= GLANCE_ROWS else self._readers.read
-        source = _source(tables(path(prefix)))
+        source = _source(_homes([prefix]))
         return await ask(lambda reader: _scan(reader, source, low, high, limit=most, reverse=reverse))
 
     async def gather(self, prefixes: Sequence[Key]) -> list[list[tuple[Key, bytes]]]:
         """See Engine.gather."""
-        places = [path(prefix) for prefix in prefixes]
-        wanted, source = _array(places), _source({table for place in places for table in tables(place)})
+        wanted, source = _array([path(prefix) for prefix in prefixes]), _source(_homes(prefixes))
         # How many rows there are is not known; if they are many, the next question goes to a thread.
         ask = self._readers.glance if len(prefixes) <= GLANCE_ROWS else self._readers.read
         rows = await ask(lambda reader: reader.execute(_GATHER.format(source=source), (wanted,)).fetchall())
@@ -243,6 +241,12 @@ def _array(places: list[str]) -> str:
     return msgspec.json.encode(places).decode()
 
 
+def _homes(keys: Sequence[Key]) -> set[str]:
+    """The tables that hold what stands at or below these keys; the whole store is below the empty one."""
+    kinds = {key[:1] for key in keys}
+    return {table for kind in kinds for table in tables(*kind or ("",))}
+
+
 def _source(homes: Collection[str]) -> str:
     """Where to look for documents; both tables together where they may be in either."""
     return next(iter(homes)) if len(homes) == 1 else "(SELECT * FROM document UNION ALL SELECT * FROM small)"
@@ -262,12 +266,13 @@ def _search(reader: apsw.Connection, wanted: Sequence[str], low: str, high: str 
     bounds, found = (low, high), []
     with reader:  # Both are looked at in one moment, for texts go from one to the other.
         rows = reader.execute(
-            "SELECT text.key, fresh.words FROM fresh JOIN text USING (id)"
+            "SELECT text.key, fresh.said FROM fresh JOIN text USING (id)"
             " WHERE text.key > ? AND text.key < ? ORDER BY id DESC",
             bounds,
         )
         for place, said in cast(list[tuple[str, str]], rows):
-            if all(f" {word}" in f" {said}" for word in wanted):
+            spaced = " ".join(("", *words(said)))
+            if all(f" {word}" in spaced for word in wanted):
                 found.append(place)
         # CROSS JOIN keeps the word index outside: it gives the newest first, and the walk ends at the limit.
         rows = reader.execute(

@@ -6,6 +6,7 @@ Every check comes before anything of a job is gathered, so a refused job leaves 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import apsw
 
@@ -19,6 +20,8 @@ BEHIND_ALL_KEYS = b""
 FRESH_MAX = 64
 """Texts whose words may wait for their place in the index. To put one there costs as much as all else that is written
 for it; to put many there at once costs little more."""
+INDEXED_MAX = 512
+"""So many are put there at once, so that nobody waits long behind them."""
 
 
 @dataclass(slots=True, eq=False)
@@ -122,7 +125,7 @@ class Batch:
         self._documents = {}
 
     def _write_texts(self) -> None:
-        """Note the words of texts: a text written again gets a new number, so the highest number is the newest."""
+        """Note texts for the index: a text written again gets a new number, so the highest number is the newest."""
         run, many = self._connection.execute, self._connection.executemany
         places = json.dumps(list(self._texts))
         old = run("SELECT text.id FROM text WHERE text.key IN (SELECT value FROM json_each(?))", (places,)).fetchall()
@@ -131,13 +134,7 @@ class Batch:
         first = (run("SELECT max(id) FROM text").get or 0) + 1
         new = [(place, text) for place, text in self._texts.items() if text is not None]
         many("INSERT INTO text (id, key) VALUES (?, ?)", [(first + nth, place) for nth, (place, _) in enumerate(new)])
-        # Each word once: positions and counts are never asked for.
-        rows = [(first + nth, " ".join(dict.fromkeys(words(text)))) for nth, (_, text) in enumerate(new)]
-        if len(rows) > FRESH_MAX:  # Enough for the index by themselves, behind those that came before.
-            index_fresh(self._connection)
-            many("INSERT INTO word (rowid, words) VALUES (?, ?)", rows)
-        else:
-            many("INSERT INTO fresh (id, words) VALUES (?, ?)", rows)
+        many("INSERT INTO fresh (id, said) VALUES (?, ?)", [(first + nth, text) for nth, (_, text) in enumerate(new)])
         self._texts = {}
 
     def _forget_texts(self, where: str, bounds: tuple[str | bytes, ...]) -> None:
@@ -204,14 +201,23 @@ class Batch:
         return not any(found)
 
 
-def index_fresh(connection: apsw.Connection) -> None:
-    """Put all that waits into the index. Inside a transaction."""
-    connection.execute("INSERT INTO word (rowid, words) SELECT id, words FROM fresh ORDER BY id")
-    connection.execute("DELETE FROM fresh")
+def index_fresh(connection: apsw.Connection) -> int:
+    """Put the oldest of what waits into the index, and say how many wait still. Inside a transaction.
+
+    The oldest first: what waits is newer than all that is indexed, and so a search knows which come first.
+    """
+    rows = connection.execute("SELECT id, said FROM fresh ORDER BY id LIMIT ?", (INDEXED_MAX,)).fetchall()
+    connection.executemany(
+        "INSERT INTO word (rowid, words) VALUES (?, ?)",
+        # Each word once: positions and counts are never asked for.
+        [(number, " ".join(dict.fromkeys(words(said)))) for number, said in cast("list[tuple[int, str]]", rows)],
+    )
+    connection.executemany("DELETE FROM fresh WHERE id = ?", [(number,) for number, _ in rows])
+    return int(connection.execute("SELECT count(*) FROM fresh").get)
 
 
 def tables(place: str) -> tuple[str, ...]:
-    """The tables that may hold something at or below a path."""
+    """The tables that may hold something at or below a path, or at that of its first segment."""
     return (table_of(place),) if place else ("document", "small")
 
 

@@ -106,10 +106,10 @@ CREATE TABLE small (
     key TEXT PRIMARY KEY,
     value TEXT NOT NULL
 ) WITHOUT ROWID;
--- Words of texts that are not in the index yet: they are put there many at a time.
+-- Texts whose words are not in the index yet: they are put there many at a time.
 CREATE TABLE fresh (
     id INTEGER PRIMARY KEY,
-    words TEXT NOT NULL
+    said TEXT NOT NULL
 );
 -- Older entries of a log, a run of them in one row: a line each, deflated.
 CREATE TABLE packed (

@@ -201,8 +201,7 @@ class Writer:
         connection.execute("BEGIN IMMEDIATE")
         self._file.crash("sqlite.begin-tidying")
         if log is None:
-            index_fresh(connection)
-            self._fresh = 0
+            self._fresh = index_fresh(connection)
         elif not self._packed(connection, log):
             del self._long[log]
         self._file.crash("sqlite.before-tidied")
