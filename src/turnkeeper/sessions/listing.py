@@ -5,6 +5,7 @@ from turnkeeper.model.session import Session
 from turnkeeper.store import documents, keys
 from turnkeeper.store.documents import Listing
 from turnkeeper.store.page import Page
+from turnkeeper.store.queries import Filter
 from turnkeeper.store.store import Store
 
 
@@ -63,17 +64,16 @@ async def written(
         scope = keys.in_directory(directory)
     words = search.casefold() if search else None
 
-    def keep(listing: Listing) -> bool:
-        if listing.archived and not archived:
-            return False
-        if listing.parent and roots:
-            return False
+    def is_named(listing: Listing) -> bool:
         return words is None or words in listing.title.casefold()
 
-    is_listed = roots and not archived
-    which = (keys.LISTED,) if is_listed else (keys.LISTED, keys.UNLISTED)
-    # All that are in the one list pass, but for the words.
-    filtered = None if is_listed and words is None else keep
-    return await store.queries.written_sessions(
-        scope, which=which, keep=filtered, since=since, limit=limit, after=after
-    )
+    def keep(listing: Listing) -> bool:
+        if (listing.archived and not archived) or (listing.parent and roots):
+            return False
+        return is_named(listing)
+
+    # All that are in the first list pass, but for the words; it is not looked into where none are given.
+    lists: dict[str, Filter | None] = {keys.LISTED: is_named if words is not None else None}
+    if archived or not roots:
+        lists[keys.UNLISTED] = keep
+    return await store.queries.written_sessions(scope, lists=lists, since=since, limit=limit, after=after)

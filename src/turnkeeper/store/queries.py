@@ -1,8 +1,8 @@
 """The read side: sessions, lists, messages and their parts, from documents alone. Never waits for a writer."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from sys import intern
-from typing import TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -56,6 +56,9 @@ _listing = msgspec.json.Decoder(Listing)
 _name = msgspec.json.Decoder(str)
 _placed = msgspec.json.Decoder(_MessagePlace)
 _diffs = msgspec.json.Decoder(tuple[FileDiff, ...])
+
+Filter: TypeAlias = Callable[[Listing], bool]
+JUST_LISTED: Final[Mapping[str, Filter | None]] = {keys.LISTED: None}
 
 PROJECTS_KEPT = 5000
 """Of so many sessions the project is known without a look."""
@@ -119,22 +122,20 @@ class Queries:
         self,
         scope: Key = keys.STORE,
         *,
-        which: Sequence[str] = (keys.LISTED,),
-        keep: Callable[[Listing], bool] | None = None,
+        lists: Mapping[str, Filter | None] = JUST_LISTED,
         since: int | None = None,
         limit: int = 100,
         after: str | None = None,
     ) -> Page[Session]:
-        """A page of sessions from some lists, newest activity first. ``keep`` filters by what a list itself says."""
-        page = await self.written_sessions(scope, which=which, keep=keep, since=since, limit=limit, after=after)
+        """A page of sessions from some lists, newest activity first; each list may be filtered by what it says."""
+        page = await self.written_sessions(scope, lists=lists, since=since, limit=limit, after=after)
         return Page(items=tuple(map(documents.read_session, page.items)), older=page.older)
 
     async def written_sessions(
         self,
         scope: Key = keys.STORE,
         *,
-        which: Sequence[str] = (keys.LISTED,),
-        keep: Callable[[Listing], bool] | None = None,
+        lists: Mapping[str, Filter | None] = JUST_LISTED,
         since: int | None = None,
         limit: int = 100,
         after: str | None = None,
@@ -146,8 +147,11 @@ class Queries:
         names: list[Key] = []
         while len(names) <= limit:
             step = max(64, limit + 1)
-            found = await self._newest([keys.recent(scope, one) for one in which], since, before, step)
-            names.extend(key for key, body in found if keep is None or keep(_listing.decode(body)))
+            found = await self._newest([keys.recent(scope, one) for one in lists], since, before, step)
+            for key, body in found:
+                keep = lists[key[-3]]
+                if keep is None or keep(_listing.decode(body)):
+                    names.append(key)
             if len(found) < step:
                 break
             before = found[-1][0][-2:]
@@ -195,7 +199,7 @@ class Queries:
         while pending:
             parent, after = pending.pop(0), None
             while True:
-                page = await self.sessions(keys.below(parent), which=(keys.UNLISTED,), after=after)
+                page = await self.sessions(keys.below(parent), lists={keys.UNLISTED: None}, after=after)
                 found.extend(page.items)
                 if recursive:
                     pending.extend(child.id for child in page.items)
