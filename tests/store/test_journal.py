@@ -4,12 +4,14 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
+from turnkeeper.core import entry
 from turnkeeper.core.entry import Damaged
 from turnkeeper.core.projector import project
+from turnkeeper.core.view import SessionView
 from turnkeeper.mint import Mint
 from turnkeeper.model import event as e
 from turnkeeper.model.notification import Notification
-from turnkeeper.model.refusal import NotFound
+from turnkeeper.model.refusal import Busy, NotFound
 from turnkeeper.store import keys
 from turnkeeper.store.engine import Key
 from turnkeeper.store.engines.memory import MemoryEngine
@@ -176,3 +178,44 @@ async def test_a_session_without_news_is_looked_at_once() -> None:
     engine.asked.clear()
     assert (await ours.view(OWN)).session.cost == 1
     assert engine.asked == ["get", "read"]
+
+
+async def test_a_change_needs_no_look_while_nobody_else_writes() -> None:
+    engine = CountingEngine()
+    ours, _ = a_journal(engine)
+    await ours.create(a_session(OWN))
+    engine.asked.clear()
+    await ours.change(OWN, lambda _: [USAGE])
+    assert engine.asked == []
+
+
+async def test_a_change_refused_by_an_old_view_is_asked_of_the_newest() -> None:
+    engine = MemoryEngine()
+    (ours, _), (other, _) = a_journal(engine), a_journal(engine)
+    await ours.create(a_session(OWN))
+    await other.append(OWN, USAGE)
+
+    def decide(view: SessionView) -> list[e.Event]:
+        if view.session.cost == 0:
+            raise Busy("not yet")
+        return [USAGE]
+
+    assert (await ours.change(OWN, decide)).session.cost == 2
+    await other.append(OWN, USAGE)
+    assert (await ours.change(OWN, lambda view: [USAGE] if view.session.cost == 3 else [])).session.cost == 4
+
+
+@pytest.mark.parametrize("how", ["append", "change"])
+async def test_a_session_begun_anew_elsewhere_and_just_as_long_is_written_on_as_it_is(how: str) -> None:
+    engine = MemoryEngine()
+    (ours, _), (other, _) = a_journal(engine), a_journal(engine)
+    await ours.create(a_session(OWN), USAGE)
+    await engine.remove({OWN: 2}, [()])
+    await other.create(a_session(OWN), e.SessionTitled(title="anew"))
+    if how == "append":
+        view = await ours.append(OWN, USAGE)
+    else:
+        view = await ours.change(OWN, lambda _: [USAGE])
+    assert (view.session.title, view.session.cost, view.seq) == ("anew", 1, 3)
+    assert view == project(await ours.read(OWN))
+    assert list(entry.chain(OWN, await engine.read(OWN)))  # Raises if a link is wrong.

@@ -26,7 +26,8 @@ class LogConflict(EngineError):
     """Another writer was first: the log is not as long as the caller believed."""
 
     def __init__(self, log: str, expected: int, actual: int) -> None:
-        super().__init__(f"log {log!r} has {actual} entries, not {expected}; read what is new and decide again")
+        has = f"has {actual} entries, not {expected}" if actual != expected else "was begun anew"
+        super().__init__(f"log {log!r} {has}; read what is new and decide again")
         self.log, self.expected, self.actual = log, expected, actual
 
 
@@ -58,11 +59,15 @@ class Engine(Protocol):
         *,
         texts: Mapping[Key, str | None] = NO_TEXTS,
         fence: int | None = None,
+        last: bytes | None = None,
     ) -> None:
         """Add entries to a log, write documents (``None`` removes) and index texts, all or nothing.
 
         Raises LogConflict if the log is not exactly ``after`` long. A ``fence`` lower than the one the log was last
         written with raises StaleFence; a higher one replaces it; ``None`` neither checks nor changes it.
+
+        ``last``, if given, must be the newest entry, else LogConflict: a log that was removed and begun anew may be
+        just as long.
         """
         ...
 

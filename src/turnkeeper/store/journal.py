@@ -19,7 +19,7 @@ from turnkeeper.core.projector import apply
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.event import Event, PartExtended, SessionCreated
 from turnkeeper.model.notification import Notification
-from turnkeeper.model.refusal import Conflict, NotFound
+from turnkeeper.model.refusal import Conflict, NotFound, Refusal
 from turnkeeper.model.session import Session
 from turnkeeper.model.value import encode
 from turnkeeper.store import documents, keys
@@ -50,11 +50,13 @@ class _Slot:
         self.lock = anyio.Lock(fast_acquire=True)
         self.view: SessionView | None = None
         self.head = ""
+        self.last: bytes | None = None
+        """The newest entry, if we had it in our hands: by it the engine tells whether the view is still the newest."""
         self.grown: anyio.Event | None = None  # Made by a tail that waits; most sessions have none.
 
     def drop(self) -> None:
         """Forget the view, and the hash with it: a session created anew under the same id has another chain."""
-        self.view, self.head = None, ""
+        self.view, self.head, self.last = None, "", None
 
 
 class Journal:
@@ -115,6 +117,9 @@ class Journal:
         """
         slot = self._slot(session_id)
         async with slot.lock:
+            if slot.view is not None and slot.last is not None and (events := _decided(decide, slot.view)):
+                # Another process may have written since. Then the engine refuses them, and they are decided anew.
+                return await self._decide(slot, slot.view, decide, fence, events)
             return await self._decide(slot, await self._current(slot, session_id), decide, fence)
 
     async def read(self, session_id: str, *, after: int = 0, limit: int | None = None) -> list[Recorded]:
@@ -171,10 +176,11 @@ class Journal:
         view: SessionView,
         decide: Callable[[SessionView], Sequence[Event]],
         fence: int | None,
+        decided: Sequence[Event] | None = None,
     ) -> SessionView:
         session_id = view.session.id
         for _ in range(ATTEMPTS_MAX):
-            events = decide(view)
+            events, decided = decided or decide(view), None
             if not events:
                 return view
             try:
@@ -209,7 +215,7 @@ class Journal:
                 return
         elif view is not None and (length := await self._engine.length(session_id)) < view.seq:
             raise Damaged(length + 1, f"is missing from the log of {session_id}, which once had {view.seq}")
-        slot.view, slot.head = view, head
+        slot.view, slot.head, slot.last = view, head, behind[-1] if behind else None
 
     async def _repair(
         self, session_id: str, view: SessionView | None, head: str, behind: list[bytes]
@@ -254,7 +260,7 @@ class Journal:
             notifications.extend(self.derive(view, recorded, after, link))
             view, head = after, link
         notifications = await self._spelt_out(notifications, {})
-        slot.view, slot.head = view, head
+        slot.view, slot.head, slot.last = view, head, behind[-1]
         self._tell(notifications)
         self._wake(slot)
 
@@ -282,9 +288,11 @@ class Journal:
         crash_point("journal.before-append")
         # A caller cancelled here leaves the view behind the log, as another process's write would: the next append
         # is refused, folds what is new and tells the bus of it then.
-        await self._engine.append(session_id, after, batch.entries, batch.changes.documents, texts=texts, fence=fence)
+        await self._engine.append(
+            session_id, after, batch.entries, batch.changes.documents, texts=texts, fence=fence, last=slot.last
+        )
         crash_point("journal.after-append")
-        slot.view, slot.head = batch.view, batch.head
+        slot.view, slot.head, slot.last = batch.view, batch.head, batch.entries[-1]
         notifications = batch.notifications
         if notifications and batch.has_marks():
             notifications = await self._spelt_out(notifications, batch.blobs)
@@ -338,6 +346,14 @@ class Journal:
         if slot.grown is not None:
             slot.grown.set()
             slot.grown = None
+
+
+def _decided(decide: Callable[[SessionView], Sequence[Event]], view: SessionView) -> Sequence[Event]:
+    """What follows from a view that may not be the newest; nothing, if it is refused, for that must be asked anew."""
+    try:
+        return decide(view)
+    except Refusal:
+        return ()
 
 
 class _Batch:

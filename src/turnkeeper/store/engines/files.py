@@ -58,6 +58,7 @@ class FilesEngine:
         *,
         texts: Mapping[Key, str | None] = NO_TEXTS,
         fence: int | None = None,
+        last: bytes | None = None,
     ) -> None:
         """See Engine.append."""
         path((log,))
@@ -72,10 +73,13 @@ class FilesEngine:
         )
 
         def decide(known: Known) -> Intent:
-            length, current = known.get(log) or (self.tree.logs.length(log), self.tree.logs.fence(log))
+            logs = self.tree.logs
+            length, current = known.get(log) or (logs.length(log), logs.fence(log))
             if fence is not None and fence < current:
                 raise StaleFence(log, fence, current)
-            if length != after:
+            # What this very group has written is known to be there.
+            is_other = last is not None and log not in known and logs.read(log, max(0, after - 1), 1) != [last]
+            if length != after or is_other:
                 raise LogConflict(log, after, length)
             known[log] = (after + len(entries), current if fence is None else fence)
             return intent

@@ -38,6 +38,7 @@ class MemoryEngine:
         *,
         texts: Mapping[Key, str | None] = NO_TEXTS,
         fence: int | None = None,
+        last: bytes | None = None,
     ) -> None:
         """See Engine.append."""
         self._refuse_if_closed()
@@ -46,7 +47,7 @@ class MemoryEngine:
         if fence is not None and fence < current:
             raise StaleFence(log, fence, current)
         actual = len(self._logs.get(log, ()))
-        if actual != after:
+        if actual != after or (last is not None and self._logs.get(log, ())[-1:] != [last]):
             raise LogConflict(log, after, actual)
         written = [(path(key), value) for key, value in documents.items()]
         indexed = [(path(key), text) for key, text in texts.items()]

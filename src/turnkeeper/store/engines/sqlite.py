@@ -82,13 +82,14 @@ class SqliteEngine:
         *,
         texts: Mapping[Key, str | None] = NO_TEXTS,
         fence: int | None = None,
+        last: bytes | None = None,
     ) -> None:
         """See Engine.append."""
         path((log,))
         written = [(path(key), value) for key, value in documents.items()]
         indexed = [(path(key), text) for key, text in texts.items()] if texts else ()
         size = sum(map(len, entries)) + sum([len(value) for _, value in written if value is not None])
-        await self._writer.submit(Append(log, after, entries, written, indexed, fence), size)
+        await self._writer.submit(Append(log, after, entries, written, indexed, fence, last), size)
 
     async def put(self, documents: Mapping[Key, bytes | None]) -> None:
         """See Engine.put."""

@@ -34,6 +34,7 @@ class Append:
     documents: Sequence[tuple[str, bytes | None]]
     texts: Sequence[tuple[str, str | None]]
     fence: int | None
+    last: bytes | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -54,6 +55,8 @@ class Head:
     fence: int
     packed: int
     """The last entry that is not a row of its own."""
+    newest: int | None = None
+    """The hash of the newest entry, once it was looked at."""
 
     @property
     def is_long(self) -> bool:
@@ -84,7 +87,7 @@ class Batch:
             head = self.head(job.log)
             if job.fence is not None and job.fence < head.fence:
                 return StaleFence(job.log, job.fence, head.fence)
-            if head.length != job.after:
+            if head.length != job.after or (job.last is not None and hash(job.last) != self._newest(head)):
                 return LogConflict(job.log, job.after, head.length)
             self._extend(job.log, head, job)
         # Within one transaction only the last value of a key is ever seen.
@@ -159,6 +162,12 @@ class Batch:
             self._heads[log] = head
         return head
 
+    def _newest(self, head: Head) -> int | None:
+        if head.newest is None and head.length:
+            sql = "SELECT CAST(body AS BLOB) FROM entry WHERE log = ? AND seq = ?"
+            head.newest = hash(self._connection.execute(sql, (head.id, head.length)).get)
+        return head.newest
+
     def _extend(self, log: str, head: Head, job: Append) -> None:
         run = self._connection.execute
         if head.id == 0:
@@ -167,6 +176,8 @@ class Batch:
         if job.fence is not None and job.fence != head.fence:
             run("UPDATE log SET fence = ? WHERE id = ?", (job.fence, head.id))
             head.fence = job.fence
+        if job.entries:
+            head.newest = hash(job.entries[-1])
         for entry in job.entries:
             head.length += 1
             self._entries.append((head.id, head.length, entry))

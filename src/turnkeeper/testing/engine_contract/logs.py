@@ -29,6 +29,21 @@ async def test_a_log_can_be_read_from_any_entry_on_and_in_pieces(engine: Engine)
     assert await engine.read("ses_1", limit=0) == []
 
 
+async def test_a_log_begun_anew_is_told_by_its_last_entry(engine: Engine) -> None:
+    await engine.append("ses_1", 0, [b"one", b"two"])
+    await engine.append("ses_1", 2, [b"three"], last=b"two")
+    await engine.remove({"ses_1": 3}, [])
+    await engine.append("ses_1", 0, [b"un", b"deux", b"trois"])
+    with pytest.raises(LogConflict, match="begun anew"):
+        await engine.append("ses_1", 3, [b"four"], {("a", "b"): b"x"}, last=b"three")
+    with pytest.raises(LogConflict):
+        await engine.append("ses_2", 0, [b"one"], last=b"none")
+    assert await engine.read("ses_1") == [b"un", b"deux", b"trois"]
+    assert await engine.get([("a", "b")]) == [None]
+    await engine.append("ses_1", 3, [b"quatre"], last=b"trois")
+    assert await engine.length("ses_1") == 4
+
+
 async def test_an_unknown_log_is_empty(engine: Engine) -> None:
     assert await engine.read("ses_none") == []
     assert await engine.length("ses_none") == 0
