@@ -4,6 +4,7 @@ Secondary indexes are keys too, written with the documents they point at, so a l
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from hashlib import sha1
 
 from turnkeeper.core.titles import base_of_fork, number_of_fork
@@ -127,6 +128,7 @@ def in_project(project_id: str) -> Key:
     return ("project", project_id)
 
 
+@lru_cache(maxsize=1024)
 def in_directory(directory: str) -> Key:
     """The scope of a directory's sessions. A path holds slashes, so its hash stands for it."""
     return (
