@@ -1,22 +1,21 @@
-"""Serving: a socket, a store, an application and uvicorn, from start to stop."""
+"""Serving: a socket, a store and an application, from start to stop."""
 
 import gc
 import logging
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.lowlevel
-import uvicorn
 
 from turnkeeper.model.refusal import Conflict, Forbidden, Invalid, Refusal
 from turnkeeper.server import routes
 from turnkeeper.server.app import App
 from turnkeeper.server.gate import is_loopback
-from turnkeeper.server.joined import JoinedProtocol
+from turnkeeper.server.http1 import Site
 from turnkeeper.server.service import Options, Service
 
 if TYPE_CHECKING:
@@ -28,9 +27,6 @@ PORT_MAX: Final = 65_535
 
 STOP_S: Final = 5
 """How long requests that are still under way may take once the server stops."""
-
-KEEP_ALIVE_S: Final = 75
-"""How long a connection may rest. Longer than clients keep theirs, so that they are the ones to close it."""
 
 PAUSE_S: Final = 0.01
 """How long what is loaded beside the first requests lets the very first one go ahead."""
@@ -93,67 +89,23 @@ def address(bound: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-class _Server(uvicorn.Server):
-    """Uvicorn, which is told when to stop, and which lets the service end its streams before it waits for them."""
-
-    def __init__(self, config: uvicorn.Config, service: Service, ready: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._service, self._ready = service, ready
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Signals are the business of who started the server: uvicorn would end the process with the store open."""
-        with nullcontext():
-            yield
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and say so."""
-        await super().startup(sockets)
-        self._ready()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop turns, so that what they have said is recorded and told; end the streams; then wait for the rest."""
-        for server in self.servers:
-            server.close()
-        await self._service.turnkeeper.stop()
-        self._service.close()
-        await super().shutdown(sockets)
-
-
 @asynccontextmanager
 async def serving(service: Service, bound: socket.socket) -> AsyncIterator[App]:
     """Serve while the scope is open. Leaving it stops turns, ends streams and waits for what is under way."""
     app = App(service, routes.load)
-    config = uvicorn.Config(
-        app,
-        http=JoinedProtocol,
-        ws="none",
-        lifespan="off",
-        access_log=False,
-        log_config=None,
-        server_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=STOP_S,
-    )
-    ready, stopped = anyio.Event(), anyio.Event()
-    server = _Server(config, service, ready.set)
-
-    async def run() -> None:
-        try:
-            await server.serve([bound])
-        finally:
-            stopped.set()
-
     async with anyio.create_task_group() as group:
-        group.start_soon(run)
-        await ready.wait()
+        site = Site(app)
+        group.start_soon(site.serve, bound)
         try:
             yield app
         finally:
             with anyio.CancelScope(shield=True):
-                server.should_exit = True
-                await stopped.wait()
+                # Turns first, so that what they have said is recorded and told; then the streams that tell it.
+                site.deafen()
+                await service.turnkeeper.stop()
+                service.close()
+                await site.close(STOP_S)
+            group.cancel_scope.cancel()
 
 
 async def settle_in(app: App, service: Service, left: Sequence["Left"] = ()) -> None:
