@@ -88,6 +88,7 @@ class Turn:
         self._cost: float = 0
         self._attempt = 0
         self._is_read, self._open_calls = False, 0
+        """Whether the answer was read to its end, and how many of its calls are not settled yet."""
 
     async def run(self) -> None:
         """Run the turn. Whatever happens, the log has its end."""
