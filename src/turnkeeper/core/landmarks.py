@@ -1,7 +1,6 @@
 """Landmarks: what the boundary asks of a history before every turn. Kept, so that only what is new is looked at."""
 
 from collections import OrderedDict
-from operator import is_
 
 from turnkeeper.core.history import Entry, History, is_completed_summary
 from turnkeeper.core.limits import CONVERSATIONS_MAX
@@ -20,7 +19,8 @@ class Landmarks:
 
     def is_extended_by(self, history: History) -> bool:
         """Whether the history only grew."""
-        return len(history.entries) >= len(self._entries) and all(map(is_, self._entries, history.entries))
+        # By content, which costs next to nothing where they are the same objects.
+        return self._entries == history.entries[: len(self._entries)]
 
     def add(self, history: History) -> None:
         """Look at what is new."""

@@ -7,7 +7,6 @@ where no protocol and no family of models looks across, and where one might, not
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from operator import is_
 from typing import Final, NamedTuple
 
 from turnkeeper.model.request import (
@@ -117,7 +116,8 @@ class _Said:
         """Whether a request begins with these very messages, and they are still cut off from the rest."""
         return (
             len(request.messages) > len(self.messages)
-            and all(map(is_, self.messages, request.messages))
+            # By content, which costs next to nothing where they are the same objects.
+            and self.messages == request.messages[: len(self.messages)]
             and _is_seam(request.messages, len(self.messages))
             and request.model == self._model
             and request.options == self._options

@@ -8,7 +8,7 @@ import asyncio
 import re
 import ssl
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 import httptools
@@ -18,6 +18,8 @@ BUFFER_MAX: Final = 1024 * 1024
 """How much may wait to be read before the provider is told to pause."""
 PIECE_MAX: Final = 128 * 1024
 """How much is read at once; those who watch an answer should see it grow."""
+TOGETHER_MAX: Final = 64 * 1024
+"""A request up to this size is sent in one piece."""
 HEAD_MAX: Final = 256 * 1024
 """How long the head of an answer may be."""
 
@@ -38,19 +40,21 @@ class Connections(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request and wait for the head of its answer."""
-        sent = _spelt(request, await request.aread())
+        head, content = _spelt(request), await request.aread()
+        # What is large is not copied once more to be behind its head, though it then takes two packets.
+        sent = (head, content) if len(content) > TOGETHER_MAX else (head + content,)
         await self._room.acquire()
         connection: _Connection | None = None
         try:
             connection = self._kept(request) or await self._opened(request)
-            head = await connection.exchange(sent, request)
+            answer = await connection.exchange(sent, request)
         except BaseException:
             self._room.release()
             if connection is not None:
                 connection.close()
             raise
         body = Body(self, _origin(request), connection, request)
-        return httpx2.Response(head.status, headers=head.headers, stream=body, request=request)
+        return httpx2.Response(answer.status, headers=answer.headers, stream=body, request=request)
 
     async def aclose(self) -> None:
         """Close what is kept. Answers that are still being read go on."""
@@ -182,11 +186,12 @@ class _Connection(asyncio.Protocol):
         """Whether another request can be sent on it."""
         return self.is_open and self._is_kept and not self._pieces
 
-    async def exchange(self, sent: bytes, request: httpx2.Request) -> _Head:
+    async def exchange(self, sent: Sequence[bytes], request: httpx2.Request) -> _Head:
         """Send a request and wait for the head of its answer."""
         assert self._transport is not None, "it is connected"
         self._reset()
-        self._transport.write(sent)
+        for piece in sent:
+            self._transport.write(piece)
         while not self._has_head:
             await self._more(request)
         return self._head
@@ -282,11 +287,11 @@ def _origin(request: httpx2.Request) -> Origin:
     return url.scheme, url.host, url.port or (443 if url.scheme == "https" else 80)
 
 
-def _spelt(request: httpx2.Request, content: bytes) -> bytes:
-    """A request on the wire."""
+def _spelt(request: httpx2.Request) -> bytes:
+    """The head of a request on the wire."""
     lines = [b"%b %b HTTP/1.1\r\n" % (request.method.encode("ascii"), request.url.raw_path)]
     for name, value in request.headers.raw:
         if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
             raise httpx2.LocalProtocolError(f"the header {name!r} holds what no header may", request=request)
         lines.append(b"%b: %b\r\n" % (name, value.strip()))
-    return b"".join((*lines, b"\r\n", content))
+    return b"".join((*lines, b"\r\n"))

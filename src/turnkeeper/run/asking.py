@@ -62,11 +62,12 @@ def sending(asking: Asking, conversations: Conversations, *, now: int) -> Sendin
     """What the model is asked, and how much of what it was asked before that extends."""
     session, agent = asking.view.session, asking.agent
     lowered = conversations.of(session.id, asking.history, asking.model, asking.epoch.seq, asking.view.quarantined)
-    passing = (*continuation(lowered.messages), *_reminder(asking.schema, is_last=asking.is_last))
+    messages = lowered.messages
+    passing = (*continuation(messages), *_reminder(asking.schema, is_last=asking.is_last))
     request = ModelRequest(
         model=asking.model,
         system=tuple(one.text for one in asking.epoch.baseline),
-        messages=(*lowered.messages, *passing),
+        messages=messages + passing,
         tools=_tools(asking.toolbox, asking.schema),
         tool_choice="required" if asking.schema is not None else "none" if asking.is_last else "auto",
         temperature=agent.temperature,
