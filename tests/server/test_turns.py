@@ -83,6 +83,31 @@ async def test_a_note_to_a_busy_session_answers_with_itself_and_again_when_sent_
         assert await server.get(f"/session/{session}/message/{mine}") == first
 
 
+async def test_a_prompt_that_waits_is_in_the_history_from_the_moment_it_is_safe(tmp_path: Path) -> None:
+    gate = Gate()
+    async with served(tmp_path, Scripted().waits(gate).says("one").then().says("two").forever()) as server:
+        session = await server.session()
+        path = f"/session/{session}/message"
+        await server.post(f"/session/{session}/prompt_async", {"parts": [{"type": "text", "text": "hi"}]}, 204)
+        await gate.wait_reached()
+        for text in ("next", "then"):
+            await server.post(f"/session/{session}/prompt_async", {"parts": [{"type": "text", "text": text}]}, 204)
+
+        async def shown(query: str = "") -> list[list[str]]:
+            return [words(one) for one in await server.get(path + query)]
+
+        assert await shown() == [["hi"], [], ["next"], ["then"]]
+        assert await shown("?limit=3") == [[], ["next"], ["then"]]
+        newest = await server.http.get(path, params={"limit": 1})
+        assert [words(one) for one in newest.json()] == [["then"]]
+        assert await shown(f"?limit=9&before={newest.headers['x-next-cursor']}") == [["hi"], []]
+        waiting = (await server.get(path))[-1]
+        assert await server.get(f"{path}/{waiting['info']['id']}") == waiting
+        gate.open()
+        await server.stage.tk.wait(session)
+        assert [one for one in await shown() if one in (["hi"], ["next"], ["then"])] == [["hi"], ["next"], ["then"]]
+
+
 async def test_an_aborted_prompt_answers_with_its_failure(tmp_path: Path) -> None:
     gate = Gate()
     async with served(tmp_path, Scripted().says("half").waits(gate)) as server:

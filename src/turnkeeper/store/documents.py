@@ -81,6 +81,7 @@ _epoch = msgspec.json.Decoder(Epoch)
 _piece = msgspec.json.Decoder(str)
 _admitted = msgspec.json.Decoder(Admitted)
 
+read_admitted = _admitted.decode
 read_admission = msgspec.json.Decoder(Admission).decode
 read_state = _state.decode
 read_session = _session.decode

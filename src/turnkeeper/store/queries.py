@@ -62,6 +62,8 @@ JUST_LISTED: Final[Mapping[str, Filter | None]] = {keys.LISTED: None}
 
 PROJECTS_KEPT = 5000
 """Of so many sessions the project is known without a look."""
+FEW = 20
+"""Where there are hardly ever more, so many are read first: an engine is quicker with what is bounded."""
 WALKED_MAX = 2000
 """So many messages of a whole history are read together; then others have a turn."""
 
@@ -273,6 +275,8 @@ class Queries:
         items = await self._written(session_id, [_name.decode(body) for _, body in kept])
         more_older = len(found) > limit if not forward else after is not None
         more_newer = len(found) > limit if forward else before is not None
+        if found and not kept:  # None are wanted, but for the way to the older ones.
+            return Page(items=(), older=cursor(_MessagePlace(seq=_seq(found[0]) + 1)))
         return Page(
             items=tuple(await self._all_spelt(items)),
             older=_seq_cursor(kept[0]) if kept and more_older else None,
@@ -292,6 +296,15 @@ class Queries:
         for begin in range(0, len(found), WALKED_MAX):
             some = found[begin : begin + WALKED_MAX]
             yield await self._joined([key[2] for key, _ in some], [body for _, body in some])
+
+    async def waiting(self, session_id: str) -> list[MessageWithParts]:
+        """Prompts that are admitted and not yet part of the history, in the order they came."""
+        found = await self._engine.scan(("inbox", session_id), limit=FEW)
+        if len(found) == FEW:
+            found = await self._engine.scan(("inbox", session_id))
+        whole = [await self._spelt(body) for _, body in found]
+        prompts = sorted(map(documents.read_admitted, whole), key=lambda prompt: prompt.seq)
+        return [MessageWithParts(info=prompt.message, parts=prompt.parts) for prompt in prompts]
 
     async def stream(self, session_id: str, *, reverse: bool = True) -> AsyncIterator[MessageWithParts]:
         """Every message, newest first unless asked otherwise, a few at a time: a history is never loaded whole."""
@@ -358,7 +371,11 @@ def _place_in_list(found: tuple[Key, bytes]) -> Key:
 
 
 def _seq_cursor(found: tuple[Key, bytes]) -> str:
-    return cursor(_MessagePlace(seq=int(found[0][-1])))
+    return cursor(_MessagePlace(seq=_seq(found)))
+
+
+def _seq(found: tuple[Key, bytes]) -> int:
+    return int(found[0][-1])
 
 
 def _place_of_message(found: tuple[Key, bytes]) -> int:

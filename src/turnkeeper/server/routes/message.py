@@ -39,11 +39,16 @@ async def messages(call: Call[PageQuery, None]) -> Answer:
 
 
 async def _page(queries: Queries, session_id: str, limit: int | None, before: str | None) -> Page:
+    # Official clients know a prompt from the moment it is safe, also one that waits behind a running turn.
+    waiting: list[object] = []
+    if before is None:
+        waiting = [wire.with_parts(one) for one in await queries.waiting(session_id)]
     if limit is None:
         whole = [one async for some in queries.written_whole(session_id) for one in handed.messages(some)]
-        return Page(encode(whole), None)
-    found = await queries.written(session_id, limit=limit, before=before)
-    return Page(encode(handed.messages(found.items)), found.older)
+        return Page(encode([*whole, *waiting]), None)
+    shown = waiting[-limit:]
+    found = await queries.written(session_id, limit=limit - len(shown), before=before)
+    return Page(encode([*handed.messages(found.items), *shown]), found.older)
 
 
 def _next(call: Call[PageQuery, None], cursor: str) -> answer.Pairs:
@@ -65,6 +70,9 @@ async def message(call: Plain) -> object:
     try:
         return handed.message(await queries.written_message(call.session_id, call.params["messageID"]))
     except NotFound as error:
+        for one in await queries.waiting(call.session_id):
+            if one.info.id == call.params["messageID"]:
+                return wire.with_parts(one)
         raise Missing("Message", call.params["messageID"]) from error
 
 
