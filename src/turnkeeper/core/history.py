@@ -28,37 +28,41 @@ class History(Value):
     inbox: Mapping[str, Entry] = {}
 
 
-def extend(history: History, recorded: Recorded) -> History:
-    """The history after one more event. Applying an event that is already in it changes nothing."""
-    seq, _, event = recorded
-    entries, inbox = history.entries, history.inbox
+def extend(history: History, *news: Recorded) -> History:
+    """The history after these events. Applying an event that is already in it changes nothing."""
+    entries, inbox, last = list(history.entries), dict(history.inbox), history.seq
+    for seq, _, event in news:
+        _extend(entries, inbox, seq, event)
+        last = max(seq, last)
+    return history.but(seq=last, entries=tuple(entries), inbox=inbox)
+
+
+def _extend(entries: list[Entry], inbox: dict[str, Entry], seq: int, event: e.Event) -> None:
     match event:
         case e.PromptAdmitted(message=message, parts=parts):
-            inbox = {**inbox, message.id: Entry(message=message, parts=parts)}
+            inbox[message.id] = Entry(message=message, parts=parts)
         case e.PromptPromoted(message_id=message_id) if message_id in inbox:
-            entries = _put(entries, inbox[message_id], seq)
-            inbox = {name: entry for name, entry in inbox.items() if name != message_id}
+            _put(entries, inbox.pop(message_id), seq)
         case e.PromptWithdrawn(message_id=message_id):
-            inbox = {name: entry for name, entry in inbox.items() if name != message_id}
+            inbox.pop(message_id, None)
         case e.MessageRecorded(message=message, parts=parts):
-            entries = _put(entries, Entry(message=message, parts=parts), message.seq or seq)
+            _put(entries, Entry(message=message, parts=parts), message.seq or seq)
         case e.ContextAdmitted(message=message) | e.TurnStarted(message=message):
-            entries = _put(entries, Entry(message=message, parts=()), seq)
+            _put(entries, Entry(message=message, parts=()), seq)
         case e.TurnEnded(message=message):
-            entries = _replace(entries, message.id, lambda entry: entry.but(message=_at(message, entry.message.seq)))
+            _replace(entries, message.id, lambda entry: entry.but(message=_at(message, entry.message.seq)))
         case e.MessageRemoved(message_id=message_id):
-            entries = tuple(entry for entry in entries if entry.message.id != message_id)
+            entries[:] = [entry for entry in entries if entry.message.id != message_id]
         case e.PartRecorded(part=part):
-            entries = _replace(entries, part.message_id, lambda entry: _with_part(entry, part))
+            _replace(entries, part.message_id, lambda entry: _with_part(entry, part))
         case e.PartExtended(message_id=message_id, part_id=part_id, offset=offset, text=text):
-            entries = _replace(entries, message_id, lambda entry: _extended(entry, part_id, offset, text))
+            _replace(entries, message_id, lambda entry: _extended(entry, part_id, offset, text))
         case e.PartRemoved(message_id=message_id, part_id=part_id):
-            entries = _replace(
+            _replace(
                 entries, message_id, lambda entry: entry.but(parts=tuple(p for p in entry.parts if p.id != part_id))
             )
         case _:
             pass
-    return history.but(seq=max(seq, history.seq), entries=entries, inbox=inbox)
 
 
 def visible(entries: Iterable[Entry]) -> tuple[Entry, ...]:
@@ -197,24 +201,26 @@ def _index(entries: list[Entry], message_id: str | None) -> int | None:
     return next((i for i, entry in enumerate(entries) if entry.message.id == message_id), None)
 
 
-def _put(entries: tuple[Entry, ...], entry: Entry, seq: int) -> tuple[Entry, ...]:
+def _put(entries: list[Entry], entry: Entry, seq: int) -> None:
     """Add an entry at its place, or replace the message of one that is there."""
     placed = entry.but(message=_at(entry.message, seq))
     for index in range(len(entries) - 1, -1, -1):
         if entries[index].message.id == entry.message.id:
             known = {part.id for part in entries[index].parts}
             parts = (*entries[index].parts, *(part for part in entry.parts if part.id not in known))
-            return (*entries[:index], placed.but(parts=parts), *entries[index + 1 :])
+            entries[index] = placed.but(parts=parts)
+            return
         if entries[index].message.seq < seq:
-            return (*entries[: index + 1], placed, *entries[index + 1 :])
-    return (placed, *entries)
+            entries.insert(index + 1, placed)
+            return
+    entries.insert(0, placed)
 
 
-def _replace(entries: tuple[Entry, ...], message_id: str, change: Callable[[Entry], Entry]) -> tuple[Entry, ...]:
+def _replace(entries: list[Entry], message_id: str, change: Callable[[Entry], Entry]) -> None:
     for index in range(len(entries) - 1, -1, -1):
         if entries[index].message.id == message_id:
-            return (*entries[:index], change(entries[index]), *entries[index + 1 :])
-    return entries
+            entries[index] = change(entries[index])
+            return
 
 
 def _with_part(entry: Entry, part: Part) -> Entry:

@@ -96,9 +96,8 @@ class Fitting:
         ids = tuple(part.id for part in chosen.parts)
         events.append(OutputsPruned(part_ids=ids, tokens=chosen.tokens, reason=chosen.reason))
         view = await pen.append(*events, at="prune")
-        for seq, event in enumerate(events, view.seq - len(events) + 1):
-            history = extend(history, Recorded(seq, now, event))
-        return view, history
+        news = [Recorded(seq, now, event) for seq, event in enumerate(events, view.seq - len(events) + 1)]
+        return view, extend(history, *news)
 
     async def _marked(self, session_id: str, chosen: Pruning, now: int) -> list[ToolPart]:
         """The parts as they are stored, with their place, and now marked."""

@@ -1,6 +1,7 @@
 """Histories in memory: loaded once from documents, then kept up with the log, so a turn reads only what is new."""
 
 from collections import OrderedDict
+from collections.abc import Sequence
 
 from turnkeeper.core import blobs, entry
 from turnkeeper.core.entry import Recorded
@@ -33,8 +34,7 @@ class Histories:
     async def get(self, session_id: str) -> History:
         """The history as of now."""
         history = self._kept.pop(session_id, None) or await self._load(session_id)
-        for recorded in await self._news(session_id, history.seq):
-            history = _grown(history, recorded)
+        history = _grown(history, await self._news(session_id, history.seq))
         self._keep(session_id, history)
         return history
 
@@ -48,8 +48,7 @@ class Histories:
                 self.forget(pen.session_id)
                 pen.is_astray = False
             return await self.get(pen.session_id)
-        for recorded in news:
-            history = _grown(history, recorded)
+        history = _grown(history, news)
         self._keep(pen.session_id, history)
         return history
 
@@ -93,7 +92,9 @@ class Histories:
         return news
 
 
-def _grown(history: History, recorded: Recorded) -> History:
-    history = extend(history, recorded)
-    is_cut = isinstance(recorded.event, TurnEnded) and is_completed_summary(recorded.event.message)
-    return trimmed(history) if is_cut else history
+def _grown(history: History, news: Sequence[Recorded]) -> History:
+    if not news:
+        return history
+    ended = (one.event.message for one in news if isinstance(one.event, TurnEnded))
+    is_cut = any(map(is_completed_summary, ended))
+    return trimmed(extend(history, *news)) if is_cut else extend(history, *news)
