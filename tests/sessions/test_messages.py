@@ -221,6 +221,15 @@ async def test_words_are_found_in_titles_and_parts_newest_first(tk: Turnkeeper) 
     assert len(await tk.search("parser", limit=1)) == 1
 
 
+async def test_a_title_that_nobody_gave_is_not_searched(tk: Turnkeeper) -> None:
+    session = await tk.create()
+    assert await tk.search("session") == []
+    await tk.rename(session.id, "A session of weather")
+    assert [one.session_id for one in await tk.search("session")] == [session.id]
+    await tk.rename(session.id, session.title)
+    assert await tk.search("session") == []
+
+
 async def test_words_inside_a_blob_are_found(tk: Turnkeeper) -> None:
     text = "filler " * BLOB_CHARS_MIN
     user = a_user(OWN, "msg_long")

@@ -8,7 +8,7 @@ from turnkeeper.core.projector import apply
 from turnkeeper.core.view import SessionView
 from turnkeeper.sessions.diagnosis import Kind
 from turnkeeper.store import documents, keys
-from turnkeeper.store.documents import Changes
+from turnkeeper.store.documents import Changes, named_title
 from turnkeeper.store.engine import Engine, Key
 
 PAGE = 1000
@@ -62,8 +62,9 @@ class Fold:
 
     def texts(self) -> dict[Key, str]:
         """Every text that search should find, with marks in the place of blobs."""
-        title = {keys.text(self._session_id, "title"): self.view.session.title} if self.view else {}
-        return {**title, **{key: text for key, text in self._changes.texts.items() if text}}
+        title = named_title(self.view.session) if self.view else None
+        titled = {keys.text(self._session_id, "title"): title} if title is not None else {}
+        return {**titled, **{key: text for key, text in self._changes.texts.items() if text}}
 
     def _take(self, one: bytes) -> Damage | None:
         """Fold one entry, or say what is wrong with it."""

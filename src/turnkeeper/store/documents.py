@@ -9,6 +9,7 @@ from turnkeeper.core import blobs
 from turnkeeper.core.entry import Recorded
 from turnkeeper.core.handles import whole_output
 from turnkeeper.core.limits import TEXT_INDEXED_MAX
+from turnkeeper.core.titles import is_default
 from turnkeeper.core.view import Admitted, OpenTurn, SessionView
 from turnkeeper.model import event as e
 from turnkeeper.model.context import Epoch, Prefix
@@ -196,8 +197,9 @@ class Changes:
         written.update(dict.fromkeys(keys.places(after), listing))
         self.documents.update(dict.fromkeys(stale - written.keys(), None))
         self.documents.update(written)
-        if before is None or before.title != after.title:
-            self.texts[keys.text(after.id, "title")] = after.title
+        named = named_title(after)
+        if (named_title(before) if before else None) != named:
+            self.texts[keys.text(after.id, "title")] = named
         if (before.share if before else None) != after.share:
             self.documents[keys.share(after.id)] = encode(after.share) if after.share else None
 
@@ -252,6 +254,11 @@ class Changes:
             self.texts[keys.text(part.session_id, part.message_id, part.id)] = text[:TEXT_INDEXED_MAX]
         elif is_edit:  # What it said before is said no longer. A part still streaming has never been indexed.
             self.texts[keys.text(part.session_id, part.message_id, part.id)] = None
+
+
+def named_title(session: Session) -> str | None:
+    """The title, if anybody gave it; nobody looks for the words of one that was not."""
+    return None if is_default(session.title) else session.title
 
 
 def _row(session_id: str, time: int, event: e.UsageRecorded) -> LedgerRow:
