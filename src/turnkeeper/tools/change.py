@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Final
 
 from anyio import to_thread
 
@@ -13,11 +14,16 @@ from turnkeeper.tools.reach import patterns, shown
 from turnkeeper.tools.tool import ToolContext, ToolFailure
 from turnkeeper.workspace import files
 
+SHORT_BYTES: Final = 2048
+"""Texts that are compared at once; longer ones are on a thread."""
+
 
 async def change(path: Path, before: bytes | None, after: bytes, context: ToolContext) -> JsonObject:
     """Ask, write, and return what clients show of it. The caller holds the file; ``before`` is None if it is new."""
     name = shown(path, context)
-    difference = await to_thread.run_sync(_difference, name, before or b"", after)
+    is_short = len(before or b"") + len(after) <= SHORT_BYTES
+    compared = name, before or b"", after
+    difference = _difference(*compared) if is_short else await to_thread.run_sync(_difference, *compared)
     patch = bound(difference.patch, lines_max=DIFF_LINES_MAX, bytes_max=DIFF_BYTES_MAX).text
     counted = {"additions": difference.additions, "deletions": difference.deletions}
     metadata = {"filepath": str(path), "diff": patch, "filediff": {"file": name, "patch": patch, **counted}}

@@ -1,7 +1,6 @@
 """read: a text file by lines, a directory by names, an image or PDF as it is."""
 
 import os
-import stat
 from base64 import b64encode
 from pathlib import Path
 from typing import Annotated, BinaryIO, Final, NamedTuple
@@ -16,8 +15,6 @@ from turnkeeper.tools.tool import Attachment, Tool, ToolContext, ToolFailure, To
 from turnkeeper.workspace import files
 
 PREVIEW_LINES: Final = 20
-SMALL_BYTES: Final = 32 * 1024
-"""A file of this size is read at once; a larger one on a thread."""
 
 
 class ReadArguments(Value):
@@ -53,21 +50,12 @@ async def execute(arguments: ReadArguments, context: ToolContext) -> ToolOutput:
     first = max(arguments.offset or 1, 1)
     limit = arguments.limit or OUTPUT_LINES_MAX
     title = shown(path, context)
-    if _is_small(path):
-        # Its pages are most often in memory, and the way to a thread costs more than they do.
+    if files.is_small(path):
         output = _read(path, first, limit, title)
     else:
         output = await to_thread.run_sync(_read, path, first, limit, title)
     context.discovered(path)
     return output
-
-
-def _is_small(path: Path) -> bool:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return False
-    return stat.S_ISREG(found.st_mode) and found.st_size <= SMALL_BYTES
 
 
 def _read(path: Path, first: int, limit: int, title: str) -> ToolOutput:

@@ -1,5 +1,6 @@
 """write: a file with this content, new or in the place of the old one."""
 
+import os
 from typing import Annotated, Final
 
 from anyio import to_thread
@@ -23,7 +24,8 @@ async def execute(arguments: WriteArguments, context: ToolContext) -> ToolOutput
     """Write the file once it is allowed."""
     path = await reach(arguments.file_path, context)
     async with files.holding(path):
-        before = await to_thread.run_sync(existing, path)
+        is_quick = files.is_small(path) or not os.path.lexists(path)
+        before = existing(path) if is_quick else await to_thread.run_sync(existing, path)
         content = _with_bom(arguments.content, before)
         metadata = await change(path, before, content, context)
     what = "Wrote" if before is None else "Replaced the content of"

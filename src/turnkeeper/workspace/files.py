@@ -17,6 +17,7 @@ from turnkeeper.core.limits import EDITED_BYTES_MAX
 from turnkeeper.model.refusal import Invalid
 
 BOM: Final = b"\xef\xbb\xbf"
+SMALL_BYTES: Final = 32 * 1024
 SNIFFED_BYTES: Final = 4096
 """How much of a file is looked at to tell what it is."""
 
@@ -79,6 +80,15 @@ def read_bytes(path: Path, bytes_max: int) -> bytes:
     if len(content) > bytes_max:
         raise Invalid(f"{str(path)!r} is larger than {bytes_max} bytes")
     return content
+
+
+def is_small(path: Path) -> bool:
+    """Whether there is a file that is read at once: its pages are most often in memory, and a thread costs more."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_size <= SMALL_BYTES
 
 
 def require_regular(path: Path) -> None:
