@@ -1,8 +1,9 @@
 """Answer: what goes back for a request, when it is whole; and how values become one."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+import msgspec
 
 from turnkeeper.model.value import encode
 from turnkeeper.server.asgi import Send
@@ -12,8 +13,7 @@ Pairs: TypeAlias = tuple[tuple[bytes, bytes], ...]
 JSON: Final = (b"content-type", b"application/json")
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """Status, headers and body. A handler returns one where a value with the route's status is not enough."""
 
     status: int

@@ -1,8 +1,9 @@
 """Route: one operation of the API as a value, from which it is decoded, encoded and documented."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+import msgspec
 
 from turnkeeper.model.refusal import Refusal
 from turnkeeper.server.call import Call
@@ -15,8 +16,7 @@ Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 NoneType = type(None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Route(Generic[Q, B]):
+class Route(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
     """One operation. The handler gets a Call and returns a value, an Answer, or an ASGI application (a stream)."""
 
     method: Method

@@ -1,7 +1,8 @@
 """The table of routes: which operation a method and a path name. A step for each segment, however many routes."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from turnkeeper.server.route import AnyRoute
 
@@ -9,14 +10,13 @@ REST = "*"
 """A last segment that takes the rest of the path."""
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(msgspec.Struct):
     """One segment deep: what may follow, and what may end here, by method."""
 
-    literals: dict[str, "_Node"] = field(default_factory=dict)
+    literals: dict[str, "_Node"] = {}
     any: "_Node | None" = None
-    rest: dict[str, AnyRoute] = field(default_factory=dict)
-    ends: dict[str, tuple[AnyRoute, tuple[str, ...]]] = field(default_factory=dict)
+    rest: dict[str, AnyRoute] = {}
+    ends: dict[str, tuple[AnyRoute, tuple[str, ...]]] = {}
 
 
 class Table:
