@@ -2,12 +2,12 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import fields, replace
 from datetime import datetime
 from pathlib import Path
 
 import anyio
 import pytest
+from msgspec.structs import fields, replace
 
 from turnkeeper.context.component import Absent, ContextComponent, Family, Loaded, Sample, Sampling, Unavailable
 from turnkeeper.context.components import Components

@@ -1,13 +1,13 @@
 """Doctor finds each kind of damage at its place, repairs what is derived, and never touches a log."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
 import apsw
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 import turnkeeper
 from turnkeeper.app import Turnkeeper

@@ -11,10 +11,11 @@ A component of your own::
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
+
+import msgspec
 
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
@@ -24,8 +25,7 @@ from turnkeeper.workspace.project import ProjectPlace
 __all__ = ["Absent", "ContextComponent", "Family", "Loaded", "Sample", "Sampling", "Unavailable"]
 
 
-@dataclass(frozen=True)
-class Sampling:
+class Sampling(msgspec.Struct, frozen=True):
     """What components may look at: the moment, the place and the circumstances of the turn that is about to begin."""
 
     place: ProjectPlace
@@ -43,8 +43,7 @@ class Sampling:
     """Whether an epoch begins: only then is a baseline written."""
 
 
-@dataclass(frozen=True)
-class ContextComponent:
+class ContextComponent(msgspec.Struct, frozen=True):
     """One independently loaded fact under a stable, namespaced key.
 
     ``load`` takes one coherent sample and gives both renderings of it (Loaded), says that there is nothing (Absent),
@@ -61,8 +60,7 @@ class ContextComponent:
         return sampling.begins if self.waits == "begins" else self.waits
 
 
-@dataclass(frozen=True)
-class Family:
+class Family(msgspec.Struct, frozen=True):
     """Components whose number is known only when one looks, as there are many instruction files.
 
     ``key`` is how all their keys begin.

@@ -1,9 +1,10 @@
 """Call: one request as a handler sees it: decoded, with the directory it is about and the service it came to."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 from urllib.parse import unquote
+
+import msgspec
 
 from turnkeeper.api import Turnkeeper
 from turnkeeper.server.asgi import Scope
@@ -15,8 +16,7 @@ Q = TypeVar("Q")
 B = TypeVar("B")
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Generic[Q, B]):
+class Call(msgspec.Struct, Generic[Q, B], frozen=True):
     """One request. ``query`` and ``body`` are of the types that the route names."""
 
     service: Service

@@ -4,8 +4,9 @@ Clients ask for the same pages again and again: each time they start, and whenev
 """
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+import msgspec
 
 from turnkeeper.server.service import Service
 
@@ -17,8 +18,7 @@ Asked: TypeAlias = tuple[str, int | None, str | None]
 """The session, how many of its messages, and before which place."""
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(msgspec.Struct, frozen=True):
     """An answer's body, and where the page before it begins."""
 
     body: bytes

@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar, cast, runtime_checkable
+
+import msgspec
 
 from turnkeeper.api import Turnkeeper
 from turnkeeper.server.asks import Asks
@@ -12,8 +13,7 @@ from turnkeeper.server.asks import Asks
 P = TypeVar("P")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How a server was started."""
 
     hostname: str = "127.0.0.1"
@@ -23,7 +23,7 @@ class Options:
     """Further origins that browsers may call from."""
     body_bytes_max: int = 64 * 1024 * 1024
     body_timeout_s: float = 30.0
-    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
 
     def __repr__(self) -> str:
         return f"Options(hostname={self.hostname!r}, password={'set' if self.password else 'not set'})"
@@ -37,16 +37,15 @@ class Closing(Protocol):
         """End it; nothing may be waited for."""
 
 
-@dataclass
-class Service:
+class Service(msgspec.Struct):
     """One running server: the open store, how it was started, and what its routes keep between requests."""
 
     turnkeeper: Turnkeeper
     directory: Path
-    options: Options = field(default_factory=Options)
-    asks: Asks = field(default_factory=Asks)
+    options: Options = msgspec.field(default_factory=Options)
+    asks: Asks = msgspec.field(default_factory=Asks)
     """Questions that wait; the store asks through it if it was opened with ``Settings(ask=asks.ask)``."""
-    _parts: dict[Callable[["Service"], object], object] = field(default_factory=dict)
+    _parts: dict[Callable[["Service"], object], object] = msgspec.field(default_factory=dict)
 
     started: int = 0
     """When, in milliseconds since 1970."""

@@ -16,10 +16,10 @@ model would take is refused.
 import os
 from base64 import b64encode
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from anyio import to_thread
 
 from turnkeeper.core.attachment_url import DataUrl, FileUrl, is_textual, read_data_url, read_file_url
@@ -42,8 +42,7 @@ UNNAMED: Final = ""
 """The id of a part that is still to be given one, in the order of the parts."""
 
 
-@dataclass(frozen=True)
-class Attaching:
+class Attaching(msgspec.Struct, frozen=True):
     """Where files are attached: to which message, and from which place on."""
 
     session_id: str

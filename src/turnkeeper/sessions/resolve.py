@@ -1,10 +1,10 @@
 """Resolve the parts of a prompt: what the user named becomes what the model can read, before anything is admitted."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import assert_never
 
 import anyio
+import msgspec
 
 from turnkeeper.core.limits import RESOLVED_PARALLEL_MAX
 from turnkeeper.core.permission import evaluate
@@ -20,8 +20,7 @@ HINT = "Write a prompt out of what the user says above, and call the task tool w
 DENIED = "A rule keeps you from calling this agent by yourself; here the user asks for it, so it exists and will run."
 
 
-@dataclass(frozen=True)
-class Resolution:
+class Resolution(msgspec.Struct, frozen=True):
     """For whom a prompt is resolved, and how its files are attached."""
 
     mint: Mint

@@ -1,6 +1,6 @@
 """Store: an open engine with the journal that writes to it and the queries that read from it."""
 
-from dataclasses import dataclass, field
+import msgspec
 
 from turnkeeper.mint import Mint
 from turnkeeper.store.engine import Engine
@@ -8,13 +8,12 @@ from turnkeeper.store.journal import Journal
 from turnkeeper.store.queries import Queries
 
 
-@dataclass(frozen=True)
-class Store:
+class Store(msgspec.Struct, frozen=True):
     """What every use case works with."""
 
     engine: Engine
     journal: Journal
     queries: Queries
     mint: Mint
-    projects: set[str] = field(default_factory=set)
+    projects: set[str] = msgspec.field(default_factory=set)
     """Those whose documents this process has seen; nothing here ever removes one."""

@@ -9,7 +9,6 @@ A tool knows neither the store nor the loop: whoever runs it hands it callbacks.
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
@@ -110,8 +109,7 @@ class NoRecall:
         return ()
 
 
-@dataclass(frozen=True)
-class ToolContext:
+class ToolContext(msgspec.Struct, frozen=True):
     """All a tool may do and know besides its arguments."""
 
     directory: Path
@@ -127,12 +125,11 @@ class ToolContext:
     set_todos: Callable[[tuple[Todo, ...]], Awaitable[None]]
     discovered: Callable[[Path], None]
     """Told of each file that was read, so that instructions near it can be noticed."""
-    recall: Recall = field(default_factory=NoRecall)
-    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    recall: Recall = msgspec.field(default_factory=NoRecall)
+    environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
 
 
-@dataclass(frozen=True)
-class Tool(Generic[Arguments]):
+class Tool(msgspec.Struct, Generic[Arguments], frozen=True):
     """A capability: a value, not a class to inherit."""
 
     name: str
@@ -143,7 +140,7 @@ class Tool(Generic[Arguments]):
     permission: str
     """What its rules go by; several tools may share one."""
     read_only: bool = False
-    aliases: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Other names that models use for parameters, and what they mean."""
 
     async def run(self, arguments: Arguments, context: ToolContext) -> ToolOutput:

@@ -4,7 +4,6 @@ import os
 import stat
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 import anyio
+import msgspec
 
 from turnkeeper.core.limits import EDITED_BYTES_MAX
 from turnkeeper.model.refusal import Invalid
@@ -30,8 +30,7 @@ _numbers: Final = count()
 _locks: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
 
 
-@dataclass(frozen=True)
-class TextFile:
+class TextFile(msgspec.Struct, frozen=True):
     """A file's text. Bytes that are not UTF-8 are kept as surrogates, so that writing gives them back."""
 
     text: str

@@ -2,11 +2,11 @@
 
 import shutil
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
 import anyio
+import msgspec
 
 from turnkeeper.core.limits import DRAIN_S, KILL_GRACE_S, OUTPUT_KEPT_MAX, PROGRESS_CHARS_MAX, PROGRESS_INTERVAL_S
 from turnkeeper.workspace.children import Running, started
@@ -17,8 +17,7 @@ KNOWN: Final = frozenset({"bash", "zsh", "sh", "dash", "ksh", "ash"})
 Heard: TypeAlias = Callable[[str], Awaitable[None]]
 
 
-@dataclass(frozen=True)
-class Ran:
+class Ran(msgspec.Struct, frozen=True):
     """What came of a command. ``exit_code`` is None if it ran out of time; below zero, a signal ended it."""
 
     output: str

@@ -2,8 +2,9 @@
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+import msgspec
 
 from turnkeeper.model.value import encode
 from turnkeeper.server.streams import frame
@@ -15,8 +16,7 @@ Voice: TypeAlias = Literal["local", "global", "second"]
 """What a stream sounds like: ``/event``, ``/global/event`` or ``/api/event``."""
 
 
-@dataclass(frozen=True)
-class Tune:
+class Tune(msgspec.Struct, frozen=True):
     """What a subscriber wants to hear. Those with the same wish share one channel."""
 
     voice: Voice
@@ -26,12 +26,11 @@ class Tune:
     """What ids of events begin with, if they are wanted."""
 
 
-@dataclass(eq=False)
-class Channel:
+class Channel(msgspec.Struct, eq=False):
     """The subscribers of one tune."""
 
     tune: Tune
-    subscribers: set[Subscriber] = field(default_factory=set)
+    subscribers: set[Subscriber] = msgspec.field(default_factory=set)
 
     def tell(self, frames: Iterable[Frame]) -> None:
         """Send all of these at once."""

@@ -8,10 +8,10 @@ listens.
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
 import anyio
+import msgspec
 
 from turnkeeper.api import Turnkeeper
 from turnkeeper.bus import Listener
@@ -40,8 +40,7 @@ PASTS_MAX: Final = 1024
 """Sessions of which is remembered what no view holds."""
 
 
-@dataclass
-class Metre:
+class Metre(msgspec.Struct):
     """How a hub tells time; tests have their own."""
 
     now: Callable[[], int]
@@ -50,8 +49,7 @@ class Metre:
     waiting_max: int = WAITING_MAX
 
 
-@dataclass
-class Tally:
+class Tally(msgspec.Struct):
     """What a hub has done, for those who measure."""
 
     frames: int = 0
@@ -59,13 +57,12 @@ class Tally:
     dropped: int = 0
 
 
-@dataclass(eq=False)
-class Membership:
+class Membership(msgspec.Struct, eq=False):
     """One subscriber in its channel."""
 
     channel: Channel
     subscriber: Subscriber
-    is_resumed: bool = field(default=True)
+    is_resumed: bool = msgspec.field(default=True)
     """Whether all that happened since it was here last is among what it hears first."""
 
 

@@ -5,8 +5,10 @@ again from the log, it is the same events under the same numbers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from turnkeeper.core.entry import Recorded, digest, event_id
 from turnkeeper.core.view import SessionView
@@ -30,8 +32,7 @@ class NextEvent(Notification):
     version: int = 1
 
 
-@dataclass(frozen=True)
-class Waiting:
+class Waiting(msgspec.Struct, frozen=True):
     """A prompt in the inbox."""
 
     message: UserMessage
@@ -39,13 +40,12 @@ class Waiting:
     delivery: Delivery
 
 
-@dataclass(frozen=True)
-class Past:
+class Past(msgspec.Struct, frozen=True):
     """What was open before an entry."""
 
     turn: AssistantMessage | None = None
-    parts: Mapping[str, Part] = field(default_factory=dict)
-    inbox: Mapping[str, Waiting] = field(default_factory=dict)
+    parts: Mapping[str, Part] = msgspec.field(default_factory=dict)
+    inbox: Mapping[str, Waiting] = msgspec.field(default_factory=dict)
     reason: Reason = "auto"
     """Why the newest compaction began."""
     admitted: UserMessage | None = None

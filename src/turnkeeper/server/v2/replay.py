@@ -1,7 +1,8 @@
 """Replay: the events of the second generation, told again from the log, from any number on."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from turnkeeper.core.entry import Recorded
 from turnkeeper.model import event as e

@@ -5,10 +5,10 @@ Every check comes before anything of a job is gathered, so a refused job leaves 
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 import apsw
+import msgspec
 
 from turnkeeper.store.engine import EngineError, LogConflict, StaleFence
 from turnkeeper.store.engines.sqlite_pack import PLAIN, RUN
@@ -24,8 +24,7 @@ INDEXED_MAX = 512
 """So many are put there at once, so that nobody waits long behind them."""
 
 
-@dataclass(slots=True, eq=False)
-class Append:
+class Append(msgspec.Struct, eq=False):
     """Entries, documents and texts to write, under paths. ``log`` is None if it is documents only."""
 
     log: str | None
@@ -37,8 +36,7 @@ class Append:
     last: bytes | None = None
 
 
-@dataclass(slots=True, eq=False)
-class Removal:
+class Removal(msgspec.Struct, eq=False):
     """Logs, and paths with everything below them, to remove."""
 
     logs: Mapping[str, int]
@@ -46,8 +44,7 @@ class Removal:
     orphans: Sequence[tuple[str, str]]
 
 
-@dataclass(slots=True)
-class Head:
+class Head(msgspec.Struct):
     """A log as it will be once the batch is written."""
 
     id: int

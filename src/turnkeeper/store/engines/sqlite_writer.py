@@ -9,10 +9,10 @@ import logging
 import threading
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
 import apsw
+import msgspec
 
 from turnkeeper.store.engine import StoreUnavailable
 from turnkeeper.store.engines.sqlite_batch import FRESH_MAX, Append, Batch, Head, Removal, index_fresh
@@ -33,8 +33,7 @@ Answer = tuple["asyncio.Future[None]", Exception | None]
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True, eq=False)
-class _Order:
+class _Order(msgspec.Struct, eq=False):
     """A job and who waits for it."""
 
     job: Append | Removal
