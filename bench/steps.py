@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
+
+from msgspec.structs import replace
 
 import turnkeeper
 from bench.measure import Figure, ms

@@ -1,6 +1,6 @@
 """What a request is made of, and the request that is made of it."""
 
-from dataclasses import dataclass
+import msgspec
 
 from turnkeeper.context.texts import text
 from turnkeeper.core.conversations import Conversations
@@ -18,8 +18,7 @@ from turnkeeper.model.value import JsonObject
 from turnkeeper.tools.toolbox import Toolbox
 
 
-@dataclass(frozen=True)
-class Asking:
+class Asking(msgspec.Struct, frozen=True):
     """All that one request is made of."""
 
     view: SessionView
@@ -48,8 +47,7 @@ class Asking:
         return self.agent.steps is not None and self.action.step >= self.agent.steps
 
 
-@dataclass(frozen=True)
-class Sending:
+class Sending(msgspec.Struct, frozen=True):
     """A request that is ready to go out, and what it was made of."""
 
     asking: Asking

@@ -5,10 +5,11 @@ session because a file changed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
+
+import msgspec
 
 from turnkeeper.context import BUILT_IN
 from turnkeeper.context.component import ContextComponent, Sampling
@@ -29,15 +30,14 @@ from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import ProjectPlace
 
 
-@dataclass(frozen=True)
-class Boundary:
+class Boundary(msgspec.Struct, frozen=True):
     """Where the context of a turn is made to fit."""
 
     store: Store
     environ: Mapping[str, str]
     own: Iterable[ContextComponent] = ()
     """The components that plugins registered; looked at anew each time."""
-    surveys: Surveys = field(default_factory=Surveys)
+    surveys: Surveys = msgspec.field(default_factory=Surveys)
 
     async def cross(
         self,

@@ -5,9 +5,9 @@ marker ──▶ summary under way ──▶ summary, tail and what follows: one
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import anyio
+import msgspec
 
 from turnkeeper.context.texts import text
 from turnkeeper.core.agents import COMPACTION
@@ -55,8 +55,7 @@ def a_marker(mint: Mint, user: UserMessage, *, auto: bool, overflow: bool = Fals
     return MessageRecorded(message=message, parts=(part,))
 
 
-@dataclass(frozen=True)
-class Compaction:
+class Compaction(msgspec.Struct, frozen=True):
     """Runs compactions."""
 
     store: Store

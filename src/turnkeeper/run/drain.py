@@ -1,8 +1,9 @@
 """A drain: ask what is next, do that one thing, ask again; until the session rests."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import assert_never
+
+import msgspec
 
 from turnkeeper.core.next_action import Abandon, Action, Compact, Promote, Rest, RunTurn, next_action
 from turnkeeper.model.event import PromptPromoted
@@ -14,8 +15,7 @@ from turnkeeper.run.prepare import Preparation
 from turnkeeper.store.store import Store
 
 
-@dataclass(frozen=True)
-class Drain:
+class Drain(msgspec.Struct, frozen=True):
     """Runs a session until it rests."""
 
     store: Store

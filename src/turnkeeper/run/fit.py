@@ -4,8 +4,10 @@ What to do is decided in ``core``; here it is looked up, recorded, and nothing m
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from turnkeeper.core.compaction import has_media, may_recover, progressed
 from turnkeeper.core.conversations import Conversations
@@ -31,12 +33,11 @@ PRUNABLE_CHARS_MIN: Final = (PROTECT + MINIMUM) * CHARS_PER_TOKEN
 """Below so much tool output nothing can be pruned: most sessions never pay for a look."""
 
 
-@dataclass(frozen=True)
-class Fitting:
+class Fitting(msgspec.Struct, frozen=True):
     """Makes requests fit."""
 
     store: Store
-    conversations: Conversations = field(default_factory=Conversations)
+    conversations: Conversations = msgspec.field(default_factory=Conversations)
 
     async def fit(self, pen: Pen, asking: Asking, settings: Window, now: int) -> Sending | None:
         """The request, made to fit; None if a compaction has to come first, which is then on record."""

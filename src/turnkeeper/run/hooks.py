@@ -1,7 +1,8 @@
 """Hooks: where others may change what a session does. Each is a plain function; plugins will set them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from turnkeeper.model.value import Value
 
@@ -21,8 +22,7 @@ def _goes_on(session_id: str, overflow: bool) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class Hooks:
+class Hooks(msgspec.Struct, frozen=True):
     """Every place where something may be changed; by default nothing is."""
 
     compacting: Callable[[str, Draft], Draft] = _as_it_is

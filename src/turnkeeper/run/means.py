@@ -1,9 +1,10 @@
 """Means: what the configuration of a directory gives its sessions. Read for each turn, so an edit takes effect."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 from turnkeeper.core.agents import agents
 from turnkeeper.core.limits import OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX
@@ -32,8 +33,7 @@ Transport = Callable[[Endpoint], Provider]
 """Makes a provider for an endpoint."""
 
 
-@dataclass(frozen=True)
-class Means:
+class Means(msgspec.Struct, frozen=True):
     """What a directory's configuration gives its sessions: who may answer, with what, and under which rules."""
 
     agents: Mapping[str, Agent]
@@ -44,7 +44,7 @@ class Means:
     provider: Callable[[ModelInfo], Provider]
     instructions: tuple[str, ...] = ()
     timezone: str | None = None
-    window: Window = field(default_factory=Window)
+    window: Window = msgspec.field(default_factory=Window)
     bounds: Callable[[], Bounds] = Bounds
     """The limits of one turn's results, which they share."""
     outputs: str | None = None

@@ -1,8 +1,9 @@
 """Prepare a turn: agent, model, epoch, history and tools become one request; then the turn is run."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from turnkeeper.core.doom_loop import latest_calls
 from turnkeeper.core.history import Entry, History
@@ -32,8 +33,7 @@ from turnkeeper.tools.output import Bounds
 from turnkeeper.workspace.project import ProjectPlace, identify
 
 
-@dataclass(frozen=True)
-class Preparation:
+class Preparation(msgspec.Struct, frozen=True):
     """Prepares and runs turns."""
 
     store: Store

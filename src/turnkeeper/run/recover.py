@@ -2,11 +2,11 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import anyio
+import msgspec
 
 from turnkeeper.core.next_action import Rest, next_action
 from turnkeeper.model.config import Config
@@ -43,8 +43,7 @@ class Left(NamedTuple):
     rests: bool
 
 
-@dataclass(frozen=True)
-class TakeOver:
+class TakeOver(msgspec.Struct, frozen=True):
     """Takes over the sessions of dead processes; those of living ones are never touched."""
 
     store: Store

@@ -3,7 +3,6 @@
 import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -11,6 +10,7 @@ from random import Random
 
 import anyio
 import anyio.lowlevel
+import msgspec
 from anyio.abc import TaskGroup
 
 from turnkeeper.context.components import Components
@@ -49,8 +49,7 @@ log = logging.getLogger(__name__)
 _numbers = count(1)  # Tells the runtimes of this process apart; two of them may have opened one store.
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True):
     """How sessions are run here; the defaults are for people, the rest for tests."""
 
     ask: Asker = reject_all
@@ -58,9 +57,9 @@ class Settings:
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep
     random: Callable[[], float] = Random().random
     titles: bool = True
-    hooks: Hooks = field(default_factory=Hooks)
+    hooks: Hooks = msgspec.field(default_factory=Hooks)
     tools: Callable[[], Sequence[AnyTool]] = load_tools
-    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
 
 
 class Runtime:

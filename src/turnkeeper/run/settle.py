@@ -1,10 +1,10 @@
 """Settle one tool call: permission, doom loop, run, bound, record. Recorded also when it is stopped half-way."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
+import msgspec
 
 from turnkeeper.core.doom_loop import is_doom_loop
 from turnkeeper.core.json_schema import violations
@@ -28,8 +28,7 @@ from turnkeeper.tools.tool import Attachment, NoRecall, Recall, Rejected, ToolCo
 from turnkeeper.tools.toolbox import Toolbox
 
 
-@dataclass
-class Settlement:
+class Settlement(msgspec.Struct):
     """Settles the calls of one turn."""
 
     pen: Pen
@@ -47,13 +46,15 @@ class Settlement:
     is_last: bool = False
     """Whether the model was told to answer without tools."""
     schema: JsonObject | None = None
-    bounds: Bounds = field(default_factory=Bounds)
+    bounds: Bounds = msgspec.field(default_factory=Bounds)
     """What the results of the turn may take together."""
-    recall: Recall = field(default_factory=NoRecall)
+    recall: Recall = msgspec.field(default_factory=NoRecall)
     structured: Json = None
     """The structured answer, once it was given."""
-    _room: anyio.Semaphore = field(default_factory=lambda: anyio.Semaphore(CALLS_PARALLEL_MAX, fast_acquire=True))
-    _seen: list[Part] = field(default_factory=list)
+    _room: anyio.Semaphore = msgspec.field(
+        default_factory=lambda: anyio.Semaphore(CALLS_PARALLEL_MAX, fast_acquire=True)
+    )
+    _seen: list[Part] = msgspec.field(default_factory=list)
 
     async def settle(self, part: ToolPart, ends_turn: Callable[[], bool]) -> None:
         """Run one call that is recorded as running, and record what came of it: with the turn's end, if that is now."""

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from turnkeeper.core.limits import PROGRESS_CHARS_MAX, PROGRESS_MS
 from turnkeeper.core.lowering import DELEGATED
@@ -28,8 +29,7 @@ TOOL = "bash"
 STOPPED = "[stopped by the user]"
 
 
-@dataclass(frozen=True)
-class ShellCommand:
+class ShellCommand(msgspec.Struct, frozen=True):
     """One command, and the user message it is recorded under."""
 
     mint: Mint
@@ -37,7 +37,7 @@ class ShellCommand:
     command: str
     place: ProjectPlace
     environ: Mapping[str, str]
-    bounds: Bounds = field(default_factory=Bounds)
+    bounds: Bounds = msgspec.field(default_factory=Bounds)
 
     async def run(self, pen: Pen) -> None:
         """Run it to its end. Whatever happens, the log has its end, and what was printed until then."""

@@ -1,8 +1,9 @@
 """Have a Summary written: at most two calls for one that fits its contract, else a digest without a model."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from turnkeeper.context.texts import text
 from turnkeeper.core.compaction import Split
@@ -46,8 +47,7 @@ class Written(Value):
     bills: tuple[UsageRecorded, ...] = ()
 
 
-@dataclass
-class Summariser:
+class Summariser(msgspec.Struct):
     """Writes one Summary."""
 
     world: Surroundings
@@ -56,7 +56,7 @@ class Summariser:
     agent: Agent
     message_id: str
     hooks: Hooks
-    _bills: list[UsageRecorded] = field(default_factory=list)
+    _bills: list[UsageRecorded] = msgspec.field(default_factory=list)
     _calls: int = 0
 
     async def write(

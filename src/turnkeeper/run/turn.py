@@ -2,9 +2,9 @@
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 
 import anyio
+import msgspec
 from anyio.abc import TaskGroup
 
 from turnkeeper.core.limits import CHECKPOINT_MS, RETRIES_MAX
@@ -47,8 +47,7 @@ The second argument says whether the turn ends with it: then its result may be w
 """
 
 
-@dataclass(frozen=True)
-class Surroundings:
+class Surroundings(msgspec.Struct, frozen=True):
     """What a turn needs of the world: each injected, so that whole runs can be simulated from a seed."""
 
     mint: Mint
