@@ -6,6 +6,7 @@ The chain makes damage visible and says where it is: an entry that was altered n
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import cache
 from hashlib import sha256
 from typing import NamedTuple, get_args
 
@@ -22,7 +23,12 @@ UPCASTS: dict[str, Callable[[dict[str, object]], tuple[str, dict[str, object]]]]
 """How an old shape becomes the next one: ``name.version`` to (newer ``name.version``, newer data)."""
 
 _NAMES = {kind: name for name, kind in KINDS.items()}
-_DECODERS = {name: msgspec.json.Decoder(kind) for name, kind in KINDS.items()}
+
+
+@cache
+def _reads(name: str) -> Callable[[bytes | msgspec.Raw], Event]:
+    """How events of this name are read. Made when the first one is: there are many kinds, and few in most sessions."""
+    return msgspec.json.Decoder(KINDS[name]).decode
 
 
 class Recorded(NamedTuple):
@@ -100,7 +106,7 @@ def read(entry: bytes, seq: int) -> tuple[Recorded, str]:
         while name in UPCASTS:
             name, upcast = UPCASTS[name](msgspec.json.decode(data, type=dict[str, object]))
             data = msgspec.Raw(encode(upcast))
-        event = _DECODERS[name].decode(data)
+        event = _reads(name)(data)
     except KeyError as error:
         raise Damaged(seq, f"of the unknown type {error.args[0]!r}; a newer turnkeeper may have written it") from error
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
