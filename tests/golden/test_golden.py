@@ -20,6 +20,8 @@ from turnkeeper.store.store import Store
 
 HERE = Path(__file__).parent
 LOGS = sorted(HERE.glob("*.jsonl"))
+INDEXES = frozenset({"recent", "receipted"})
+"""How a version finds sessions and receipts is its own affair; it tells nothing that other documents do not."""
 
 
 class Golden(NamedTuple):
@@ -62,9 +64,10 @@ async def test_it_stands_for_the_documents_it_stood_for(golden: Golden) -> None:
     """Later versions may derive further kinds of documents; those of the day must be the same."""
     store = await restored(golden)
     assert (await examine(store, fix=True)).ok
-    kinds = {place.partition("/")[0] for place in golden.documents}
+    then = {place: body for place, body in golden.documents.items() if place.partition("/")[0] not in INDEXES}
+    kinds = {place.partition("/")[0] for place in then}
     found = {path(key): json.loads(body) for key, body in await store.engine.scan(()) if key[0] in kinds}
-    assert found == golden.documents
+    assert found == then
 
 
 async def test_it_can_be_written_on(golden: Golden) -> None:
