@@ -128,12 +128,12 @@ class Caller:
 
 
 @asynccontextmanager
-async def called() -> AsyncIterator[Caller]:
+async def called(keep_alive_s: float = http1.KEEP_ALIVE_S) -> AsyncIterator[Caller]:
     """A site, and a client that has called."""
     app = Echo()
     with anyio.fail_after(DEADLINE_S):
         async with anyio.create_task_group() as group:
-            site = http1.Site(app)
+            site = http1.Site(app, keep_alive_s)
             bound = serving.listen("127.0.0.1", 0)
             port = bound.getsockname()[1]
             group.start_soon(site.serve, bound)
@@ -320,3 +320,18 @@ def test_small_packets_are_sent_at_once() -> None:
     bound = serving.listen("127.0.0.1", 0)
     with bound:
         assert bound.proto == socket.IPPROTO_TCP
+
+
+async def test_a_connection_that_rests_is_closed_and_one_that_waits_for_its_answer_is_not() -> None:
+    async with called(keep_alive_s=0.5) as caller:
+        await caller.says(b"GET /waits HTTP/1.1", b"host: here")
+        await caller.app.reached.wait()
+        async with await anyio.connect_tcp(
+            "127.0.0.1", caller.stream.extra(anyio.abc.SocketAttribute.remote_port)
+        ) as other:
+            with pytest.raises(anyio.EndOfStream):
+                await other.receive()
+        caller.app.gate.set()
+        assert await caller.hears() == b"waited"
+        with pytest.raises(anyio.EndOfStream):
+            await caller.stream.receive()

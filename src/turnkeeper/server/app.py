@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from time import perf_counter
 from typing import Final
 from urllib.parse import parse_qsl
@@ -90,8 +91,7 @@ class App:
         self, route: AnyRoute, params: Mapping[str, str], scope: Scope, headers: Mapping[str, str], receive: Receive
     ) -> Call[object, object]:
         _check(params, route)
-        query = scope["query_string"]
-        words = dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True)) if query else {}
+        words = _words(scope["query_string"])
         return Call(
             service=self._service,
             scope=scope,
@@ -162,6 +162,12 @@ class _Body:
     def whole(self) -> bytes:
         """All that came."""
         return b"".join(self._pieces)
+
+
+@lru_cache(maxsize=256)
+def _words(query: bytes) -> Mapping[str, str]:
+    """What is asked for behind the path. Clients say the same with every request: where they work."""
+    return dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True))
 
 
 def _check(params: Mapping[str, str], route: AnyRoute) -> None:

@@ -3,6 +3,7 @@
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
+from functools import lru_cache
 from hmac import compare_digest
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
@@ -92,6 +93,7 @@ def _same(given: str, token: str) -> bool:
     return compare_digest(known, said)
 
 
+@lru_cache(maxsize=64)
 def _is_here(host: str) -> bool:
     name = host.rpartition(":")[0] if re.search(r":\d+$", host) else host
     name = name.strip("[]").lower().rstrip(".")

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import socket
 from collections import deque
+from functools import partial
 from http import HTTPStatus
 from typing import Final, cast
 from urllib.parse import unquote
@@ -33,25 +34,28 @@ ACCEPT_PAUSE_S: Final = 0.1
 class Connection(asyncio.Protocol):
     """One client's connection: its requests are answered in the order in which they came."""
 
-    def __init__(self) -> None:
+    def __init__(self, keep_alive_s: float) -> None:
         self.is_gone = False
+        self._keep_alive_s = keep_alive_s
         self._transport = cast(asyncio.Transport, None)  # Until it is made, nothing else is called.
         self._parser = httptools.HttpRequestParser(self)
         self._url, self._headers, self._head_bytes = b"", list[tuple[bytes, bytes]](), 0
         self._exchanges: deque[Exchange] = deque()
         """The one that is being answered, and those that came behind it."""
         self._reading: Exchange | None = None
-        self._news: anyio.Event | None = None
+        self._news: asyncio.Future[None] | None = None
         self._is_full = False
         self._writable: anyio.Event | None = None
-        self._rest: asyncio.TimerHandle | None = None
+        self._rests_since: float | None = None
+        self._watch: asyncio.TimerHandle | None = None
 
     async def serve(self, application: Application) -> None:
         """Answer one request after the other, until the client has gone and has been sent everything."""
+        loop = asyncio.get_running_loop()
         while not self.is_gone:
             if not self._exchanges:
-                self._news = anyio.Event()
-                await self._news.wait()
+                self._news = loop.create_future()
+                await self._news
                 continue
             exchange = self._exchanges[0]
             await exchange.run(application)
@@ -60,18 +64,20 @@ class Connection(asyncio.Protocol):
                 self._exchanges.clear()
                 self._transport.close()
             elif not self._exchanges:
-                self._wait_for_request()
+                self._rests_since = loop.time()
             self.resume_reading()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client called."""
         self._transport = cast(asyncio.Transport, transport)
-        self._wait_for_request()
+        self._rests_since = asyncio.get_running_loop().time()
+        self._look_after()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client has gone, or was let go."""
         self.is_gone = True
-        self._cancel_rest()
+        if self._watch is not None:
+            self._watch.cancel()
         if self._exchanges:
             self._exchanges[0].wake()
         self._wake()
@@ -145,7 +151,7 @@ class Connection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         """httptools: the head is whole, and the request can be answered."""
-        self._cancel_rest()
+        self._rests_since = None
         version, parser = self._parser.get_http_version(), self._parser
         keeps = version == "1.1" and parser.should_keep_alive() and not parser.should_upgrade()
         expects = (b"expect", b"100-continue") in self._headers
@@ -195,26 +201,29 @@ class Connection(asyncio.Protocol):
             self.write(plain(HTTPStatus.BAD_REQUEST))
             self._transport.close()
 
+    def _look_after(self) -> None:
+        """Close the connection if it has rested long enough, or look again when it may have.
+
+        One clock for a connection, not one for each of its requests: to set one takes as long as to read a request.
+        """
+        loop = asyncio.get_running_loop()
+        rested = loop.time() - self._rests_since if self._rests_since is not None else 0
+        if rested >= self._keep_alive_s:
+            self._transport.close()
+        else:
+            self._watch = loop.call_later(self._keep_alive_s - rested, self._look_after)
+
     def _wake(self) -> None:
-        if self._news is not None:
-            self._news.set()
-            self._news = None
-
-    def _wait_for_request(self) -> None:
-        self._cancel_rest()
-        self._rest = asyncio.get_running_loop().call_later(KEEP_ALIVE_S, self._transport.close)
-
-    def _cancel_rest(self) -> None:
-        if self._rest is not None:
-            self._rest.cancel()
-            self._rest = None
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
+        self._news = None
 
 
 class Site:
     """Where clients call. Each has a task of its own, which answers its requests."""
 
-    def __init__(self, application: Application) -> None:
-        self._application = application
+    def __init__(self, application: Application, keep_alive_s: float = KEEP_ALIVE_S) -> None:
+        self._application, self._keep_alive_s = application, keep_alive_s
         self._connections: set[Connection] = set()
         self._accepting = anyio.CancelScope()
         self._is_closing, self._empty = False, anyio.Event()
@@ -252,7 +261,8 @@ class Site:
         self._accepting.cancel()
 
     async def _serve(self, client: socket.socket) -> None:
-        _, connection = await asyncio.get_running_loop().connect_accepted_socket(Connection, client)
+        loop, make = asyncio.get_running_loop(), partial(Connection, self._keep_alive_s)
+        _, connection = await loop.connect_accepted_socket(make, client)
         self._connections.add(connection)
         try:
             await connection.serve(self._application)

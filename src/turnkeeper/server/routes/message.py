@@ -1,5 +1,6 @@
 """Messages and their parts: read, change, remove."""
 
+from functools import lru_cache
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -53,9 +54,13 @@ async def _page(queries: Queries, session_id: str, limit: int | None, before: st
 
 def _next(call: Call[PageQuery, None], cursor: str) -> answer.Pairs:
     """Where the older ones are, in the two ways clients look for it."""
-    host = call.headers.get("host", "localhost")
-    words = urlencode({**call.words, "before": cursor})
-    address = f"{call.scope.get('scheme', 'http')}://{host}{call.scope['path']}?{words}"
+    place = f"{call.scope.get('scheme', 'http')}://{call.headers.get('host', 'localhost')}{call.scope['path']}"
+    return _links(place, tuple(call.words.items()), cursor)
+
+
+@lru_cache(maxsize=64)
+def _links(place: str, words: tuple[tuple[str, str], ...], cursor: str) -> answer.Pairs:
+    address = f"{place}?{urlencode({**dict(words), 'before': cursor})}"
     return (
         (b"x-next-cursor", cursor.encode()),
         (b"link", f'<{address}>; rel="next"'.encode("latin-1", "replace")),
