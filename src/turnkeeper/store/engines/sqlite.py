@@ -15,7 +15,7 @@ from turnkeeper.store.engines import sqlite_pack
 from turnkeeper.store.engines.sqlite_batch import Append, Removal, below, tables
 from turnkeeper.store.engines.sqlite_file import BUSY_TIMEOUT_S, StoreFile
 from turnkeeper.store.engines.sqlite_readers import Readers
-from turnkeeper.store.engines.sqlite_schema import MIGRATIONS
+from turnkeeper.store.engines.sqlite_schema import MIGRATIONS, table_of
 from turnkeeper.store.engines.sqlite_writer import CHECKPOINT_PAGES, Writer
 from turnkeeper.store.engines.words import words
 
@@ -30,6 +30,7 @@ _GATHER = (
     " ON found.key > iif(wanted.value = '', '', wanted.value || '/')"
     " AND found.key < iif(wanted.value = '', char(1114111), wanted.value || '0')"
 )
+_GET_ONE = "SELECT CAST(value AS BLOB) FROM {table} WHERE key = ?"
 _GET = (
     "SELECT CAST(found.value AS BLOB) FROM json_each(?) AS wanted"
     " LEFT JOIN {table} AS found ON found.key = wanted.value ORDER BY wanted.key"
@@ -142,6 +143,10 @@ class SqliteEngine:
 
     async def get(self, keys: Sequence[Key]) -> list[bytes | None]:
         """See Engine.get."""
+        if len(keys) == 1:
+            place = path(keys[0])
+            found: list[bytes] = await self._few(_GET_ONE.format(table=table_of(place)), (place,))
+            return [found[0] if found else None]
         places, homes = [path(key) for key in keys], _homes(keys)
         # One statement, because one statement sees one moment.
         ask = self._few if len(keys) <= GLANCE_ROWS else self._column
