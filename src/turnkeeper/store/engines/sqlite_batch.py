@@ -24,6 +24,15 @@ INDEXED_MAX = 512
 """So many are put there at once, so that nobody waits long behind them."""
 
 
+_AT = "SELECT value FROM json_each(:places)"
+_AT_OR_BELOW = (
+    f"{_AT} UNION ALL SELECT found.key FROM json_each(:places) AS wanted CROSS JOIN {{table}} AS found"
+    " ON found.key > iif(wanted.value = '', '', wanted.value || '/')"
+    " AND found.key < iif(wanted.value = '', char(1114111), wanted.value || '0')"
+)
+"""The keys at some paths, and those below them too; all that there are are below the empty one."""
+
+
 class Append(msgspec.Struct, eq=False):
     """Entries, documents and texts to write, under paths. ``log`` is None if it is documents only."""
 
@@ -130,21 +139,20 @@ class Batch:
         places = json.dumps(list(self._texts))
         old = run("SELECT text.id FROM text WHERE text.key IN (SELECT value FROM json_each(?))", (places,)).fetchall()
         if old:
-            self._forget_texts(f"id IN ({', '.join(str(number) for (number,) in old)})", ())
+            self._forget_texts([number for (number,) in cast("list[tuple[int]]", old)])
         first = (run("SELECT max(id) FROM text").get or 0) + 1
         new = [(place, text) for place, text in self._texts.items() if text is not None]
         many("INSERT INTO text (id, key) VALUES (?, ?)", [(first + nth, place) for nth, (place, _) in enumerate(new)])
         many("INSERT INTO fresh (id, said) VALUES (?, ?)", [(first + nth, text) for nth, (_, text) in enumerate(new)])
         self._texts = {}
 
-    def _forget_texts(self, where: str, bounds: tuple[str | bytes, ...]) -> None:
-        run = self._connection.execute
-        run(
-            f"DELETE FROM word WHERE rowid IN (SELECT id FROM text WHERE {where} AND id NOT IN (SELECT id FROM fresh))",
-            bounds,
-        )
-        run(f"DELETE FROM fresh WHERE id IN (SELECT id FROM text WHERE {where})", bounds)
-        run(f"DELETE FROM text WHERE {where}", bounds)
+    def _forget_texts(self, numbers: Sequence[int]) -> None:
+        run, many = self._connection.execute, self._connection.executemany
+        sql = "SELECT id FROM fresh WHERE id IN (SELECT value FROM json_each(?))"
+        fresh = {number for (number,) in run(sql, (json.dumps(numbers),))}
+        many("DELETE FROM word WHERE rowid = ?", [(number,) for number in numbers if number not in fresh])
+        many("DELETE FROM fresh WHERE id = ?", [(number,) for number in fresh])
+        many("DELETE FROM text WHERE id = ?", [(number,) for number in numbers])
 
     def head(self, log: str) -> Head:
         """A log as it will be."""
@@ -187,19 +195,21 @@ class Batch:
             run("DELETE FROM entry WHERE log = (SELECT id FROM log WHERE name = ?)", (log,))
             run("DELETE FROM packed WHERE log = (SELECT id FROM log WHERE name = ?)", (log,))
             run("DELETE FROM log WHERE name = ?", (log,))
-        for place in job.places:
-            if place:
-                self._remove_range(tables(place), "key = ?", (place,))
-            self._remove_range(tables(place), "key > ? AND key < ?", below(place))
+        self._remove_places(job.places)
         # All are looked at before any goes, so that the answer does not depend on their order.
-        empty = [key for key, place in job.orphans if self._is_empty(place)]
-        for key in empty:
-            self._remove_range(tables(key), "key = ?", (key,))
+        self._remove_places([key for key, place in job.orphans if self._is_empty(place)], _AT)
 
-    def _remove_range(self, tables: tuple[str, ...], where: str, bounds: tuple[str | bytes, ...]) -> None:
-        for table in tables:
-            self._connection.execute(f"DELETE FROM {table} WHERE {where}", bounds)
-        self._forget_texts(where, bounds)
+    def _remove_places(self, places: Sequence[str], which: str = _AT_OR_BELOW) -> None:
+        """Few statements for all of them: a long session has thousands."""
+        run = self._connection.execute
+        for table in ("document", "small"):
+            if mine := [place for place in places if table in tables(place)]:
+                run(f"DELETE FROM {table} WHERE key IN ({which.format(table=table)})", {"places": json.dumps(mine)})
+        if places:
+            found = run(
+                f"SELECT id FROM text WHERE key IN ({which.format(table='text')})", {"places": json.dumps(places)}
+            )
+            self._forget_texts([number for (number,) in cast("list[tuple[int]]", found.fetchall())])
 
     def _is_empty(self, place: str) -> bool:
         found = (
