@@ -20,7 +20,7 @@ BEHIND_ALL_KEYS = b""
 FRESH_MAX = 64
 """Texts whose words may wait for their place in the index. To put one there costs as much as all else that is written
 for it; to put many there at once costs little more."""
-INDEXED_MAX = 512
+INDEXED_MAX = 128
 """So many are put there at once, so that nobody waits long behind them."""
 
 

@@ -7,6 +7,7 @@ all jobs that queued up while the disk was busy, writes them in one transaction,
 import asyncio
 import logging
 import threading
+import time
 from collections import deque
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -25,6 +26,8 @@ GROUP_JOBS_MAX = 256
 GROUP_BYTES_MAX = 8 * 1024 * 1024
 """A group stops growing here, so that nobody waits long for a neighbour's megabytes."""
 CHECKPOINT_PAGES = 2000
+TIDY_PAUSE_TIMES = 10
+"""After a piece of tidying there is none for so many times as long: who writes or reads meanwhile hardly notices."""
 HEADS_MAX = 10_000
 """Logs whose length and fence are remembered from one group to the next."""
 
@@ -59,6 +62,7 @@ class Writer:
         self._heads_version: object = None
         self._long: dict[str, None] = {}  # Logs of which something is to be packed, in the order they were seen.
         self._fresh = 0  # Texts noted since words were indexed last.
+        self._tidy_at = 0.0
         self._thread = threading.Thread(target=self._work, name="sqlite-writer", daemon=True)
         self._thread.start()
 
@@ -130,10 +134,16 @@ class Writer:
         _settle([(loop, (room, None)) for loop, room in waiting])
 
     def _next_group(self) -> tuple[list[_Order], bool]:
-        """Wait for a job and take what else is there with it; and whether there will be another group."""
+        """Wait for a job and take what else is there with it; and whether there will be another group.
+
+        If there is something to tidy, the wait has an end.
+        """
         group: list[_Order] = []
         size = 0
-        order = self._queue.get()
+        try:
+            order = self._queue.get(timeout=self._until_tidying())
+        except Empty:
+            return [], True  # Nobody came; there is something to be tidied.
         while order is not None:
             group.append(order)
             size += order.size
@@ -185,18 +195,32 @@ class Writer:
                 self._long[job.log] = None
 
     def _tidy(self) -> None:
-        """Index words and pack logs, a little at a time, while nobody waits. Undone work is found again later."""
+        """Index words or pack a log, a little at a time, while nobody waits. Undone work is found again later."""
+        if not self._is_untidy or self._connection is None or not self._queue.empty():
+            return
+        begun = time.monotonic()
+        if begun < self._tidy_at:
+            return
         try:
-            while self._queue.empty() and self._connection is not None and self._tidied(self._connection):
-                self._checkpoint()
+            self._tidy_some(self._connection)
+            self._checkpoint()
         except apsw.Error:
-            self._roll_back()  # Nothing is lost: all of it is there, only not in its shortest form.
+            # Nothing is lost: all of it is there, only not in its shortest form. Later appends find it again.
+            self._roll_back()
+            self._long, self._fresh = {}, 0
+        ended = time.monotonic()
+        self._tidy_at = ended + TIDY_PAUSE_TIMES * (ended - begun)
 
-    def _tidied(self, connection: apsw.Connection) -> bool:
-        """Do one piece of work, if there is one."""
+    @property
+    def _is_untidy(self) -> bool:
+        return bool(self._long) or self._fresh > FRESH_MAX
+
+    def _until_tidying(self) -> float | None:
+        """How long to wait for jobs before there is time to tidy; without end if there is nothing to."""
+        return max(0.0, self._tidy_at - time.monotonic()) if self._is_untidy and self._connection is not None else None
+
+    def _tidy_some(self, connection: apsw.Connection) -> None:
         log = next(iter(self._long), None)
-        if log is None and self._fresh <= FRESH_MAX:
-            return False
         connection.execute("BEGIN IMMEDIATE")
         self._file.crash("sqlite.begin-tidying")
         if log is None:
@@ -205,7 +229,6 @@ class Writer:
             del self._long[log]
         self._file.crash("sqlite.before-tidied")
         connection.execute("COMMIT")
-        return True
 
     def _packed(self, connection: apsw.Connection, log: str) -> bool:
         head = Batch(connection, self._known_heads(connection)).head(log)
