@@ -93,6 +93,21 @@ async def test_a_job_that_cannot_be_written_fails_alone_in_its_group(tmp_path: P
     await engine.aclose()
 
 
+async def test_a_log_that_is_written_and_removed_in_one_group_is_gone(tmp_path: Path) -> None:
+    gate = Gate()
+    engine = await open_sqlite(tmp_path / "store", crash=gate)
+    first = asyncio.create_task(engine.append("ses_first", 0, [b"x"]))
+    await gate.wait_until_reached()
+    written = asyncio.create_task(engine.append("ses_1", 0, [b"x"], {("a",): b"x"}))
+    removed = asyncio.create_task(engine.remove({"ses_1": 1}, [("a",)]))
+    await settle_down()
+    gate.open()
+    await asyncio.gather(first, written, removed)
+    assert (await engine.read("ses_1"), await engine.get([("a",)])) == ([], [None])
+    assert gate.passed["sqlite.after-commit"] == 2  # Once for the first, and once for both: nothing was done twice.
+    await engine.aclose()
+
+
 async def test_documents_written_twice_in_one_group_have_their_last_value(tmp_path: Path) -> None:
     gate = Gate()
     engine = await open_sqlite(tmp_path / "store", crash=gate)

@@ -235,7 +235,7 @@ def index_fresh(connection: apsw.Connection) -> int:
 
 
 def tables(place: str) -> tuple[str, ...]:
-    """The tables that may hold something at or below a path, or at that of its first segment."""
+    """The tables that may hold something at or below a path; its first segment decides."""
     return (table_of(place),) if place else ("document", "small")
 
 

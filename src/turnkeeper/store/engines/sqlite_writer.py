@@ -191,7 +191,8 @@ class Writer:
     def _note_untidy(self, group: list[_Order]) -> None:
         for job in (order.job for order in group if isinstance(order.job, Append)):
             self._fresh += len(job.texts)
-            if job.log is not None and self._heads[job.log].is_long:
+            # A log that was removed in the same group has no head any more.
+            if job.log is not None and (head := self._heads.get(job.log)) is not None and head.is_long:
                 self._long[job.log] = None
 
     def _tidy(self) -> None:
