@@ -1,4 +1,4 @@
-"""ASGI's own words: the interface between a server such as uvicorn and us."""
+"""ASGI's own words: the interface between what speaks HTTP and what answers."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
