@@ -35,7 +35,7 @@ def base_of_fork(title: str) -> str:
 
 def number_of_fork(title: str) -> int:
     """The fork number in a title; 0 if it has none."""
-    match = _FORKED.fullmatch(title)
+    match = _FORKED.fullmatch(title) if title.endswith(")") else None  # A short look at what most titles are not.
     return int(match[2]) if match else 0
 
 

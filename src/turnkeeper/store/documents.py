@@ -184,7 +184,9 @@ class Changes:
         )
 
     def _session(self, before: Session | None, after: Session) -> None:
-        stale = {keys.session(before.project_id, before.id), *keys.places(before)} if before else set()
+        if before is not None:  # Where it still stands is written again below.
+            self.documents[keys.session(before.project_id, before.id)] = None
+            self.documents.update(dict.fromkeys(keys.places(before)))
         listing = encode(
             Listing(
                 title=after.title,
@@ -193,15 +195,16 @@ class Changes:
                 archived=after.time.archived is not None,
             )
         )
-        written = {keys.session(after.project_id, after.id): encode(after)}
-        written.update(dict.fromkeys(keys.places(after), listing))
-        self.documents.update(dict.fromkeys(stale - written.keys(), None))
-        self.documents.update(written)
-        named = named_title(after)
-        if (named_title(before) if before else None) != named:
-            self.texts[keys.text(after.id, "title")] = named
+        self.documents[keys.session(after.project_id, after.id)] = encode(after)
+        self.documents.update(dict.fromkeys(keys.places(after), listing))
+        if before is None or before.title != after.title:
+            self._title(named_title(before) if before is not None else None, named_title(after), after.id)
         if (before.share if before else None) != after.share:
             self.documents[keys.share(after.id)] = encode(after.share) if after.share else None
+
+    def _title(self, before: str | None, after: str | None, session_id: str) -> None:
+        if before != after:
+            self.texts[keys.text(session_id, "title")] = after
 
     def _inbox(self, before: tuple[Admitted, ...], after: tuple[Admitted, ...], session_id: str) -> None:
         for prompt in before:

@@ -8,7 +8,8 @@ Every engine keeps these promises (``turnkeeper.testing.engine_contract`` checks
 - Several processes may use one store at the same time.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from typing import Protocol, TypeAlias, runtime_checkable
 
 Key: TypeAlias = tuple[str, ...]
@@ -154,13 +155,22 @@ class Engine(Protocol):
 def path(key: Key) -> str:
     """A key as one string; the order of these strings is the order of keys. Raises ValueError for what is no key."""
     joined = "/".join(key)
-    # Whole-string tests, and those first that most keys pass: a fork brings thousands through here.
+    # Whole-string tests, and those first that most keys pass.
     is_whole = joined.count("/") == len(key) - 1 and "\x00" not in joined and "" not in key
     if is_whole and joined.isascii():
         return joined
     if key and not (is_whole and _is_text(joined)):
         raise ValueError(f"a key segment may not be empty or hold '/', NUL or half a character: {key!r}")
     return joined
+
+
+def paths(keys: Collection[Key]) -> list[str]:
+    """The paths of many keys, which are looked at as if they were one long key: a fork writes thousands."""
+    try:
+        path(tuple(chain.from_iterable(keys)))
+    except ValueError:
+        return list(map(path, keys))  # Says which of them it is.
+    return list(map("/".join, keys))
 
 
 def _is_text(joined: str) -> bool:

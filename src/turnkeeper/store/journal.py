@@ -13,7 +13,7 @@ import anyio
 
 from turnkeeper.core import blobs, entry
 from turnkeeper.core.entry import Damaged, Recorded
-from turnkeeper.core.limits import TAIL_POLL_S, TEXT_INDEXED_MAX, VIEWS_CACHED_MAX
+from turnkeeper.core.limits import BLOB_CHARS_MIN, TAIL_POLL_S, TEXT_INDEXED_MAX, VIEWS_CACHED_MAX
 from turnkeeper.core.notify import notify, spelt_out
 from turnkeeper.core.projector import apply
 from turnkeeper.core.view import SessionView
@@ -275,8 +275,8 @@ class Journal:
     ) -> SessionView:
         """One transaction: entries, documents, texts, blobs. Then the view is swapped and the bus told."""
         before = slot.view
-        bodies = [encode(event) for event in events]
-        known = await self._known_blobs(source or session_id, bodies)
+        bodies = list(map(encode, events))
+        known = await self._known_blobs(source or session_id, bodies) if blobs.is_marked(bodies) else None
         batch = _Batch(session_id, before, slot.head or entry.genesis(session_id), self._clock.now(), known)
         batch.derive = self.derive if self._is_heard() else None
         for event, body in zip(events, bodies, strict=True):
@@ -294,7 +294,7 @@ class Journal:
         crash_point("journal.after-append")
         slot.view, slot.head, slot.last = batch.view, batch.head, batch.entries[-1]
         notifications = batch.notifications
-        if notifications and batch.has_marks():
+        if notifications and blobs.is_marked(filter(None, batch.changes.documents.values())):
             notifications = await self._spelt_out(notifications, batch.blobs)
         self._tell(notifications)
         self._wake(slot)
@@ -359,8 +359,10 @@ def _decided(decide: Callable[[SessionView], Sequence[Event]], view: SessionView
 class _Batch:
     """The events of one append, folded one by one."""
 
-    def __init__(self, session_id: str, view: SessionView | None, head: str, time: int, known: set[str]) -> None:
-        self._session_id, self._time, self._known = session_id, time, known
+    def __init__(self, session_id: str, view: SessionView | None, head: str, time: int, known: set[str] | None) -> None:
+        self._session_id, self._time = session_id, time
+        self._known = known
+        """The blobs that the events may name; None if they name none."""
         self.view, self.head = view, head
         self.entries: list[bytes] = []
         self.notifications: list[Notification] = []
@@ -369,19 +371,10 @@ class _Batch:
         self.derive: Derive | None = notify
         """None if nobody listens; a fork of thousands of parts would make notifications for nobody."""
 
-    def has_marks(self) -> bool:
-        """Whether something of what was written is held as a blob."""
-        return any(body is not None and blobs.references(body) for body in self.changes.documents.values())
-
     def add(self, event: Event, body: bytes) -> None:
         """Fold one event, whose JSON is at hand: its entry, its documents, its blobs, its notifications."""
-        # A piece of text is put behind other text, and a mark inside a text would be none.
-        lifted, found = (event, {}) if isinstance(event, PartExtended) else blobs.lift(event, body, self._known)
-        if found:
-            event, body = lifted, encode(lifted)
-            self.blobs.update(found)
-            self.changes.documents.update({keys.blob(name): content for name, content in found.items()})
-        self.changes.of_blobs(self._session_id, body)
+        if self._known is not None or len(body) >= BLOB_CHARS_MIN:
+            event, body = self._lifted(event, body)
         recorded = Recorded(self.view.seq + 1 if self.view else 1, self._time, event)
         written = entry.write(recorded, self.head, body)
         after = apply(self.view, recorded)
@@ -391,3 +384,15 @@ class _Batch:
             self.notifications.extend(self.derive(self.view, recorded, after, link))
         self.entries.append(written)
         self.view, self.head = after, link
+
+    def _lifted(self, event: Event, body: bytes) -> tuple[Event, bytes]:
+        """The event with marks in the place of its long strings, and its JSON."""
+        # A piece of text is put behind other text, and a mark inside a text would be none.
+        if not isinstance(event, PartExtended):
+            event, found = blobs.lift(event, body, self._known or frozenset())
+            if found:
+                body = encode(event)
+                self.blobs.update(found)
+                self.changes.documents.update({keys.blob(name): content for name, content in found.items()})
+        self.changes.of_blobs(self._session_id, body)
+        return event, body

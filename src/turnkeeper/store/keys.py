@@ -3,7 +3,6 @@
 Secondary indexes are keys too, written with the documents they point at, so a list or a page never scans.
 """
 
-from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import sha1
 
@@ -147,14 +146,14 @@ def stamp(milliseconds: int | float) -> str:
     return f"{max(0, int(milliseconds)):015d}"
 
 
-def activity(owner: Session) -> Iterator[Key]:
+def activity(owner: Session) -> list[Key]:
     """Every place where a session stands in the lists: in one of each scope."""
-    which = LISTED if owner.parent_id is None and owner.time.archived is None else UNLISTED
-    place = (stamp(owner.time.updated), owner.id)
-    for scope in (STORE, in_project(owner.project_id), in_directory(owner.directory)):
-        yield (*recent(scope, which), *place)
+    scopes = [STORE, in_project(owner.project_id), in_directory(owner.directory)]
     if owner.parent_id is not None:
-        yield (*recent(below(owner.parent_id), which), *place)
+        scopes.append(below(owner.parent_id))
+    which = LISTED if owner.parent_id is None and owner.time.archived is None else UNLISTED
+    place = (which, stamp(owner.time.updated), owner.id)
+    return [("recent", *scope, *place) for scope in scopes]
 
 
 def forks(project_id: str, base: str) -> Key:
@@ -162,11 +161,12 @@ def forks(project_id: str, base: str) -> Key:
     return ("fork", project_id, sha1(base.encode("utf-8", "replace"), usedforsecurity=False).hexdigest())
 
 
-def places(owner: Session) -> Iterator[Key]:
+def places(owner: Session) -> list[Key]:
     """Every place where a session stands in an index."""
-    yield from activity(owner)
+    found = activity(owner)
     if number := number_of_fork(owner.title):
-        yield (*forks(owner.project_id, base_of_fork(owner.title)), f"{number:015d}", owner.id)
+        found.append((*forks(owner.project_id, base_of_fork(owner.title)), f"{number:015d}", owner.id))
+    return found
 
 
 ONE_EACH = ("state", "todo", "session_diff", "share", "epoch", "busy")

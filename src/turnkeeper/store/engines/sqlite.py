@@ -10,7 +10,7 @@ import apsw
 import msgspec
 
 from turnkeeper.store.crash import crash_point
-from turnkeeper.store.engine import NO_DOCUMENTS, NO_TEXTS, Key, path
+from turnkeeper.store.engine import NO_DOCUMENTS, NO_TEXTS, Key, path, paths
 from turnkeeper.store.engines import sqlite_pack
 from turnkeeper.store.engines.sqlite_batch import Append, Removal, below, tables
 from turnkeeper.store.engines.sqlite_file import BUSY_TIMEOUT_S, StoreFile
@@ -87,15 +87,15 @@ class SqliteEngine:
     ) -> None:
         """See Engine.append."""
         path((log,))
-        written = [(path(key), value) for key, value in documents.items()]
-        indexed = [(path(key), text) for key, text in texts.items()] if texts else ()
-        size = sum(map(len, entries)) + sum([len(value) for _, value in written if value is not None])
+        written = list(zip(paths(documents), documents.values(), strict=True))
+        indexed = list(zip(paths(texts), texts.values(), strict=True))
+        size = sum(map(len, entries)) + sum([len(value) for value in documents.values() if value is not None])
         await self._writer.submit(Append(log, after, entries, written, indexed, fence, last), size)
 
     async def put(self, documents: Mapping[Key, bytes | None]) -> None:
         """See Engine.put."""
-        written = [(path(key), value) for key, value in documents.items()]
-        size = sum([len(value) for _, value in written if value is not None])
+        written = list(zip(paths(documents), documents.values(), strict=True))
+        size = sum([len(value) for value in documents.values() if value is not None])
         await self._writer.submit(Append(None, 0, (), written, (), None), size)
 
     async def remove(
