@@ -1,17 +1,12 @@
 """Fork: the copy of a history under new ids, with every link inside it pointing into the copy."""
 
 from collections.abc import Callable, Iterable
-from typing import Final, TypeVar
-
-from msgspec.structs import replace
+from typing import Final
 
 from turnkeeper.model.event import MessageRecorded
 from turnkeeper.model.message import AssistantMessage, Message
 from turnkeeper.model.parts import CompactionPart, FilePart, Part, ToolPart
-from turnkeeper.model.parts.base import BasePart
 from turnkeeper.model.parts.tool import ToolCompleted
-
-P = TypeVar("P", bound=BasePart)
 
 _LINKED: Final = frozenset({CompactionPart, ToolPart})
 """Parts that may name messages or hold parts of their own."""
@@ -30,15 +25,16 @@ class Copier:
         changes: dict[str, object] = {"id": new, "session_id": self._session_id, "seq": 0}
         if isinstance(message, AssistantMessage):
             changes["parent_id"] = self._new.get(message.parent_id, message.parent_id)
-        return MessageRecorded(
-            message=replace(message, **changes), parts=tuple([self._part(part, new) for part in parts])
-        )
+        return MessageRecorded(message=message.but(**changes), parts=self._parts(parts, new))
 
-    def _part(self, part: Part, message_id: str) -> Part:
-        own = self._part_id()
-        if type(part) in _LINKED:
-            part = self._linked(part, message_id)
-        return self._placed(part, own, message_id)
+    def _parts(self, parts: Iterable[Part], message_id: str) -> tuple[Part, ...]:
+        session_id, part_id, copied = self._session_id, self._part_id, []
+        for part in parts:
+            own = part_id()
+            if type(part) in _LINKED:
+                part = self._linked(part, message_id)
+            copied.append(part.but(id=own, session_id=session_id, message_id=message_id, seq=0, nth=0))
+        return tuple(copied)
 
     def _linked(self, part: Part, message_id: str) -> Part:
         if isinstance(part, CompactionPart) and part.tail_start_id is not None:
@@ -51,7 +47,7 @@ class Copier:
         return part
 
     def _files(self, files: tuple[FilePart, ...] | None, message_id: str) -> tuple[FilePart, ...] | None:
-        return tuple(self._placed(file, self._part_id(), message_id) for file in files) if files else files
-
-    def _placed(self, part: P, own: str, message_id: str) -> P:
-        return replace(part, id=own, session_id=self._session_id, message_id=message_id, seq=0, nth=0)
+        if not files:
+            return files
+        place = {"session_id": self._session_id, "message_id": message_id, "seq": 0, "nth": 0}
+        return tuple(file.but(id=self._part_id(), **place) for file in files)

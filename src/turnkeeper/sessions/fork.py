@@ -1,16 +1,16 @@
 """Fork a session: a new one with a copy of the history, in one transaction."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from turnkeeper.core.fork import Copier
 from turnkeeper.core.titles import base_of_fork, fork_title, number_of_fork
 from turnkeeper.mint import Mint
+from turnkeeper.model.event import MessageRecorded
 from turnkeeper.model.session import ZERO_TOKENS, Origin, Session, SessionTime
 from turnkeeper.model.version import __version__
 from turnkeeper.sessions.create import remember_project
 from turnkeeper.store import keys
-from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import ProjectPlace
 
@@ -27,7 +27,7 @@ async def fork(
     source = await store.queries.session(session_id)
     new_id = store.mint.session_id()
     copier = Copier(new_id, _ids(store.mint, "msg").__next__, _ids(store.mint, "prt").__next__)
-    copied = [copier.copy(m.info, m.parts) async for m in _up_to(store, session_id, message_id)]
+    copied = await _copies(store, copier, session_id, message_id)
     now = store.mint.now()
     session = Session(
         id=new_id,
@@ -55,14 +55,16 @@ def _ids(mint: Mint, prefix: str) -> Iterator[str]:
         yield from mint.several(prefix, IDS_AT_ONCE)
 
 
-async def _up_to(store: Store, session_id: str, message_id: str | None) -> AsyncIterator[MessageWithParts]:
-    """The messages in order, ending before the named one. By place in the list: ids say nothing about order."""
+async def _copies(store: Store, copier: Copier, session_id: str, message_id: str | None) -> list[MessageRecorded]:
+    """Of each message in order, ending before the named one. By place in the list: ids say nothing about order."""
     if message_id is not None:
         await store.queries.message(session_id, message_id)  # An unknown message is refused, not ignored.
+    copied: list[MessageRecorded] = []
     async for message in store.queries.stored(session_id):
         if message.info.id == message_id:
-            return
-        yield message
+            break
+        copied.append(copier.copy(message.info, message.parts))
+    return copied
 
 
 async def _title(store: Store, source: Session) -> str:
