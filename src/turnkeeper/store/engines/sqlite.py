@@ -88,7 +88,7 @@ class SqliteEngine:
         """See Engine.append."""
         path((log,))
         written = list(zip(paths(documents), documents.values(), strict=True))
-        indexed = list(zip(paths(texts), texts.values(), strict=True))
+        indexed = list(zip(paths(texts), texts.values(), strict=True)) if texts else ()
         size = sum(map(len, entries)) + sum([len(value) for value in documents.values() if value is not None])
         await self._writer.submit(Append(log, after, entries, written, indexed, fence, last), size)
 
