@@ -109,22 +109,24 @@ class Batch:
             self._texts = {}
 
     def _write_documents(self) -> None:
-        many = self._connection.executemany
-        written: dict[str, list[tuple[str, bytes]]] = {"document": [], "small": []}
+        many, items = self._connection.executemany, self._documents.items()
+        written: dict[str, list[tuple[str, bytes | None]]] = {"document": [], "small": []}
         gone: dict[str, list[tuple[str]]] = {"document": [], "small": []}
-        for place, value in self._documents.items():
-            if value is None:
-                gone[table_of(place)].append((place,))
+        for item in items:
+            place, value = item
+            if value is not None:
+                written[table_of(place)].append(item)
             else:
-                written[table_of(place)].append((place, value))
-        for table, rows in written.items():
-            many(
-                f"INSERT INTO {table} (key, value) VALUES (?, CAST(? AS TEXT))"
-                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                rows,
-            )
-        for table, places in gone.items():
-            many(f"DELETE FROM {table} WHERE key = ?", places)
+                gone[table_of(place)].append((place,))
+        for table in ("document", "small"):
+            if written[table]:
+                many(
+                    f"INSERT INTO {table} (key, value) VALUES (?, CAST(? AS TEXT))"
+                    " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                    written[table],
+                )
+            if gone[table]:
+                many(f"DELETE FROM {table} WHERE key = ?", gone[table])
         self._documents = {}
 
     def head(self, log: str) -> Head:

@@ -100,6 +100,7 @@ FROM log JOIN entry ON entry.log = log.id;
 SMALL = ("blobused", "blobuser", "busy", "fork", "ledger", "order", "receipt", "recent")
 """Kinds of documents (the first segment of their keys) that are many and small. Their table is its own index, so that
 a key is stored once. Which they are is part of the schema: to move a kind is a migration."""
+_SMALL = frozenset(SMALL)
 
 _COMPACT = f"""
 CREATE TABLE small (
@@ -235,7 +236,7 @@ def seq_of(number: int | None) -> int:
 
 def table_of(place: str) -> str:
     """The table that holds the document under a path, and all below it."""
-    return "small" if place.partition("/")[0] in SMALL else "document"
+    return "small" if place.partition("/")[0] in _SMALL else "document"
 
 
 class ForeignStore(Exception):
