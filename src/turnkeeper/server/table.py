@@ -1,6 +1,7 @@
 """The table of routes: which operation a method and a path name. A step for each segment, however many routes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -8,6 +9,11 @@ from turnkeeper.server.route import AnyRoute
 
 REST = "*"
 """A last segment that takes the rest of the path."""
+
+FOUND_MAX = 512
+"""Paths whose routes are remembered: who works in a session asks for the same ones again and again."""
+FOUND_PATH_MAX = 256
+"""A longer path is not remembered, so that nobody fills the memory with them."""
 
 
 class _Node(msgspec.Struct):
@@ -24,6 +30,7 @@ class Table:
 
     def __init__(self, routes: Iterable[AnyRoute]) -> None:
         self._root = _Node()
+        self._remembered = lru_cache(maxsize=FOUND_MAX)(self._find)
         operations: set[str] = set()
         for route in routes:
             assert route.operation not in operations, f"two routes for {route.operation}"
@@ -47,8 +54,11 @@ class Table:
             assert route.method not in node.ends, f"two routes for {route.method} {route.path}"
             node.ends[route.method] = (route, tuple(names))
 
-    def find(self, method: str, path: str) -> tuple[AnyRoute, dict[str, str]] | None:
+    def find(self, method: str, path: str) -> tuple[AnyRoute, Mapping[str, str]] | None:
         """The route and what stands in its path. HEAD is GET without its body."""
+        return self._remembered(method, path) if len(path) <= FOUND_PATH_MAX else self._find(method, path)
+
+    def _find(self, method: str, path: str) -> tuple[AnyRoute, Mapping[str, str]] | None:
         return _find(self._root, "GET" if method == "HEAD" else method, path.split("/"), ())
 
 

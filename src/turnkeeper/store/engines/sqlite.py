@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar, cast
@@ -11,12 +12,13 @@ import msgspec
 
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.engine import NO_DOCUMENTS, NO_TEXTS, Key, path, paths
-from turnkeeper.store.engines import sqlite_pack
+from turnkeeper.store.engines import sqlite_pack, sqlite_words
 from turnkeeper.store.engines.sqlite_batch import Append, Removal, below, tables
 from turnkeeper.store.engines.sqlite_file import BUSY_TIMEOUT_S, StoreFile
+from turnkeeper.store.engines.sqlite_hand import CHECKPOINT_PAGES
 from turnkeeper.store.engines.sqlite_readers import Readers
 from turnkeeper.store.engines.sqlite_schema import MIGRATIONS, table_of
-from turnkeeper.store.engines.sqlite_writer import CHECKPOINT_PAGES, Writer
+from turnkeeper.store.engines.sqlite_writer import Writer
 from turnkeeper.store.engines.words import words
 
 PROBLEMS_MAX = 20
@@ -51,15 +53,16 @@ async def open_sqlite(
     checkpoint_pages: int = CHECKPOINT_PAGES,
     vfs: str | None = None,
     crash: Callable[[str], None] = crash_point,
+    clock: Callable[[], float] = time.monotonic,
 ) -> "SqliteEngine":
     """Open the store in this file, and make it if it is not there.
 
     A write waits at most ``busy_timeout_s`` for another process. The write-ahead log is folded into the file when
-    it has ``checkpoint_pages``. Tests name an apsw ``vfs`` that fails on purpose.
+    it has ``checkpoint_pages``. Tests name an apsw ``vfs`` that fails on purpose, and a ``clock`` that stands still.
     """
     file = StoreFile(path, busy_timeout_s=busy_timeout_s, vfs=vfs, crash=crash)
     await asyncio.to_thread(file.create)
-    return SqliteEngine(file, Writer(file, checkpoint_pages))
+    return SqliteEngine(file, Writer(file, checkpoint_pages, clock))
 
 
 class SqliteEngine:
@@ -115,7 +118,7 @@ class SqliteEngine:
         if after or limit is not None:
             # Most often this is somebody who knows the log and asks what is new.
             few = GLANCE_ROWS + 1 if limit is None else min(limit, GLANCE_ROWS + 1)
-            found = await self._readers.glance(lambda reader: _newest(reader, log, after, few))
+            found = await self._readers.glance(lambda reader: sqlite_pack.read_end(reader, log, after, few))
             is_end = not found or found[0][0] == after + 1  # Else those before are packed.
             if is_end and (len(found) <= GLANCE_ROWS or len(found) == limit):
                 return [body for _, body in found]
@@ -123,10 +126,7 @@ class SqliteEngine:
 
     async def length(self, log: str) -> int:
         """See Engine.length."""
-        found: list[int | None] = await self._column(
-            "SELECT max(seq) FROM entry WHERE log = (SELECT id FROM log WHERE name = ?)", (log,)
-        )
-        return found[0] or 0
+        return await self._readers.read(lambda reader: sqlite_pack.length(reader, log))
 
     async def fence(self, log: str) -> int:
         """See Engine.fence."""
@@ -136,7 +136,8 @@ class SqliteEngine:
     async def logs(self, *, after: str = "", limit: int | None = None) -> list[str]:
         """See Engine.logs."""
         return await self._column(
-            "SELECT name FROM log WHERE name > ? AND EXISTS (SELECT 1 FROM entry WHERE log = log.id)"
+            "SELECT name FROM log WHERE name > ?"
+            " AND EXISTS (SELECT 1 FROM entry WHERE id BETWEEN log.id << 32 AND log.id << 32 | 4294967295)"
             " ORDER BY name LIMIT ?",
             (after, -1 if limit is None else limit),
         )
@@ -192,7 +193,7 @@ class SqliteEngine:
         low, high = below(path(prefix))
         if not wanted:
             return []
-        places = await self._readers.read(lambda reader: _search(reader, wanted, low, high, limit))
+        places = await self._readers.read(lambda reader: sqlite_words.search(reader, wanted, low, high, limit))
         return [tuple(place.split("/")) for place in places]
 
     async def version(self) -> int:
@@ -256,38 +257,6 @@ def _homes(keys: Sequence[Key]) -> set[str]:
 def _source(homes: Collection[str]) -> str:
     """Where to look for documents; both tables together where they may be in either."""
     return next(iter(homes)) if len(homes) == 1 else "(SELECT * FROM document UNION ALL SELECT * FROM small)"
-
-
-def _newest(reader: apsw.Connection, log: str, after: int, limit: int) -> list[tuple[int, bytes]]:
-    rows = reader.execute(
-        "SELECT seq, CAST(body AS BLOB) FROM entry"
-        " WHERE log = (SELECT id FROM log WHERE name = ?) AND seq > ? ORDER BY seq LIMIT ?",
-        (log, after, limit),
-    )
-    return cast(list[tuple[int, bytes]], rows.fetchall())  # The statement says what the columns hold.
-
-
-def _search(reader: apsw.Connection, wanted: Sequence[str], low: str, high: str | bytes, limit: int) -> list[str]:
-    """Paths of texts, newest first: of those that wait for the index, which are newer than all in it, then the rest."""
-    bounds, found = (low, high), []
-    with reader:  # Both are looked at in one moment, for texts go from one to the other.
-        rows = reader.execute(
-            "SELECT text.key, fresh.said FROM fresh JOIN text USING (id)"
-            " WHERE text.key > ? AND text.key < ? ORDER BY id DESC",
-            bounds,
-        )
-        for place, said in cast(list[tuple[str, str]], rows):
-            spaced = " ".join(("", *words(said)))
-            if all(f" {word}" in spaced for word in wanted):
-                found.append(place)
-        # CROSS JOIN keeps the word index outside: it gives the newest first, and the walk ends at the limit.
-        rows = reader.execute(
-            "SELECT text.key FROM word CROSS JOIN text ON text.id = word.rowid"
-            " WHERE word MATCH ? AND text.key > ? AND text.key < ? ORDER BY word.rowid DESC LIMIT ?",
-            (" ".join(f'"{word}"*' for word in wanted), *bounds, limit),
-        )
-        found.extend(place for (place,) in cast(list[tuple[str]], rows))
-    return found[:limit]
 
 
 def _scan(

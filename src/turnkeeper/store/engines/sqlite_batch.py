@@ -5,24 +5,17 @@ Every check comes before anything of a job is gathered, so a refused job leaves 
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import cast
 
 import apsw
 import msgspec
 
 from turnkeeper.store.engine import EngineError, LogConflict, StaleFence
+from turnkeeper.store.engines import sqlite_words
 from turnkeeper.store.engines.sqlite_pack import PLAIN, RUN
-from turnkeeper.store.engines.sqlite_schema import table_of
-from turnkeeper.store.engines.words import words
+from turnkeeper.store.engines.sqlite_schema import behind, row, seq_of, table_of
 
 BEHIND_ALL_KEYS = b""
 """SQLite orders every blob behind every text, so this is an upper bound for keys."""
-FRESH_MAX = 64
-"""Texts whose words may wait for their place in the index. To put one there costs as much as all else that is written
-for it; to put many there at once costs little more."""
-INDEXED_MAX = 128
-"""So many are put there at once, so that nobody waits long behind them."""
-
 
 _AT = "SELECT value FROM json_each(:places)"
 _AT_OR_BELOW = (
@@ -77,7 +70,7 @@ class Batch:
         """``heads`` are what is known of logs already; they follow the batch, so drop them if it is not committed."""
         self._connection = connection
         self._heads = heads
-        self._entries: list[tuple[int, int, bytes]] = []
+        self._entries: list[tuple[int, bytes]] = []
         self._documents: dict[str, bytes | None] = {}
         self._texts: dict[str, str | None] = {}
 
@@ -107,70 +100,53 @@ class Batch:
         """Write what was gathered."""
         many = self._connection.executemany
         if self._entries:
-            many("INSERT INTO entry (log, seq, body) VALUES (?, ?, CAST(? AS TEXT))", self._entries)
+            many("INSERT INTO entry (id, body) VALUES (?, CAST(? AS TEXT))", self._entries)
             self._entries = []
         if self._documents:
             self._write_documents()
         if self._texts:
-            self._write_texts()
+            sqlite_words.note(self._connection, self._texts)
+            self._texts = {}
 
     def _write_documents(self) -> None:
-        many = self._connection.executemany
-        written: dict[str, list[tuple[str, bytes]]] = {"document": [], "small": []}
+        many, items = self._connection.executemany, self._documents.items()
+        written: dict[str, list[tuple[str, bytes | None]]] = {"document": [], "small": []}
         gone: dict[str, list[tuple[str]]] = {"document": [], "small": []}
-        for place, value in self._documents.items():
-            if value is None:
-                gone[table_of(place)].append((place,))
+        for item in items:
+            place, value = item
+            if value is not None:
+                written[table_of(place)].append(item)
             else:
-                written[table_of(place)].append((place, value))
-        for table, rows in written.items():
-            many(
-                f"INSERT INTO {table} (key, value) VALUES (?, CAST(? AS TEXT))"
-                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                rows,
-            )
-        for table, places in gone.items():
-            many(f"DELETE FROM {table} WHERE key = ?", places)
+                gone[table_of(place)].append((place,))
+        for table in ("document", "small"):
+            if written[table]:
+                many(
+                    f"INSERT INTO {table} (key, value) VALUES (?, CAST(? AS TEXT))"
+                    " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                    written[table],
+                )
+            if gone[table]:
+                many(f"DELETE FROM {table} WHERE key = ?", gone[table])
         self._documents = {}
-
-    def _write_texts(self) -> None:
-        """Note texts for the index: a text written again gets a new number, so the highest number is the newest."""
-        run, many = self._connection.execute, self._connection.executemany
-        places = json.dumps(list(self._texts))
-        old = run("SELECT text.id FROM text WHERE text.key IN (SELECT value FROM json_each(?))", (places,)).fetchall()
-        if old:
-            self._forget_texts([number for (number,) in cast("list[tuple[int]]", old)])
-        first = (run("SELECT max(id) FROM text").get or 0) + 1
-        new = [(place, text) for place, text in self._texts.items() if text is not None]
-        many("INSERT INTO text (id, key) VALUES (?, ?)", [(first + nth, place) for nth, (place, _) in enumerate(new)])
-        many("INSERT INTO fresh (id, said) VALUES (?, ?)", [(first + nth, text) for nth, (_, text) in enumerate(new)])
-        self._texts = {}
-
-    def _forget_texts(self, numbers: Sequence[int]) -> None:
-        run, many = self._connection.execute, self._connection.executemany
-        sql = "SELECT id FROM fresh WHERE id IN (SELECT value FROM json_each(?))"
-        fresh = {number for (number,) in run(sql, (json.dumps(numbers),))}
-        many("DELETE FROM word WHERE rowid = ?", [(number,) for number in numbers if number not in fresh])
-        many("DELETE FROM fresh WHERE id = ?", [(number,) for number in fresh])
-        many("DELETE FROM text WHERE id = ?", [(number,) for number in numbers])
 
     def head(self, log: str) -> Head:
         """A log as it will be."""
         head = self._heads.get(log)
         if head is None:
-            row = self._connection.execute(
-                "SELECT id, (SELECT max(seq) FROM entry WHERE log = log.id), fence,"
-                " (SELECT max(last) FROM packed WHERE log = log.id) FROM log WHERE name = ?",
-                (log,),
-            ).fetchone()
-            head = Head(row[0], row[1] or 0, row[2], row[3] or 0) if row else Head(0, 0, 0, 0)
+            run = self._connection.execute
+            head = Head(0, 0, 0, 0)
+            if found := run("SELECT id, fence FROM log WHERE name = ?", (log,)).fetchone():
+                span = behind(found[0], 0)
+                length = run("SELECT max(id) FROM entry WHERE id > ? AND id <= ?", span).get
+                packed = run("SELECT max(id) FROM packed WHERE id > ? AND id <= ?", span).get
+                head = Head(found[0], seq_of(length), found[1], seq_of(packed))
             self._heads[log] = head
         return head
 
     def _newest(self, head: Head) -> int | None:
         if head.newest is None and head.length:
-            sql = "SELECT CAST(body AS BLOB) FROM entry WHERE log = ? AND seq = ?"
-            head.newest = hash(self._connection.execute(sql, (head.id, head.length)).get)
+            sql = "SELECT CAST(body AS BLOB) FROM entry WHERE id = ?"
+            head.newest = hash(self._connection.execute(sql, (row(head.id, head.length),)).get)
         return head.newest
 
     def _extend(self, log: str, head: Head, job: Append) -> None:
@@ -185,17 +161,19 @@ class Batch:
             head.newest = hash(job.entries[-1])
         for entry in job.entries:
             head.length += 1
-            self._entries.append((head.id, head.length, entry))
+            self._entries.append((row(head.id, head.length), entry))
 
     def _remove(self, job: Removal) -> None:
         self.write()
         run = self._connection.execute
         for log in job.logs:
-            self._heads.pop(log, None)
-            run("DELETE FROM entry WHERE log = (SELECT id FROM log WHERE name = ?)", (log,))
-            run("DELETE FROM packed WHERE log = (SELECT id FROM log WHERE name = ?)", (log,))
+            span = behind(self.head(log).id, 0)
+            run("DELETE FROM entry WHERE id > ? AND id <= ?", span)
+            run("DELETE FROM packed WHERE id > ? AND id <= ?", span)
             run("DELETE FROM log WHERE name = ?", (log,))
+            self._heads.pop(log, None)
         self._remove_places(job.places)
+        sqlite_words.note_gone(self._connection, job.places)
         # All are looked at before any goes, so that the answer does not depend on their order.
         self._remove_places([key for key, place in job.orphans if self._is_empty(place)], _AT)
 
@@ -205,11 +183,6 @@ class Batch:
         for table in ("document", "small"):
             if mine := [place for place in places if table in tables(place)]:
                 run(f"DELETE FROM {table} WHERE key IN ({which.format(table=table)})", {"places": json.dumps(mine)})
-        if places:
-            found = run(
-                f"SELECT id FROM text WHERE key IN ({which.format(table='text')})", {"places": json.dumps(places)}
-            )
-            self._forget_texts([number for (number,) in cast("list[tuple[int]]", found.fetchall())])
 
     def _is_empty(self, place: str) -> bool:
         found = (
@@ -217,21 +190,6 @@ class Batch:
             for table in tables(place)
         )
         return not any(found)
-
-
-def index_fresh(connection: apsw.Connection) -> int:
-    """Put the oldest of what waits into the index, and say how many wait still. Inside a transaction.
-
-    The oldest first: what waits is newer than all that is indexed, and so a search knows which come first.
-    """
-    rows = connection.execute("SELECT id, said FROM fresh ORDER BY id LIMIT ?", (INDEXED_MAX,)).fetchall()
-    connection.executemany(
-        "INSERT INTO word (rowid, words) VALUES (?, ?)",
-        # Each word once: positions and counts are never asked for.
-        [(number, " ".join(dict.fromkeys(words(said)))) for number, said in cast("list[tuple[int, str]]", rows)],
-    )
-    connection.executemany("DELETE FROM fresh WHERE id = ?", [(number,) for number, _ in rows])
-    return int(connection.execute("SELECT count(*) FROM fresh").get)
 
 
 def tables(place: str) -> tuple[str, ...]:

@@ -66,9 +66,12 @@ class StoreFile:
         except BaseException:
             self.disconnect(connection)
             raise
-        if not patient:
-            connection.set_busy_handler(None)
+        self.set_patient(connection, is_patient=patient)
         return connection
+
+    def set_patient(self, connection: apsw.Connection, *, is_patient: bool) -> None:
+        """Whether a connection waits for a lock that another one holds."""
+        connection.set_busy_handler(_Patience(self._busy_timeout_s).wait if is_patient else None)
 
     def disconnect(self, connection: apsw.Connection) -> None:
         """Let a connection go. What it leaves unfinished is undone; what was committed is on disk already."""
@@ -78,7 +81,7 @@ class StoreFile:
 
     def _open(self) -> apsw.Connection:
         connection = apsw.Connection(str(self.path), vfs=self._vfs)
-        connection.set_busy_handler(_Patience(self._busy_timeout_s).wait)
+        self.set_patient(connection, is_patient=True)
         return connection
 
     def _configure(self, connection: apsw.Connection) -> None:

@@ -9,6 +9,8 @@ from typing import cast
 
 import apsw
 
+from turnkeeper.store.engines.sqlite_schema import SEQ_MAX, behind, seq_of
+
 RUN = 128
 """Entries in one row."""
 PLAIN = 64
@@ -17,23 +19,20 @@ PLAIN = 64
 _SEPARATOR = b"\n"
 """Compact JSON has none inside."""
 
-_PLAIN_SQL = "SELECT seq, CAST(body AS BLOB) FROM entry WHERE log = ? AND seq > ? ORDER BY seq LIMIT ?"
-
 
 def pack(connection: apsw.Connection, log: int, length: int) -> bool:
     """Pack one run of a log, if it has enough plain entries; whether it may have another. Inside a transaction."""
-    rows = _rows(connection, log, 0, RUN)
-    if len(rows) < RUN or rows[-1][0] > length - PLAIN:
+    plain = _plain(connection, log, 0, RUN)
+    if len(plain) < RUN or seq_of(plain[-1][0]) > length - PLAIN:
         return False
-    bodies = [body for _, body in rows]
+    bodies = [body for _, body in plain]
     if any(_SEPARATOR in body for body in bodies):
         return False  # Nobody who writes JSON as we do; it stays as it is.
-    joined, (first, _), (last, _) = _SEPARATOR.join(bodies), rows[0], rows[-1]
+    joined, (first, _), (last, _) = _SEPARATOR.join(bodies), plain[0], plain[-1]
     connection.execute(
-        "INSERT INTO packed (log, last, size, bodies) VALUES (?, ?, ?, ?)",
-        (log, last, len(joined), zlib.compress(joined)),
+        "INSERT INTO packed (id, size, bodies) VALUES (?, ?, ?)", (last, len(joined), zlib.compress(joined))
     )
-    connection.execute("DELETE FROM entry WHERE log = ? AND seq BETWEEN ? AND ?", (log, first, last))
+    connection.execute("DELETE FROM entry WHERE id BETWEEN ? AND ?", (first, last))
     return True
 
 
@@ -45,23 +44,47 @@ def read(connection: apsw.Connection, name: str, after: int, limit: int) -> list
         if log is not None:
             found = _unpacked(connection, log, after, limit)
             if limit < 0 or len(found) < limit:
-                rest = _rows(connection, log, after + len(found), limit - len(found) if limit >= 0 else -1)
+                rest = _plain(connection, log, after + len(found), limit - len(found) if limit >= 0 else -1)
                 found.extend(body for _, body in rest)
     return found if limit < 0 else found[:limit]
 
 
+def read_end(connection: apsw.Connection, name: str, after: int, limit: int) -> list[tuple[int, bytes]]:
+    """Those that are not packed, with their numbers. One statement, so it sees one moment too."""
+    found = connection.execute(
+        "SELECT entry.id & 4294967295, CAST(entry.body AS BLOB) FROM log CROSS JOIN entry"
+        " ON entry.id > (log.id << 32 | ?) AND entry.id <= (log.id << 32 | 4294967295)"
+        " WHERE log.name = ? ORDER BY entry.id LIMIT ?",
+        (min(after, SEQ_MAX), name, limit),
+    )
+    return cast("list[tuple[int, bytes]]", found.fetchall())
+
+
+def length(connection: apsw.Connection, name: str) -> int:
+    """How many entries a log has: the number of its last, which is never packed."""
+    found = connection.execute(
+        "SELECT max(entry.id) & 4294967295 FROM log CROSS JOIN entry"
+        " ON entry.id BETWEEN log.id << 32 AND log.id << 32 | 4294967295 WHERE log.name = ?",
+        (name,),
+    )
+    return found.get or 0
+
+
 def _unpacked(connection: apsw.Connection, log: int, after: int, limit: int) -> list[bytes]:
     found: list[bytes] = []
-    rows = connection.execute("SELECT last, bodies FROM packed WHERE log = ? AND last > ? ORDER BY last", (log, after))
-    for last, packed in cast("list[tuple[int, bytes]]", rows):  # The statement says what a row holds.
+    runs = connection.execute("SELECT id, bodies FROM packed WHERE id > ? AND id <= ? ORDER BY id", behind(log, after))
+    for number, packed in cast("list[tuple[int, bytes]]", runs):  # The statement says what a row holds.
         bodies = zlib.decompress(packed).split(_SEPARATOR)
         # Only the first run may begin before the place that was asked for.
-        found.extend(bodies[max(0, after + len(found) + len(bodies) - last) :])
+        found.extend(bodies[max(0, after + len(found) + len(bodies) - seq_of(number)) :])
         if 0 <= limit <= len(found):
             break
     return found
 
 
-def _rows(connection: apsw.Connection, log: int, after: int, limit: int) -> list[tuple[int, bytes]]:
-    found = connection.execute(_PLAIN_SQL, (log, after, limit)).fetchall()
-    return cast("list[tuple[int, bytes]]", found)
+def _plain(connection: apsw.Connection, log: int, after: int, limit: int) -> list[tuple[int, bytes]]:
+    found = connection.execute(
+        "SELECT id, CAST(body AS BLOB) FROM entry WHERE id > ? AND id <= ? ORDER BY id LIMIT ?",
+        (*behind(log, after), limit),
+    )
+    return cast("list[tuple[int, bytes]]", found.fetchall())

@@ -100,6 +100,7 @@ FROM log JOIN entry ON entry.log = log.id;
 SMALL = ("blobused", "blobuser", "busy", "fork", "ledger", "order", "receipt", "recent")
 """Kinds of documents (the first segment of their keys) that are many and small. Their table is its own index, so that
 a key is stored once. Which they are is part of the schema: to move a kind is a migration."""
+_SMALL = frozenset(SMALL)
 
 _COMPACT = f"""
 CREATE TABLE small (
@@ -153,13 +154,89 @@ JOIN json_each('[' || replace(CAST(sqlar_uncompress(packed.bodies, packed.size) 
 UNION ALL SELECT * FROM event_tail;
 """
 
-MIGRATIONS: tuple[str, ...] = (_TABLES + _VIEWS, _COMPACT)
+_CLUSTERED = """
+DROP VIEW event;
+DROP VIEW event_tail;
+-- The number of a row says whose it is and where: log << 32 | seq. So the table is its own index, and an append to one
+-- log touches one page of it.
+ALTER TABLE entry RENAME TO entry_2;
+CREATE TABLE entry (
+    id INTEGER PRIMARY KEY,
+    body TEXT NOT NULL
+);
+INSERT INTO entry SELECT log << 32 | seq, body FROM entry_2 ORDER BY 1;
+DROP TABLE entry_2;
+-- The same for runs, each under the number of its last entry.
+ALTER TABLE packed RENAME TO packed_2;
+CREATE TABLE packed (
+    id INTEGER PRIMARY KEY,
+    size INTEGER NOT NULL,
+    bodies BLOB NOT NULL
+);
+INSERT INTO packed SELECT log << 32 | last, size, bodies FROM packed_2 ORDER BY 1;
+DROP TABLE packed_2;
+-- What is to happen to the index of words, in order: a text takes the place of what its key said before; without one,
+-- what the key said is gone; and if the key ends with a slash, so is all at and below it.
+ALTER TABLE fresh RENAME TO fresh_2;
+CREATE TABLE fresh (
+    id INTEGER PRIMARY KEY,
+    key TEXT NOT NULL,
+    said TEXT
+);
+INSERT INTO fresh (key, said) SELECT key, said FROM fresh_2 JOIN text USING (id) ORDER BY id;
+DELETE FROM text WHERE id IN (SELECT id FROM fresh_2);
+DROP TABLE fresh_2;
+
+CREATE VIEW event_tail AS SELECT
+    log.name AS session_id,
+    entry.id & 4294967295 AS seq,
+    json_extract(entry.body, '$.time') AS time,
+    json_extract(entry.body, '$.type') AS type,
+    json_extract(entry.body, '$.data') AS data,
+    json_extract(entry.body, '$.prev') AS prev,
+    entry.body AS document
+FROM log JOIN entry ON entry.id BETWEEN log.id << 32 AND log.id << 32 | 4294967295;
+-- The function is one of the sqlite3 shell's; elsewhere event_tail shows what is not packed.
+CREATE VIEW event AS SELECT
+    log.name AS session_id,
+    json_extract(one.value, '$.seq') AS seq,
+    json_extract(one.value, '$.time') AS time,
+    json_extract(one.value, '$.type') AS type,
+    json_extract(one.value, '$.data') AS data,
+    json_extract(one.value, '$.prev') AS prev,
+    one.value AS document
+FROM log JOIN packed ON packed.id BETWEEN log.id << 32 AND log.id << 32 | 4294967295
+JOIN json_each('[' || replace(CAST(sqlar_uncompress(packed.bodies, packed.size) AS TEXT), char(10), ',') || ']') AS one
+UNION ALL SELECT * FROM event_tail;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_TABLES + _VIEWS, _COMPACT, _CLUSTERED)
 """Step ``n`` leads from schema ``n`` to ``n + 1``. A released step is never edited, only followed."""
+
+
+_SEQ_BITS = 32
+SEQ_MAX = (1 << _SEQ_BITS) - 1
+"""The last entry that a log may have."""
+
+
+def row(log: int, seq: int) -> int:
+    """The number of the row that holds an entry of a log, or the run that ends with it."""
+    return log << _SEQ_BITS | seq
+
+
+def behind(log: int, seq: int) -> tuple[int, int]:
+    """The numbers of the rows of a log behind an entry: above the first of these two, up to the second."""
+    return row(log, min(seq, SEQ_MAX)), row(log, SEQ_MAX)
+
+
+def seq_of(number: int | None) -> int:
+    """The place in its log of a row; 0 if there is none."""
+    return number & SEQ_MAX if number is not None else 0
 
 
 def table_of(place: str) -> str:
     """The table that holds the document under a path, and all below it."""
-    return "small" if place.partition("/")[0] in SMALL else "document"
+    return "small" if place.partition("/")[0] in _SMALL else "document"
 
 
 class ForeignStore(Exception):

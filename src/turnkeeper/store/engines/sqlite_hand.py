@@ -1,0 +1,178 @@
+"""The connection that writes to a SQLite store, and what it knows of what it wrote. Used by one thread at a time."""
+
+import time
+from collections.abc import Callable, Sequence
+
+import apsw
+
+from turnkeeper.store.engines.sqlite_batch import Append, Batch, Head, Removal
+from turnkeeper.store.engines.sqlite_file import StoreFile
+from turnkeeper.store.engines.sqlite_pack import RUN, pack
+from turnkeeper.store.engines.sqlite_words import FRESH_MAX, work_off
+
+CHECKPOINT_PAGES = 2000
+TIDY_PAUSE_TIMES = 10
+"""After a piece of tidying there is none for so many times as long: who writes or reads meanwhile hardly notices."""
+HEADS_MAX = 10_000
+"""Logs whose length and fence are remembered from one transaction to the next."""
+
+Job = Append | Removal
+
+
+class Hand:
+    """Writes jobs, and puts in order what they leave, when it is told to."""
+
+    def __init__(
+        self,
+        file: StoreFile,
+        checkpoint_pages: int = CHECKPOINT_PAGES,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._file, self._clock = file, clock
+        self._checkpoint_pages = checkpoint_pages
+        self._connection: apsw.Connection | None = None
+        self._wal_pages = 0
+        self._heads: dict[str, Head] = {}
+        self._heads_version = 0  # What was committed last, by us or by others, when we looked.
+        self._long: dict[str, None] = {}  # Logs of which something is to be packed, in the order they were seen.
+        self._fresh = 0  # What waits for the index of words.
+        self._tidy_at = 0.0
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection; to make one takes a while."""
+        return self._connection is not None
+
+    @property
+    def is_untidy(self) -> bool:
+        """Whether something is to be put in order."""
+        return self._wal_pages >= self._checkpoint_pages or self._is_loose
+
+    @property
+    def _is_loose(self) -> bool:
+        return bool(self._long) or self._fresh >= FRESH_MAX
+
+    def write(self, jobs: Sequence[Job]) -> list[Exception | None]:
+        """Do the jobs in one transaction that is on disk when this returns; for each, why it was not, if it was not.
+
+        Raises whatever stops all of them; then call ``roll_back``.
+        """
+        connection, crash = self._connect(), self._file.crash
+        connection.execute("BEGIN IMMEDIATE")
+        crash("sqlite.begin")
+        batch = Batch(connection, self._known_heads(connection))
+        answers: list[Exception | None] = [batch.add(job) for job in jobs]
+        batch.write()
+        crash("sqlite.before-commit")
+        connection.execute("COMMIT")
+        crash("sqlite.after-commit")
+        self._heads_version = connection.data_version()
+        self._note_untidy(jobs)
+        return answers
+
+    def write_at_once(self, job: Job) -> Exception | None:
+        """Do one job without waiting for a lock. Raises BusyError if another process holds it."""
+        connection = self._connect()
+        self._file.set_patient(connection, is_patient=False)
+        try:
+            [answer] = self.write([job])
+        finally:
+            self._file.set_patient(connection, is_patient=True)
+        return answer
+
+    def until_tidying(self) -> float | None:
+        """How many seconds from now there is something to be put in order; None if nothing is."""
+        return max(0.0, self._tidy_at - self._clock()) if self._is_loose and self.is_connected else None
+
+    def tidy(self, *, is_idle: bool) -> None:
+        """Fold the write-ahead log into the file, if it is long. If ``is_idle``, index words or pack a log, a little.
+
+        Work left undone is found again later.
+        """
+        self._checkpoint()
+        begun = self._clock()
+        if not (is_idle and self._is_loose) or self._connection is None or begun < self._tidy_at:
+            return
+        try:
+            self._tidy_some(self._connection)
+            self._checkpoint()
+        except apsw.Error:
+            # Nothing is lost: all of it is there, only not in its shortest form. Later appends find it again.
+            self.roll_back()
+            self._long, self._fresh = {}, 0
+        ended = self._clock()
+        self._tidy_at = ended + TIDY_PAUSE_TIMES * (ended - begun)
+
+    def roll_back(self) -> None:
+        """Leave no transaction open; a connection that cannot even do that is replaced."""
+        self._heads = {}
+        if self._connection is None or not self._connection.in_transaction:
+            return
+        try:
+            self._connection.execute("ROLLBACK")
+        except apsw.Error:
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Close the connection; the next job makes another."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._file.disconnect(connection)
+
+    def _note_untidy(self, jobs: Sequence[Job]) -> None:
+        for job in jobs:
+            if isinstance(job, Removal):
+                self._fresh += FRESH_MAX  # Its texts are taken out soon.
+                continue
+            self._fresh += len(job.texts)
+            # A log that was removed in the same group has no head any more.
+            if job.log is not None and (head := self._heads.get(job.log)) is not None and head.is_long:
+                self._long[job.log] = None
+
+    def _tidy_some(self, connection: apsw.Connection) -> None:
+        log = next(iter(self._long), None)
+        connection.execute("BEGIN IMMEDIATE")
+        self._file.crash("sqlite.begin-tidying")
+        if log is None:
+            self._fresh = work_off(connection)
+        elif not self._packed(connection, log):
+            del self._long[log]
+        self._file.crash("sqlite.before-tidied")
+        connection.execute("COMMIT")
+        self._heads_version = connection.data_version()
+
+    def _packed(self, connection: apsw.Connection, log: str) -> bool:
+        head = Batch(connection, self._known_heads(connection)).head(log)
+        if not head.is_long or not pack(connection, head.id, head.length):
+            return False
+        head.packed += RUN
+        return True
+
+    def _known_heads(self, connection: apsw.Connection) -> dict[str, Head]:
+        """What was learned about logs before, unless another process has written since."""
+        if connection.data_version() != self._heads_version or len(self._heads) > HEADS_MAX:
+            self._heads = {}
+        return self._heads
+
+    def _connect(self) -> apsw.Connection:
+        if self._connection is None:
+            self._connection = self._file.connect()
+            # Checkpoints are made after the answers, not inside a commit that somebody waits for.
+            self._connection.set_wal_hook(self._note_wal)
+        return self._connection
+
+    def _note_wal(self, connection: apsw.Connection, schema: str, pages: int) -> int:
+        self._wal_pages = pages
+        return apsw.SQLITE_OK
+
+    def _checkpoint(self) -> None:
+        if self._wal_pages < self._checkpoint_pages or self._connection is None:
+            return
+        self._file.crash("sqlite.before-checkpoint")
+        try:
+            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except apsw.Error:
+            # Nothing is lost: the log beside the file holds everything, and the next transaction tries again.
+            return
+        self._wal_pages = 0
+        self._file.crash("sqlite.after-checkpoint")
