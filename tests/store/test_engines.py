@@ -3,13 +3,15 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from turnkeeper.store.crash import POINTS
+from turnkeeper.store.engine import Key, path, paths
 from turnkeeper.store.engines import ENGINES, open_engine
 from turnkeeper.store.engines.words import words
 
@@ -66,3 +68,16 @@ def test_an_unknown_crash_point_is_refused() -> None:
 @given(st.text(alphabet=st.characters(max_codepoint=127)))
 def test_plain_text_is_cut_into_words_as_any_other_text_is(text: str) -> None:
     assert words(text) == [word for word in words(text + " é") if word != "é"]
+
+
+@given(st.lists(st.lists(st.text(alphabet="a/\x00é\ud800", max_size=3), max_size=3).map(tuple), max_size=3))
+@example([("a", "a/a")])
+def test_many_keys_are_checked_together_as_each_is_alone(keys: list[Key]) -> None:
+    assert _said(lambda: paths(keys)) == _said(lambda: [path(key) for key in keys])
+
+
+def _said(work: Callable[[], list[str]]) -> list[str] | str:
+    try:
+        return work()
+    except ValueError as error:
+        return str(error)

@@ -50,7 +50,7 @@ def _apply(view: SessionView, recorded: Recorded) -> SessionView:
         case e.PromptPromoted(message_id=message_id):
             prompt = _admitted(view, seq, message_id)
             counts = {"messages": view.messages + 1, "parts": view.parts + len(prompt.parts)}
-            return view.but(inbox=tuple(p for p in view.inbox if p is not prompt), **counts)
+            return view.but(inbox=tuple([p for p in view.inbox if p is not prompt]), **counts)
         case e.SessionCreated():
             raise AssertionError("handled by apply")
         case e.SessionTitled(title=title):

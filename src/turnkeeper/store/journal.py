@@ -327,7 +327,7 @@ class Journal:
     async def _plain(self, changes: Changes, lifted: dict[str, bytes]) -> dict[Key, str | None]:
         """Texts with the blobs they stand for spelt out, so that search finds words and not hashes."""
         texts = changes.texts
-        named = {name for text in texts.values() if text for name in blobs.mentioned(text)}
+        named = {name for text in texts.values() if text and blobs.MARK in text for name in blobs.mentioned(text)}
         # Only a mark that a document holds is one; the same characters inside other text are just text.
         wanted = named and named & {
             name for body in changes.documents.values() for name in blobs.references(body or b"")

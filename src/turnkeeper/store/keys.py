@@ -148,12 +148,18 @@ def stamp(milliseconds: int | float) -> str:
 
 def activity(owner: Session) -> list[Key]:
     """Every place where a session stands in the lists: in one of each scope."""
-    scopes = [STORE, in_project(owner.project_id), in_directory(owner.directory)]
-    if owner.parent_id is not None:
-        scopes.append(below(owner.parent_id))
-    which = LISTED if owner.parent_id is None and owner.time.archived is None else UNLISTED
-    place = (which, stamp(owner.time.updated), owner.id)
-    return [("recent", *scope, *place) for scope in scopes]
+    parent_id, time = owner.parent_id, owner.time
+    which = LISTED if parent_id is None and time.archived is None else UNLISTED
+    place = (stamp(time.updated), owner.id)
+    return [one + place for one in _lists(owner.project_id, owner.directory, parent_id, which)]
+
+
+@lru_cache(maxsize=1024)
+def _lists(project_id: str, directory: str, parent_id: str | None, which: str) -> tuple[Key, ...]:
+    scopes = (STORE, in_project(project_id), in_directory(directory))
+    if parent_id is not None:
+        scopes += (below(parent_id),)
+    return tuple(recent(scope, which) for scope in scopes)
 
 
 def forks(project_id: str, base: str) -> Key:
