@@ -72,6 +72,9 @@ def test_plain_text_is_cut_into_words_as_any_other_text_is(text: str) -> None:
 
 @given(st.lists(st.lists(st.text(alphabet="a/\x00é\ud800", max_size=3), max_size=3).map(tuple), max_size=3))
 @example([("a", "a/a")])
+@example([("a",), ("a\x00",)])
+@example([("a",), ("é\ud800",)])
+@example([("a",), ("", "a")])
 def test_many_keys_are_checked_together_as_each_is_alone(keys: list[Key]) -> None:
     assert _said(lambda: paths(keys)) == _said(lambda: [path(key) for key in keys])
 

@@ -156,9 +156,9 @@ def activity(owner: Session) -> list[Key]:
 
 @lru_cache(maxsize=1024)
 def _lists(project_id: str, directory: str, parent_id: str | None, which: str) -> tuple[Key, ...]:
-    scopes = (STORE, in_project(project_id), in_directory(directory))
+    scopes = [STORE, in_project(project_id), in_directory(directory)]
     if parent_id is not None:
-        scopes += (below(parent_id),)
+        scopes.append(below(parent_id))
     return tuple(recent(scope, which) for scope in scopes)
 
 
