@@ -60,10 +60,11 @@ async def _copies(store: Store, copier: Copier, session_id: str, message_id: str
     if message_id is not None:
         await store.queries.message(session_id, message_id)  # An unknown message is refused, not ignored.
     copied: list[MessageRecorded] = []
-    async for message in store.queries.stored(session_id):
-        if message.info.id == message_id:
-            break
-        copied.append(copier.copy(message.info, message.parts))
+    async for messages in store.queries.stored(session_id):
+        for message in messages:
+            if message.info.id == message_id:
+                return copied
+            copied.append(copier.copy(message.info, message.parts))
     return copied
 
 

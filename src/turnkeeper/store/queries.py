@@ -1,6 +1,6 @@
 """The read side: sessions, lists, messages and their parts, from documents alone. Never waits for a writer."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from sys import intern
 from typing import Final, TypeAlias, TypeVar
 
@@ -312,11 +312,10 @@ class Queries:
             for one in await self._all_spelt(found):
                 yield one.value()
 
-    async def stored(self, session_id: str) -> AsyncIterator[MessageWithParts]:
-        """Every message in order as the store has it, marks in the place of blobs: for copies inside the store."""
+    async def stored(self, session_id: str) -> AsyncIterator[Iterator[MessageWithParts]]:
+        """The history as the store has it, marks in the place of blobs, many at a time: for copies inside the store."""
         async for found in self._walk(session_id):
-            for one in found:
-                yield one.value()
+            yield (one.value() for one in found)
 
     async def _pages(self, session_id: str, size: int, *, reverse: bool = False) -> AsyncIterator[list[Written]]:
         place: Key | None = None
