@@ -10,6 +10,7 @@ from turnkeeper.model import event as e
 from turnkeeper.model.event import MessageRecorded, PartExtended, PartRecorded, SessionCreated
 from turnkeeper.model.parts import Part, ReasoningPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import may_follow
+from turnkeeper.model.session import Session
 
 
 def project(recorded: Iterable[Recorded]) -> SessionView | None:
@@ -46,11 +47,11 @@ def _apply(view: SessionView, recorded: Recorded) -> SessionView:
             return _part_extended(view, seq, event)
         case e.PromptAdmitted():
             admitted = Admitted(seq=seq, message=event.message, parts=event.parts, delivery=event.delivery)
-            return _active(view.but(inbox=(*view.inbox, admitted)), time)
+            return view.but(session=_touched(view.session, time), inbox=(*view.inbox, admitted))
         case e.PromptPromoted(message_id=message_id):
             prompt = _admitted(view, seq, message_id)
-            counts = {"messages": view.messages + 1, "parts": view.parts + len(prompt.parts)}
-            return view.but(inbox=tuple([p for p in view.inbox if p is not prompt]), **counts)
+            inbox = tuple([p for p in view.inbox if p is not prompt])
+            return view.but(inbox=inbox, messages=view.messages + 1, parts=view.parts + len(prompt.parts))
         case e.SessionCreated():
             raise AssertionError("handled by apply")
         case e.SessionTitled(title=title):
@@ -135,9 +136,13 @@ def _session(view: SessionView, **changes: object) -> SessionView:
 
 
 def _active(view: SessionView, time: int, **changes: object) -> SessionView:
-    """Change the session in a way that counts as activity. The clock may step back; activity does not."""
-    updated = max(time, view.session.time.updated)
-    return _session(view, time=view.session.time.but(updated=updated), **changes)
+    """Change the session in a way that counts as activity."""
+    return view.but(session=_touched(view.session, time, **changes))
+
+
+def _touched(session: Session, time: int, **changes: object) -> Session:
+    """The session after activity at this time. The clock may step back; activity does not."""
+    return session.but(time=session.time.but(updated=max(time, session.time.updated)), **changes)
 
 
 def _admitted(view: SessionView, seq: int, message_id: str) -> Admitted:
