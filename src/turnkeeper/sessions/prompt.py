@@ -9,6 +9,7 @@ from turnkeeper.core.permission import merge
 from turnkeeper.core.view import SessionView
 from turnkeeper.model import event as e
 from turnkeeper.model.agent import Agent
+from turnkeeper.model.config import Config
 from turnkeeper.model.event import Event
 from turnkeeper.model.identifier import check
 from turnkeeper.model.message import MessageTime, ModelChoice, UserMessage
@@ -28,7 +29,7 @@ from turnkeeper.store.journal import ATTEMPTS_MAX
 from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.images import LIMITS, ImageLimits, limits_of
-from turnkeeper.workspace.project import ProjectPlace, identify
+from turnkeeper.workspace.project import ProjectPlace
 
 NO_VARIANT = "default"
 
@@ -101,10 +102,10 @@ class _Resolved(NamedTuple):
 async def _resolve(
     store: Store, runtime: Runtime, session: Session, prompt: Prompt, message_id: str, agent: str | None
 ) -> _Resolved:
-    place = await identify(session.directory)
-    who = await runtime.agent(prompt.agent or agent, place)
+    place, configured = await runtime.means.at(session.directory)
+    who = configured.agent(prompt.agent or agent)
     rules = await _rules(runtime, place, prompt, who)
-    attaching = Attaching(session.id, message_id, place, _limits(runtime, place, prompt))
+    attaching = Attaching(session.id, message_id, place, _limits(configured.config, prompt))
     parts = await resolve(prompt.parts, Resolution(store.mint, attaching, rules))
     return _Resolved(session.directory, who, parts, lambda: runtime.means.default_model(place))
 
@@ -145,11 +146,11 @@ class _Deciding:
         return self._prompt.message_id is None or _input(view) == _input(self._before)
 
 
-def _limits(runtime: Runtime, place: ProjectPlace, prompt: Prompt) -> ImageLimits:
+def _limits(config: Config, prompt: Prompt) -> ImageLimits:
     """How large pictures may be; only asked for where there may be one."""
     if not any(isinstance(part, FileInput) for part in prompt.parts):
         return LIMITS
-    return limits_of(runtime.means.catalog(place)[0].attachment.image)
+    return limits_of(config.attachment.image)
 
 
 async def _rules(runtime: Runtime, place: ProjectPlace, prompt: Prompt, agent: Agent) -> Ruleset:
