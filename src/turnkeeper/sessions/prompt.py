@@ -167,8 +167,9 @@ def _input(view: SessionView) -> tuple[int, tuple[str, ...]]:
 
 def digest_of(prompt: Prompt) -> str:
     """What tells one prompt from another: all that the caller sent, but for the id it gave."""
+    said = prompt if prompt.message_id is None else prompt.but(message_id=None)
     try:
-        return sha256(encode(prompt.but(message_id=None))).hexdigest()[:32]
+        return sha256(encode(said)).hexdigest()[:32]
     except UnicodeEncodeError as error:
         raise Invalid(f"the prompt holds half a character ({error.reason}); send whole ones") from error
 

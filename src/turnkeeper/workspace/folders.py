@@ -67,7 +67,7 @@ class Folders:
     def same(self, before: Mapping[str, Standing | None]) -> bool:
         """Whether all these folders are now as they were."""
         now = self._clock()
-        return all(self._at(folder, now) == standing for folder, standing in before.items())
+        return [self._at(folder, now) for folder in before] == [*before.values()]
 
     def _at(self, folder: str, now: int) -> Standing | None:
         try:
