@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from turnkeeper.workspace.folders import stamp_of
 from turnkeeper.workspace.grounds import Grounds, Variables, standing
 
 NAME = "TURNKEEPER_TEST_VARIABLE"
 
 
 def of(folder: Path, *files: Path) -> Grounds:
-    return Grounds({str(folder): standing.at(str(folder))}, {str(file): stamp_of(str(file)) for file in files})
+    return Grounds({str(folder): standing.at(str(folder))}, {str(file): standing.stamp(str(file)) for file in files})
 
 
 def test_they_hold_whatever_else_comes_and_goes(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from turnkeeper.model.config import Config
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import Json, JsonObject
 from turnkeeper.workspace import paths
-from turnkeeper.workspace.folders import Standing, stamp_of
+from turnkeeper.workspace.folders import Standing
 from turnkeeper.workspace.grounds import Grounds, Variables, standing
 
 FILE_VARIABLES: Final = ("OPENCODE_CONFIG", "TURNKEEPER_CONFIG")
@@ -104,7 +104,7 @@ class Reader:
                 folders[f"{folder}/{dotted}"] = standing.at(f"{folder}/{dotted}")
         own = (paths.USER_SETTINGS, *paths.SETTINGS)
         files = [*map(str, named), *(f"{folder}/{name}" for folder, at in folders.items() for name in _among(own, at))]
-        return Grounds(folders, {file: stamp_of(file) for file in files}, (variables,))
+        return Grounds(folders, {file: standing.stamp(file) for file in files}, (variables,))
 
 
 def _among(names: Iterable[str], folder: Standing | None) -> list[str]:

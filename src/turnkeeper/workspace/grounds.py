@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from turnkeeper.workspace import paths
-from turnkeeper.workspace.folders import Folders, Stamp, Standing, stamp_of
+from turnkeeper.workspace.folders import Folders, Stamp, Standing
 
 standing: Final = Folders((paths.REPOSITORY, paths.USER_SETTINGS, *paths.SETTINGS, *paths.SETTINGS_FOLDERS))
 """All that may come to stand in a folder and change an answer; one for all answers, so they can share their looks."""
@@ -39,7 +39,7 @@ class Grounds(NamedTuple):
             if variables.now() != values:
                 return False
         for file, stamp in self.files.items():
-            if stamp_of(file) != stamp:
+            if standing.stamp(file) != stamp:
                 return False
         return standing.same(self.folders)
 
