@@ -9,12 +9,11 @@ from turnkeeper.core.permission import merge
 from turnkeeper.core.view import SessionView
 from turnkeeper.model import event as e
 from turnkeeper.model.agent import Agent
-from turnkeeper.model.config import Config
 from turnkeeper.model.event import Event
 from turnkeeper.model.identifier import check
 from turnkeeper.model.message import MessageTime, ModelChoice, UserMessage
 from turnkeeper.model.parts import Part
-from turnkeeper.model.permission import Rule, Ruleset
+from turnkeeper.model.permission import Rule
 from turnkeeper.model.prompt import AgentInput, FileInput, Prompt, Receipt
 from turnkeeper.model.refusal import Busy, Conflict, Invalid
 from turnkeeper.model.session import Session, SessionModel
@@ -28,8 +27,7 @@ from turnkeeper.store.crash import crash_point
 from turnkeeper.store.journal import ATTEMPTS_MAX
 from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.store.store import Store
-from turnkeeper.workspace.images import LIMITS, ImageLimits, limits_of
-from turnkeeper.workspace.project import ProjectPlace
+from turnkeeper.workspace.images import LIMITS, limits_of
 
 NO_VARIANT = "default"
 
@@ -104,8 +102,11 @@ async def _resolve(
 ) -> _Resolved:
     place, configured = await runtime.means.at(session.directory)
     who = configured.agent(prompt.agent or agent)
-    rules = await _rules(runtime, place, prompt, who)
-    attaching = Attaching(session.id, message_id, place, _limits(configured.config, prompt))
+    # What only a file or the mention of an agent needs is only asked for where there is one.
+    named = [type(part) for part in prompt.parts]
+    limits = limits_of(configured.config.attachment.image) if FileInput in named else LIMITS
+    rules = merge((await runtime.means.means(place)).rules, who.permission) if AgentInput in named else ()
+    attaching = Attaching(session.id, message_id, place, limits)
     parts = await resolve(prompt.parts, Resolution(store.mint, attaching, rules))
     return _Resolved(session.directory, who, parts, lambda: runtime.means.default_model(place))
 
@@ -144,20 +145,6 @@ class _Deciding:
             return False
         # Who admits the same id in between is noticed. One that we just made stands for nothing yet.
         return self._prompt.message_id is None or _input(view) == _input(self._before)
-
-
-def _limits(config: Config, prompt: Prompt) -> ImageLimits:
-    """How large pictures may be; only asked for where there may be one."""
-    if not any(isinstance(part, FileInput) for part in prompt.parts):
-        return LIMITS
-    return limits_of(config.attachment.image)
-
-
-async def _rules(runtime: Runtime, place: ProjectPlace, prompt: Prompt, agent: Agent) -> Ruleset:
-    """What the agent may do; only asked for where the user names another one."""
-    if not any(isinstance(part, AgentInput) for part in prompt.parts):
-        return ()
-    return merge((await runtime.means.means(place)).rules, agent.permission)
 
 
 def _input(view: SessionView) -> tuple[int, tuple[str, ...]]:
