@@ -1,7 +1,7 @@
 """Grounds: an answer holds as long as every folder, file and variable it was found on is as it was."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, MutableMapping
 from pathlib import Path
 
 import pytest
@@ -55,13 +55,21 @@ def test_another_folder_under_the_same_name_is_another(tmp_path: Path) -> None:
     assert not grounds.hold()
 
 
-@pytest.mark.parametrize("is_own", [True, False])
-def test_a_variable_that_is_set_changed_or_gone_is_noticed(monkeypatch: pytest.MonkeyPatch, is_own: bool) -> None:
-    monkeypatch.setenv(NAME, "before")
-    environ = dict(os.environ) if is_own else os.environ
+@pytest.fixture(params=["the system's", "one's own"])
+def environ(request: pytest.FixtureRequest) -> Iterator[MutableMapping[str, str]]:
+    """Of the two kinds that there are, one after the other; nobody else knows the variable."""
+    chosen = os.environ if request.param == "the system's" else dict(os.environ)
+    yield chosen
+    chosen.pop(NAME, None)
+
+
+def test_a_variable_that_is_set_changed_or_gone_is_noticed(environ: MutableMapping[str, str]) -> None:
     variables = Variables(environ, (NAME, "PATH"))
     grounds = Grounds({}, {}, ((variables, variables.now()),))
     assert grounds.hold()
+    environ[NAME] = "before"
+    assert not grounds.hold()
+    grounds = Grounds({}, {}, ((variables, variables.now()),))
     environ[NAME] = "after"
     assert not grounds.hold()
     environ[NAME] = "before"
