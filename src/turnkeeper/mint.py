@@ -72,15 +72,15 @@ class Mint:
 
     def message_id(self) -> MessageID:
         """A new message's id."""
-        return MessageID(self.ascending("msg"))
+        return MessageID(self._mint("msg", False))
 
     def part_id(self) -> PartID:
         """A new part's id."""
-        return PartID(self.ascending("prt"))
+        return PartID(self._mint("prt", False))
 
     def event_id(self) -> str:
         """A new event's id."""
-        return self.ascending("evt")
+        return self._mint("evt", False)
 
     def ascending(self, prefix: str) -> str:
         """A new id whose number is greater than that of every id before it."""

@@ -15,7 +15,7 @@ def damage(data: Path, session_id: str, seq: int) -> None:
     with closing(sqlite3.connect(data / "turnkeeper.db")) as connection, connection:
         changed = connection.execute(
             "UPDATE entry SET body = replace(CAST(body AS TEXT), 'gust', 'dust')"
-            " WHERE seq = ? AND log = (SELECT id FROM log WHERE name = ?)",
+            " WHERE id & 4294967295 = ? AND id >> 32 = (SELECT id FROM log WHERE name = ?)",
             (seq, session_id),
         )
         assert changed.rowcount == 1

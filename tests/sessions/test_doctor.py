@@ -307,7 +307,7 @@ LOG = "(SELECT id FROM log WHERE name = 'ses_own')"
 @pytest.mark.parametrize("seq", [1, 2, 3, 9, 30, 31])
 async def test_a_changed_time_is_found_at_its_event(file: Path, seq: int) -> None:
     tamper(
-        file, f"UPDATE entry SET body = replace(body, '\"time\":17', '\"time\":16') WHERE log = {LOG} AND seq = ?", seq
+        file, f"UPDATE entry SET body = replace(body, '\"time\":17', '\"time\":16') WHERE id = {LOG} << 32 | ?", seq
     )
     diagnosis = await doctored(file)
     assert (diagnosis.ok, found(diagnosis)) == (False, [("altered entry", OWN, seq)])
@@ -318,7 +318,7 @@ async def test_a_changed_link_is_found_at_its_event(file: Path, seq: int) -> Non
     forged = "0" * 32
     tamper(
         file,
-        f"UPDATE entry SET body = json_set(body, '$.prev', ?) WHERE log = {LOG} AND seq = ?",
+        f"UPDATE entry SET body = json_set(body, '$.prev', ?) WHERE id = {LOG} << 32 | ?",
         forged,
         seq,
     )
@@ -327,13 +327,13 @@ async def test_a_changed_link_is_found_at_its_event(file: Path, seq: int) -> Non
 
 @pytest.mark.parametrize("seq", [1, 12, 31])
 async def test_an_entry_that_is_no_json_is_found_at_its_event(file: Path, seq: int) -> None:
-    tamper(file, f"UPDATE entry SET body = substr(body, 1, 90) WHERE log = {LOG} AND seq = ?", seq)
+    tamper(file, f"UPDATE entry SET body = substr(body, 1, 90) WHERE id = {LOG} << 32 | ?", seq)
     assert found(await doctored(file)) == [("unreadable entry", OWN, seq)]
 
 
 async def test_an_event_of_an_unknown_type_is_found(file: Path) -> None:
     tamper(
-        file, f"UPDATE entry SET body = replace(body, 'turn.ended.1', 'turn.ended.9') WHERE log = {LOG} AND seq = 15"
+        file, f"UPDATE entry SET body = replace(body, 'turn.ended.1', 'turn.ended.9') WHERE id = {LOG} << 32 | 15"
     )
     diagnosis = await doctored(file)
     assert found(diagnosis) == [("unreadable entry", OWN, 15)]
@@ -342,12 +342,12 @@ async def test_an_event_of_an_unknown_type_is_found(file: Path) -> None:
 
 @pytest.mark.parametrize(("left", "first"), [(30, 31), (20, 21), (1, 2)])
 async def test_a_log_cut_short_is_found_at_the_first_event_that_is_missing(file: Path, left: int, first: int) -> None:
-    tamper(file, f"DELETE FROM entry WHERE log = {LOG} AND seq > ?", left)
+    tamper(file, f"DELETE FROM entry WHERE id >> 32 = {LOG} AND id & 4294967295 > ?", left)
     assert found(await doctored(file)) == [("truncated log", OWN, first)]
 
 
 async def test_a_log_that_is_gone_altogether_is_found(file: Path) -> None:
-    tamper(file, f"DELETE FROM entry WHERE log = {LOG}")
+    tamper(file, f"DELETE FROM entry WHERE id >> 32 = {LOG}")
     diagnosis = await doctored(file, fix=True)
     assert (diagnosis.ok, ("lost log", OWN, 1) in found(diagnosis)) == (False, True)
 
@@ -363,7 +363,7 @@ async def test_an_event_that_could_not_have_happened_is_found(tk: Turnkeeper) ->
 
 
 async def test_a_fix_leaves_a_damaged_log_and_its_documents_alone(file: Path) -> None:
-    tamper(file, f"UPDATE entry SET body = replace(body, '\"time\":17', '\"time\":16') WHERE log = {LOG} AND seq = 9")
+    tamper(file, f"UPDATE entry SET body = replace(body, '\"time\":17', '\"time\":16') WHERE id = {LOG} << 32 | 9")
     async with turnkeeper.open(f"sqlite:{file}", mint=Mint.fixed()) as tk:
         before, log = await whole(tk), await tk.store.engine.read(OWN)
         diagnosis = await tk.doctor(fix=True)
@@ -372,7 +372,7 @@ async def test_a_fix_leaves_a_damaged_log_and_its_documents_alone(file: Path) ->
 
 
 async def test_a_fix_makes_a_session_readable_from_the_sound_beginning_of_its_log(file: Path) -> None:
-    tamper(file, f"UPDATE entry SET body = replace(body, '\"time\":17', '\"time\":16') WHERE log = {LOG} AND seq = 22")
+    tamper(file, f"UPDATE entry SET body = replace(body, '\"time\":17', '\"time\":16') WHERE id = {LOG} << 32 | 22")
     tamper(file, "DELETE FROM document WHERE key LIKE '%/ses_own' OR key LIKE '%/ses_own/%' OR key LIKE 'part/%_own/%'")
     async with turnkeeper.open(f"sqlite:{file}", mint=Mint.fixed()) as tk:
         diagnosis = await tk.doctor(fix=True)
@@ -384,7 +384,7 @@ async def test_a_fix_makes_a_session_readable_from_the_sound_beginning_of_its_lo
 
 
 async def test_the_other_sessions_of_a_damaged_store_are_examined_too(file: Path) -> None:
-    tamper(file, f"DELETE FROM entry WHERE log = {LOG} AND seq > 3")
+    tamper(file, f"DELETE FROM entry WHERE id >> 32 = {LOG} AND id & 4294967295 > 3")
     tamper(file, "DELETE FROM document WHERE key = 'state/ses_two'")
     assert found(await doctored(file)) == [("truncated log", OWN, 4), ("missing document", "ses_two", None)]
 

@@ -98,3 +98,30 @@ def test_times_in_whole_seconds_need_longer(watched: Watched) -> None:
     assert watched.present == ("a.json",)
     (watched.place / ".git").mkdir()
     assert watched.present == ("a.json",), "now it has settled"
+
+
+def test_folders_are_the_same_until_their_times_tell_otherwise(watched: Watched) -> None:
+    watched.now += 2 * SETTLED_NS
+    before = {str(watched.place): watched.folders.at(str(watched.place))}
+    (watched.place / "a.json").touch()
+    assert watched.folders.same(before), "its times are the same, so it was not looked through"
+    watched.now += KEPT_NS
+    assert not watched.folders.same(before), "and believed for long they are not"
+
+
+def test_a_folder_in_which_something_else_came_is_the_same(watched: Watched) -> None:
+    before = {str(watched.place): watched.folders.at(str(watched.place))}
+    (watched.place / "b.json").touch()
+    watched.modified += 1
+    assert watched.folders.same(before)
+    (watched.place / "a.json").touch()
+    watched.modified += 1
+    assert not watched.folders.same(before)
+
+
+def test_a_folder_that_is_not_there_is_the_same_until_it_is(tmp_path: Path) -> None:
+    folders, later = Folders(("a.json",)), tmp_path / "later"
+    before = {str(later): folders.at(str(later))}
+    assert folders.same(before)
+    later.mkdir()
+    assert not folders.same(before)

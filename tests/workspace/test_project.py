@@ -167,6 +167,15 @@ async def test_a_repository_that_git_cannot_read_is_a_plain_directory(world: Wor
     assert (await world.identify(top)).vcs is None
 
 
+async def test_a_repository_that_git_can_read_again_is_found(world: World) -> None:
+    top, whole = world.home / "mended", world.repository("whole")
+    top.mkdir()
+    (top / ".git").write_text("gitdir: nowhere\n")
+    assert (await world.identify(top)).vcs is None
+    (top / ".git").write_text(f"gitdir: {whole / '.git'}\n")
+    assert (await world.identify(top)).vcs == "git"
+
+
 async def test_without_a_git_program_a_repository_is_a_plain_directory(world: World) -> None:
     top = world.repository("repo")
     place = await identify(top, environ=world.environ | {"PATH": str(world.home)})
@@ -324,6 +333,14 @@ async def test_a_directory_that_is_not_there_yet_has_a_place_too(world: World) -
     assert (await world.identify(later)).directory == later
     later.symlink_to(world.repository("repo"))
     assert (await world.identify(later)).directory == world.home / "repo"
+
+
+async def test_a_link_to_what_is_not_there_yet_may_come_to_lead_elsewhere(world: World) -> None:
+    link = world.home / "link"
+    for name in ("one", "other"):
+        link.symlink_to(world.home / name)
+        assert (await world.identify(link)).directory == world.home / name
+        link.unlink()
 
 
 async def test_a_place_is_asked_of_git_once(world: World) -> None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from turnkeeper.core.agents import agents
+from turnkeeper.core.agents import agents, default_agent
 from turnkeeper.core.limits import OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX
 from turnkeeper.core.permission import default_rules, merge, parse_rules, parse_switches
 from turnkeeper.core.window import Window, window
@@ -15,6 +15,7 @@ from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.config import Config
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.permission import Ruleset
+from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import encode
 from turnkeeper.providers import choice
 from turnkeeper.providers.catalog import OFFLINE, Catalog
@@ -26,8 +27,9 @@ from turnkeeper.tools.tool import AnyTool
 from turnkeeper.tools.toolbox import Toolbox
 from turnkeeper.workspace import auth
 from turnkeeper.workspace.config import Reader
+from turnkeeper.workspace.grounds import Grounds
 from turnkeeper.workspace.outputs import OutputFiles
-from turnkeeper.workspace.project import ProjectPlace
+from turnkeeper.workspace.project import ProjectPlace, grounded
 
 Transport = Callable[[Endpoint], Provider]
 """Makes a provider for an endpoint."""
@@ -51,13 +53,30 @@ class Means(msgspec.Struct, frozen=True):
     """Where whole outputs are kept for tools to read; free to every agent that is not denied it."""
 
 
-class _Known(NamedTuple):
+class Configured(NamedTuple):
     """What follows from the configuration of a directory as long as it stays the same."""
 
     config: Config
     catalog: Catalog
     agents: Mapping[str, Agent]
+    """Who may answer there, by name."""
     rules: Ruleset
+
+    def agent(self, name: str | None) -> Agent:
+        """The agent of this name, or the default one. Raises Invalid with what there is."""
+        if name is None:
+            return default_agent(self.agents, self.config)
+        if name not in self.agents:
+            shown = ", ".join(sorted(agent.name for agent in self.agents.values() if not agent.hidden))
+            raise Invalid(f"there is no agent {name!r}; the agents are: {shown}")
+        return self.agents[name]
+
+
+class Here(NamedTuple):
+    """A directory: the place it is, and what is configured there."""
+
+    place: ProjectPlace
+    configured: Configured
 
 
 class DirectoryMeans:
@@ -73,12 +92,13 @@ class DirectoryMeans:
         self._transport, self._load_tools, self._environ, self._outputs = transport, tools, environ, outputs
         self._reader, self._auth = Reader(environ), auth.Reader(environ)
         self._toolbox: Toolbox | None = None
-        self._known: dict[Path, _Known] = {}
+        self._known: dict[Path, Configured] = {}
+        self._here: dict[str, tuple[Here, Grounds]] = {}
         self._providers: dict[bytes, Provider] = {}
 
     async def means(self, place: ProjectPlace) -> Means:
         """What a session in this place may use now. Raises Invalid if the configuration is wrong."""
-        config, catalog, known, rules = self._look(place)
+        config, catalog, known, rules = self.configured(place)
         credentials = self._auth.read()
 
         def provider(model: ModelInfo) -> Provider:
@@ -108,23 +128,35 @@ class DirectoryMeans:
 
     def catalog(self, place: ProjectPlace) -> tuple[Config, Catalog]:
         """The configuration that holds in a place, and the models it knows."""
-        known = self._look(place)
+        known = self.configured(place)
         return known.config, known.catalog
 
-    def agents(self, place: ProjectPlace) -> tuple[Config, Mapping[str, Agent]]:
-        """The same, and who may answer there, by name."""
-        known = self._look(place)
-        return known.config, known.agents
+    async def at(self, directory: str) -> Here:
+        """What a directory is now. Raises Invalid if its configuration is wrong."""
+        known = self._here.get(directory)
+        if known is not None and known[1].hold():
+            return known[0]
+        place, around = await grounded(directory)
+        configured, within = self._configured(place)
+        here = Here(place, configured)
+        # Both questions are asked of mostly the same folders; together, each is looked at once.
+        if around is not None and within is not None and (grounds := around.joined(within)) is not None:
+            self._here[directory] = here, grounds
+        return here
 
-    def _look(self, place: ProjectPlace) -> "_Known":
-        config = self._reader.load(place.directory, place.worktree).config
-        known = self._known.get(place.directory)
+    def configured(self, place: ProjectPlace) -> Configured:
+        """What is configured in a place now. Raises Invalid if the configuration is wrong."""
+        return self._configured(place)[0]
+
+    def _configured(self, place: ProjectPlace) -> tuple[Configured, Grounds | None]:
+        loaded, grounds = self._reader.grounded(place.directory, place.worktree)
+        config, known = loaded.config, self._known.get(place.directory)
         if known is None or (known.config is not config and known.config != config):
             refreshed, home = location(self._environ), str(Path.home())
             catalog = Catalog(config, refreshed=refreshed if refreshed.exists() else None)
-            known = _Known(config, catalog, agents(config, home), _rules(config, home))
+            known = Configured(config, catalog, agents(config, home), _rules(config, home))
             self._known[place.directory] = known
-        return known
+        return known, grounds
 
     def default_model(self, place: ProjectPlace) -> ModelChoice:
         """The model of a prompt for which nobody named one."""

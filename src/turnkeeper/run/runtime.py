@@ -14,14 +14,13 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from turnkeeper.context.components import Components
-from turnkeeper.core.agents import TITLE, default_agent
+from turnkeeper.core.agents import TITLE
 from turnkeeper.core.history import History
 from turnkeeper.core.next_action import last_user
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.message import ModelChoice, UserMessage
 from turnkeeper.model.notification import Delta
-from turnkeeper.model.refusal import Invalid
 from turnkeeper.run.boundary import Boundary
 from turnkeeper.run.compact import Compaction
 from turnkeeper.run.coordinator import Coordinator, Outcome
@@ -155,13 +154,7 @@ class Runtime:
 
     async def agent(self, name: str | None, place: ProjectPlace) -> Agent:
         """The agent of this name, or the default one. Raises Invalid with what there is."""
-        config, known = self.means.agents(place)
-        if name is None:
-            return default_agent(known, config)
-        if name not in known:
-            shown = ", ".join(sorted(agent.name for agent in known.values() if not agent.hidden))
-            raise Invalid(f"there is no agent {name!r}; the agents are: {shown}")
-        return known[name]
+        return self.means.configured(place).agent(name)
 
     async def rehearse(self, directory: Path) -> None:
         """Load what the first turn in a directory will need, in steps beside whatever else is going on.

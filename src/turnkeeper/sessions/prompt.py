@@ -13,7 +13,7 @@ from turnkeeper.model.event import Event
 from turnkeeper.model.identifier import check
 from turnkeeper.model.message import MessageTime, ModelChoice, UserMessage
 from turnkeeper.model.parts import Part
-from turnkeeper.model.permission import Rule, Ruleset
+from turnkeeper.model.permission import Rule
 from turnkeeper.model.prompt import AgentInput, FileInput, Prompt, Receipt
 from turnkeeper.model.refusal import Busy, Conflict, Invalid
 from turnkeeper.model.session import Session, SessionModel
@@ -27,8 +27,7 @@ from turnkeeper.store.crash import crash_point
 from turnkeeper.store.journal import ATTEMPTS_MAX
 from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.store.store import Store
-from turnkeeper.workspace.images import LIMITS, ImageLimits, limits_of
-from turnkeeper.workspace.project import ProjectPlace, identify
+from turnkeeper.workspace.images import LIMITS, limits_of
 
 NO_VARIANT = "default"
 
@@ -101,10 +100,13 @@ class _Resolved(NamedTuple):
 async def _resolve(
     store: Store, runtime: Runtime, session: Session, prompt: Prompt, message_id: str, agent: str | None
 ) -> _Resolved:
-    place = await identify(session.directory)
-    who = await runtime.agent(prompt.agent or agent, place)
-    rules = await _rules(runtime, place, prompt, who)
-    attaching = Attaching(session.id, message_id, place, _limits(runtime, place, prompt))
+    place, configured = await runtime.means.at(session.directory)
+    who = configured.agent(prompt.agent or agent)
+    # What only a file or the mention of an agent needs is only asked for where there is one.
+    named = [type(part) for part in prompt.parts]
+    limits = limits_of(configured.config.attachment.image) if FileInput in named else LIMITS
+    rules = merge((await runtime.means.means(place)).rules, who.permission) if AgentInput in named else ()
+    attaching = Attaching(session.id, message_id, place, limits)
     parts = await resolve(prompt.parts, Resolution(store.mint, attaching, rules))
     return _Resolved(session.directory, who, parts, lambda: runtime.means.default_model(place))
 
@@ -145,20 +147,6 @@ class _Deciding:
         return self._prompt.message_id is None or _input(view) == _input(self._before)
 
 
-def _limits(runtime: Runtime, place: ProjectPlace, prompt: Prompt) -> ImageLimits:
-    """How large pictures may be; only asked for where there may be one."""
-    if not any(isinstance(part, FileInput) for part in prompt.parts):
-        return LIMITS
-    return limits_of(runtime.means.catalog(place)[0].attachment.image)
-
-
-async def _rules(runtime: Runtime, place: ProjectPlace, prompt: Prompt, agent: Agent) -> Ruleset:
-    """What the agent may do; only asked for where the user names another one."""
-    if not any(isinstance(part, AgentInput) for part in prompt.parts):
-        return ()
-    return merge((await runtime.means.means(place)).rules, agent.permission)
-
-
 def _input(view: SessionView) -> tuple[int, tuple[str, ...]]:
     """What changes whenever a prompt comes in or becomes part of the history."""
     return view.messages, tuple(one.message.id for one in view.inbox)
@@ -166,8 +154,9 @@ def _input(view: SessionView) -> tuple[int, tuple[str, ...]]:
 
 def digest_of(prompt: Prompt) -> str:
     """What tells one prompt from another: all that the caller sent, but for the id it gave."""
+    said = prompt if prompt.message_id is None else prompt.but(message_id=None)
     try:
-        return sha256(encode(prompt.but(message_id=None))).hexdigest()[:32]
+        return sha256(encode(said)).hexdigest()[:32]
     except UnicodeEncodeError as error:
         raise Invalid(f"the prompt holds half a character ({error.reason}); send whole ones") from error
 

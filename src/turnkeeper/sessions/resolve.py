@@ -14,7 +14,7 @@ from turnkeeper.model.parts import AgentPart, Part, SubtaskPart, TextPart
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.prompt import AgentInput, FileInput, PartInput, SubtaskInput, TextInput
 from turnkeeper.model.refusal import Invalid, Refusal
-from turnkeeper.sessions.attach import UNNAMED, Attaching
+from turnkeeper.sessions.attach import Attaching
 
 HINT = "Write a prompt out of what the user says above, and call the task tool with it and the subagent {name}."
 DENIED = "A rule keeps you from calling this agent by yourself; here the user asks for it, so it exists and will run."
@@ -35,32 +35,40 @@ async def resolve(parts: Sequence[PartInput], at: Resolution) -> tuple[Part, ...
     Raises Invalid, of the first part that is wrong.
     """
     _check_ids(parts)
-    found: list[list[Part] | Refusal] = [[] if isinstance(one, FileInput) else _as_given(one, at) for one in parts]
-    files = [(number, part) for number, part in enumerate(parts) if isinstance(part, FileInput)]
-    if files:
-        limiter = anyio.CapacityLimiter(RESOLVED_PARALLEL_MAX)
-
-        async def one(number: int, part: FileInput) -> None:
-            async with limiter:
-                try:
-                    found[number] = await at.attaching.attach(part)
-                except Refusal as refusal:
-                    found[number] = refusal
-
-        async with anyio.create_task_group() as group:
-            for number, part in files:
-                group.start_soon(one, number, part)
+    files = [part for part in parts if isinstance(part, FileInput)]
+    attached = iter(await _attached(files, at) if files else ())
     stored: list[Part] = []
-    for result in found:
-        if isinstance(result, Refusal):
-            raise result
-        stored += result
-    # Named last, so that ids too are in the order of the parts.
-    return tuple(part if part.id else part.but(id=at.mint.part_id()) for part in stored)
+    # Named only now, so that ids too are in the order of the parts.
+    for part in parts:
+        found = next(attached) if isinstance(part, FileInput) else _as_given(part, at)
+        if isinstance(found, Refusal):
+            raise found
+        stored += [one if one.id else one.but(id=at.mint.part_id()) for one in found]
+    return tuple(stored)
+
+
+async def _attached(files: Sequence[FileInput], at: Resolution) -> list[list[Part] | Refusal]:
+    """What becomes of each of the files, in their order."""
+    found: list[list[Part] | Refusal] = [[] for _ in files]
+    limiter = anyio.CapacityLimiter(RESOLVED_PARALLEL_MAX)
+
+    async def attach(number: int, file: FileInput) -> None:
+        async with limiter:
+            try:
+                found[number] = await at.attaching.attach(file)
+            except Refusal as refusal:
+                found[number] = refusal
+
+    async with anyio.create_task_group() as group:
+        for number, file in enumerate(files):
+            group.start_soon(attach, number, file)
+    return found
 
 
 def _check_ids(parts: Sequence[PartInput]) -> None:
     ids = [part.id for part in parts if part.id is not None]
+    if not ids:
+        return
     if len(set(ids)) < len(ids):
         raise Invalid("two parts of the prompt have the same id; leave the ids out, and they are given new ones")
     for one in ids:
@@ -71,7 +79,8 @@ def _check_ids(parts: Sequence[PartInput]) -> None:
 
 
 def _as_given(part: TextInput | AgentInput | SubtaskInput, at: Resolution) -> list[Part]:
-    own, session_id, message_id = part.id or UNNAMED, at.attaching.session_id, at.attaching.message_id
+    session_id, message_id = at.attaching.session_id, at.attaching.message_id
+    own = part.id or at.mint.part_id()
     match part:
         case TextInput():
             text = TextPart(

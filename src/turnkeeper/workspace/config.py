@@ -8,9 +8,8 @@ then those in its ``.opencode`` and ``.turnkeeper`` directories, again from the 
 """
 
 import json
-import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -19,16 +18,17 @@ from turnkeeper.model.config import Config
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import Json, JsonObject
 from turnkeeper.workspace import paths
-from turnkeeper.workspace.folders import Folders
+from turnkeeper.workspace.folders import Standing
+from turnkeeper.workspace.grounds import Grounds, Variables, standing
 
-USER_NAME: Final = "config.json"
-NAMES: Final = ("opencode.json", "opencode.jsonc", "turnkeeper.json", "turnkeeper.jsonc")
-FOLDERS: Final = (".opencode", ".turnkeeper")
 FILE_VARIABLES: Final = ("OPENCODE_CONFIG", "TURNKEEPER_CONFIG")
 CONTENT_VARIABLES: Final = ("OPENCODE_CONFIG_CONTENT", "TURNKEEPER_CONFIG_CONTENT")
 PERMISSION_VARIABLE: Final = "OPENCODE_PERMISSION"
 NO_PROJECT_VARIABLE: Final = "OPENCODE_DISABLE_PROJECT_CONFIG"
-_PLACING: Final = ("HOME", "XDG_CONFIG_HOME", NO_PROJECT_VARIABLE)
+_VARIABLES: Final = (
+    *("HOME", "XDG_CONFIG_HOME", NO_PROJECT_VARIABLE),
+    *(*FILE_VARIABLES, *CONTENT_VARIABLES, PERMISSION_VARIABLE),
+)
 
 _REFERENCE: Final = re.compile(r"\{(env|file):([^{}\n]+)\}")
 
@@ -73,63 +73,43 @@ class Reader:
     """Loads settings, and reads them again only when a file or variable they come from has changed."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ = environ
-        self._known: dict[Path, tuple[object, Loaded]] = {}
-        self._places: dict[tuple[object, ...], _Places] = {}
-        self._folders = Folders((USER_NAME, *NAMES, *FOLDERS))
+        self._environ, self._variables = environ, Variables(environ, _VARIABLES)
+        self._known: dict[tuple[Path, Path], tuple[Loaded, Grounds]] = {}
 
     def load(self, directory: Path, worktree: Path) -> Loaded:
         """All settings that hold in a directory now. Raises Invalid with the file and what is wrong in it."""
-        seen = self._signature(directory, worktree)
-        known = self._known.get(directory)
-        if known is not None and known[0] == seen:
-            return known[1]
+        return self.grounded(directory, worktree)[0]
+
+    def grounded(self, directory: Path, worktree: Path) -> tuple[Loaded, Grounds | None]:
+        """The same, and what they were found on; None if they are to be read each time."""
+        known = self._known.get((directory, worktree))
+        if known is not None and known[1].hold():
+            return known
+        # Looked at first, then read: what changes in between is read again the next time.
+        grounds = self._grounds(directory, worktree)
         loaded = load(directory, worktree, self._environ)
-        if not any(source.refers for source in loaded.sources):
-            self._known[directory] = (seen, loaded)
-        return loaded
+        if any(source.refers for source in loaded.sources):
+            return loaded, None
+        self._known[directory, worktree] = loaded, grounds
+        return loaded, grounds
 
-    def _signature(self, directory: Path, worktree: Path) -> object:
+    def _grounds(self, directory: Path, worktree: Path) -> Grounds:
         environ = self._environ
-        # Where files may be is worked out once for a directory: some thirty paths, looked at before every turn.
-        key = (directory, worktree, *[environ.get(name) for name in (*_PLACING, *FILE_VARIABLES)])
-        places = self._places.get(key)
-        if places is None:
-            places = self._places[key] = _places(directory, worktree, environ)
-        content = [environ.get(name) for name in (*CONTENT_VARIABLES, PERMISSION_VARIABLE)]
-        files = list(places.files)
-        for folder in places.folders:
-            for name in self._folders.present(folder):
-                place = f"{folder}/{name}"
-                if name in FOLDERS:
-                    files += [f"{place}/{inner}" for inner in self._folders.present(place)]
-                else:
-                    files.append(place)
-        return key, content, [(file, _stamp(file)) for file in files]
+        variables = (self._variables, self._variables.now())
+        user = [paths.config(environ, paths.OPENCODE), paths.config(environ)]
+        named = [_path(environ[name], directory, environ) for name in FILE_VARIABLES if environ.get(name)]
+        folders = {str(folder): standing.at(str(folder)) for folder in (*user, *_folders(directory, worktree, environ))}
+        for folder in list(folders):
+            for dotted in _among(paths.SETTINGS_FOLDERS, folders[folder]):
+                folders[f"{folder}/{dotted}"] = standing.at(f"{folder}/{dotted}")
+        own = (paths.USER_SETTINGS, *paths.SETTINGS)
+        files = [*map(str, named), *(f"{folder}/{name}" for folder, at in folders.items() for name in _among(own, at))]
+        return Grounds(folders, {file: standing.stamp(file) for file in files}, (variables,))
 
 
-class _Places(NamedTuple):
-    """Where settings of a directory may stand."""
-
-    folders: tuple[str, ...]
-    """Each with its dotted folders in it."""
-    files: tuple[str, ...]
-    """Those that a variable names."""
-
-
-def _places(directory: Path, worktree: Path, environ: Mapping[str, str]) -> _Places:
-    folders = [paths.config(environ, paths.OPENCODE), paths.config(environ), *_folders(directory, worktree, environ)]
-    named = [_path(environ[name], directory, environ) for name in FILE_VARIABLES if environ.get(name)]
-    return _Places(tuple(map(str, folders)), tuple(map(str, named)))
-
-
-def _stamp(file: str) -> tuple[int, int, int] | None:
-    """What changes when a file does; None while there is none."""
-    try:
-        found = os.stat(file)
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+def _among(names: Iterable[str], folder: Standing | None) -> list[str]:
+    """Those of the names that stand in a folder."""
+    return [] if folder is None else [name for name in names if name in folder.names]
 
 
 def _sources(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Source]:
@@ -149,11 +129,13 @@ def _sources(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Ite
 
 def _files(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Path]:
     user = paths.config(environ, paths.OPENCODE)
-    yield from (user / name for name in (USER_NAME, *NAMES[:2]))
-    yield from (paths.config(environ) / name for name in NAMES)
+    yield from (user / name for name in (paths.USER_SETTINGS, *paths.SETTINGS[:2]))
+    yield from (paths.config(environ) / name for name in paths.SETTINGS)
     folders = _folders(directory, worktree, environ)
-    yield from (folder / name for folder in folders for name in NAMES)
-    yield from (folder / dotted / name for folder in folders for dotted in FOLDERS for name in NAMES)
+    yield from (folder / name for folder in folders for name in paths.SETTINGS)
+    yield from (
+        folder / dotted / name for folder in folders for dotted in paths.SETTINGS_FOLDERS for name in paths.SETTINGS
+    )
 
 
 def _folders(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:

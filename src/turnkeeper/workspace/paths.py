@@ -8,6 +8,13 @@ PROGRAM: Final = "turnkeeper"
 OPENCODE: Final = "opencode"
 DATA_VARIABLE: Final = "TURNKEEPER_DATA"
 
+REPOSITORY: Final = ".git"
+"""What stands at the top of a repository."""
+USER_SETTINGS: Final = "config.json"
+"""One more name for settings, in the user's own directory."""
+SETTINGS: Final = ("opencode.json", "opencode.jsonc", "turnkeeper.json", "turnkeeper.jsonc")
+SETTINGS_FOLDERS: Final = (".opencode", ".turnkeeper")
+
 
 def data(environ: Mapping[str, str], program: str = PROGRAM) -> Path:
     """Where sessions are kept; ``TURNKEEPER_DATA`` overrides it for this program."""

@@ -8,16 +8,17 @@ What git cannot tell us is answered as if there were no git.
 import hashlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 
 from turnkeeper.model.identifier import ProjectID
-from turnkeeper.workspace import git
-from turnkeeper.workspace.folders import Folders
+from turnkeeper.workspace import git, paths
+from turnkeeper.workspace.folders import Standing
+from turnkeeper.workspace.grounds import Grounds, Variables, standing
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -36,9 +37,9 @@ _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # user@host:path. Two letters at least, for C:/code is a drive; and no // after the colon, for that is a URL.
 _SCP: Final = re.compile(r"(?:[^@:/\s]+@)?([^@:/\s]{2,}):(?!//)(.+)")
 
-_repositories = Folders((".git",))
+_variables = Variables(os.environ, (FAKE_VARIABLE,))
 _places: dict[tuple[Path, Strategy, bool], "ProjectPlace"] = {}
-_seen: dict[tuple[str, Strategy, bool, str | None], "_Seen"] = {}
+_seen: dict[tuple[object, ...], tuple["ProjectPlace", Grounds]] = {}
 
 
 class ProjectPlace(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,19 +58,6 @@ class ProjectPlace(msgspec.Struct, frozen=True, kw_only=True):
     """Other ids of the same repository, as far as they were looked up; see ``identify``."""
 
 
-class _Seen(NamedTuple):
-    """What was found under a name of a directory."""
-
-    place: ProjectPlace
-    inode: tuple[int, int]
-    above: tuple[str, ...]
-    """For a directory outside of any repository: where one may appear."""
-
-    def holds(self, inode: tuple[int, int] | None) -> bool:
-        """Whether the same directory is there, and no repository came to be around it."""
-        return self.inode == inode and not any(map(_repositories.present, self.above))
-
-
 async def identify(
     directory: Path | str,
     *,
@@ -84,16 +72,41 @@ async def identify(
     root commits', for which git walks the whole history. The id that ``root-commit`` finds is remembered in
     the repository, so that neither a worktree on an unrelated branch nor what opencode does changes it later.
     """
-    environ = os.environ if environ is None else environ
-    given = (os.fspath(directory), strategy, every_alias, environ.get(FAKE_VARIABLE))
-    inode = _inode(given[0])
-    if (seen := _seen.get(given)) is not None and seen.holds(inode):
-        return seen.place
-    place = await _looked_up(Path(directory).resolve(), strategy, every_alias, environ, timeout_s)
-    if inode is not None and (place.id != GLOBAL or place.vcs is None):
-        above = (place.directory, *place.directory.parents) if place.id == GLOBAL else ()
-        _remember(_seen, given, _Seen(place, inode, tuple(map(str, above))))
-    return place
+    return (await _found(os.fspath(directory), strategy, every_alias, environ, timeout_s))[0]
+
+
+async def grounded(directory: str) -> tuple[ProjectPlace, Grounds | None]:
+    """What ``identify`` says of a directory, and what that was found on; None if it is to be asked each time."""
+    return await _found(directory, "root-commit", False, None, git.TIMEOUT_S)
+
+
+async def _found(
+    directory: str, strategy: Strategy, every_alias: bool, environ: Mapping[str, str] | None, timeout_s: float
+) -> tuple[ProjectPlace, Grounds | None]:
+    variables = _variables if environ is None else Variables(environ, (FAKE_VARIABLE,))
+    values = variables.now()
+    given = (directory, strategy, every_alias, *values)
+    if (seen := _seen.get(given)) is not None and seen[1].hold():
+        return seen
+    # Looked at before it is resolved: what comes to stand under this name meanwhile is another directory.
+    folders = {directory: standing.at(directory)}
+    resolved = Path(directory).resolve()
+    place = await _looked_up(resolved, strategy, every_alias, os.environ if environ is None else environ, timeout_s)
+    if place.id == GLOBAL:
+        # A repository may come to be around it.
+        folders |= {str(above): standing.at(str(above)) for above in (resolved, *resolved.parents)}
+    if folders[directory] is None or not _is_lasting(place, folders.values()):
+        return place, None
+    found = (place, Grounds(folders, {}, ((variables, values),)))
+    _remember(_seen, given, found)
+    return found
+
+
+def _is_lasting(place: ProjectPlace, around: Iterable[Standing | None]) -> bool:
+    """Whether nothing but a look at these folders is needed to see that a place is still what it was."""
+    if place.id != GLOBAL:
+        return True
+    return place.vcs is None and not any(at is not None and paths.REPOSITORY in at.names for at in around)
 
 
 async def _looked_up(
@@ -119,15 +132,6 @@ async def _looked_up(
         # Not otherwise: a repository without a commit may have one in a minute.
         _remember(_places, key, place)
     return place
-
-
-def _inode(directory: str) -> tuple[int, int] | None:
-    """What tells a directory from any other that may come to stand under its name."""
-    try:
-        found = os.stat(directory)
-    except (OSError, ValueError):
-        return None
-    return found.st_dev, found.st_ino
 
 
 def normalise_remote(url: str) -> str | None:

@@ -11,9 +11,9 @@ from typing import Final
 
 SLOW_S: Final = 0.003
 """A commit that takes longer waited for the disk."""
-PAUSE_TIMES: Final = 20
+PAUSE_TIMES: Final = 10
 """After a slow commit none is made on the loop for so many times as long. It may have been bad luck."""
-PAUSE_TIMES_AGAIN: Final = 200
+PAUSE_TIMES_AGAIN: Final = 50
 """The same if the commit before was slow too: the disk is slow, and hardly any time may be lost to it."""
 CROWD_S: Final = 0.05
 """Who comes so soon after another session's job is one of several at work. For as long nobody is alone."""

@@ -1,0 +1,80 @@
+"""What is known of a directory: every change to its settings, and to where it belongs, is seen by the next question."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from turnkeeper.model.refusal import Invalid
+from turnkeeper.providers.endpoint import Endpoint
+from turnkeeper.providers.provider import Provider
+from turnkeeper.run.means import DirectoryMeans
+
+
+def no_network(endpoint: Endpoint) -> Provider:
+    raise AssertionError(endpoint)
+
+
+class Asked:
+    """A directory, and what is known of it at each question."""
+
+    def __init__(self, home: Path) -> None:
+        self.home, self.place = home, home / "work"
+        self.place.mkdir()
+        self.environ = {"HOME": str(home), "PATH": os.environ["PATH"]}
+        self._means = DirectoryMeans(no_network, list, self.environ)
+
+    async def agent(self) -> str:
+        return (await self._means.at(str(self.place))).configured.agent(None).name
+
+    async def worktree(self) -> Path:
+        return (await self._means.at(str(self.place))).place.worktree
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Asked:
+    return Asked(tmp_path.resolve())
+
+
+@pytest.mark.parametrize("name", ["work/opencode.json", "turnkeeper.json", "work/.turnkeeper/turnkeeper.jsonc"])
+async def test_settings_are_seen_when_they_come_change_and_go(asked: Asked, name: str) -> None:
+    file = asked.home / name
+    file.parent.mkdir(exist_ok=True)
+    assert [await asked.agent() for _ in range(2)] == ["build", "build"]
+    file.write_text('{"default_agent": "plan"}')
+    assert [await asked.agent() for _ in range(2)] == ["plan", "plan"]
+    file.write_text('{"default_agent": "none"}')
+    with pytest.raises(Invalid, match="none"):
+        await asked.agent()
+    file.unlink()
+    assert await asked.agent() == "build"
+
+
+async def test_the_users_own_settings_are_seen_though_their_folder_came_later(asked: Asked) -> None:
+    assert await asked.agent() == "build"
+    folder = asked.home / ".config" / "turnkeeper"
+    folder.mkdir(parents=True)
+    (folder / "turnkeeper.json").write_text('{"default_agent": "plan"}')
+    assert await asked.agent() == "plan"
+
+
+async def test_variables_are_seen(asked: Asked) -> None:
+    assert await asked.agent() == "build"
+    asked.environ["TURNKEEPER_CONFIG_CONTENT"] = '{"default_agent": "plan"}'
+    assert await asked.agent() == "plan"
+
+
+async def test_settings_that_refer_to_a_file_are_read_each_time(asked: Asked) -> None:
+    (asked.place / "opencode.json").write_text('{"default_agent": "{file:who}"}')
+    (asked.home / "work" / "who").write_text("plan")
+    assert await asked.agent() == "plan"
+    (asked.home / "work" / "who").write_text("build")
+    assert await asked.agent() == "build"
+
+
+async def test_a_repository_that_comes_to_be_around_it_is_seen(asked: Asked) -> None:
+    (asked.home / "opencode.json").write_text('{"default_agent": "plan"}')
+    assert (await asked.worktree(), await asked.agent()) == (Path(asked.home.anchor), "plan")
+    subprocess.run(["git", "init", "-q"], cwd=asked.place, env=asked.environ, check=True)
+    assert (await asked.worktree(), await asked.agent()) == (asked.place, "build")
