@@ -69,7 +69,7 @@ class Writer:
         self._is_closed = False
         self._writing = threading.Lock()  # Held by who uses the hand.
         self._hand = Hand(file, checkpoint_pages, clock)
-        self._is_called = False  # Whether the thread was told that there is something to be tidied.
+        self._is_called = False  # Whether the thread knows that there is something to be tidied.
         self._thread = threading.Thread(target=self._work, name="sqlite-writer", daemon=True)
         self._thread.start()
 
@@ -182,8 +182,10 @@ class Writer:
         group: list[_Order] = []
         size = 0
         self._is_called = False  # First, so that no call is lost.
+        patience = self._hand.until_tidying()
+        self._is_called = patience is not None  # Then it need not be called, for it comes by itself.
         try:
-            order = self._queue.get(timeout=self._hand.until_tidying())
+            order = self._queue.get(timeout=patience)
         except Empty:
             return [], True  # Nobody came; there is something to be tidied.
         while not isinstance(order, _Signal):
