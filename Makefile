@@ -1,5 +1,5 @@
 # Every target sets up what it needs in .venv; nothing else has to be installed but Python 3.11+, git and make.
-PYTHON ?= python3
+PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
@@ -15,7 +15,7 @@ help: ## Show the targets.
 setup: $(STAMP) ## Make .venv with everything the project needs.
 
 $(STAMP): requirements.lock pyproject.toml
-	$(PYTHON) -m venv $(VENV)
+	python="$(PYTHON)"; "$${python:-$$(scripts/pick_python.sh)}" -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
