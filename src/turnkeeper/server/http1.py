@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 HEAD_BYTES_MAX: Final = 64 * 1024
 """A request with a longer head is refused."""
 
+TOO_LONG: Final = "the head of a request is too long"
+
 KEEP_ALIVE_S: Final = 75
 """How long a connection may rest. Longer than clients keep theirs, so that they are the ones to close it."""
 
@@ -38,6 +40,8 @@ class Connection(asyncio.Protocol):
         self.is_gone = False
         self._keep_alive_s = keep_alive_s
         self._transport = cast(asyncio.Transport, None)  # Until it is made, nothing else is called.
+        self._peer: object = None
+        self._here: object = None
         self._parser = httptools.HttpRequestParser(self)
         self._url, self._headers, self._head_bytes = b"", list[tuple[bytes, bytes]](), 0
         self._exchanges: deque[Exchange] = deque()
@@ -70,6 +74,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client called."""
         self._transport = cast(asyncio.Transport, transport)
+        self._peer, self._here = (transport.get_extra_info(name) for name in ("peername", "sockname"))
         self._rests_since = asyncio.get_running_loop().time()
         self._look_after()
 
@@ -142,12 +147,16 @@ class Connection(asyncio.Protocol):
     def on_url(self, url: bytes) -> None:
         """httptools: some of its address."""
         self._url += url
-        self._count(len(url))
+        self._head_bytes += len(url)
+        if self._head_bytes > HEAD_BYTES_MAX:
+            raise ValueError(TOO_LONG)  # Becomes an error of the parser.
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """httptools: a header."""
         self._headers.append((name.lower(), value))
-        self._count(len(name) + len(value))
+        self._head_bytes += len(name) + len(value)
+        if self._head_bytes > HEAD_BYTES_MAX:
+            raise ValueError(TOO_LONG)  # Becomes an error of the parser.
 
     def on_headers_complete(self) -> None:
         """httptools: the head is whole, and the request can be answered."""
@@ -184,14 +193,9 @@ class Connection(asyncio.Protocol):
             "query_string": address.query or b"",
             "root_path": "",
             "headers": self._headers,
-            "client": self._transport.get_extra_info("peername"),
-            "server": self._transport.get_extra_info("sockname"),
+            "client": self._peer,
+            "server": self._here,
         }
-
-    def _count(self, size: int) -> None:
-        self._head_bytes += size
-        if self._head_bytes > HEAD_BYTES_MAX:
-            raise ValueError("the head of a request is too long")  # Becomes an error of the parser.
 
     def _refuse(self) -> None:
         """Answer what is no request, unless an answer is under way that it would be taken for a part of."""

@@ -66,12 +66,13 @@ class StoreFile:
         except BaseException:
             self.disconnect(connection)
             raise
-        self.set_patient(connection, is_patient=patient)
+        if not patient:
+            connection.set_busy_handler(None)
         return connection
 
-    def set_patient(self, connection: apsw.Connection, *, is_patient: bool) -> None:
-        """Whether a connection waits for a lock that another one holds."""
-        connection.set_busy_handler(_Patience(self._busy_timeout_s).wait if is_patient else None)
+    def patience(self) -> "Patience":
+        """How a connection waits for a lock that another one holds."""
+        return Patience(self._busy_timeout_s)
 
     def disconnect(self, connection: apsw.Connection) -> None:
         """Let a connection go. What it leaves unfinished is undone; what was committed is on disk already."""
@@ -81,7 +82,7 @@ class StoreFile:
 
     def _open(self) -> apsw.Connection:
         connection = apsw.Connection(str(self.path), vfs=self._vfs)
-        self.set_patient(connection, is_patient=True)
+        connection.set_busy_handler(self.patience().wait)
         return connection
 
     def _configure(self, connection: apsw.Connection) -> None:
@@ -118,14 +119,19 @@ def _make_directories(directory: Path) -> None:
         os.close(handle)
 
 
-class _Patience:
+class Patience:
     """Waits for a lock in short pauses, up to a bound."""
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
         self._deadline = 0.0
+        self.is_at_end = False
+        """While this is so, nothing is waited for."""
 
     def wait(self, tries: int) -> bool:
+        """A pause before the next try; False if there is to be none."""
+        if self.is_at_end:
+            return False
         if tries == 0:
             self._deadline = time.monotonic() + self._timeout_s
         time.sleep(BUSY_PAUSE_S)

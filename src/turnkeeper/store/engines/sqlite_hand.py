@@ -31,6 +31,7 @@ class Hand:
         self._file, self._clock = file, clock
         self._checkpoint_pages = checkpoint_pages
         self._connection: apsw.Connection | None = None
+        self._patience = file.patience()
         self._wal_pages = 0
         self._heads: dict[str, Head] = {}
         self._heads_version = 0  # What was committed last, by us or by others, when we looked.
@@ -72,12 +73,11 @@ class Hand:
 
     def write_at_once(self, job: Job) -> Exception | None:
         """Do one job without waiting for a lock. Raises BusyError if another process holds it."""
-        connection = self._connect()
-        self._file.set_patient(connection, is_patient=False)
+        self._patience.is_at_end = True
         try:
             [answer] = self.write([job])
         finally:
-            self._file.set_patient(connection, is_patient=True)
+            self._patience.is_at_end = False
         return answer
 
     def until_tidying(self) -> float | None:
@@ -157,6 +157,7 @@ class Hand:
     def _connect(self) -> apsw.Connection:
         if self._connection is None:
             self._connection = self._file.connect()
+            self._connection.set_busy_handler(self._patience.wait)
             # Checkpoints are made after the answers, not inside a commit that somebody waits for.
             self._connection.set_wal_hook(self._note_wal)
         return self._connection
