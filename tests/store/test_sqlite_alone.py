@@ -16,7 +16,6 @@ from turnkeeper.store.engines.sqlite_alone import (
     BYTES_MAX,
     CROWD_S,
     PAUSE_TIMES,
-    PAUSE_TIMES_AGAIN,
     ROW_MAX,
     SLOW_S,
     Alone,
@@ -70,19 +69,19 @@ def test_a_large_job_and_every_now_and_then_a_small_one_go_to_the_thread(alone: 
     assert [may(alone, "ses_1") for _ in range(ROW_MAX + 2)] == [*[True] * ROW_MAX, False, True]
 
 
-def test_after_a_slow_commit_the_thread_waits_for_the_disk(alone: Alone, clock: Clock) -> None:
+def test_after_two_slow_commits_the_thread_waits_for_the_disk(alone: Alone, clock: Clock) -> None:
     slow = SLOW_S * 2
+    commit(alone, clock, slow)
+    assert may(alone, "ses_1")  # It may have been bad luck.
     commit(alone, clock, SLOW_S / 2)
+    commit(alone, clock, slow)
     assert may(alone, "ses_1")
     commit(alone, clock, slow)
     assert not may(alone, "ses_1")
     clock.now += slow * PAUSE_TIMES
     assert may(alone, "ses_1")
-    commit(alone, clock, slow)
-    clock.now += slow * PAUSE_TIMES
+    commit(alone, clock, slow)  # Nothing has changed.
     assert not may(alone, "ses_1")
-    clock.now += slow * PAUSE_TIMES_AGAIN
-    assert may(alone, "ses_1")
 
 
 def test_another_process_at_work_is_left_to_the_thread(alone: Alone, clock: Clock) -> None:

@@ -7,32 +7,29 @@ folds what is new and asks the caller's decision again.
 
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import anyio
 
 from turnkeeper.core import blobs, entry
 from turnkeeper.core.entry import Damaged, Recorded
-from turnkeeper.core.limits import BLOB_CHARS_MIN, TAIL_POLL_S, TEXT_INDEXED_MAX, VIEWS_CACHED_MAX
+from turnkeeper.core.limits import TAIL_POLL_S, TEXT_INDEXED_MAX, VIEWS_CACHED_MAX
 from turnkeeper.core.notify import notify, spelt_out
 from turnkeeper.core.projector import apply
 from turnkeeper.core.view import SessionView
-from turnkeeper.model.event import Event, PartExtended, SessionCreated
+from turnkeeper.model.event import Event, SessionCreated
 from turnkeeper.model.notification import Notification
 from turnkeeper.model.refusal import Conflict, NotFound, Refusal
 from turnkeeper.model.session import Session
 from turnkeeper.model.value import encode
 from turnkeeper.store import documents, keys
+from turnkeeper.store.batch import Batch, Derive
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.documents import Changes
 from turnkeeper.store.engine import Engine, Key, LogConflict
 
 ATTEMPTS_MAX = 100
 """How often a decision is taken again because other processes were first, before the caller hears of it."""
-
-
-Derive: TypeAlias = Callable[[SessionView | None, Recorded, SessionView, str], list[Notification]]
-"""(view before, event, view after, hash of its entry) -> notifications."""
 
 
 class Clock(Protocol):
@@ -277,7 +274,7 @@ class Journal:
         before = slot.view
         bodies = list(map(encode, events))
         known = await self._known_blobs(source or session_id, bodies) if blobs.is_marked(bodies) else None
-        batch = _Batch(session_id, before, slot.head or entry.genesis(session_id), self._clock.now(), known)
+        batch = Batch(session_id, before, slot.head or entry.genesis(session_id), self._clock.now(), known)
         batch.derive = self.derive if self._is_heard() else None
         for event, body in zip(events, bodies, strict=True):
             batch.add(event, body)
@@ -354,45 +351,3 @@ def _decided(decide: Callable[[SessionView], Sequence[Event]], view: SessionView
         return decide(view)
     except Refusal:
         return ()
-
-
-class _Batch:
-    """The events of one append, folded one by one."""
-
-    def __init__(self, session_id: str, view: SessionView | None, head: str, time: int, known: set[str] | None) -> None:
-        self._session_id, self._time = session_id, time
-        self._known = known
-        """The blobs that the events may name; None if they name none."""
-        self.view, self.head = view, head
-        self.entries: list[bytes] = []
-        self.notifications: list[Notification] = []
-        self.changes = Changes()
-        self.blobs: dict[str, bytes] = {}
-        self.derive: Derive | None = notify
-        """None if nobody listens; a fork of thousands of parts would make notifications for nobody."""
-
-    def add(self, event: Event, body: bytes) -> None:
-        """Fold one event, whose JSON is at hand: its entry, its documents, its blobs, its notifications."""
-        if self._known is not None or len(body) >= BLOB_CHARS_MIN:
-            event, body = self._lifted(event, body)
-        recorded = Recorded(self.view.seq + 1 if self.view else 1, self._time, event)
-        written = entry.write(recorded, self.head, body)
-        after = apply(self.view, recorded)
-        self.changes.of_event(self.view, recorded, after)
-        link = entry.digest(written)
-        if self.derive is not None:
-            self.notifications.extend(self.derive(self.view, recorded, after, link))
-        self.entries.append(written)
-        self.view, self.head = after, link
-
-    def _lifted(self, event: Event, body: bytes) -> tuple[Event, bytes]:
-        """The event with marks in the place of its long strings, and its JSON."""
-        # A piece of text is put behind other text, and a mark inside a text would be none.
-        if not isinstance(event, PartExtended):
-            event, found = blobs.lift(event, body, self._known or frozenset())
-            if found:
-                body = encode(event)
-                self.blobs.update(found)
-                self.changes.documents.update({keys.blob(name): content for name, content in found.items()})
-        self.changes.of_blobs(self._session_id, body)
-        return event, body

@@ -11,10 +11,9 @@ from typing import Final
 
 SLOW_S: Final = 0.003
 """A commit that takes longer waited for the disk."""
-PAUSE_TIMES: Final = 10
-"""After a slow commit none is made on the loop for so many times as long. It may have been bad luck."""
-PAUSE_TIMES_AGAIN: Final = 50
-"""The same if the commit before was slow too: the disk is slow, and hardly any time may be lost to it."""
+PAUSE_TIMES: Final = 50
+"""After a second slow commit in a row none is made on the loop for so many times as long: the disk is slow, and hardly any
+time may be lost to it. A single one is bad luck, which every disk brings now and then."""
 CROWD_S: Final = 0.05
 """Who comes so soon after another session's job is one of several at work. For as long nobody is alone."""
 ROW_MAX: Final = 50
@@ -56,6 +55,6 @@ class Alone:
         """It was made, or failed."""
         took = self._clock() - self._begun
         is_slow = took > SLOW_S
-        if is_slow:
-            self._not_until = self._begun + took * (PAUSE_TIMES_AGAIN if self._was_slow else PAUSE_TIMES)
+        if is_slow and self._was_slow:
+            self._not_until = self._begun + took * PAUSE_TIMES
         self._was_slow = is_slow

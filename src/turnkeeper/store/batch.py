@@ -1,0 +1,61 @@
+"""Batch: the events of one append, folded one by one into all that the append writes and tells."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from turnkeeper.core import blobs, entry
+from turnkeeper.core.entry import Recorded
+from turnkeeper.core.limits import BLOB_CHARS_MIN
+from turnkeeper.core.notify import notify
+from turnkeeper.core.projector import apply
+from turnkeeper.core.view import SessionView
+from turnkeeper.model.event import Event, PartExtended
+from turnkeeper.model.notification import Notification
+from turnkeeper.model.value import encode
+from turnkeeper.store import keys
+from turnkeeper.store.documents import Changes
+
+Derive: TypeAlias = Callable[[SessionView | None, Recorded, SessionView, str], list[Notification]]
+"""(view before, event, view after, hash of its entry) -> notifications."""
+
+
+class Batch:
+    """The events of one append, folded one by one."""
+
+    def __init__(self, session_id: str, view: SessionView | None, head: str, time: int, known: set[str] | None) -> None:
+        self._session_id, self._time = session_id, time
+        self._known = known
+        """The blobs that the events may name; None if they name none."""
+        self.view, self.head = view, head
+        self.entries: list[bytes] = []
+        self.notifications: list[Notification] = []
+        self.changes = Changes()
+        self.blobs: dict[str, bytes] = {}
+        self.derive: Derive | None = notify
+        """None if nobody listens; a fork of thousands of parts would make notifications for nobody."""
+
+    def add(self, event: Event, body: bytes) -> None:
+        """Fold one event, whose JSON is at hand: its entry, its documents, its blobs, its notifications."""
+        if self._known is not None or len(body) >= BLOB_CHARS_MIN:
+            event, body = self._lifted(event, body)
+        recorded = Recorded(self.view.seq + 1 if self.view else 1, self._time, event)
+        written = entry.write(recorded, self.head, body)
+        after = apply(self.view, recorded)
+        self.changes.of_event(self.view, recorded, after)
+        link = entry.digest(written)
+        if self.derive is not None:
+            self.notifications.extend(self.derive(self.view, recorded, after, link))
+        self.entries.append(written)
+        self.view, self.head = after, link
+
+    def _lifted(self, event: Event, body: bytes) -> tuple[Event, bytes]:
+        """The event with marks in the place of its long strings, and its JSON."""
+        # A piece of text is put behind other text, and a mark inside a text would be none.
+        if not isinstance(event, PartExtended):
+            event, found = blobs.lift(event, body, self._known or frozenset())
+            if found:
+                body = encode(event)
+                self.blobs.update(found)
+                self.changes.documents.update({keys.blob(name): content for name, content in found.items()})
+        self.changes.of_blobs(self._session_id, body)
+        return event, body
