@@ -13,6 +13,9 @@ import pytest
 
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.engines.sqlite import SqliteEngine, open_sqlite
+from turnkeeper.store.engines.sqlite_batch import Append
+from turnkeeper.store.engines.sqlite_file import StoreFile
+from turnkeeper.store.engines.sqlite_hand import PAUSE_TIMES_AT_REST, PAUSE_TIMES_AT_WORK, REST_S, Hand
 from turnkeeper.store.engines.sqlite_pack import PLAIN, RUN
 from turnkeeper.store.engines.sqlite_schema import APPLICATION_ID, MIGRATIONS
 from turnkeeper.store.engines.sqlite_words import FRESH_MAX, WORKED_OFF_MAX
@@ -220,3 +223,45 @@ async def test_the_sqlite3_shell_reads_packed_events(tmp_path: Path) -> None:
         check=True,
     )
     assert said.stdout.strip() == f"{LENGTH + 1}|{sum(range(LENGTH + 2))}"
+
+
+class Clock:
+    """A clock that a commit, or a piece of tidying, lets run."""
+
+    def __init__(self, point: str, takes: float) -> None:
+        self.now, self._point, self._takes = 100.0, point, takes
+
+    def __call__(self) -> float:
+        return self.now
+
+    def crash(self, passed: str) -> None:
+        if passed == self._point:
+            self.now += self._takes
+
+
+def test_the_hand_tidies_at_rest_often_and_at_work_seldom(tmp_path: Path) -> None:
+    took = 1 / 64
+    clock = Clock("sqlite.before-tidied", took)
+    file = StoreFile(tmp_path / "store", busy_timeout_s=1, vfs=None, crash=clock.crash)
+    file.create()
+    hand = Hand(file, clock=clock)
+    many = [(f"t/{number:04d}", "tide") for number in range(3 * WORKED_OFF_MAX)]
+    hand.write([Append("ses_1", 0, [b"x"], (), many, None)])
+    assert hand.until_tidying() == 0  # Nothing was tidied before, so nobody is held up too often.
+    hand.tidy(is_idle=False)
+    assert hand.until_tidying() == 0
+    hand.tidy(is_idle=True)
+    assert hand.until_tidying() == pytest.approx(PAUSE_TIMES_AT_REST * took)
+    clock.now += PAUSE_TIMES_AT_REST * took
+    hand.write([Append("ses_1", 1, [b"x"], (), (), None)])
+    assert hand.until_tidying() == pytest.approx(REST_S)
+    hand.tidy(is_idle=True)  # Too early: nothing is done.
+    assert hand.until_tidying() == pytest.approx(REST_S)
+    clock.now += (PAUSE_TIMES_AT_WORK - PAUSE_TIMES_AT_REST) * took
+    hand.write([Append("ses_1", 2, [b"x"], (), (), None)])
+    assert hand.until_tidying() == 0  # Somebody is always at work; it must be done some time.
+    for _ in range(2):
+        hand.tidy(is_idle=True)
+        clock.now += 1
+    assert hand.until_tidying() is None
+    hand.let_go()

@@ -12,8 +12,8 @@ from typing import Final
 SLOW_S: Final = 0.003
 """A commit that takes longer waited for the disk."""
 PAUSE_TIMES: Final = 50
-"""After a second slow commit in a row none is made on the loop for so many times as long: the disk is slow, and hardly any
-time may be lost to it. A single one is bad luck, which every disk brings now and then."""
+"""After a second slow commit in a row none is made on the loop for so many times as long: the disk is slow, and hardly
+any time may be lost to it. A single one is bad luck, which every disk brings now and then."""
 CROWD_S: Final = 0.05
 """Who comes so soon after another session's job is one of several at work. For as long nobody is alone."""
 ROW_MAX: Final = 50

@@ -11,8 +11,12 @@ from turnkeeper.store.engines.sqlite_pack import RUN, pack
 from turnkeeper.store.engines.sqlite_words import FRESH_MAX, work_off
 
 CHECKPOINT_PAGES = 2000
-TIDY_PAUSE_TIMES = 10
-"""After a piece of tidying there is none for so many times as long: who writes or reads meanwhile hardly notices."""
+REST_S = 0.02
+"""When nothing has been written for so long, nobody is in the middle of something."""
+PAUSE_TIMES_AT_REST = 4
+"""After a piece of tidying there is none for so many times as long: who reads meanwhile hardly notices."""
+PAUSE_TIMES_AT_WORK = 40
+"""The same while somebody writes. Without any tidying a store that is never at rest would grow without end."""
 HEADS_MAX = 10_000
 """Logs whose length and fence are remembered from one transaction to the next."""
 
@@ -37,7 +41,7 @@ class Hand:
         self._heads_version = 0  # What was committed last, by us or by others, when we looked.
         self._long: dict[str, None] = {}  # Logs of which something is to be packed, in the order they were seen.
         self._fresh = 0  # What waits for the index of words.
-        self._tidy_at = 0.0
+        self._written_at = self._tidied_at = self._tidied_s = 0.0
 
     @property
     def is_connected(self) -> bool:
@@ -68,6 +72,7 @@ class Hand:
         connection.execute("COMMIT")
         crash("sqlite.after-commit")
         self._heads_version = connection.data_version()
+        self._written_at = self._clock()
         self._note_untidy(jobs)
         return answers
 
@@ -82,7 +87,11 @@ class Hand:
 
     def until_tidying(self) -> float | None:
         """How many seconds from now there is something to be put in order; None if nothing is."""
-        return max(0.0, self._tidy_at - self._clock()) if self._is_loose and self.is_connected else None
+        if not self._is_loose or not self.is_connected:
+            return None
+        at_rest = max(self._written_at + REST_S, self._tidied_at + PAUSE_TIMES_AT_REST * self._tidied_s)
+        at_work = self._tidied_at + PAUSE_TIMES_AT_WORK * self._tidied_s
+        return max(0.0, min(at_rest, at_work) - self._clock())
 
     def tidy(self, *, is_idle: bool) -> None:
         """Fold the write-ahead log into the file, if it is long. If ``is_idle``, index words or pack a log, a little.
@@ -90,9 +99,9 @@ class Hand:
         Work left undone is found again later.
         """
         self._checkpoint()
-        begun = self._clock()
-        if not (is_idle and self._is_loose) or self._connection is None or begun < self._tidy_at:
+        if not is_idle or self.until_tidying() != 0 or self._connection is None:
             return
+        begun = self._clock()
         try:
             self._tidy_some(self._connection)
             self._checkpoint()
@@ -100,8 +109,8 @@ class Hand:
             # Nothing is lost: all of it is there, only not in its shortest form. Later appends find it again.
             self.roll_back()
             self._long, self._fresh = {}, 0
-        ended = self._clock()
-        self._tidy_at = ended + TIDY_PAUSE_TIMES * (ended - begun)
+        self._tidied_at = self._clock()
+        self._tidied_s = self._tidied_at - begun
 
     def roll_back(self) -> None:
         """Leave no transaction open; a connection that cannot even do that is replaced."""
