@@ -15,7 +15,7 @@ REST_S = 0.02
 """When nothing has been written for so long, nobody is in the middle of something."""
 PAUSE_TIMES_AT_REST = 4
 """After a piece of tidying there is none for so many times as long: who reads meanwhile hardly notices."""
-PAUSE_TIMES_AT_WORK = 40
+PAUSE_TIMES_AT_WORK = 15
 """The same while somebody writes. Without any tidying a store that is never at rest would grow without end."""
 HEADS_MAX = 10_000
 """Logs whose length and fence are remembered from one transaction to the next."""
