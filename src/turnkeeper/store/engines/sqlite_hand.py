@@ -15,8 +15,10 @@ REST_S = 0.02
 """When nothing has been written for so long, nobody is in the middle of something."""
 PAUSE_TIMES_AT_REST = 4
 """After a piece of tidying there is none for so many times as long: who reads meanwhile hardly notices."""
-PAUSE_TIMES_AT_WORK = 15
+PAUSE_TIMES_AT_WORK = 40
 """The same while somebody writes. Without any tidying a store that is never at rest would grow without end."""
+PAUSE_TIMES_TO_PACK = 15
+"""The same while somebody writes and a log is to be packed: what is packed late has made the file larger before."""
 HEADS_MAX = 10_000
 """Logs whose length and fence are remembered from one transaction to the next."""
 
@@ -90,7 +92,7 @@ class Hand:
         if not self._is_loose or not self.is_connected:
             return None
         at_rest = max(self._written_at + REST_S, self._tidied_at + PAUSE_TIMES_AT_REST * self._tidied_s)
-        at_work = self._tidied_at + PAUSE_TIMES_AT_WORK * self._tidied_s
+        at_work = self._tidied_at + (PAUSE_TIMES_TO_PACK if self._long else PAUSE_TIMES_AT_WORK) * self._tidied_s
         return max(0.0, min(at_rest, at_work) - self._clock())
 
     def tidy(self, *, is_idle: bool) -> None:
