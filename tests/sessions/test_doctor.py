@@ -306,9 +306,7 @@ LOG = "(SELECT id FROM log WHERE name = 'ses_own')"
 
 @pytest.mark.parametrize("seq", [1, 2, 3, 9, 30, 31])
 async def test_a_changed_time_is_found_at_its_event(file: Path, seq: int) -> None:
-    tamper(
-        file, f"UPDATE entry SET body = replace(body, '\"time\":17', '\"time\":16') WHERE id = {LOG} << 32 | ?", seq
-    )
+    tamper(file, f"UPDATE entry SET body = replace(body, '\"time\":17', '\"time\":16') WHERE id = {LOG} << 32 | ?", seq)
     diagnosis = await doctored(file)
     assert (diagnosis.ok, found(diagnosis)) == (False, [("altered entry", OWN, seq)])
 
@@ -332,9 +330,7 @@ async def test_an_entry_that_is_no_json_is_found_at_its_event(file: Path, seq: i
 
 
 async def test_an_event_of_an_unknown_type_is_found(file: Path) -> None:
-    tamper(
-        file, f"UPDATE entry SET body = replace(body, 'turn.ended.1', 'turn.ended.9') WHERE id = {LOG} << 32 | 15"
-    )
+    tamper(file, f"UPDATE entry SET body = replace(body, 'turn.ended.1', 'turn.ended.9') WHERE id = {LOG} << 32 | 15")
     diagnosis = await doctored(file)
     assert found(diagnosis) == [("unreadable entry", OWN, 15)]
     assert "a newer turnkeeper may have written it" in diagnosis.problems[0].message
