@@ -44,41 +44,38 @@ def _raw(source: Path, session_id: str, target: Path) -> float:
     connection.execute("ATTACH ? AS source", (str(source),))
     for (sql,) in connection.execute(
         "SELECT sql FROM source.sqlite_schema WHERE sql NOT NULL AND type IN ('table','index')"
-        " AND name IN ('log','entry','document','text','word')"
+        " AND name IN ('log','entry','packed','document','small','fresh')"
     ).fetchall():
         connection.execute(sql)
     start = time.perf_counter()
     with connection:
         connection.execute("INSERT INTO log SELECT * FROM source.log WHERE name = ?", (session_id,))
-        rows = connection.execute(
-            "SELECT * FROM source.entry WHERE log = (SELECT id FROM source.log WHERE name = ?)", (session_id,)
-        ).fetchall()
-        connection.executemany(f"INSERT INTO entry VALUES({','.join('?' * len(rows[0]))})", rows)
-        messages = connection.execute(
-            "SELECT key, value FROM source.document WHERE key > ? AND key < ?",
-            (f"message/{session_id}/", f"message/{session_id}0"),
-        ).fetchall()
-        order = connection.execute(
-            "SELECT key, value FROM source.document WHERE key > ? AND key < ?",
-            (f"order/{session_id}/", f"order/{session_id}0"),
-        ).fetchall()
-        connection.executemany("INSERT INTO document(key, value) VALUES(?,?)", [*messages, *order])
+        for table in ("entry", "packed"):
+            rows = connection.execute(
+                f"SELECT * FROM source.{table} WHERE id >> 32 = (SELECT id FROM source.log WHERE name = ?)",
+                (session_id,),
+            ).fetchall()
+            if rows:
+                connection.executemany(f"INSERT INTO {table} VALUES({','.join('?' * len(rows[0]))})", rows)
+        messages = _below(connection, "document", f"message/{session_id}")
+        connection.executemany("INSERT INTO document(key, value) VALUES(?,?)", messages)
+        order = _below(connection, "small", f"order/{session_id}")
+        connection.executemany("INSERT INTO small(key, value) VALUES(?,?)", order)
         for key, _ in messages:
-            name = str(key).split("/")[-1]
-            parts = connection.execute(
-                "SELECT key, value FROM source.document WHERE key > ? AND key < ?", (f"part/{name}/", f"part/{name}0")
-            ).fetchall()
+            name = key.split("/")[-1]
+            parts = _below(connection, "document", f"part/{name}")
             connection.executemany("INSERT INTO document(key, value) VALUES(?,?)", parts)
-        texts = connection.execute(
-            "SELECT id, key FROM source.text WHERE key > ? AND key < ?", (f"text/{session_id}/", f"text/{session_id}0")
-        ).fetchall()
-        for identifier, key in texts:
-            _, _, message, part = (*str(key).split("/"), "")[:4]
-            body = connection.execute(
-                "SELECT json_extract(value, '$.text') FROM source.document WHERE key = ?", (f"part/{message}/{part}",)
-            ).fetchall()
-            connection.execute("INSERT INTO text(id, key) VALUES(?,?)", (identifier, key))
-            connection.execute("INSERT INTO word(rowid, words) VALUES(?,?)", (identifier, body[0][0] if body else ""))
+            connection.executemany(
+                "INSERT INTO fresh(key, said) VALUES(?, json_extract(?, '$.text'))",
+                [(f"text/{session_id}/{place.removeprefix('part/')}", value) for place, value in parts],
+            )
     elapsed = time.perf_counter() - start
     connection.close()
     return elapsed
+
+
+def _below(connection: apsw.Connection, table: str, place: str) -> list[tuple[str, str]]:
+    rows = connection.execute(
+        f"SELECT key, value FROM source.{table} WHERE key > ? AND key < ?", (f"{place}/", f"{place}0")
+    ).fetchall()
+    return [(str(key), str(value)) for key, value in rows]
