@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,13 +16,17 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import httpx2
+import msgspec
 import pytest
 from served import DEADLINE_S
 
 from turnkeeper.app import look
 from turnkeeper.model import event as e
+from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.parts.base import Span
+from turnkeeper.model.parts.tool import ToolPart
 from turnkeeper.model.status import BUSY
+from turnkeeper.store.written import MessageWithParts
 from turnkeeper.testing.builders import NOW, a_text, an_assistant
 from turnkeeper.testing.directives import asked
 from turnkeeper.testing.server import Received, ScriptedServer
@@ -54,8 +58,9 @@ class Place:
     def store(self) -> str:
         return f"sqlite:{self.path / 'data' / 'turnkeeper.db'}"
 
-    def configure(self) -> None:
-        options = {"baseURL": self.provider.url, "apiKey": "none"}
+    def configure(self, key: str = "none") -> None:
+        """Write the configuration. What is asked under a key of its own can be told from what others asked."""
+        options = {"baseURL": self.provider.url, "apiKey": key}
         models = {"large": {"tool_call": True, "limit": {"context": 100_000, "output": 1_000}}}
         acme = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": models}
         given = {
@@ -152,6 +157,11 @@ def prompt_of(request: Received) -> str:
     return said.prompt.partition("<")[2].partition(">")[0] if said.tools else ""
 
 
+def asked_by(provider: ScriptedServer, key: str) -> list[Received]:
+    """The requests that were made under a key."""
+    return [one for one in provider.requests if one.headers["authorization"] == f"Bearer {key}"]
+
+
 async def history(http: httpx2.AsyncClient, session_id: str) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = (await http.get(f"/session/{session_id}/message")).raise_for_status().json()
     return messages
@@ -169,7 +179,7 @@ async def lived_through(path: Path, seed: int) -> None:
     story = Story()
     async with ScriptedServer(pause=moment.pause) as provider:
         place = Place(path, provider)
-        place.configure()
+        place.configure("first")
         async with place.serving() as (process, http):
             sessions = [(await http.post("/session")).json()["id"] for _ in range(SESSIONS)]
             moment.process = process
@@ -178,9 +188,10 @@ async def lived_through(path: Path, seed: int) -> None:
                     group.start_soon(send_all, http, session_id, story, moment, Random(chance.random()))
             process.kill()  # If all was sent before the moment came.
             await anyio.to_thread.run_sync(process.wait)
+        async with look(place.store) as opened:  # Not through a second server: it would go on before it is asked.
+            left = [(await opened.messages(session_id)).items for session_id in sessions]
+        place.configure("second")
         async with place.serving() as (process, http):
-            begun = len(provider.requests)
-            first = [await history(http, session_id) for session_id in sessions]
             for session_id in sessions:
                 body = {"messageID": f"msg_{session_id.removeprefix('ses_')}last", "parts": [_text("[[text bye]]")]}
                 (await http.post(f"/session/{session_id}/message", json=body)).raise_for_status()
@@ -189,9 +200,11 @@ async def lived_through(path: Path, seed: int) -> None:
             assert (await http.get("/session/status")).json() == {}, "nothing is busy for ever"
             process.send_signal(signal.SIGTERM)
             assert await anyio.to_thread.run_sync(process.wait) == 0
-        for session_id, before, after in zip(sessions, first, last, strict=True):
+        times = Counter(map(prompt_of, provider.requests))
+        assert [one for one, count in times.items() if one and count > STEPS + 1] == []
+        for session_id, before, after in zip(sessions, left, last, strict=True):
             check_history(story, session_id, after)
-            check_turns(before, provider.requests[:begun], provider.requests[begun:])
+            check_turns(before, after, asked_by(provider, "second"))
     done = Counter((path / DONE).read_text().split() if (path / DONE).exists() else ())
     assert [one for one, count in done.items() if count > 1] == [], "no command is run twice"
     async with look(place.store) as opened:
@@ -212,19 +225,31 @@ def check_history(story: Story, session_id: str, messages: list[dict[str, Any]])
     assert open_ == [], "every turn has an end"
 
 
-def check_turns(before: list[dict[str, Any]], asked_before: list[Received], asked_after: list[Received]) -> None:
+def check_turns(left: Sequence[MessageWithParts], after: list[dict[str, Any]], asked_since: list[Received]) -> None:
     """A turn that had said or done anything when the process died is closed, and its prompt is not asked again."""
-    requests, again = Counter(map(prompt_of, asked_before)), Counter(map(prompt_of, asked_after))
-    for message in before:
-        info = message["info"]
-        if info["role"] != "assistant" or requests[info["parentID"]] == 0:
-            continue  # One that was begun after the restart is no business of the dead process.
-        if "completed" not in info["time"]:
-            assert again[info["parentID"]] > 0, "an open turn is one that is being asked anew"
-        elif info.get("finish") != "tool-calls" or "error" in info:
-            assert info.get("finish") == "stop" or info["error"]["name"] == "MessageAbortedError"
-            assert again[info["parentID"]] == 0, "what was answered, or cut off, is not asked again"
-    assert [one for one, count in (requests + again).items() if one and count > STEPS + 1] == []
+    infos = {one["info"]["id"]: one["info"] for one in after}
+    again = {prompt_of(request) for request in asked_since}
+    for turn, parts in ((one.info, one.parts) for one in left):
+        if not isinstance(turn, AssistantMessage):
+            continue
+        said = any(isinstance(part, ToolPart) or getattr(part, "text", "") for part in parts)
+        if turn.time.completed is None and not said:
+            assert turn.id not in infos, "a turn that had said nothing is taken back"
+            assert any(is_open_in(request, turn.parent_id) for request in asked_since), "and asked anew"
+        elif turn.time.completed is None:
+            assert infos[turn.id]["error"]["name"] == "MessageAbortedError"
+            assert turn.parent_id not in again, "what was cut off is not asked again"
+        elif turn.finish != "tool-calls" or turn.error is not None:
+            assert turn.parent_id not in again, "what was answered is not asked again"
+
+
+def is_open_in(request: Received, prompt_id: str) -> bool:
+    """Whether a request has a prompt, alone or with those that came after it, that nobody has answered yet."""
+    messages = msgspec.convert(request.body["messages"], list[dict[str, Any]])
+    places = [place for place, one in enumerate(messages) if f"<{prompt_id}>" in str(one["content"])]
+    return bool(places) and not any(
+        one["role"] == "assistant" and "tool_calls" not in one for one in messages[places[0] :]
+    )
 
 
 async def leave_open(place: Place) -> str:
