@@ -1,10 +1,12 @@
 """What the SQLite engine does while nobody waits: old entries are packed, words indexed, and all reads as before."""
 
 import asyncio
+import itertools
 import shutil
 import sqlite3
 import subprocess
 import zlib
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from turnkeeper.store.crash import crash_point
 from turnkeeper.store.engines.sqlite import SqliteEngine, open_sqlite
 from turnkeeper.store.engines.sqlite_batch import Append
 from turnkeeper.store.engines.sqlite_file import StoreFile
-from turnkeeper.store.engines.sqlite_hand import PAUSE_TIMES_AT_REST, PAUSE_TIMES_AT_WORK, REST_S, Hand
+from turnkeeper.store.engines.sqlite_hand import PAUSE_TIMES_AT_REST, PAUSE_TIMES_AT_WORK, REST_S, WORK_S, Hand
 from turnkeeper.store.engines.sqlite_pack import PLAIN, RUN
 from turnkeeper.store.engines.sqlite_schema import APPLICATION_ID, MIGRATIONS
 from turnkeeper.store.engines.sqlite_words import FRESH_MAX, WORKED_OFF_MAX
@@ -39,12 +41,19 @@ async def tidied(engine: SqliteEngine) -> None:
     await engine.aclose()
 
 
+def resting() -> Callable[[], float]:
+    """A clock by which nobody has written for a while, whenever somebody looks at it."""
+    return itertools.count(100.0, REST_S).__next__
+
+
 async def filled(path: Path, entries: list[bytes] = ENTRIES) -> None:
-    engine = await open_sqlite(path)
+    engine = await open_sqlite(path, clock=resting())
     for begin in range(0, len(entries), 50):
         await engine.append("ses_1", begin, entries[begin : begin + 50])
     await tidied(engine)
-    engine = await open_sqlite(path)  # Once more, in case the last one was closed before it came to it.
+    engine = await open_sqlite(
+        path, clock=resting()
+    )  # Once more, in case the last one was closed before it came to it.
     await engine.append("ses_1", len(entries), [entry(len(entries) + 1)])
     while len(ask(path, "SELECT 1 FROM packed")) < 3 and b"\n" not in entries[0]:
         await asyncio.sleep(0)
@@ -99,14 +108,18 @@ class Killed(BaseException):
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("point", ["sqlite.begin-tidying", "sqlite.before-tidied"])
 async def test_a_writer_that_dies_while_it_tidies_loses_nothing(tmp_path: Path, point: str) -> None:
+    died: list[str] = []
+
     def crash(passed: str) -> None:
         if passed == point:
+            died.append(passed)
             raise Killed
         crash_point(passed)
 
-    engine = await open_sqlite(tmp_path / "store", crash=crash)
+    engine = await open_sqlite(tmp_path / "store", crash=crash, clock=resting())
     await engine.append("ses_1", 0, ENTRIES, texts={("t", str(n)): f"word{n}" for n in range(3)})
     await engine.aclose()
+    assert died == [point]
     engine = await open_sqlite(tmp_path / "store")
     assert await engine.read("ses_1") == ENTRIES
     assert await engine.search("word1", ()) == [("t", "1")]
@@ -122,6 +135,8 @@ async def test_words_are_found_before_and_after_they_are_indexed(tmp_path: Path)
             assert await engine.search("tab ti", ("t",), limit=1000) == names[number::-1]
     assert await engine.search("tide", ("t",), limit=5) == names[:-6:-1]
     assert await engine.search("able", ("t",)) == []  # The end of a word is not its beginning.
+    while ask(tmp_path / "store", "SELECT count(*) FROM fresh")[0][0] >= FRESH_MAX:
+        assert await engine.search("tide", ("t",), limit=5) == names[:-6:-1]
     await engine.aclose()
     [(texts, indexed, fresh)] = ask(
         tmp_path / "store",
@@ -129,6 +144,16 @@ async def test_words_are_found_before_and_after_they_are_indexed(tmp_path: Path)
     )
     assert (texts, indexed + fresh) == (indexed, len(names))
     assert indexed > 0
+
+
+async def test_what_short_lives_leave_is_indexed_by_a_later_one(tmp_path: Path) -> None:
+    half = FRESH_MAX // 2
+    for life in range(2):
+        engine = await open_sqlite(tmp_path / "store", clock=resting())
+        texts = {("t", f"{number:03d}"): "tide" for number in range(life * half, (life + 1) * half)}
+        await engine.append("ses_1", life, [b"x"], texts=texts)
+        await engine.aclose()
+    assert ask(tmp_path / "store", "SELECT count(*) FROM text") == [(2 * half,)]
 
 
 async def test_many_texts_at_once_are_indexed_in_their_order(tmp_path: Path) -> None:
@@ -245,21 +270,36 @@ def test_the_hand_tidies_at_rest_often_and_at_work_seldom(tmp_path: Path) -> Non
     file = StoreFile(tmp_path / "store", busy_timeout_s=1, vfs=None, crash=clock.crash)
     file.create()
     hand = Hand(file, clock=clock)
-    many = [(f"t/{number:04d}", "tide") for number in range(3 * WORKED_OFF_MAX)]
+    many = [(f"t/{number:04d}", "tide") for number in range(4 * WORKED_OFF_MAX)]
     hand.write([Append("ses_1", 0, [b"x"], (), many, None)])
-    assert hand.until_tidying() == 0  # Nothing was tidied before, so nobody is held up too often.
+    assert hand.until_tidying() == pytest.approx(REST_S)
+    hand.tidy(is_idle=True)  # Too early: nothing is done.
+    clock.now += REST_S
     hand.tidy(is_idle=False)
     assert hand.until_tidying() == 0
     hand.tidy(is_idle=True)
     assert hand.until_tidying() == pytest.approx(PAUSE_TIMES_AT_REST * took)
     clock.now += PAUSE_TIMES_AT_REST * took
-    hand.write([Append("ses_1", 1, [b"x"], (), (), None)])
-    assert hand.until_tidying() == pytest.approx(REST_S)
-    hand.tidy(is_idle=True)  # Too early: nothing is done.
-    assert hand.until_tidying() == pytest.approx(REST_S)
-    clock.now += (PAUSE_TIMES_AT_WORK - PAUSE_TIMES_AT_REST) * took
-    hand.write([Append("ses_1", 2, [b"x"], (), (), None)])
-    assert hand.until_tidying() == 0  # Somebody is always at work; it must be done some time.
+    assert hand.until_tidying() == 0
+    begun = clock.now
+    for seq in range(1, 1000):  # Somebody is always at work; it must be done some time, but not at once.
+        hand.write([Append("ses_1", seq, [b"x"], (), (), None)])
+        if hand.until_tidying() == 0:
+            break
+        assert hand.until_tidying() == pytest.approx(min(REST_S, begun + WORK_S - clock.now))
+        clock.now += REST_S / 2
+    assert clock.now - begun == pytest.approx(WORK_S, abs=REST_S)
+    hand.tidy(is_idle=True)
+    tidied = clock.now
+    clock.now += REST_S / 2
+    hand.write([Append("ses_1", seq + 1, [b"x"], (), (), None)])
+    assert hand.until_tidying() == pytest.approx(PAUSE_TIMES_AT_REST * took - REST_S / 2)
+    while clock.now < tidied + PAUSE_TIMES_AT_WORK * took:
+        assert hand.until_tidying() != 0
+        clock.now += REST_S / 2
+        seq += 1
+        hand.write([Append("ses_1", seq + 1, [b"x"], (), (), None)])
+    assert hand.until_tidying() == 0
     for _ in range(2):
         hand.tidy(is_idle=True)
         clock.now += 1

@@ -8,11 +8,13 @@ import apsw
 from turnkeeper.store.engines.sqlite_batch import Append, Batch, Head, Removal
 from turnkeeper.store.engines.sqlite_file import StoreFile
 from turnkeeper.store.engines.sqlite_pack import RUN, pack
-from turnkeeper.store.engines.sqlite_words import FRESH_MAX, work_off
+from turnkeeper.store.engines.sqlite_words import FRESH_MAX, waiting, work_off
 
 CHECKPOINT_PAGES = 2000
 REST_S = 0.02
 """When nothing has been written for so long, nobody is in the middle of something."""
+WORK_S = 1.0
+"""Who writes is not disturbed for so long. A turn is shorter; a store that is never at rest is tidied all the same."""
 PAUSE_TIMES_AT_REST = 4
 """After a piece of tidying there is none for so many times as long: who reads meanwhile hardly notices."""
 PAUSE_TIMES_AT_WORK = 40
@@ -44,6 +46,7 @@ class Hand:
         self._long: dict[str, None] = {}  # Logs of which something is to be packed, in the order they were seen.
         self._fresh = 0  # What waits for the index of words.
         self._written_at = self._tidied_at = self._tidied_s = 0.0
+        self._busy_since: float | None = None  # Since when there was no rest; None if there was one just now.
 
     @property
     def is_connected(self) -> bool:
@@ -74,7 +77,7 @@ class Hand:
         connection.execute("COMMIT")
         crash("sqlite.after-commit")
         self._heads_version = connection.data_version()
-        self._written_at = self._clock()
+        self._note_time()
         self._note_untidy(jobs)
         return answers
 
@@ -92,7 +95,8 @@ class Hand:
         if not self._is_loose or not self.is_connected:
             return None
         at_rest = max(self._written_at + REST_S, self._tidied_at + PAUSE_TIMES_AT_REST * self._tidied_s)
-        at_work = self._tidied_at + (PAUSE_TIMES_TO_PACK if self._long else PAUSE_TIMES_AT_WORK) * self._tidied_s
+        pause_times = PAUSE_TIMES_TO_PACK if self._long else PAUSE_TIMES_AT_WORK
+        at_work = max((self._busy_since or 0.0) + WORK_S, self._tidied_at + pause_times * self._tidied_s)
         return max(0.0, min(at_rest, at_work) - self._clock())
 
     def tidy(self, *, is_idle: bool) -> None:
@@ -104,6 +108,8 @@ class Hand:
         if not is_idle or self.until_tidying() != 0 or self._connection is None:
             return
         begun = self._clock()
+        if begun >= self._written_at + REST_S:
+            self._busy_since = None
         try:
             self._tidy_some(self._connection)
             self._checkpoint()
@@ -129,6 +135,12 @@ class Hand:
         connection, self._connection = self._connection, None
         if connection is not None:
             self._file.disconnect(connection)
+
+    def _note_time(self) -> None:
+        now = self._clock()
+        if self._busy_since is None or now >= max(self._written_at, self._tidied_at) + REST_S:
+            self._busy_since = now
+        self._written_at = now
 
     def _note_untidy(self, jobs: Sequence[Job]) -> None:
         for job in jobs:
@@ -171,6 +183,8 @@ class Hand:
             self._connection.set_busy_handler(self._patience.wait)
             # Checkpoints are made after the answers, not inside a commit that somebody waits for.
             self._connection.set_wal_hook(self._note_wal)
+            # Who writes little and often goes finds here what others before it left.
+            self._fresh = waiting(self._connection)
         return self._connection
 
     def _note_wal(self, connection: apsw.Connection, schema: str, pages: int) -> int:

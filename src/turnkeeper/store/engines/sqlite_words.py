@@ -58,6 +58,11 @@ def work_off(connection: apsw.Connection) -> int:
         last = number
     _put_in(connection, said)
     connection.execute("DELETE FROM fresh WHERE id <= ?", (last,))
+    return waiting(connection)
+
+
+def waiting(connection: apsw.Connection) -> int:
+    """How much waits: at least FRESH_MAX if it is worth to be worked off."""
     # What is gone waits for nothing: it would lie in the index for ever in a store that nobody writes to.
     left = connection.execute("SELECT count(*) + iif(sum(key GLOB '*/') > 0, ?, 0) FROM fresh", (FRESH_MAX,)).get
     return int(left)

@@ -12,6 +12,8 @@ from turnkeeper.testing import engine_child
 from turnkeeper.testing.engine_contract.store import StoreUnderTest
 
 PROCESS_TIMEOUT_S = 60
+STREAM_MAX = "5000"
+"""Entries of each log that a child writes before it is said not to have come by a crash point."""
 
 
 async def test_two_processes_share_one_store_and_no_write_is_lost(durable: StoreUnderTest) -> None:
@@ -49,7 +51,7 @@ async def test_killed_at_each_crash_point_a_store_keeps_what_was_acknowledged(
 ) -> None:
     for point in durable.crash_points:
         for hit in (1, 2, 5):
-            with durable.child("stream", "200", crash=f"{point}:{hit}") as child:
+            with durable.child("stream", STREAM_MAX, crash=f"{point}:{hit}") as child:
                 acknowledged = read_acknowledged(child)
             assert child.returncode == 137, f"{point} was not reached {hit} times"
             await check_streamed(durable, acknowledged)
