@@ -56,7 +56,7 @@ def test_a_kept_conversation_is_the_one_that_would_be_lowered_anew(
         lowered = kept.of(SESSION, history, model, epoch_seq)
         anew = conversation(since_epoch(visible(history.entries), epoch_seq), model)
         assert lowered.messages == anew
-        assert lowered.encoded == [encode(message) for message in anew]
+        assert list(lowered.encoded) == [encode(message) for message in anew]
 
 
 def test_what_was_lowered_is_not_lowered_again() -> None:

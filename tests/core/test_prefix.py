@@ -14,11 +14,12 @@ from turnkeeper.core.prefix import (
     Meter,
     is_cold,
     measure,
-    pieces,
     reuse_percent,
 )
+from turnkeeper.core.strand import Strand
 from turnkeeper.model.context import Epoch, Prefix
 from turnkeeper.model.request import AssistantTurn, ModelRequest, SystemTurn, Text, ToolDefinition, UserTurn
+from turnkeeper.model.value import encode
 from turnkeeper.providers.catalog import OFFLINE
 
 EPOCH = Epoch(number=1, reason="start", provider_id="offline", model_id="tk-1", baseline=(), checkpoint={})
@@ -29,6 +30,12 @@ TOOL = ToolDefinition(name="read", description="Reads.", schema={})
 FIRST = ModelRequest(model=OFFLINE, system=("Be kind.", "It is Monday."), messages=(HELLO,), tools=(TOOL,))
 MEASURED = measure(FIRST, None, EPOCH, now=1000)
 NEXT = FIRST.but(messages=(HELLO, YES, HELLO))
+
+
+def pieces(request: ModelRequest) -> list[bytes]:
+    """A request in the order a provider's cache reads it: tools, system, then message by message."""
+    head = encode([f"{request.model.provider_id}/{request.model.api_id}", request.tools])
+    return [head, *map(encode, request.system), *map(encode, request.messages)]
 
 
 def after(request: ModelRequest, before: Prefix = MEASURED, epoch: Epoch = EPOCH, **given: object) -> Prefix:
@@ -110,7 +117,8 @@ def test_pieces_that_are_divided_otherwise_are_not_the_same() -> None:
 def test_a_meter_marks_as_if_it_had_seen_nothing_before(requests: list[tuple[list[bytes], set[int]]]) -> None:
     meter = Meter()
     for parts, places in requests:
-        assert meter.marks(list(parts), places) == Meter().marks(list(parts), places)
+        front, said = tuple(parts[:2]), Strand(parts[2:])
+        assert meter.marks(front, said, places) == Meter().marks(front, said, places)
 
 
 def test_a_meter_hashes_only_what_is_new() -> None:
@@ -121,10 +129,10 @@ def test_a_meter_hashes_only_what_is_new() -> None:
             Counted.seen += 1
             return super().__len__()
 
-    meter, parts = Meter(), [Counted(b"a"), Counted(b"b")]
-    meter.marks(parts, {1, 2})
+    meter, front, said = Meter(), (Counted(b"a"),), Strand([Counted(b"b")])
+    meter.marks(front, said, {1, 2})
     before = Counted.seen
-    meter.marks(parts, {1, 2})
+    meter.marks(front, said, {1, 2})
     assert Counted.seen == before
 
 

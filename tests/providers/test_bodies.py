@@ -98,25 +98,50 @@ def plain(request: ModelRequest, endpoint: Endpoint) -> bytes:
     return encode_body(codec_of(endpoint.protocol).body(request, endpoint))
 
 
+def sent(kept: Bodies, request: ModelRequest) -> bytes:
+    return b"".join(kept.pieces(request))
+
+
 def a_bodies(endpoint: Endpoint) -> Bodies:
     return Bodies(codec_of(endpoint.protocol), endpoint)
 
 
 @pytest.mark.parametrize(("model", "endpoint"), FAMILIES, ids=IDS)
 @settings(max_examples=30)
-@given(growth=growth, system=st.sampled_from([(), ("one",), ("one", "two", "three")]))
+@given(
+    growth=growth,
+    system=st.sampled_from([(), ("one",), ("one", "two", "three")]),
+    sizes=st.sampled_from([(bodies.BLOCK, bodies.SMALL), (1, 1), (7, 3), (64, 200)]),
+)
 def test_a_conversation_that_grows_anyhow_is_sent_as_if_nothing_were_kept(
     model: ModelInfo,
     endpoint: Endpoint,
     growth: list[tuple[list[ModelMessage], list[ModelMessage], tuple[ToolDefinition, ...]]],
     system: object,
+    sizes: tuple[int, int],
 ) -> None:
     kept = a_bodies(endpoint)
     said: list[ModelMessage] = []
-    for more, for_now, tools in growth:
-        said += more
-        request = a_request(model, [*said, *for_now], system=system, tools=tools)
-        assert kept.encode(request) == plain(request, endpoint)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bodies, "BLOCK", sizes[0])
+        patch.setattr(bodies, "SMALL", sizes[1])
+        for more, for_now, tools in growth:
+            said += more
+            request = a_request(model, [*said, *for_now], system=system, tools=tools)
+            assert sent(kept, request) == plain(request, endpoint)
+
+
+def test_what_is_kept_is_handed_out_uncopied_and_never_changes() -> None:
+    model, endpoint = a_model("openai-chat"), an_endpoint("openai-chat")
+    kept = a_bodies(endpoint)
+    said: list[ModelMessage] = [asked("x" * 3 * bodies.BLOCK), answered(), asked(), answered()]
+    first = kept.pieces(a_request(model, said))
+    whole = b"".join(first)
+    again = kept.pieces(a_request(model, [*said, asked(), answered(), asked()]))
+    large = [[piece.obj for piece in one if isinstance(piece, memoryview)] for one in (first, again)]
+    assert [id(block) for block in large[0][:3]] == [id(block) for block in large[1][:3]]
+    assert len(first) < 8
+    assert b"".join(first) == whole
 
 
 def a_step(number: int) -> list[ModelMessage]:
@@ -140,7 +165,7 @@ def test_each_step_of_a_long_turn_makes_only_the_last_step_anew(model: ModelInfo
     for number in range(20):
         said += a_step(number)
         request = a_request(model, said)
-        assert kept.encode(request) == plain(request, endpoint)
+        assert sent(kept, request) == plain(request, endpoint)
         assert "mistral" in model.provider_id or len(said) - kept.repeated <= 4 or number == 0
 
 
@@ -151,7 +176,7 @@ def test_words_for_one_request_alone_are_not_kept(protocol: str) -> None:
     said: list[ModelMessage] = [asked(), *a_step(1)]
     for one in ([*said, SystemTurn(text="the last step")], [*said, *a_step(2)], [*said, *a_step(3), asked()]):
         request = a_request(model, one)
-        assert kept.encode(request) == plain(request, endpoint)
+        assert sent(kept, request) == plain(request, endpoint)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -162,19 +187,19 @@ def test_what_is_kept_for_one_model_is_not_sent_to_another(protocol: str) -> Non
     said += a_step(2)
     for model in (a_model(protocol), a_model(protocol, modalities=("text",)), a_model(protocol, reasoning=True)):
         request = a_request(model, said)
-        assert kept.encode(request) == plain(request, endpoint)
+        assert sent(kept, request) == plain(request, endpoint)
     request = a_request(model, said, options={"store": True})
-    assert kept.encode(request) == plain(request, endpoint)
+    assert sent(kept, request) == plain(request, endpoint)
 
 
 def test_a_title_asked_for_in_between_costs_nothing_that_is_kept() -> None:
     model, endpoint = a_model("openai-chat"), an_endpoint("openai-chat")
     kept = a_bodies(endpoint)
     said: list[ModelMessage] = [asked(), *a_step(1)]
-    kept.encode(a_request(model, said))
-    kept.encode(a_request(model, [asked("Give a title"), asked()]))
+    sent(kept, a_request(model, said))
+    sent(kept, a_request(model, [asked("Give a title"), asked()]))
     said += a_step(2)
-    assert kept.encode(a_request(model, said)) == plain(a_request(model, said), endpoint)
+    assert sent(kept, a_request(model, said)) == plain(a_request(model, said), endpoint)
     assert kept.repeated == 1
 
 
@@ -183,10 +208,10 @@ def test_what_was_used_longest_ago_is_let_go() -> None:
     kept = a_bodies(endpoint)
     sessions = [[asked(), *a_step(number)] for number in range(bodies.KEPT_MAX + 1)]
     for number, said in enumerate(sessions):
-        kept.encode(a_request(model, said, session_id=f"ses_{number}"))
-    kept.encode(a_request(model, sessions[0], session_id="ses_0"))
+        sent(kept, a_request(model, said, session_id=f"ses_{number}"))
+    sent(kept, a_request(model, sessions[0], session_id="ses_0"))
     assert kept.repeated == 0
-    kept.encode(a_request(model, sessions[-1], session_id=f"ses_{bodies.KEPT_MAX}"))
+    sent(kept, a_request(model, sessions[-1], session_id=f"ses_{bodies.KEPT_MAX}"))
     assert kept.repeated == 1
 
 
@@ -195,7 +220,7 @@ def test_more_than_may_be_kept_is_sent_and_let_go() -> None:
     kept = a_bodies(endpoint)
     said = [asked("x" * (bodies.BYTES_MAX + 1)), *a_step(1)]
     for _ in range(2):
-        assert kept.encode(a_request(model, said)) == plain(a_request(model, said), endpoint)
+        assert sent(kept, a_request(model, said)) == plain(a_request(model, said), endpoint)
         assert kept.repeated == 0
 
 
@@ -208,7 +233,7 @@ def test_a_late_result_goes_under_the_id_that_its_call_had_on_the_wire(lengths: 
     said: list[ModelMessage] = [asked(), AssistantTurn(content=(call,)), asked(), answered(), late, answered()]
     for length in lengths:
         request = a_request(model, said[:length])
-        assert kept.encode(request) == plain(request, endpoint)
+        assert sent(kept, request) == plain(request, endpoint)
 
 
 def test_a_provider_that_stores_is_referred_to_what_it_has() -> None:
@@ -219,7 +244,7 @@ def test_a_provider_that_stores_is_referred_to_what_it_has() -> None:
     said: list[ModelMessage] = [asked(), thought, asked(), answered(), asked()]
     for options in ({}, {"store": True}):
         request = a_request(model, said, options=options)
-        assert kept.encode(request) == plain(request, endpoint)
+        assert sent(kept, request) == plain(request, endpoint)
 
 
 @pytest.mark.parametrize("system", [(), ("one",), ("one", "two")])
@@ -231,7 +256,7 @@ def test_cache_points_fall_on_the_same_messages_wherever_they_are_kept(system: t
     said += [SystemTurn(text="older news"), asked("on"), answered()]
     for length in (3, 4, 5, 6, 7):
         request = a_request(model, said[:length], system=system)
-        assert kept.encode(request) == plain(request, endpoint)
+        assert sent(kept, request) == plain(request, endpoint)
 
 
 def test_a_message_that_could_get_a_cache_point_is_known_by_its_place() -> None:

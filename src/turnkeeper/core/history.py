@@ -4,9 +4,10 @@ It begins at the newest completed compaction (or its tail) and ends with the new
 its cost follows the context window and not the length of the session.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from turnkeeper.core.entry import Recorded
+from turnkeeper.core.strand import Strand
 from turnkeeper.model import event as e
 from turnkeeper.model.message import AssistantMessage, Message, SystemMessage, UserMessage
 from turnkeeper.model.parts import CompactionPart, FilePart, Part, ReasoningPart, StepStartPart, TextPart
@@ -24,45 +25,46 @@ class History(Value):
     """Entries in order, as of event ``seq``. ``inbox`` holds admitted prompts until they are promoted."""
 
     seq: int
-    entries: tuple[Entry, ...] = ()
+    entries: Sequence[Entry] = ()
     inbox: Mapping[str, Entry] = {}
 
 
 def extend(history: History, *news: Recorded) -> History:
     """The history after these events. Applying an event that is already in it changes nothing."""
-    entries, inbox, last = list(history.entries), dict(history.inbox), history.seq
+    entries, inbox, last = Strand.of(history.entries), dict(history.inbox), history.seq
     for seq, _, event in news:
-        _extend(entries, inbox, seq, event)
+        entries = _extend(entries, inbox, seq, event)
         last = max(seq, last)
-    return history.but(seq=last, entries=tuple(entries), inbox=inbox)
+    return history.but(seq=last, entries=entries, inbox=inbox)
 
 
-def _extend(entries: list[Entry], inbox: dict[str, Entry], seq: int, event: e.Event) -> None:
+def _extend(entries: Strand[Entry], inbox: dict[str, Entry], seq: int, event: e.Event) -> Strand[Entry]:
     match event:
         case e.PromptAdmitted(message=message, parts=parts):
             inbox[message.id] = Entry(message=message, parts=parts)
         case e.PromptPromoted(message_id=message_id) if message_id in inbox:
-            _put(entries, inbox.pop(message_id), seq)
+            return _put(entries, inbox.pop(message_id), seq)
         case e.PromptWithdrawn(message_id=message_id):
             inbox.pop(message_id, None)
         case e.MessageRecorded(message=message, parts=parts):
-            _put(entries, Entry(message=message, parts=parts), message.seq or seq)
+            return _put(entries, Entry(message=message, parts=parts), message.seq or seq)
         case e.ContextAdmitted(message=message) | e.TurnStarted(message=message):
-            _put(entries, Entry(message=message, parts=()), seq)
+            return _put(entries, Entry(message=message, parts=()), seq)
         case e.TurnEnded(message=message):
-            _replace(entries, message.id, lambda entry: entry.but(message=_at(message, entry.message.seq)))
+            return _replace(entries, message.id, lambda entry: entry.but(message=_at(message, entry.message.seq)))
         case e.MessageRemoved(message_id=message_id):
-            entries[:] = [entry for entry in entries if entry.message.id != message_id]
+            return _without(entries, message_id)
         case e.PartRecorded(part=part):
-            _replace(entries, part.message_id, lambda entry: _with_part(entry, part))
+            return _replace(entries, part.message_id, lambda entry: _with_part(entry, part))
         case e.PartExtended(message_id=message_id, part_id=part_id, offset=offset, text=text):
-            _replace(entries, message_id, lambda entry: _extended(entry, part_id, offset, text))
+            return _replace(entries, message_id, lambda entry: _extended(entry, part_id, offset, text))
         case e.PartRemoved(message_id=message_id, part_id=part_id):
-            _replace(
+            return _replace(
                 entries, message_id, lambda entry: entry.but(parts=tuple(p for p in entry.parts if p.id != part_id))
             )
         case _:
             pass
+    return entries
 
 
 def visible(entries: Iterable[Entry]) -> tuple[Entry, ...]:
@@ -201,26 +203,35 @@ def _index(entries: list[Entry], message_id: str | None) -> int | None:
     return next((i for i, entry in enumerate(entries) if entry.message.id == message_id), None)
 
 
-def _put(entries: list[Entry], entry: Entry, seq: int) -> None:
+def _put(entries: Strand[Entry], entry: Entry, seq: int) -> Strand[Entry]:
     """Add an entry at its place, or replace the message of one that is there."""
     placed = entry.but(message=_at(entry.message, seq))
-    for index in range(len(entries) - 1, -1, -1):
-        if entries[index].message.id == entry.message.id:
-            known = {part.id for part in entries[index].parts}
-            parts = (*entries[index].parts, *(part for part in entry.parts if part.id not in known))
-            entries[index] = placed.but(parts=parts)
-            return
-        if entries[index].message.seq < seq:
-            entries.insert(index + 1, placed)
-            return
-    entries.insert(0, placed)
+    place = len(entries)
+    for before in reversed(entries):
+        if before.message.id == entry.message.id:
+            known = {part.id for part in before.parts}
+            parts = (*before.parts, *(part for part in entry.parts if part.id not in known))
+            return entries.replaced(place - 1, placed.but(parts=parts))
+        if before.message.seq < seq:
+            break
+        place -= 1
+    return entries.inserted(place, placed)
 
 
-def _replace(entries: list[Entry], message_id: str, change: Callable[[Entry], Entry]) -> None:
-    for index in range(len(entries) - 1, -1, -1):
-        if entries[index].message.id == message_id:
-            entries[index] = change(entries[index])
-            return
+def _replace(entries: Strand[Entry], message_id: str, change: Callable[[Entry], Entry]) -> Strand[Entry]:
+    for nth, entry in enumerate(reversed(entries), 1):
+        if entry.message.id == message_id:
+            return entries.replaced(len(entries) - nth, change(entry))
+    return entries
+
+
+def _without(entries: Strand[Entry], message_id: str) -> Strand[Entry]:
+    """Walked from the end: what is removed is nearly always new."""
+    for nth, entry in enumerate(reversed(entries), 1):
+        if entry.message.id == message_id:
+            place = len(entries) - nth
+            return entries.first(place).plus(entries[place + 1 :])
+    return entries
 
 
 def _with_part(entry: Entry, part: Part) -> Entry:

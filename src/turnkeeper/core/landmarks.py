@@ -4,6 +4,7 @@ from collections import OrderedDict
 
 from turnkeeper.core.history import Entry, History, is_completed_summary
 from turnkeeper.core.limits import CONVERSATIONS_MAX
+from turnkeeper.core.strand import Strand
 from turnkeeper.model.message import AssistantMessage, SystemMessage
 
 
@@ -11,7 +12,7 @@ class Landmarks:
     """What was seen of one history."""
 
     def __init__(self) -> None:
-        self._entries: tuple[Entry, ...] = ()
+        self._entries: Strand[Entry] = Strand()
         self.compacted_at = 0
         """The place in the log of the newest completed Summary; 0 if there is none."""
         self.news: list[SystemMessage] = []
@@ -19,8 +20,7 @@ class Landmarks:
 
     def is_extended_by(self, history: History) -> bool:
         """Whether the history only grew."""
-        # By content, which costs next to nothing where they are the same objects.
-        return self._entries == history.entries[: len(self._entries)]
+        return Strand.of(history.entries).begins_with(self._entries)
 
     def add(self, history: History) -> None:
         """Look at what is new."""
@@ -32,7 +32,7 @@ class Landmarks:
                     self.compacted_at = max(self.compacted_at, message.seq)
                 case _:
                     pass
-        self._entries = history.entries
+        self._entries = Strand.of(history.entries)
 
 
 class Surveys:

@@ -130,7 +130,7 @@ def users_do_not_send_blanks(request: ModelRequest) -> str | None:
 def everything_can_be_written(request: ModelRequest) -> str | None:
     """All of it is JSON in whole characters: words, inputs, names, and what the provider is given back."""
     try:
-        encode([request.system, request.tools, request.messages])
+        encode([request.system, request.tools, tuple(request.messages)])
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         return f"it cannot be written: {error}"
     return None

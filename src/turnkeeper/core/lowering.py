@@ -6,11 +6,13 @@ message can brick a session.
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from turnkeeper.core.handles import handle, whole_output
 from turnkeeper.core.history import Entry
 from turnkeeper.core.prefix import Meter
 from turnkeeper.core.quarantine import without
+from turnkeeper.core.strand import Strand
 from turnkeeper.core.whole import clean, clean_json, clean_object
 from turnkeeper.core.window import Gauge, chars_of
 from turnkeeper.model.catalog import ModelInfo
@@ -57,6 +59,8 @@ _OPENING_JSON = encode(OPENING)
 _DATA_URL = re.compile(r"data:([^;,]*)(;base64)?,(.*)", re.DOTALL)
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
 _MIME = re.compile(r"[\w.+-]+/[\w.+*-]+", re.ASCII)
+T = TypeVar("T")
+
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 
@@ -66,7 +70,7 @@ def lower(entries: Iterable[Entry], model: ModelInfo) -> tuple[ModelMessage, ...
     return (*messages, *continuation(messages))
 
 
-def conversation(entries: Iterable[Entry], model: ModelInfo) -> tuple[ModelMessage, ...]:
+def conversation(entries: Iterable[Entry], model: ModelInfo) -> Sequence[ModelMessage]:
     """The messages that stand for this history. A longer history only adds to them: so a provider's cache holds."""
     lowered = Lowered(model)
     lowered.add(entries)
@@ -86,17 +90,20 @@ class Lowered:
         self.meter = Meter()
         """Measures the requests that are made of it."""
         self._names = _CallNames()
-        self._messages: list[ModelMessage] = []
-        self._encoded: list[bytes] = []
+        self._messages: Strand[ModelMessage] = Strand()
+        self._encoded: Strand[bytes] = Strand()
+        self._has_begun = False  # Whether it is known who spoke first.
 
     def add(self, entries: Iterable[Entry]) -> None:
         """Lower what follows."""
+        said: list[ModelMessage] = []
+        spelt: list[bytes] = []
         for entry in entries:
             at = self.gauge.chars
             for message in _entry(without(entry, self.left_out), self.model, self._names):
                 encoded = encode(message)
-                self._messages.append(message)
-                self._encoded.append(encoded)
+                said.append(message)
+                spelt.append(encoded)
                 self.sources.append(entry.message.id)
                 self.gauge.add(chars_of(message, encoded))
                 if isinstance(message, AssistantTurn):
@@ -104,21 +111,30 @@ class Lowered:
             if isinstance(entry.message, AssistantMessage):
                 self.gauge.report(entry.message, at)
                 self.outputs += sum(map(_prunable, entry.parts))
+        self._messages, self._encoded = self._messages.plus(said), self._encoded.plus(spelt)
+        if not self._has_begun:
+            self._begin()
 
     @property
-    def messages(self) -> tuple[ModelMessage, ...]:
+    def messages(self) -> Strand[ModelMessage]:
         """The messages so far."""
-        return (*((OPENING,) if self._is_cut() else ()), *self._messages)
+        return self._messages if self._has_begun else _opened(OPENING, self._messages)
 
     @property
-    def encoded(self) -> list[bytes]:
+    def encoded(self) -> Strand[bytes]:
         """The JSON of each message."""
-        return [*((_OPENING_JSON,) if self._is_cut() else ()), *self._encoded]
+        return self._encoded if self._has_begun else _opened(_OPENING_JSON, self._encoded)
 
-    def _is_cut(self) -> bool:
+    def _begin(self) -> None:
         """A conversation begins with the user; what was cut off before is stood for by a word."""
         first = next((m for m in self._messages if not isinstance(m, SystemTurn)), None)
-        return first is None or isinstance(first, AssistantTurn | ToolTurn)
+        self._has_begun = first is not None
+        if isinstance(first, AssistantTurn | ToolTurn):
+            self._messages, self._encoded = _opened(OPENING, self._messages), _opened(_OPENING_JSON, self._encoded)
+
+
+def _opened(word: T, said: Strand[T]) -> Strand[T]:
+    return Strand((word, *said))
 
 
 def continuation(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...]:

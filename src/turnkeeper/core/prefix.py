@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from turnkeeper.core.limits import CACHE_KEPT_S
+from turnkeeper.core.strand import Strand
 from turnkeeper.model.context import Epoch, Mark, Prefix
 from turnkeeper.model.request import ModelRequest, ToolDefinition
 from turnkeeper.model.value import JsonObject, encode
@@ -14,16 +15,6 @@ MODEL = "the model changed"
 SYSTEM = "the System Context was rewritten"
 HISTORY = "the history was changed"
 CHOICE = "the tool choice changed, for which some providers read the messages anew"
-
-
-def pieces(request: ModelRequest, encoded: Sequence[bytes] = (), head: bytes | None = None) -> list[bytes]:
-    """A request in the order a provider's cache reads it: tools, system, then message by message.
-
-    ``encoded`` is the JSON of its first messages and ``head`` of its tools, where the caller has them.
-    """
-    head = head or _head(request)
-    rest = request.messages[len(encoded) :]
-    return [head, *(encode(text) for text in request.system), *encoded, *(encode(message) for message in rest)]
 
 
 def measure(
@@ -39,25 +30,29 @@ def measure(
 ) -> Prefix:
     """How a request relates to the one before it. Its last ``passing`` messages are meant for it alone.
 
-    ``rewritten`` is why history was changed since, if an event says so: a declared place. ``meter`` remembers the
-    request before, so that what this one repeats is not hashed again.
+    It is cut into pieces in the order a provider's cache reads it: tools, system, then message by message. ``encoded``
+    is the JSON of its first messages, where the caller has it. ``rewritten`` is why history was changed since, if an
+    event says so: a declared place. ``meter`` remembers the request before, so that what this one repeats is not hashed
+    again.
     """
     meter = meter or Meter()
-    parts = pieces(request, encoded, meter.head(request))
-    lasting = len(parts) - passing
-    places = {1, 1 + len(request.system), lasting, *([before.pieces] if before is not None else [])}
-    marks = meter.marks(parts[:lasting], places)
+    front = (meter.head(request), *(encode(text) for text in request.system))
+    rest = [encode(message) for message in request.messages[len(encoded) :]]
+    said = Strand.of(encoded).plus(rest[: len(rest) - passing])
+    lasting = len(front) + len(said)
+    places = {1, len(front), lasting, *([before.pieces] if before is not None else [])}
+    marks = meter.marks(front, said, places)
     prefix = Prefix(
         pieces=lasting,
         bytes=marks[lasting].bytes,
         hash=marks[lasting].hash,
-        passing=sum(map(len, parts[lasting:])),
+        passing=sum(map(len, rest[len(rest) - passing :])),
         epoch=epoch.number,
         at=now,
         model=_model(request),
         choice=request.tool_choice,
         tools=marks[1],
-        system=marks[1 + len(request.system)],
+        system=marks[len(front)],
     )
     if before is None:
         return prefix.but(cause=_began(epoch))
@@ -87,24 +82,26 @@ class Meter:
         return self._head
 
     def _begin(self) -> None:
-        self._parts: list[bytes] = []
+        self._front: tuple[bytes, ...] = ()
+        self._said: Strand[bytes] = Strand()
         self._digest, self._size = sha256(), 0
         self._marks: dict[int, Mark] = {}
 
-    def marks(self, parts: list[bytes], places: set[int]) -> dict[int, Mark]:
+    def marks(self, front: tuple[bytes, ...], said: Strand[bytes], places: set[int]) -> dict[int, Mark]:
         """The marks behind so many pieces; a place that the request does not reach has none."""
-        known = len(self._parts)
-        # Compared by content, which costs next to nothing where they are the same objects.
-        if self._parts != parts[:known] or any(place <= known and place not in self._marks for place in places):
+        known = len(self._front) + len(self._said)
+        is_longer = self._front == front and said.begins_with(self._said)
+        if not is_longer or any(place <= known and place not in self._marks for place in places):
             self._begin()
             known = 0
-        for number, part in enumerate(parts[known:], known + 1):
+        new = said[known - len(front) :] if known else (*front, *said)
+        for number, part in enumerate(new, known + 1):
             self._digest.update(len(part).to_bytes(8, "big"))
             self._digest.update(part)
             self._size += len(part)
             if number in places:
                 self._marks[number] = Mark(bytes=self._size, hash=self._digest.copy().hexdigest()[:32])
-        self._parts = parts
+        self._front, self._said = front, said
         self._marks = {place: mark for place, mark in self._marks.items() if place in places}
         return self._marks
 

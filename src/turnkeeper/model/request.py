@@ -1,5 +1,6 @@
 """ModelRequest: what is asked of a model, before a provider's wire protocol gives it its final form."""
 
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from turnkeeper.model.catalog import ModelInfo
@@ -91,7 +92,7 @@ class ModelRequest(Value):
 
     model: ModelInfo
     system: tuple[str, ...]
-    messages: tuple[ModelMessage, ...]
+    messages: Sequence[ModelMessage]
     tools: tuple[ToolDefinition, ...] = ()
     tool_choice: Literal["auto", "none", "required"] = "auto"
     output_max: int | None = None

@@ -1,6 +1,6 @@
 """Anthropic Messages: the wire protocol of Claude and of the hosts that speak like it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from turnkeeper.model.failure import Failure
 from turnkeeper.model.request import (
@@ -151,7 +151,7 @@ def _messages(request: ModelRequest) -> list[Wire]:
     return [{"role": role, "content": blocks} for role, blocks in merged]
 
 
-def _may_stand(messages: tuple[ModelMessage, ...], index: int) -> bool:
+def _may_stand(messages: Sequence[ModelMessage], index: int) -> bool:
     """Whether a native system message is allowed here: behind the user or results, before the assistant or the end.
 
     Neighbours are one message, so that words for this request alone, at its end, leave those before them as they are.

@@ -2,13 +2,15 @@
 
 A request repeats the one before and adds to it. So the wire form of what is repeated is kept, as bytes, and only the
 rest is made anew. The bytes are those that encoding the whole would give: a conversation is cut only at a **seam**,
-where no protocol and no family of models looks across, and where one might, nothing is kept.
+where no protocol and no family of models looks across, and where one might, nothing is kept. They are handed out in
+pieces, so that what is kept is not copied either.
 """
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
+from turnkeeper.core.strand import Strand
 from turnkeeper.model.request import (
     AssistantTurn,
     Call,
@@ -30,6 +32,12 @@ KEPT_MAX: Final = 64
 """Conversations of which the wire form is kept."""
 BYTES_MAX: Final = 64 * 1024 * 1024
 """And how large all of it may be."""
+BLOCK: Final = 128 * 1024
+"""What is kept is divided into blocks of this size; to add to it copies the last one."""
+SMALL: Final = 16 * 1024
+"""Pieces below this size are joined to their neighbours: each one is a call of the system."""
+
+Piece: TypeAlias = bytes | memoryview
 
 
 class Bodies:
@@ -41,11 +49,11 @@ class Bodies:
         self.repeated = 0
         """How many messages of the last request were not made anew."""
 
-    def encode(self, request: ModelRequest) -> bytes:
-        """The body of a request."""
+    def pieces(self, request: ModelRequest) -> list[Piece]:
+        """The body of a request, to be sent piece by piece. What the pieces hold never changes."""
         said = self._said(request)
         if said is None:
-            return encode_body(self._codec.body(request, self._endpoint))
+            return [encode_body(self._codec.body(request, self._endpoint))]
         marked = [_copy(one.item) for one in said.markable]
         tail = self._items(request, request.messages[len(said.messages) :])
         # Tools that are the same are not described again; a cache point may stand at the last one.
@@ -54,7 +62,7 @@ class Bodies:
         wire = self._codec.frame(framed, self._endpoint, [*marked, *tail])
         if not knows_tools:
             said.tools, said.tools_encoded = request.tools, encode_value(wire.get(TOOLS))
-        return _joined(wire, self._codec.MESSAGES, said, len(marked), len(tail))
+        return _gathered(_assembled(wire, self._codec.MESSAGES, said, len(marked), len(tail)))
 
     def _said(self, request: ModelRequest) -> "_Said | None":
         """What of the request is known, brought up to its newest seam; None if all of it must be made anew."""
@@ -64,24 +72,25 @@ class Bodies:
             return None
         # By its first message: a title is asked for in the name of the same session. The entry holds on to it, so that
         # no other message can have its identity.
-        key = (request.session_id, id(request.messages[0]))
+        messages = Strand.of(request.messages)
+        key = (request.session_id, id(messages[0]))
         said = self._kept.pop(key, None)
-        if said is None or not said.is_repeated_by(request):
+        if said is None or not said.is_repeated_by(request, messages):
             said = _Said(request)
         self.repeated = len(said.messages)
-        seam = _newest_seam(request.messages, self.repeated)
-        new, rest = request.messages[self.repeated : seam], request.messages[seam:]
+        seam = _newest_seam(messages, self.repeated)
+        new, rest = messages[self.repeated : seam], messages[seam:]
         if not seam or said.is_called_from(new):
             return None
         if new:
-            said.extend(new, self._items(request, new))
+            said.extend(messages.first(seam), new, self._items(request, new))
         if said.is_called_from(rest):
             return None
         self._kept[key] = said
         self._let_go()
         return said
 
-    def _items(self, request: ModelRequest, messages: tuple[ModelMessage, ...]) -> list[Wire]:
+    def _items(self, request: ModelRequest, messages: Sequence[ModelMessage]) -> list[Wire]:
         return self._codec.conversation(request.but(messages=messages), self._endpoint)
 
     def _let_go(self) -> None:
@@ -103,8 +112,8 @@ class _Said:
 
     def __init__(self, request: ModelRequest) -> None:
         self._model, self._options = request.model, request.options
-        self.messages: tuple[ModelMessage, ...] = ()
-        self.encoded = bytearray()
+        self.messages: Strand[ModelMessage] = Strand()
+        self.encoded = _Blocks()
         """The items, joined by commas."""
         self.markable: list[_Markable] = []
         self.tools: Sequence[ToolDefinition] | None = None
@@ -112,13 +121,12 @@ class _Said:
         self.tools_encoded = b""
         self._calls: set[str] = set()
 
-    def is_repeated_by(self, request: ModelRequest) -> bool:
+    def is_repeated_by(self, request: ModelRequest, messages: Strand[ModelMessage]) -> bool:
         """Whether a request begins with these very messages, and they are still cut off from the rest."""
         return (
-            len(request.messages) > len(self.messages)
-            # By content, which costs next to nothing where they are the same objects.
-            and self.messages == request.messages[: len(self.messages)]
-            and _is_seam(request.messages, len(self.messages))
+            len(messages) > len(self.messages)
+            and messages.begins_with(self.messages)
+            and _is_seam(messages, len(self.messages))
             and request.model == self._model
             and request.options == self._options
         )
@@ -128,30 +136,55 @@ class _Said:
         results = (result for message in messages for result in _results(message))
         return any(result.call_id in self._calls for result in results)
 
-    def extend(self, messages: tuple[ModelMessage, ...], items: Sequence[Wire]) -> None:
-        """Say more, up to the next seam."""
+    def extend(self, messages: Strand[ModelMessage], new: Sequence[ModelMessage], items: Sequence[Wire]) -> None:
+        """Say more, up to the next seam: ``new``, so that it is all of ``messages``."""
         markable = self.markable
+        more = bytearray()
+        known = len(self.encoded)
         for item in items:
-            if self.encoded:
-                self.encoded += b","
-            start = len(self.encoded)
-            self.encoded += encode_value(item)
-            markable.append(_Markable(item, start, len(self.encoded)))
+            if known or more:
+                more += b","
+            start = known + len(more)
+            more += encode_value(item)
+            markable.append(_Markable(item, start, known + len(more)))
+        self.encoded.add(more)
         kept = cache_points.markable([one.item for one in markable])
         self.markable = [markable[index] for index in kept]
-        self.messages += messages
+        self.messages = messages
         self._calls.update(
             part.id
-            for message in messages
+            for message in new
             if isinstance(message, AssistantTurn)
             for part in message.content
             if isinstance(part, Call)
         )
 
 
-def _joined(wire: Wire, field: str, said: _Said, marked: int, tail: int) -> bytes:
+class _Blocks:
+    """Bytes that grow. What was handed out of them never changes."""
+
+    def __init__(self) -> None:
+        self._blocks = [b""]  # All but the last are as long as a block.
+
+    def __len__(self) -> int:
+        return (len(self._blocks) - 1) * BLOCK + len(self._blocks[-1])
+
+    def add(self, more: bytes | bytearray) -> None:
+        """Put more behind them."""
+        last = self._blocks.pop() + more
+        self._blocks += [last[start : start + BLOCK] for start in range(0, max(1, len(last)), BLOCK)]
+
+    def between(self, start: int, end: int) -> Iterator[memoryview]:
+        """Some of them, uncopied."""
+        while start < end:
+            nth, first = divmod(start, BLOCK)
+            yield memoryview(self._blocks[nth])[first : min(BLOCK, end - nth * BLOCK)]
+            start = (nth + 1) * BLOCK
+
+
+def _assembled(wire: Wire, field: str, said: _Said, marked: int, tail: int) -> list[Piece]:
     """A body, of whose conversation only what may be marked and what is new is in ``wire``."""
-    pieces: list[bytes] = []
+    pieces: list[Piece] = []
     repeated: list[bytes] = []
     place = 0
     for key, value in wire.items():
@@ -166,7 +199,20 @@ def _joined(wire: Wire, field: str, said: _Said, marked: int, tail: int) -> byte
         pieces += [b"[", *(item + b"," for item in items[:head])]
         place = len(pieces)
         pieces += [*(b"," + item for item in items[head + marked :]), b"]"]
-    return b"".join((*pieces[:place], *_with_marks(said, repeated), *pieces[place:], b"}"))
+    return [*pieces[:place], *_with_marks(said, repeated), *pieces[place:], b"}"]
+
+
+def _gathered(pieces: Iterable[Piece]) -> list[Piece]:
+    """Pieces that are worth a call each."""
+    gathered: list[Piece] = []
+    small: list[Piece] = []
+    for piece in pieces:
+        if len(piece) < SMALL:
+            small.append(piece)
+            continue
+        gathered += [b"".join(small), piece] if small else [piece]
+        small = []
+    return [*gathered, b"".join(small)]
 
 
 def _copy(item: Wire) -> Wire:
@@ -177,14 +223,14 @@ def _copy(item: Wire) -> Wire:
     return {**item, "content": [dict(block) if isinstance(block, dict) else block for block in content]}
 
 
-def _with_marks(said: _Said, marked: Sequence[bytes]) -> Iterator[bytes | memoryview]:
-    """What was said, with the items that may be marked as they are now; nothing else is copied."""
-    shown, place = memoryview(said.encoded), 0
+def _with_marks(said: _Said, marked: Sequence[bytes]) -> Iterator[Piece]:
+    """What was said, with the items that may be marked as they are now."""
+    place = 0
     for one, item in zip(said.markable, marked, strict=True):
-        yield shown[place : one.start]
+        yield from said.encoded.between(place, one.start)
         yield item
         place = one.end
-    yield shown[place:]
+    yield from said.encoded.between(place, len(said.encoded))
 
 
 def _newest_seam(messages: Sequence[ModelMessage], known: int) -> int:

@@ -29,6 +29,17 @@ _VALUE: Final = re.compile(rb"[^\x00\r\n]*")
 Origin = tuple[str, str, int]
 
 
+class Pieces(httpx2.AsyncByteStream):
+    """A body that is sent piece by piece, so that nobody has to join it."""
+
+    def __init__(self, pieces: Sequence[bytes | memoryview]) -> None:
+        self.pieces = pieces
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self.pieces:
+            yield bytes(piece)
+
+
 class Connections(httpx2.AsyncBaseTransport):
     """A transport that keeps connections for the next request. It raises what httpx2's own raises."""
 
@@ -40,9 +51,10 @@ class Connections(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request and wait for the head of its answer."""
-        head, content = _spelt(request), await request.aread()
+        head, stream = _spelt(request), request.stream
+        first, *rest = stream.pieces if isinstance(stream, Pieces) else (await request.aread(),)
         # What is large is not copied once more to be behind its head, though it then takes two packets.
-        sent = (head, content) if len(content) > TOGETHER_MAX else (head + content,)
+        sent = (head, first, *rest) if len(first) > TOGETHER_MAX else (b"".join((head, first)), *rest)
         await self._room.acquire()
         connection: _Connection | None = None
         try:
@@ -186,7 +198,7 @@ class _Connection(asyncio.Protocol):
         """Whether another request can be sent on it."""
         return self.is_open and self._is_kept and not self._pieces
 
-    async def exchange(self, sent: Sequence[bytes], request: httpx2.Request) -> _Head:
+    async def exchange(self, sent: Sequence[bytes | memoryview], request: httpx2.Request) -> _Head:
         """Send a request and wait for the head of its answer."""
         assert self._transport is not None, "it is connected"
         self._reset()

@@ -19,7 +19,7 @@ from turnkeeper.model.stream import Start, StartStep, StreamEvent
 from turnkeeper.providers import codec_of
 from turnkeeper.providers.bodies import Bodies
 from turnkeeper.providers.codec import Codec, Reader
-from turnkeeper.providers.connection import Body, Connections
+from turnkeeper.providers.connection import Body, Connections, Pieces
 from turnkeeper.providers.endpoint import ERROR_BYTES_MAX, Endpoint
 from turnkeeper.providers.network import network_failure, timed_out
 from turnkeeper.providers.sse import SseEvent, SseParser, TooLarge
@@ -121,19 +121,19 @@ class HttpProvider:
 
     async def _sent(self, request: ModelRequest) -> httpx2.Response:
         """The beginning of the answer. The request is put together here: a client that can do all takes its time."""
-        content, url = self._bodies.encode(request), self._url(self._codec.path(request))
+        pieces, url = self._bodies.pieces(request), self._url(self._codec.path(request))
         headers = {
             "host": url.netloc.decode("ascii"),
             **self._usual_headers,
             **all_headers(self._codec, request, self._endpoint),
-            "content-length": str(len(content)),
+            "content-length": str(sum(map(len, pieces))),
         }
         asking = httpx2.Request(
             "POST",
             url,
             headers=headers,
             cookies=self._client.cookies,
-            stream=httpx2.ByteStream(content),
+            stream=Pieces(pieces),
             extensions={"timeout": dict(self._timeout)},
         )
         if isinstance(self._client, DirectClient) and not url.userinfo:

@@ -65,7 +65,7 @@ def sending(asking: Asking, conversations: Conversations, *, now: int) -> Sendin
     request = ModelRequest(
         model=asking.model,
         system=tuple(one.text for one in asking.epoch.baseline),
-        messages=messages + passing,
+        messages=messages.plus(passing),
         tools=_tools(asking.toolbox, asking.schema),
         tool_choice="required" if asking.schema is not None else "none" if asking.is_last else "auto",
         temperature=agent.temperature,

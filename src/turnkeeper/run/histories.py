@@ -14,6 +14,7 @@ from turnkeeper.core.history import (
     is_completed_summary,
     trimmed,
 )
+from turnkeeper.core.strand import Strand
 from turnkeeper.model.event import TurnEnded
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.run.pen import Pen
@@ -76,7 +77,7 @@ class Histories:
             if may_end and boundary_reached(newest_first):
                 break
         inbox = {one.message.id: Entry(message=one.message, parts=one.parts) for one in view.inbox}
-        return History(seq=view.seq, entries=tuple(reversed(newest_first)), inbox=inbox)
+        return History(seq=view.seq, entries=Strand(reversed(newest_first)), inbox=inbox)
 
     async def _news(self, session_id: str, after: int) -> list[Recorded]:
         """Events the history has not seen, with their blobs spelt out."""
