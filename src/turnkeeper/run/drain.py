@@ -72,6 +72,8 @@ class Drain(msgspec.Struct, frozen=True):
             match next_action(view, history, resume=resume):
                 case Abandon():
                     await abandon(pen, view, self.store.mint.now())
+                    # A view has marks in the place of long texts, and so has what was just written of it.
+                    self.histories.forget(pen.session_id)
                 case Promote(message_ids=message_ids):
                     promoted = [PromptPromoted(message_id=message_id) for message_id in message_ids]
                     await pen.append(*promoted, at="promote")
