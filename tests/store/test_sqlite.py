@@ -525,7 +525,7 @@ async def test_a_writer_that_dies_leaves_nobody_waiting(
             raise Broken
 
     engine = await open_sqlite(tmp_path / "store", crash=crash, checkpoint_pages=1)
-    first = asyncio.create_task(engine.put({("a", "1"): b"x"}))
+    first = asyncio.create_task(engine.put({("a", "1"): b"x" * 100_000}))
     await gate.wait_until_reached()
     others = [asyncio.create_task(engine.put({("b", str(number)): b"x"})) for number in range(QUEUE_JOBS_MAX + 10)]
     await settle_down()

@@ -14,10 +14,8 @@ import apsw
 import pytest
 
 from turnkeeper.store.crash import crash_point
+from turnkeeper.store.engines import sqlite_hand
 from turnkeeper.store.engines.sqlite import SqliteEngine, open_sqlite
-from turnkeeper.store.engines.sqlite_batch import Append
-from turnkeeper.store.engines.sqlite_file import StoreFile
-from turnkeeper.store.engines.sqlite_hand import PAUSE_TIMES_AT_REST, PAUSE_TIMES_AT_WORK, REST_S, WORK_S, Hand
 from turnkeeper.store.engines.sqlite_pack import PLAIN, RUN
 from turnkeeper.store.engines.sqlite_schema import APPLICATION_ID, MIGRATIONS
 from turnkeeper.store.engines.sqlite_words import FRESH_MAX, WORKED_OFF_MAX
@@ -41,9 +39,15 @@ async def tidied(engine: SqliteEngine) -> None:
     await engine.aclose()
 
 
+@pytest.fixture(autouse=True)
+def at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is ever in the middle of something."""
+    monkeypatch.setattr(sqlite_hand, "REST_S", 0.0)
+
+
 def resting() -> Callable[[], float]:
-    """A clock by which nobody has written for a while, whenever somebody looks at it."""
-    return itertools.count(100.0, REST_S).__next__
+    """A clock that stands still but for a little, whenever somebody looks at it."""
+    return itertools.count(100.0, 1 / 1024).__next__
 
 
 async def filled(path: Path, entries: list[bytes] = ENTRIES) -> None:
@@ -248,60 +252,3 @@ async def test_the_sqlite3_shell_reads_packed_events(tmp_path: Path) -> None:
         check=True,
     )
     assert said.stdout.strip() == f"{LENGTH + 1}|{sum(range(LENGTH + 2))}"
-
-
-class Clock:
-    """A clock that a commit, or a piece of tidying, lets run."""
-
-    def __init__(self, point: str, takes: float) -> None:
-        self.now, self._point, self._takes = 100.0, point, takes
-
-    def __call__(self) -> float:
-        return self.now
-
-    def crash(self, passed: str) -> None:
-        if passed == self._point:
-            self.now += self._takes
-
-
-def test_the_hand_tidies_at_rest_often_and_at_work_seldom(tmp_path: Path) -> None:
-    took = 1 / 64
-    clock = Clock("sqlite.before-tidied", took)
-    file = StoreFile(tmp_path / "store", busy_timeout_s=1, vfs=None, crash=clock.crash)
-    file.create()
-    hand = Hand(file, clock=clock)
-    many = [(f"t/{number:04d}", "tide") for number in range(4 * WORKED_OFF_MAX)]
-    hand.write([Append("ses_1", 0, [b"x"], (), many, None)])
-    assert hand.until_tidying() == pytest.approx(REST_S)
-    hand.tidy(is_idle=True)  # Too early: nothing is done.
-    clock.now += REST_S
-    hand.tidy(is_idle=False)
-    assert hand.until_tidying() == 0
-    hand.tidy(is_idle=True)
-    assert hand.until_tidying() == pytest.approx(PAUSE_TIMES_AT_REST * took)
-    clock.now += PAUSE_TIMES_AT_REST * took
-    assert hand.until_tidying() == 0
-    begun = clock.now
-    for seq in range(1, 1000):  # Somebody is always at work; it must be done some time, but not at once.
-        hand.write([Append("ses_1", seq, [b"x"], (), (), None)])
-        if hand.until_tidying() == 0:
-            break
-        assert hand.until_tidying() == pytest.approx(min(REST_S, begun + WORK_S - clock.now))
-        clock.now += REST_S / 2
-    assert clock.now - begun == pytest.approx(WORK_S, abs=REST_S)
-    hand.tidy(is_idle=True)
-    tidied = clock.now
-    clock.now += REST_S / 2
-    hand.write([Append("ses_1", seq + 1, [b"x"], (), (), None)])
-    assert hand.until_tidying() == pytest.approx(PAUSE_TIMES_AT_REST * took - REST_S / 2)
-    while clock.now < tidied + PAUSE_TIMES_AT_WORK * took:
-        assert hand.until_tidying() != 0
-        clock.now += REST_S / 2
-        seq += 1
-        hand.write([Append("ses_1", seq + 1, [b"x"], (), (), None)])
-    assert hand.until_tidying() == 0
-    for _ in range(2):
-        hand.tidy(is_idle=True)
-        clock.now += 1
-    assert hand.until_tidying() is None
-    hand.let_go()

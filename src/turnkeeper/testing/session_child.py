@@ -15,7 +15,7 @@ from turnkeeper.model import event as e
 from turnkeeper.model.notification import Notification
 from turnkeeper.sessions import edit, fork, history, remove
 from turnkeeper.sessions.create import create, remember_project
-from turnkeeper.store.engines import open_engine
+from turnkeeper.store.engines import open_engine, sqlite_hand
 from turnkeeper.store.journal import Journal
 from turnkeeper.store.queries import Queries
 from turnkeeper.store.store import Store
@@ -71,6 +71,7 @@ def script(store: Store, place: ProjectPlace) -> list[Step]:
 
 async def play(url: str, directory: str, _: str) -> None:
     """Live the scripted life, and print the number of each step once it is acknowledged."""
+    sqlite_hand.REST_S = 0.0  # Its life is too short for a rest; what is done then is done between its steps.
     store = await open_quiet(url, Mint.fixed(step_ms=1))
     for number, step in enumerate(script(store, await identify(Path(directory))), start=1):
         await step()

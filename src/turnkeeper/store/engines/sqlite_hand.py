@@ -11,7 +11,9 @@ from turnkeeper.store.engines.sqlite_pack import RUN, pack
 from turnkeeper.store.engines.sqlite_words import FRESH_MAX, waiting, work_off
 
 CHECKPOINT_PAGES = 2000
-REST_S = 0.02
+CHECKPOINT_TIMES = 3
+"""A write-ahead log that is so many times as long is folded into the file without waiting for a rest."""
+REST_S = 0.2
 """When nothing has been written for so long, nobody is in the middle of something."""
 WORK_S = 1.0
 """Who writes is not disturbed for so long. A turn is shorter; a store that is never at rest is tidied all the same."""
@@ -56,11 +58,10 @@ class Hand:
     @property
     def is_untidy(self) -> bool:
         """Whether something is to be put in order."""
-        return self._wal_pages >= self._checkpoint_pages or self._is_loose
+        return self._is_overfull(1) or bool(self._long) or self._fresh >= FRESH_MAX
 
-    @property
-    def _is_loose(self) -> bool:
-        return bool(self._long) or self._fresh >= FRESH_MAX
+    def _is_overfull(self, times: int) -> bool:
+        return self._wal_pages >= self._checkpoint_pages * times
 
     def write(self, jobs: Sequence[Job]) -> list[Exception | None]:
         """Do the jobs in one transaction that is on disk when this returns; for each, why it was not, if it was not.
@@ -92,7 +93,7 @@ class Hand:
 
     def until_tidying(self) -> float | None:
         """How many seconds from now there is something to be put in order; None if nothing is."""
-        if not self._is_loose or not self.is_connected:
+        if not self.is_untidy or not self.is_connected:
             return None
         at_rest = max(self._written_at + REST_S, self._tidied_at + PAUSE_TIMES_AT_REST * self._tidied_s)
         pause_times = PAUSE_TIMES_TO_PACK if self._long else PAUSE_TIMES_AT_WORK
@@ -100,19 +101,22 @@ class Hand:
         return max(0.0, min(at_rest, at_work) - self._clock())
 
     def tidy(self, *, is_idle: bool) -> None:
-        """Fold the write-ahead log into the file, if it is long. If ``is_idle``, index words or pack a log, a little.
+        """If ``is_idle`` and it is time, fold the write-ahead log into the file, index words, or pack a log, a little.
 
         Work left undone is found again later.
         """
-        self._checkpoint()
+        if self._is_overfull(CHECKPOINT_TIMES):
+            self._checkpoint()
         if not is_idle or self.until_tidying() != 0 or self._connection is None:
             return
         begun = self._clock()
         if begun >= self._written_at + REST_S:
             self._busy_since = None
         try:
-            self._tidy_some(self._connection)
-            self._checkpoint()
+            if self._is_overfull(1):
+                self._checkpoint()
+            else:
+                self._tidy_some(self._connection)
         except apsw.Error:
             # Nothing is lost: all of it is there, only not in its shortest form. Later appends find it again.
             self.roll_back()
@@ -192,13 +196,13 @@ class Hand:
         return apsw.SQLITE_OK
 
     def _checkpoint(self) -> None:
-        if self._wal_pages < self._checkpoint_pages or self._connection is None:
+        if self._connection is None:
             return
         self._file.crash("sqlite.before-checkpoint")
+        self._wal_pages = 0  # If all goes well. If not, the next transaction says how long it is.
         try:
             self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         except apsw.Error:
-            # Nothing is lost: the log beside the file holds everything, and the next transaction tries again.
+            # Nothing is lost: the log beside the file holds everything.
             return
-        self._wal_pages = 0
         self._file.crash("sqlite.after-checkpoint")
