@@ -102,8 +102,8 @@ def sent(kept: Bodies, request: ModelRequest) -> bytes:
     return b"".join(kept.pieces(request))
 
 
-def a_bodies(endpoint: Endpoint) -> Bodies:
-    return Bodies(codec_of(endpoint.protocol), endpoint)
+def a_bodies(endpoint: Endpoint, **sizes: int) -> Bodies:
+    return Bodies(codec_of(endpoint.protocol), endpoint, **sizes)
 
 
 @pytest.mark.parametrize(("model", "endpoint"), FAMILIES, ids=IDS)
@@ -120,15 +120,12 @@ def test_a_conversation_that_grows_anyhow_is_sent_as_if_nothing_were_kept(
     system: object,
     sizes: tuple[int, int],
 ) -> None:
-    kept = a_bodies(endpoint)
+    kept = a_bodies(endpoint, block=sizes[0], small=sizes[1])
     said: list[ModelMessage] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bodies, "BLOCK", sizes[0])
-        patch.setattr(bodies, "SMALL", sizes[1])
-        for more, for_now, tools in growth:
-            said += more
-            request = a_request(model, [*said, *for_now], system=system, tools=tools)
-            assert sent(kept, request) == plain(request, endpoint)
+    for more, for_now, tools in growth:
+        said += more
+        request = a_request(model, [*said, *for_now], system=system, tools=tools)
+        assert sent(kept, request) == plain(request, endpoint)
 
 
 def test_what_is_kept_is_handed_out_uncopied_and_never_changes() -> None:

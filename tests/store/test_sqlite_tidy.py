@@ -14,7 +14,6 @@ import apsw
 import pytest
 
 from turnkeeper.store.crash import crash_point
-from turnkeeper.store.engines import sqlite_hand
 from turnkeeper.store.engines.sqlite import SqliteEngine, open_sqlite
 from turnkeeper.store.engines.sqlite_pack import PLAIN, RUN
 from turnkeeper.store.engines.sqlite_schema import APPLICATION_ID, MIGRATIONS
@@ -39,10 +38,9 @@ async def tidied(engine: SqliteEngine) -> None:
     await engine.aclose()
 
 
-@pytest.fixture(autouse=True)
-def at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody is ever in the middle of something."""
-    monkeypatch.setattr(sqlite_hand, "REST_S", 0.0)
+async def open_resting(path: Path, **given: object) -> SqliteEngine:
+    """A store in which nobody is ever in the middle of something."""
+    return await open_sqlite(path, rest_s=0.0, **given)  # type: ignore[arg-type] # As it takes them.
 
 
 def resting() -> Callable[[], float]:
@@ -51,11 +49,11 @@ def resting() -> Callable[[], float]:
 
 
 async def filled(path: Path, entries: list[bytes] = ENTRIES) -> None:
-    engine = await open_sqlite(path, clock=resting())
+    engine = await open_resting(path, clock=resting())
     for begin in range(0, len(entries), 50):
         await engine.append("ses_1", begin, entries[begin : begin + 50])
     await tidied(engine)
-    engine = await open_sqlite(
+    engine = await open_resting(
         path, clock=resting()
     )  # Once more, in case the last one was closed before it came to it.
     await engine.append("ses_1", len(entries), [entry(len(entries) + 1)])
@@ -74,7 +72,7 @@ async def test_a_long_log_is_packed_but_for_its_end(tmp_path: Path) -> None:
 
 async def test_a_packed_log_reads_as_it_was_written_from_every_place(tmp_path: Path) -> None:
     await filled(tmp_path / "store")
-    engine = await open_sqlite(tmp_path / "store")
+    engine = await open_resting(tmp_path / "store")
     whole = [*ENTRIES, entry(LENGTH + 1)]
     assert await engine.length("ses_1") == len(whole)
     assert await engine.read("ses_1") == whole
@@ -87,7 +85,7 @@ async def test_a_packed_log_reads_as_it_was_written_from_every_place(tmp_path: P
 
 async def test_a_log_goes_with_what_is_packed_of_it(tmp_path: Path) -> None:
     await filled(tmp_path / "store")
-    engine = await open_sqlite(tmp_path / "store")
+    engine = await open_resting(tmp_path / "store")
     await engine.remove({"ses_1": LENGTH + 1}, [])
     assert await engine.read("ses_1") == []
     await engine.append("ses_1", 0, [b"anew"])
@@ -99,7 +97,7 @@ async def test_a_log_goes_with_what_is_packed_of_it(tmp_path: Path) -> None:
 async def test_entries_with_line_breaks_stay_as_they_are(tmp_path: Path) -> None:
     broken = [body + b"\n" for body in ENTRIES]
     await filled(tmp_path / "store", broken)
-    engine = await open_sqlite(tmp_path / "store")
+    engine = await open_resting(tmp_path / "store")
     assert (await engine.read("ses_1"))[:LENGTH] == broken
     await engine.aclose()
     assert ask(tmp_path / "store", "SELECT count(*) FROM packed") == [(0,)]
@@ -120,18 +118,18 @@ async def test_a_writer_that_dies_while_it_tidies_loses_nothing(tmp_path: Path, 
             raise Killed
         crash_point(passed)
 
-    engine = await open_sqlite(tmp_path / "store", crash=crash, clock=resting())
+    engine = await open_resting(tmp_path / "store", crash=crash, clock=resting())
     await engine.append("ses_1", 0, ENTRIES, texts={("t", str(n)): f"word{n}" for n in range(3)})
     await engine.aclose()
     assert died == [point]
-    engine = await open_sqlite(tmp_path / "store")
+    engine = await open_resting(tmp_path / "store")
     assert await engine.read("ses_1") == ENTRIES
     assert await engine.search("word1", ()) == [("t", "1")]
     await engine.aclose()
 
 
 async def test_words_are_found_before_and_after_they_are_indexed(tmp_path: Path) -> None:
-    engine = await open_sqlite(tmp_path / "store")
+    engine = await open_resting(tmp_path / "store")
     names = [("t", f"{number:03d}") for number in range(3 * FRESH_MAX)]
     for number, name in enumerate(names):
         await engine.append("ses_1", number, [b"x"], texts={name: f"tide table {number}"})
@@ -153,7 +151,7 @@ async def test_words_are_found_before_and_after_they_are_indexed(tmp_path: Path)
 async def test_what_short_lives_leave_is_indexed_by_a_later_one(tmp_path: Path) -> None:
     half = FRESH_MAX // 2
     for life in range(2):
-        engine = await open_sqlite(tmp_path / "store", clock=resting())
+        engine = await open_resting(tmp_path / "store", clock=resting())
         texts = {("t", f"{number:03d}"): "tide" for number in range(life * half, (life + 1) * half)}
         await engine.append("ses_1", life, [b"x"], texts=texts)
         await engine.aclose()
@@ -161,7 +159,7 @@ async def test_what_short_lives_leave_is_indexed_by_a_later_one(tmp_path: Path) 
 
 
 async def test_many_texts_at_once_are_indexed_in_their_order(tmp_path: Path) -> None:
-    engine = await open_sqlite(tmp_path / "store")
+    engine = await open_resting(tmp_path / "store")
     await engine.append("ses_1", 0, [b"x"], texts={("t", "old"): "tide"})
     many = {("t", f"{number:04d}"): "tide" for number in range(2 * WORKED_OFF_MAX + 9)}
     await engine.append("ses_1", 1, [b"x"], texts=many)
@@ -193,7 +191,7 @@ async def test_a_store_of_the_first_schema_is_brought_to_the_newest(tmp_path: Pa
         old.execute("INSERT INTO log (name) VALUES ('ses_1')")
         old.execute("INSERT INTO entry (log, seq, body) VALUES (1, 1, 'x')")
         old.execute("INSERT INTO text (id, key) VALUES (1, 't/1'); INSERT INTO word (rowid, words) VALUES (1, 'tide')")
-    engine = await open_sqlite(tmp_path / "store")
+    engine = await open_resting(tmp_path / "store")
     assert [key for key, _ in await engine.scan(())] == [
         ("receipt", "msg_1"),
         ("recent", "parent", "ses_1", "unlisted", "000000000000002", "ses_2"),
@@ -219,7 +217,7 @@ async def test_a_store_of_the_second_schema_is_brought_to_the_newest(tmp_path: P
         old.execute("INSERT INTO text VALUES (1, 't/1'), (2, 't/2'), (3, 't/3')")
         old.execute("INSERT INTO word (rowid, words) VALUES (1, 'tide')")
         old.execute("INSERT INTO fresh VALUES (3, 'Tide!'), (2, 'Ebb, tide')")
-    engine = await open_sqlite(tmp_path / "store")
+    engine = await open_resting(tmp_path / "store")
     assert (await engine.read("ses_1"), await engine.length("ses_1")) == ([b"a", b"b", b"c"], 3)
     assert await engine.read("ses_2") == [b"a", b"d"]
     assert await engine.search("tide", ()) == [("t", "3"), ("t", "2"), ("t", "1")]

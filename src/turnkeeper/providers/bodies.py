@@ -43,8 +43,8 @@ Piece: TypeAlias = bytes | memoryview
 class Bodies:
     """The requests to one endpoint as bytes. Only a memory: without it the same bytes are made anew."""
 
-    def __init__(self, codec: Codec, endpoint: Endpoint) -> None:
-        self._codec, self._endpoint = codec, endpoint
+    def __init__(self, codec: Codec, endpoint: Endpoint, *, block: int = BLOCK, small: int = SMALL) -> None:
+        self._codec, self._endpoint, self._block, self._small = codec, endpoint, block, small
         self._kept: OrderedDict[tuple[str, int], _Said] = OrderedDict()
         self.repeated = 0
         """How many messages of the last request were not made anew."""
@@ -62,7 +62,7 @@ class Bodies:
         wire = self._codec.frame(framed, self._endpoint, [*marked, *tail])
         if not knows_tools:
             said.tools, said.tools_encoded = request.tools, encode_value(wire.get(TOOLS))
-        return _gathered(_assembled(wire, self._codec.MESSAGES, said, len(marked), len(tail)))
+        return _gathered(_assembled(wire, self._codec.MESSAGES, said, len(marked), len(tail)), self._small)
 
     def _said(self, request: ModelRequest) -> "_Said | None":
         """What of the request is known, brought up to its newest seam; None if all of it must be made anew."""
@@ -76,7 +76,7 @@ class Bodies:
         key = (request.session_id, id(messages[0]))
         said = self._kept.pop(key, None)
         if said is None or not said.is_repeated_by(request, messages):
-            said = _Said(request)
+            said = _Said(request, self._block)
         self.repeated = len(said.messages)
         seam = _newest_seam(messages, self.repeated)
         new, rest = messages[self.repeated : seam], messages[seam:]
@@ -110,10 +110,10 @@ class _Markable(NamedTuple):
 class _Said:
     """The beginning of a conversation, up to a seam, as it stands on the wire."""
 
-    def __init__(self, request: ModelRequest) -> None:
+    def __init__(self, request: ModelRequest, block: int) -> None:
         self._model, self._options = request.model, request.options
         self.messages: Strand[ModelMessage] = Strand()
-        self.encoded = _Blocks()
+        self.encoded = _Blocks(block)
         """The items, joined by commas."""
         self.markable: list[_Markable] = []
         self.tools: Sequence[ToolDefinition] | None = None
@@ -163,23 +163,24 @@ class _Said:
 class _Blocks:
     """Bytes that grow. What was handed out of them never changes."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: int) -> None:
+        self._size = size
         self._blocks = [b""]  # All but the last are as long as a block.
 
     def __len__(self) -> int:
-        return (len(self._blocks) - 1) * BLOCK + len(self._blocks[-1])
+        return (len(self._blocks) - 1) * self._size + len(self._blocks[-1])
 
     def add(self, more: bytes | bytearray) -> None:
         """Put more behind them."""
-        last = self._blocks.pop() + more
-        self._blocks += [last[start : start + BLOCK] for start in range(0, max(1, len(last)), BLOCK)]
+        last, size = self._blocks.pop() + more, self._size
+        self._blocks += [last[start : start + size] for start in range(0, max(1, len(last)), size)]
 
     def between(self, start: int, end: int) -> Iterator[memoryview]:
         """Some of them, uncopied."""
         while start < end:
-            nth, first = divmod(start, BLOCK)
-            yield memoryview(self._blocks[nth])[first : min(BLOCK, end - nth * BLOCK)]
-            start = (nth + 1) * BLOCK
+            nth, first = divmod(start, self._size)
+            yield memoryview(self._blocks[nth])[first : min(self._size, end - nth * self._size)]
+            start = (nth + 1) * self._size
 
 
 def _assembled(wire: Wire, field: str, said: _Said, marked: int, tail: int) -> list[Piece]:
@@ -202,12 +203,12 @@ def _assembled(wire: Wire, field: str, said: _Said, marked: int, tail: int) -> l
     return [*pieces[:place], *_with_marks(said, repeated), *pieces[place:], b"}"]
 
 
-def _gathered(pieces: Iterable[Piece]) -> list[Piece]:
+def _gathered(pieces: Iterable[Piece], least: int) -> list[Piece]:
     """Pieces that are worth a call each."""
     gathered: list[Piece] = []
     small: list[Piece] = []
     for piece in pieces:
-        if len(piece) < SMALL:
+        if len(piece) < least:
             small.append(piece)
             continue
         gathered += [b"".join(small), piece] if small else [piece]

@@ -15,7 +15,8 @@ from turnkeeper.model import event as e
 from turnkeeper.model.notification import Notification
 from turnkeeper.sessions import edit, fork, history, remove
 from turnkeeper.sessions.create import create, remember_project
-from turnkeeper.store.engines import open_engine, sqlite_hand
+from turnkeeper.store.engines import open_engine
+from turnkeeper.store.engines.sqlite import open_sqlite
 from turnkeeper.store.journal import Journal
 from turnkeeper.store.queries import Queries
 from turnkeeper.store.store import Store
@@ -33,8 +34,9 @@ MANY = range(10, 40)
 
 
 async def open_quiet(url: str, mint: Mint) -> Store:
-    """A store to which nobody listens."""
-    engine = await open_engine(url)
+    """A store to which nobody listens, and which is put in order between any two writes."""
+    scheme, _, place = url.partition(":")
+    engine = await open_sqlite(Path(place), rest_s=0.0) if scheme == "sqlite" else await open_engine(url)
     return Store(engine, Journal(engine, mint, _deaf), Queries(engine), mint)
 
 
@@ -71,7 +73,6 @@ def script(store: Store, place: ProjectPlace) -> list[Step]:
 
 async def play(url: str, directory: str, _: str) -> None:
     """Live the scripted life, and print the number of each step once it is acknowledged."""
-    sqlite_hand.REST_S = 0.0  # Its life is too short for a rest; what is done then is done between its steps.
     store = await open_quiet(url, Mint.fixed(step_ms=1))
     for number, step in enumerate(script(store, await identify(Path(directory))), start=1):
         await step()

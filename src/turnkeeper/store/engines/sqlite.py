@@ -15,7 +15,7 @@ from turnkeeper.store.engine import NO_DOCUMENTS, NO_TEXTS, Key, path, paths
 from turnkeeper.store.engines import sqlite_pack, sqlite_words
 from turnkeeper.store.engines.sqlite_batch import Append, Removal, below, tables
 from turnkeeper.store.engines.sqlite_file import BUSY_TIMEOUT_S, StoreFile
-from turnkeeper.store.engines.sqlite_hand import CHECKPOINT_PAGES
+from turnkeeper.store.engines.sqlite_hand import CHECKPOINT_PAGES, REST_S
 from turnkeeper.store.engines.sqlite_readers import Readers
 from turnkeeper.store.engines.sqlite_schema import MIGRATIONS, table_of
 from turnkeeper.store.engines.sqlite_writer import Writer
@@ -54,15 +54,17 @@ async def open_sqlite(
     vfs: str | None = None,
     crash: Callable[[str], None] = crash_point,
     clock: Callable[[], float] = time.monotonic,
+    rest_s: float = REST_S,
 ) -> "SqliteEngine":
     """Open the store in this file, and make it if it is not there.
 
     A write waits at most ``busy_timeout_s`` for another process. The write-ahead log is folded into the file when
-    it has ``checkpoint_pages``. Tests name an apsw ``vfs`` that fails on purpose, and a ``clock`` that stands still.
+    it has ``checkpoint_pages`` and nothing was written for ``rest_s``; then the store is put in order, too. Tests name
+    an apsw ``vfs`` that fails on purpose, and a ``clock`` that stands still.
     """
     file = StoreFile(path, busy_timeout_s=busy_timeout_s, vfs=vfs, crash=crash)
     await asyncio.to_thread(file.create)
-    return SqliteEngine(file, Writer(file, checkpoint_pages, clock))
+    return SqliteEngine(file, Writer(file, checkpoint_pages, clock, rest_s))
 
 
 class SqliteEngine:

@@ -37,8 +37,9 @@ class Hand:
         file: StoreFile,
         checkpoint_pages: int = CHECKPOINT_PAGES,
         clock: Callable[[], float] = time.monotonic,
+        rest_s: float = REST_S,
     ) -> None:
-        self._file, self._clock = file, clock
+        self._file, self._clock, self._rest_s = file, clock, rest_s
         self._checkpoint_pages = checkpoint_pages
         self._connection: apsw.Connection | None = None
         self._patience = file.patience()
@@ -95,7 +96,7 @@ class Hand:
         """How many seconds from now there is something to be put in order; None if nothing is."""
         if not self.is_untidy or not self.is_connected:
             return None
-        at_rest = max(self._written_at + REST_S, self._tidied_at + PAUSE_TIMES_AT_REST * self._tidied_s)
+        at_rest = max(self._written_at + self._rest_s, self._tidied_at + PAUSE_TIMES_AT_REST * self._tidied_s)
         pause_times = PAUSE_TIMES_TO_PACK if self._long else PAUSE_TIMES_AT_WORK
         at_work = max((self._busy_since or 0.0) + WORK_S, self._tidied_at + pause_times * self._tidied_s)
         return max(0.0, min(at_rest, at_work) - self._clock())
@@ -110,7 +111,7 @@ class Hand:
         if not is_idle or self.until_tidying() != 0 or self._connection is None:
             return
         begun = self._clock()
-        if begun >= self._written_at + REST_S:
+        if begun >= self._written_at + self._rest_s:
             self._busy_since = None
         try:
             if self._is_overfull(1):
@@ -142,7 +143,7 @@ class Hand:
 
     def _note_time(self) -> None:
         now = self._clock()
-        if self._busy_since is None or now >= max(self._written_at, self._tidied_at) + REST_S:
+        if self._busy_since is None or now >= max(self._written_at, self._tidied_at) + self._rest_s:
             self._busy_since = now
         self._written_at = now
 

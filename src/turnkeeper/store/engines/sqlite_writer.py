@@ -22,7 +22,7 @@ from turnkeeper.store.engine import StoreUnavailable
 from turnkeeper.store.engines.sqlite_alone import Alone
 from turnkeeper.store.engines.sqlite_batch import Append
 from turnkeeper.store.engines.sqlite_file import StoreFile
-from turnkeeper.store.engines.sqlite_hand import CHECKPOINT_PAGES, Hand, Job
+from turnkeeper.store.engines.sqlite_hand import CHECKPOINT_PAGES, REST_S, Hand, Job
 
 QUEUE_JOBS_MAX = 1024
 """Callers beyond these wait for room before their job is accepted."""
@@ -59,6 +59,7 @@ class Writer:
         file: StoreFile,
         checkpoint_pages: int = CHECKPOINT_PAGES,
         clock: Callable[[], float] = time.monotonic,
+        rest_s: float = REST_S,
     ) -> None:
         self._file = file
         self._alone = Alone(clock)
@@ -68,7 +69,7 @@ class Writer:
         self._waiting: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
         self._is_closed = False
         self._writing = threading.Lock()  # Held by who uses the hand.
-        self._hand = Hand(file, checkpoint_pages, clock)
+        self._hand = Hand(file, checkpoint_pages, clock, rest_s)
         self._is_called = False  # Whether the thread knows that there is something to be tidied.
         self._thread = threading.Thread(target=self._work, name="sqlite-writer", daemon=True)
         self._thread.start()
