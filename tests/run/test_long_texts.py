@@ -49,13 +49,13 @@ async def test_prompts_that_waited_are_sent_whole(play: Play) -> None:
         assert shows(script.requests[1], "one", "two", "three")
 
 
-async def test_what_the_model_said_and_tools_gave_is_sent_whole(play: Play) -> None:
+async def test_what_the_model_said_and_gave_to_tools_is_sent_whole(play: Play) -> None:
     script = Scripted().says(long("said")).calls("echo", text=long("given")).then().says("Yes.").then().says("Still.")
     async with play(script) as stage:
         session = await stage.session()
         await stage.ask(session, "go")
         await stage.ask(session, "on")
-        assert all(shows(request, "said") for request in script.requests[1:])
+        assert all(shows(request, "said", "given") for request in script.requests[1:])
 
 
 async def test_what_a_dead_process_had_heard_is_sent_whole(play: Play) -> None:

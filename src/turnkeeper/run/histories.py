@@ -2,7 +2,6 @@
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import TypeVar
 
 from turnkeeper.core import blobs, entry
 from turnkeeper.core.entry import Recorded
@@ -18,12 +17,8 @@ from turnkeeper.core.history import (
 from turnkeeper.core.strand import Strand
 from turnkeeper.model.event import TurnEnded
 from turnkeeper.model.message import AssistantMessage
-from turnkeeper.model.value import Value, encode
 from turnkeeper.run.pen import Pen
-from turnkeeper.store import keys
 from turnkeeper.store.store import Store
-
-V = TypeVar("V", bound=Value)
 
 KEPT_MAX = 128
 """How many histories stay in memory."""
@@ -80,7 +75,7 @@ class Histories:
             may_end = may_end or is_summary or compaction_of(one) is not None
             if may_end and boundary_reached(newest_first):
                 break
-        prompts = [await self._spelt(one, encode(one)) for one in view.inbox]
+        prompts = [await self._store.queries.whole(one) for one in view.inbox]
         inbox = {one.message.id: Entry(message=one.message, parts=one.parts) for one in prompts}
         return History(seq=view.seq, entries=Strand(reversed(newest_first)), inbox=inbox)
 
@@ -89,17 +84,10 @@ class Histories:
         news: list[Recorded] = []
         for seq, stored in enumerate(await self._store.engine.read(session_id, after=after), after + 1):
             recorded, _ = entry.read(stored, seq)
-            news.append(recorded._replace(event=await self._spelt(recorded.event, stored)))
+            if blobs.is_marked([stored]):
+                recorded = recorded._replace(event=await self._store.queries.whole(recorded.event))
+            news.append(recorded)
         return news
-
-    async def _spelt(self, value: V, encoded: bytes) -> V:
-        """A value as it was before its long texts were put aside. The model is sent nothing else."""
-        wanted = sorted(blobs.references(encoded))
-        if not wanted:
-            return value
-        found = zip(wanted, await self._store.engine.get([keys.blob(name) for name in wanted]), strict=True)
-        texts = {name: body.decode("utf-8", "surrogatepass") for name, body in found if body is not None}
-        return blobs.lower(value, texts)
 
 
 def _grown(history: History, news: Sequence[Recorded]) -> History:
