@@ -177,6 +177,17 @@ def test_words_for_one_request_alone_are_not_kept(protocol: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_history_that_was_rewritten_is_made_anew(protocol: str) -> None:
+    model, endpoint = a_model(protocol), an_endpoint(protocol)
+    kept = a_bodies(endpoint)
+    said: list[ModelMessage] = [asked(), *a_step(1), *a_step(2), asked(), answered()]
+    sent(kept, a_request(model, said))
+    cleared = Result(call_id="call_1", name="read", output=(Text(text="cleared"),))
+    request = a_request(model, [*said[:2], ToolTurn(results=(cleared,)), *said[3:], asked(), answered()])
+    assert sent(kept, request) == plain(request, endpoint)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_what_is_kept_for_one_model_is_not_sent_to_another(protocol: str) -> None:
     endpoint = an_endpoint(protocol)
     kept = a_bodies(endpoint)
