@@ -9,7 +9,7 @@ import re
 import ssl
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import httptools
 import httpx2
@@ -33,11 +33,19 @@ class Pieces(httpx2.AsyncByteStream):
     """A body that is sent piece by piece, so that nobody has to join it."""
 
     def __init__(self, pieces: Sequence[bytes | memoryview]) -> None:
-        self.pieces = pieces
+        self.pieces, self.size = pieces, sum(map(len, pieces))
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for piece in self.pieces:
             yield bytes(piece)
+
+
+class Begun(NamedTuple):
+    """A request of which only the end was not sent: nobody can act on it yet."""
+
+    request: httpx2.Request
+    connection: "_Connection"
+    end: bytes | memoryview
 
 
 class Connections(httpx2.AsyncBaseTransport):
@@ -51,22 +59,47 @@ class Connections(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request and wait for the head of its answer."""
-        head, stream = _spelt(request), request.stream
-        first, *rest = stream.pieces if isinstance(stream, Pieces) else (await request.aread(),)
-        # What is large is not copied once more to be behind its head, though it then takes two packets.
-        sent = (head, first, *rest) if len(first) > TOGETHER_MAX else (b"".join((head, first)), *rest)
+        sent = await _parts(request)
         await self._room.acquire()
         connection: _Connection | None = None
         try:
             connection = self._kept(request) or await self._opened(request)
-            answer = await connection.exchange(sent, request)
+            connection.begin(sent)
+            answer = await connection.head(request)
         except BaseException:
-            self._room.release()
-            if connection is not None:
-                connection.close()
+            self._give_up(connection)
             raise
-        body = Body(self, _origin(request), connection, request)
-        return httpx2.Response(answer.status, headers=answer.headers, stream=body, request=request)
+        return self._response(answer, connection, request)
+
+    async def begin(self, request: httpx2.Request) -> Begun | None:
+        """Send all of a long request but its end; None if it is short, in one piece, or nobody is connected."""
+        if not isinstance(request.stream, Pieces) or request.stream.size <= TOGETHER_MAX or self._room.locked():
+            return None
+        *most, end = await _parts(request)
+        if len(end) > TOGETHER_MAX or (connection := self._kept(request)) is None:
+            return None
+        await self._room.acquire()  # There is room: this does not wait.
+        connection.begin(most)
+        return Begun(request, connection, end)
+
+    async def finish(self, begun: Begun) -> httpx2.Response:
+        """Send the end, and wait for the head of the answer. Raises what asking raises."""
+        request, connection, end = begun
+        if connection.is_lost:
+            # Nobody has seen all of it: to send it again on another connection is not to ask twice.
+            self.drop(begun)
+            return await self.handle_async_request(request)
+        try:
+            connection.go_on(end)
+            answer = await connection.head(request)
+        except BaseException:
+            self.drop(begun)
+            raise
+        return self._response(answer, connection, request)
+
+    def drop(self, begun: Begun) -> None:
+        """Never finish it."""
+        self._give_up(begun.connection)
 
     async def aclose(self) -> None:
         """Close what is kept. Answers that are still being read go on."""
@@ -82,6 +115,15 @@ class Connections(httpx2.AsyncBaseTransport):
             connection.close()
             return
         self._idle[origin].append(connection)
+
+    def _response(self, answer: "_Head", connection: "_Connection", request: httpx2.Request) -> httpx2.Response:
+        body = Body(self, _origin(request), connection, request)
+        return httpx2.Response(answer.status, headers=answer.headers, stream=body, request=request)
+
+    def _give_up(self, connection: "_Connection | None") -> None:
+        self._room.release()
+        if connection is not None:
+            connection.close()
 
     def _kept(self, request: httpx2.Request) -> "_Connection | None":
         waiting = self._idle.get(_origin(request))
@@ -198,12 +240,24 @@ class _Connection(asyncio.Protocol):
         """Whether another request can be sent on it."""
         return self.is_open and self._is_kept and not self._pieces
 
-    async def exchange(self, sent: Sequence[bytes | memoryview], request: httpx2.Request) -> _Head:
-        """Send a request and wait for the head of its answer."""
-        assert self._transport is not None, "it is connected"
+    @property
+    def is_lost(self) -> bool:
+        """Whether it ended before anything was answered."""
+        return not self.is_open and not self._has_head
+
+    def begin(self, sent: Sequence[bytes | memoryview]) -> None:
+        """Send a request, or the beginning of one."""
         self._reset()
         for piece in sent:
-            self._transport.write(piece)
+            self.go_on(piece)
+
+    def go_on(self, piece: bytes | memoryview) -> None:
+        """Send more of it."""
+        assert self._transport is not None, "it is connected"
+        self._transport.write(piece)
+
+    async def head(self, request: httpx2.Request) -> _Head:
+        """Wait for the head of the answer."""
         while not self._has_head:
             await self._more(request)
         return self._head
@@ -297,6 +351,14 @@ def _limit(request: httpx2.Request, kind: str) -> float | None:
 def _origin(request: httpx2.Request) -> Origin:
     url = request.url
     return url.scheme, url.host, url.port or (443 if url.scheme == "https" else 80)
+
+
+async def _parts(request: httpx2.Request) -> tuple[bytes | memoryview, ...]:
+    """A request as it is sent, part by part."""
+    head, stream = _spelt(request), request.stream
+    first, *rest = stream.pieces if isinstance(stream, Pieces) else (await request.aread(),)
+    # What is large is not copied once more to be behind its head, though it then takes two packets.
+    return (head, first, *rest) if len(first) > TOGETHER_MAX else (b"".join((head, first)), *rest)
 
 
 def _spelt(request: httpx2.Request) -> bytes:

@@ -19,7 +19,7 @@ from turnkeeper.model.stream import Start, StartStep, StreamEvent
 from turnkeeper.providers import codec_of
 from turnkeeper.providers.bodies import Bodies
 from turnkeeper.providers.codec import Codec, Reader
-from turnkeeper.providers.connection import Body, Connections, Pieces
+from turnkeeper.providers.connection import Begun, Body, Connections, Pieces
 from turnkeeper.providers.endpoint import ERROR_BYTES_MAX, Endpoint
 from turnkeeper.providers.network import network_failure, timed_out
 from turnkeeper.providers.sse import SseEvent, SseParser, TooLarge
@@ -74,8 +74,25 @@ class HttpProvider:
         messages = next((body[name] for name in ("messages", "input", "contents") if name in body), ())
         return len(messages) if isinstance(messages, list) else 0
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
         """The answer, in the portions in which it comes; see ``Provider``."""
+        return self._answer(lambda: self._sent(request))
+
+    async def begin(self, request: ModelRequest) -> "HttpBegun | None":
+        """Send all of a long request but its end; see ``Beginning``."""
+        if not isinstance(self._client, DirectClient) or self._missing_key() is not None:
+            return None
+        try:
+            asking = self._asking(request)
+            begun = await self._client.connections.begin(asking) if not asking.url.userinfo else None
+        except _TROUBLES:
+            return None  # Who asks will meet it again, and tell.
+        return HttpBegun(self._client.connections, begun, self._answer) if begun is not None else None
+
+    async def _answer(
+        self, ask: Callable[[], Awaitable[httpx2.Response]]
+    ) -> AsyncGenerator[Sequence[StreamEvent], None]:
+        """What is answered to a request that ``ask`` sends, or finishes."""
         reader = self._codec.Reader(self._endpoint.provider_id)
         if (missing := self._missing_key()) is not None:
             yield reader.end(cause=missing)
@@ -84,7 +101,7 @@ class HttpProvider:
         try:
             async with AsyncExitStack() as stack:
                 wait = _Wait(self._endpoint)
-                response = await wait.first(lambda: self._sent(request))
+                response = await wait.first(ask)
                 stack.push_async_callback(response.aclose)
                 if (refused := await self._refused(response, wait)) is not None:
                     yield reader.end(cause=refused)
@@ -120,26 +137,30 @@ class HttpProvider:
         return AuthFailure(data=AuthData(provider_id=endpoint.provider_id, message=message))
 
     async def _sent(self, request: ModelRequest) -> httpx2.Response:
-        """The beginning of the answer. The request is put together here: a client that can do all takes its time."""
-        pieces, url = self._bodies.pieces(request), self._url(self._codec.path(request))
+        """The beginning of the answer."""
+        asking = self._asking(request)
+        if isinstance(self._client, DirectClient) and not asking.url.userinfo:
+            return await self._client.connections.handle_async_request(asking)
+        # A key must not follow to where it was not sent.
+        return await self._client.send(asking, stream=True, follow_redirects=False)
+
+    def _asking(self, request: ModelRequest) -> httpx2.Request:
+        """The request on the wire. It is put together here: a client that can do all takes its time."""
+        body, url = Pieces(self._bodies.pieces(request)), self._url(self._codec.path(request))
         headers = {
             "host": url.netloc.decode("ascii"),
             **self._usual_headers,
             **all_headers(self._codec, request, self._endpoint),
-            "content-length": str(sum(map(len, pieces))),
+            "content-length": str(body.size),
         }
-        asking = httpx2.Request(
+        return httpx2.Request(
             "POST",
             url,
             headers=headers,
             cookies=self._client.cookies,
-            stream=Pieces(pieces),
+            stream=body,
             extensions={"timeout": dict(self._timeout)},
         )
-        if isinstance(self._client, DirectClient) and not url.userinfo:
-            return await self._client.connections.handle_async_request(asking)
-        # A key must not follow to where it was not sent.
-        return await self._client.send(asking, stream=True, follow_redirects=False)
 
     def _url(self, path: str) -> httpx2.URL:
         if path not in self._urls:
@@ -161,6 +182,34 @@ class HttpProvider:
             return stream_failure(_json(text), provider_id=self._endpoint.provider_id)
         message = f"{self._base_url} answered with {kind} and not with a stream; check baseURL."
         return broken(message, code="not_a_stream", is_retryable=False, body=text)
+
+
+class HttpBegun:
+    """A request that was sent but for its end."""
+
+    def __init__(
+        self,
+        connections: Connections,
+        begun: Begun,
+        answer: Callable[[Callable[[], Awaitable[httpx2.Response]]], AsyncGenerator[Sequence[StreamEvent], None]],
+    ) -> None:
+        self._connections, self._answer = connections, answer
+        self._begun: Begun | None = begun
+
+    def stream(self) -> AsyncGenerator[Sequence[StreamEvent], None]:
+        """Send the end; the answer."""
+        return self._answer(self._finish)
+
+    def drop(self) -> None:
+        """Never send it, if it was not sent."""
+        if self._begun is not None:
+            self._connections.drop(self._begun)
+            self._begun = None
+
+    async def _finish(self) -> httpx2.Response:
+        assert self._begun is not None, "a request ends once"
+        begun, self._begun = self._begun, None
+        return await self._connections.finish(begun)
 
 
 def all_headers(codec: Codec, request: ModelRequest, endpoint: Endpoint) -> dict[str, str]:
