@@ -9,7 +9,7 @@ import pytest
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.providers.endpoint import Endpoint
 from turnkeeper.providers.provider import Provider
-from turnkeeper.run.means import DirectoryMeans
+from turnkeeper.run.means import Configured, DirectoryMeans
 
 
 def no_network(endpoint: Endpoint) -> Provider:
@@ -30,6 +30,22 @@ class Asked:
 
     async def worktree(self) -> Path:
         return (await self._means.at(str(self.place))).place.worktree
+
+
+async def test_what_is_known_of_a_directory_is_let_go_where_there_are_many(tmp_path: Path) -> None:
+    places = [tmp_path / name for name in ("one", "two", "three")]
+    for place in places:
+        place.mkdir()
+    means = DirectoryMeans(no_network, list, {"HOME": str(tmp_path)}, directories_max=2)
+
+    async def at(place: Path) -> Configured:
+        return (await means.at(str(place))).configured
+
+    first, second = [await at(place) for place in places[:2]]
+    assert [await at(place) for place in places[:2]] == [first, second]
+    await at(places[2])
+    assert await at(places[1]) is second
+    assert await at(places[0]) is not first
 
 
 @pytest.fixture

@@ -20,7 +20,8 @@ from turnkeeper.model.refusal import Busy, Invalid
 from turnkeeper.model.status import BUSY, IDLE
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.store.queries import MessageWithParts
-from turnkeeper.testing.harness import Stage, stage
+from turnkeeper.testing.harness import Options, Stage, stage
+from turnkeeper.tools import load as load_tools
 
 CHILD = """
 import sys
@@ -351,3 +352,24 @@ async def test_a_command_whose_process_was_killed_is_closed_and_never_run_again(
         assert script(on).requests == []
         assert (place / "runs").read_text() == "run\n"
         assert await on.is_sound("ses_child")
+
+
+async def test_commands_run_in_the_shell_that_is_configured(tmp_path: Path) -> None:
+    """The user's, and the model's."""
+    shell = tmp_path / "ksh"
+    shell.write_text('#!/bin/sh\necho "My own shell:"\nexec /bin/sh "$@"\n')
+    shell.chmod(0o755)
+    script = Scripted().calls("bash", command="echo said by the model").then().says("Done.")
+    options = Options(config={"shell": str(shell)}, tools=load_tools(), environ={"SHELL": "/bin/sh"})
+    async with stage("memory:", tmp_path / "place", script, options) as on:
+        session_id = await on.session()
+        by_user = completed(await on.tk.shell(session_id, "echo said by the user"))
+        assert by_user.output == "My own shell:\nsaid by the user"
+        await on.ask(session_id, "go")
+        by_model = [
+            part.state.output
+            for message in await on.messages(session_id)
+            for part in message.parts
+            if isinstance(part, ToolPart) and isinstance(part.state, ToolCompleted)
+        ][-1]
+        assert by_model.startswith("My own shell:\nsaid by the model")

@@ -1,8 +1,9 @@
 """Means: what the configuration of a directory gives its sessions. Read for each turn, so an edit takes effect."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -31,6 +32,11 @@ from turnkeeper.workspace.grounds import Grounds
 from turnkeeper.workspace.outputs import OutputFiles
 from turnkeeper.workspace.project import ProjectPlace, grounded
 
+DIRECTORIES_MAX: Final = 256
+"""Of so many directories it is known what is configured there; of others it is read again."""
+K = TypeVar("K")
+V = TypeVar("V")
+
 Transport = Callable[[Endpoint], Provider]
 """Makes a provider for an endpoint."""
 
@@ -51,6 +57,8 @@ class Means(msgspec.Struct, frozen=True):
     """The limits of one turn's results, which they share."""
     outputs: str | None = None
     """Where whole outputs are kept for tools to read; free to every agent that is not denied it."""
+    environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
+    """What commands are run with."""
 
 
 class Configured(NamedTuple):
@@ -88,10 +96,13 @@ class DirectoryMeans:
         tools: Callable[[], Sequence[AnyTool]],
         environ: Mapping[str, str],
         outputs: OutputFiles | None = None,
+        *,
+        directories_max: int = DIRECTORIES_MAX,
     ) -> None:
         self._transport, self._load_tools, self._environ, self._outputs = transport, tools, environ, outputs
         self._reader, self._auth = Reader(environ), auth.Reader(environ)
         self._toolbox: Toolbox | None = None
+        self._directories_max = directories_max
         self._known: dict[Path, Configured] = {}
         self._here: dict[str, tuple[Here, Grounds]] = {}
         self._providers: dict[bytes, Provider] = {}
@@ -115,7 +126,12 @@ class DirectoryMeans:
             window=window(config.compaction, self._environ),
             bounds=lambda: self.bounds(config),
             outputs=str(self._outputs.place) if self._outputs is not None else None,
+            environ=self.environ(config),
         )
+
+    def environ(self, config: Config) -> Mapping[str, str]:
+        """What commands are run with: in the shell that is configured, if one is."""
+        return {**self._environ, "SHELL": config.shell} if config.shell else self._environ
 
     def bounds(self, config: Config) -> Bounds:
         """The limits of the results of one turn."""
@@ -142,6 +158,7 @@ class DirectoryMeans:
         # Both questions are asked of mostly the same folders; together, each is looked at once.
         if around is not None and within is not None and (grounds := around.joined(within)) is not None:
             self._here[directory] = here, grounds
+            _let_go(self._here, self._directories_max)
         return here
 
     def configured(self, place: ProjectPlace) -> Configured:
@@ -156,6 +173,7 @@ class DirectoryMeans:
             catalog = Catalog(config, refreshed=refreshed if refreshed.exists() else None)
             known = Configured(config, catalog, agents(config, home), _rules(config, home))
             self._known[place.directory] = known
+            _let_go(self._known, self._directories_max)
         return known, grounds
 
     def default_model(self, place: ProjectPlace) -> ModelChoice:
@@ -192,6 +210,12 @@ def find(catalog: Catalog, wanted: ModelChoice) -> ModelInfo:
     model = catalog.find(wanted.provider_id, wanted.model_id)
     variant = model.variants.get(wanted.variant) if wanted.variant else None
     return model.but(options={**model.options, **variant}) if isinstance(variant, dict) else model
+
+
+def _let_go(known: dict[K, V], most: int) -> None:
+    """Forget the oldest, where there are too many."""
+    while len(known) > most:
+        del known[next(iter(known))]
 
 
 def _rules(config: Config, home: str) -> Ruleset:

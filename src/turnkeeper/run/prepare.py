@@ -29,7 +29,6 @@ from turnkeeper.run.settle import Settlement
 from turnkeeper.run.turn import Surroundings, Turn
 from turnkeeper.store.recall import SessionRecall
 from turnkeeper.store.store import Store
-from turnkeeper.tools.output import Bounds
 from turnkeeper.workspace.project import ProjectPlace, identify
 
 
@@ -74,7 +73,7 @@ class Preparation(msgspec.Struct, frozen=True):
         if sending is None:
             return
         asking = sending.asking
-        settlement = self._settlement(asking, pen, place, rules, means.bounds())
+        settlement = self._settlement(asking, pen, place, rules, means)
         turn = Turn(
             pen,
             self.world,
@@ -117,7 +116,7 @@ class Preparation(msgspec.Struct, frozen=True):
             return  # The next turn will say what is wrong.
         await self.fitting.tidy(pen, view, history, model, means.window)
 
-    def _settlement(self, asking: Asking, pen: Pen, place: ProjectPlace, rules: Ruleset, bounds: Bounds) -> Settlement:
+    def _settlement(self, asking: Asking, pen: Pen, place: ProjectPlace, rules: Ruleset, means: Means) -> Settlement:
         """How the calls of this turn are settled."""
         session_id = asking.view.session.id
         return Settlement(
@@ -134,8 +133,9 @@ class Preparation(msgspec.Struct, frozen=True):
             earlier=latest_calls(asking.history, asking.action.user),
             is_last=asking.is_last,
             schema=asking.schema,
-            bounds=bounds,
+            bounds=means.bounds(),
             recall=SessionRecall(self.store.queries, session_id),
+            environ=means.environ,
         )
 
     async def _refused(self, pen: Pen, message: AssistantMessage, reason: str) -> None:

@@ -1,6 +1,7 @@
 """Settle one tool call: permission, doom loop, run, bound, record. Recorded also when it is stopped half-way."""
 
-from collections.abc import Awaitable, Callable, Sequence
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 import anyio
@@ -49,6 +50,8 @@ class Settlement(msgspec.Struct):
     bounds: Bounds = msgspec.field(default_factory=Bounds)
     """What the results of the turn may take together."""
     recall: Recall = msgspec.field(default_factory=NoRecall)
+    environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
+    """What commands are run with."""
     structured: Json = None
     """The structured answer, once it was given."""
     _room: anyio.Semaphore = msgspec.field(
@@ -143,6 +146,7 @@ class _Call:
             set_todos=self._set_todos,
             discovered=self._read.append,
             recall=turn.recall,
+            environ=turn.environ,
         )
 
     async def _ask(

@@ -1,7 +1,5 @@
 """Run a command of the user's in a session, as they write with ``!``: the model hears of it when it is next asked."""
 
-import os
-
 from turnkeeper.model.message import AssistantMessage, MessageTime, ModelChoice, UserMessage
 from turnkeeper.model.prompt import Prompt
 from turnkeeper.model.refusal import Invalid, NotFound
@@ -40,9 +38,8 @@ async def shell(
             Prompt(parts=(), model=model), chosen, session.model, lambda: runtime.means.default_model(place)
         ),
     )
-    preferred = {"SHELL": config.shell} if config.shell else {}
-    bounds = runtime.means.bounds(config)
-    running = ShellCommand(store.mint, user, command, place, {**os.environ, **preferred}, bounds)
+    means = runtime.means
+    running = ShellCommand(store.mint, user, command, place, means.environ(config), means.bounds(config))
     await runtime.alone(session.id, running.run)
     return await _answer(store, session.id, user.id)
 

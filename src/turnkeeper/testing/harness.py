@@ -1,5 +1,6 @@
 """Harness: a whole runtime for tests, with a scripted model, tools of their own, and time that passes when told to."""
 
+import os
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
@@ -207,7 +208,7 @@ async def stage(
         titles=given.titles,
         hooks=given.hooks,
         tools=lambda: given.tools,
-        environ={"HOME": str(directory), **given.environ},
+        environ={"HOME": str(directory), "PATH": os.environ.get("PATH", os.defpath), **given.environ},
     )
     async with open_store(store, directory=directory, mint=mint, settings=settings) as tk:
         yield Stage(tk, provider, time, mint, directory)
