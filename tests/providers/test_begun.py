@@ -17,7 +17,7 @@ from turnkeeper.model.stream import Finish, StreamError, StreamEvent
 from turnkeeper.providers import PROVIDERS, codec_of, connection
 from turnkeeper.providers.codec import encode_body
 from turnkeeper.providers.connection import TOGETHER_MAX, Connections
-from turnkeeper.providers.http import DirectClient, HttpProvider
+from turnkeeper.providers.http import DirectClient, HttpBegun, HttpProvider
 from turnkeeper.providers.provider import Begun
 
 PIECES = [b"x" * TOGETHER_MAX, b"y" * TOGETHER_MAX, b"z"]
@@ -44,11 +44,12 @@ def as_sent(request: ModelRequest, protocol: str = "anthropic") -> bytes:
     return encode_body(codec_of(protocol).body(request, an_endpoint(protocol, api_key="sk-secret-7")))
 
 
-async def begun(provider: HttpProvider, request: ModelRequest) -> Begun:
+async def begun(provider: HttpProvider, request: ModelRequest) -> HttpBegun:
     """A request that has been begun on a connection that an earlier answer left."""
     await ask(provider, a_request("anthropic"))
     beginning = await provider.begin(request)
     assert beginning is not None
+    assert beginning.is_on_its_way
     return beginning
 
 
@@ -180,24 +181,44 @@ async def test_a_refusal_before_the_end_counts_though_the_connection_is_closed(c
     assert (server.connections, len(server.requests)) == (1, 1)
 
 
-async def test_what_would_gain_nothing_is_not_begun(client: DirectClient) -> None:
+async def test_what_would_gain_nothing_is_only_made_ready(client: DirectClient) -> None:
     long, short = a_long_request(), a_request("anthropic")
     alone = a_request("anthropic", messages=(UserTurn(content=(Text(text="long " * TOGETHER_MAX),)),))
     async with serving(whole(recording("anthropic.text"))) as server:
         provider = a_provider(client, server.url)
-        assert await provider.begin(long) is None  # Nobody is connected.
+
+        async def ready(request: ModelRequest) -> HttpBegun:
+            beginning = await provider.begin(request)
+            assert beginning is not None
+            assert not beginning.is_on_its_way
+            return beginning
+
+        (await ready(long)).drop()  # Nobody is connected.
+        assert server.connections == 0
         await ask(provider, short)
-        assert await provider.begin(short) is None
-        assert await provider.begin(alone) is None  # All of it is its end.
-        assert await a_provider(client, server.url, api_key=None, key_required=True).begin(long) is None
-        refused = await a_provider(client, server.url, headers={"x-bad": "a\r\nb"}).begin(long)
-        assert refused is None  # Who asks is told why.
-        assert await provider.begin(long) is not None
-        assert await provider.begin(long) is None  # There is no other connection.
+        for request in (short, alone):  # The second is all end.
+            assert (await finished(await ready(request)))[-1] == Finish()
+        assert [one.body for one in server.requests] == [as_sent(short), as_sent(short), as_sent(alone)]
+        beginning = await begun(provider, long)
+        (await ready(long)).drop()  # There is no other connection.
+        assert (await finished(beginning))[-1] == Finish()
 
 
-async def test_where_connections_are_not_ours_nothing_is_begun() -> None:
+async def test_what_cannot_be_sent_is_not_begun(client: DirectClient) -> None:
+    async with serving(whole(recording("anthropic.text"))) as server:
+        await ask(a_provider(client, server.url), a_request("anthropic"))
+        for wrong in ({"api_key": None, "key_required": True}, {"headers": {"x-bad": "a\r\nb"}}):
+            provider = a_provider(client, server.url, **wrong)
+            assert await provider.begin(a_long_request()) is None
+            assert isinstance((await ask(provider, a_long_request()))[-1], StreamError)
+
+
+async def test_where_connections_are_not_ours_it_is_only_made_ready() -> None:
     async with httpx2.AsyncClient() as client, serving(whole(recording("anthropic.text"))) as server:
         provider = a_provider(client, server.url)
         await ask(provider, a_request("anthropic"))
-        assert await provider.begin(a_long_request()) is None
+        beginning = await provider.begin(a_long_request())
+        assert beginning is not None
+        assert not beginning.is_on_its_way
+        assert (await finished(beginning))[-1] == Finish()
+        assert server.requests[-1].body == as_sent(a_long_request())

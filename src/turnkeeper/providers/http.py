@@ -6,6 +6,7 @@ Nothing is tried again here: whether and when is decided by ``core.retry``, and 
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
+from typing import TypeAlias
 from urllib.request import getproxies
 
 import anyio
@@ -19,7 +20,7 @@ from turnkeeper.model.stream import Start, StartStep, StreamEvent
 from turnkeeper.providers import codec_of
 from turnkeeper.providers.bodies import Bodies
 from turnkeeper.providers.codec import Codec, Reader
-from turnkeeper.providers.connection import Begun, Body, Connections, Pieces
+from turnkeeper.providers.connection import Body, Connections, Pieces
 from turnkeeper.providers.endpoint import ERROR_BYTES_MAX, Endpoint
 from turnkeeper.providers.network import network_failure, timed_out
 from turnkeeper.providers.sse import SseEvent, SseParser, TooLarge
@@ -31,6 +32,9 @@ IDLE_CONNECTIONS_MAX = 20
 DRAIN_S = 0.1
 DRAIN_CHUNKS_MAX = 8
 """A provider that does not end its stream after the last event costs a connection, not a wait."""
+
+_Ask: TypeAlias = Callable[[], Awaitable[httpx2.Response]]
+_Portions: TypeAlias = AsyncGenerator[Sequence[StreamEvent], None]
 
 _NOT_STREAMS = ("application/json", "text/html")
 _TROUBLES = (httpx2.HTTPError, httpx2.InvalidURL, TooLarge, UnicodeError, OSError)
@@ -74,24 +78,25 @@ class HttpProvider:
         messages = next((body[name] for name in ("messages", "input", "contents") if name in body), ())
         return len(messages) if isinstance(messages, list) else 0
 
-    def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
+    def stream(self, request: ModelRequest) -> _Portions:
         """The answer, in the portions in which it comes; see ``Provider``."""
-        return self._answer(lambda: self._sent(request))
+        return self._answer(lambda: self._sent(self._asking(request)))
 
     async def begin(self, request: ModelRequest) -> "HttpBegun | None":
-        """Send all of a long request but its end; see ``Beginning``."""
-        if not isinstance(self._client, DirectClient) or self._missing_key() is not None:
+        """Put a request together, and send all of a long one but its end; see ``Beginning``."""
+        if self._missing_key() is not None:
             return None
         try:
             asking = self._asking(request)
-            begun = await self._client.connections.begin(asking) if not asking.url.userinfo else None
+            connections = self._connections(asking)
+            begun = await connections.begin(asking) if connections is not None else None
         except _TROUBLES:
             return None  # Who asks will meet it again, and tell.
-        return HttpBegun(self._client.connections, begun, self._answer) if begun is not None else None
+        if connections is None or begun is None:
+            return HttpBegun(lambda: self._sent(asking), self._answer)
+        return HttpBegun(lambda: connections.finish(begun), self._answer, lambda: connections.drop(begun))
 
-    async def _answer(
-        self, ask: Callable[[], Awaitable[httpx2.Response]]
-    ) -> AsyncGenerator[Sequence[StreamEvent], None]:
+    async def _answer(self, ask: _Ask) -> _Portions:
         """What is answered to a request that ``ask`` sends, or finishes."""
         reader = self._codec.Reader(self._endpoint.provider_id)
         if (missing := self._missing_key()) is not None:
@@ -136,13 +141,16 @@ class HttpProvider:
         message = f"There is no API key for provider {endpoint.provider_id!r}."
         return AuthFailure(data=AuthData(provider_id=endpoint.provider_id, message=message))
 
-    async def _sent(self, request: ModelRequest) -> httpx2.Response:
+    async def _sent(self, asking: httpx2.Request) -> httpx2.Response:
         """The beginning of the answer."""
-        asking = self._asking(request)
-        if isinstance(self._client, DirectClient) and not asking.url.userinfo:
-            return await self._client.connections.handle_async_request(asking)
+        if (connections := self._connections(asking)) is not None:
+            return await connections.handle_async_request(asking)
         # A key must not follow to where it was not sent.
         return await self._client.send(asking, stream=True, follow_redirects=False)
+
+    def _connections(self, asking: httpx2.Request) -> Connections | None:
+        """Who sends this, if we need nobody else for it."""
+        return self._client.connections if isinstance(self._client, DirectClient) and not asking.url.userinfo else None
 
     def _asking(self, request: ModelRequest) -> httpx2.Request:
         """The request on the wire. It is put together here: a client that can do all takes its time."""
@@ -185,31 +193,29 @@ class HttpProvider:
 
 
 class HttpBegun:
-    """A request that was sent but for its end."""
+    """A request that was put together, and sent but for its end if it is long. ``ask`` sends it, or its end."""
 
-    def __init__(
-        self,
-        connections: Connections,
-        begun: Begun,
-        answer: Callable[[Callable[[], Awaitable[httpx2.Response]]], AsyncGenerator[Sequence[StreamEvent], None]],
-    ) -> None:
-        self._connections, self._answer = connections, answer
-        self._begun: Begun | None = begun
+    def __init__(self, ask: _Ask, answer: Callable[[_Ask], _Portions], drop: Callable[[], None] | None = None) -> None:
+        self._ask, self._answer, self._drop = ask, answer, drop
 
-    def stream(self) -> AsyncGenerator[Sequence[StreamEvent], None]:
+    @property
+    def is_on_its_way(self) -> bool:
+        """Whether somebody waits for its end."""
+        return self._drop is not None
+
+    def stream(self) -> _Portions:
         """Send the end; the answer."""
         return self._answer(self._finish)
 
     def drop(self) -> None:
         """Never send it, if it was not sent."""
-        if self._begun is not None:
-            self._connections.drop(self._begun)
-            self._begun = None
+        drop, self._drop = self._drop, None
+        if drop is not None:
+            drop()
 
     async def _finish(self) -> httpx2.Response:
-        assert self._begun is not None, "a request ends once"
-        begun, self._begun = self._begun, None
-        return await self._connections.finish(begun)
+        self._drop = None
+        return await self._ask()
 
 
 def all_headers(codec: Codec, request: ModelRequest, endpoint: Endpoint) -> dict[str, str]:
@@ -277,7 +283,7 @@ class _Wait:
         self._total_at = now + limits.total_s if limits.total_s is not None else math.inf
         self._has_begun = False
 
-    async def first(self, ask: Callable[[], Awaitable[httpx2.Response]]) -> httpx2.Response:
+    async def first(self, ask: _Ask) -> httpx2.Response:
         """The beginning of an answer."""
         with anyio.CancelScope(deadline=self._until_first()) as scope:
             response = await ask()

@@ -17,7 +17,10 @@ class Measuring(Protocol):
 
 
 class Begun(Protocol):
-    """A request that is on its way but for its end. Whoever begins one drops it in the end, whatever happens."""
+    """A request that is ready to be sent, or on its way but for its end.
+
+    Whoever begins one drops it in the end, whatever happens.
+    """
 
     def stream(self) -> AsyncGenerator[Sequence[StreamEvent], None]:
         """Send the end; the answer, as of ``Provider.stream``. Only once."""
@@ -33,7 +36,10 @@ class Beginning(Protocol):
     """A provider that can be sent most of a request before it may be asked, so that it reads while we write."""
 
     async def begin(self, request: ModelRequest) -> Begun | None:
-        """Send all but the end; None if that would gain nothing. Never waits, nor raises for what a provider does."""
+        """Send all but the end, if that gains anything. Never waits, nor raises for what a provider does.
+
+        None if nothing can be prepared: then ``stream`` says why.
+        """
         ...
 
 
