@@ -87,10 +87,22 @@ class StoreFile:
 
     def _configure(self, connection: apsw.Connection) -> None:
         connection.pragma("page_size", PAGE_BYTES)  # Of a new file; one that is there keeps its own.
-        connection.pragma("journal_mode", "wal")
+        self._begin_wal(connection)
         connection.pragma("synchronous", "full")
         connection.pragma("cache_size", -CACHE_KIB)
         connection.pragma("journal_size_limit", WAL_KEPT_BYTES)
+
+    def _begin_wal(self, connection: apsw.Connection) -> None:
+        """Write ahead. Of two that turn a new file to it in one moment SQLite refuses one without any patience."""
+        deadline = time.monotonic() + self._busy_timeout_s
+        while True:
+            try:
+                connection.pragma("journal_mode", "wal")
+                return
+            except apsw.BusyError:
+                if time.monotonic() >= deadline:
+                    raise
+            time.sleep(BUSY_PAUSE_S)
 
     def unavailable(self, error: Exception) -> StoreUnavailable:
         """What went wrong, in words that say what to do."""
