@@ -1,13 +1,14 @@
 """Long requests that are sent but for their end, before they may be asked: what is seen of them, and when."""
 
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 
 import anyio
 import anyio.lowlevel
 import httpx2
 import pytest
 from anyio.abc import SocketStream
-from loopback import END, Answer, Server, chunk, cutting, head, serving, whole
+from loopback import END, Answer, Server, chunk, cutting, head, serving, stalling, whole
 from test_http_provider import a_provider, a_request, ask
 from wire_cases import an_endpoint, recording
 
@@ -207,10 +208,26 @@ async def test_what_would_gain_nothing_is_only_made_ready(client: DirectClient) 
 async def test_what_cannot_be_sent_is_not_begun(client: DirectClient) -> None:
     async with serving(whole(recording("anthropic.text"))) as server:
         await ask(a_provider(client, server.url), a_request("anthropic"))
-        for wrong in ({"api_key": None, "key_required": True}, {"headers": {"x-bad": "a\r\nb"}}):
-            provider = a_provider(client, server.url, **wrong)
-            assert await provider.begin(a_long_request()) is None
-            assert isinstance((await ask(provider, a_long_request()))[-1], StreamError)
+        keyless = a_provider(client, server.url, api_key=None, key_required=True)
+        assert await keyless.begin(a_long_request()) is None
+        assert isinstance((await ask(keyless, a_long_request()))[-1], StreamError)
+        garbled = a_provider(client, server.url, headers={"x-bad": "a\r\nb"})
+        with pytest.raises(httpx2.LocalProtocolError):
+            await garbled.begin(a_long_request())
+        assert isinstance((await ask(garbled, a_long_request()))[-1], StreamError)
+
+
+async def test_nobody_waits_for_room_to_begin(client: DirectClient) -> None:
+    async with serving(whole(recording("anthropic.text"))) as server, serving(stalling(head())) as other:
+        provider = a_provider(client, server.url)
+        await ask(provider, a_request("anthropic"))
+        async with aclosing(a_provider(client, other.url).stream(a_request("anthropic"))) as stalled:
+            await anext(stalled)  # All the room there is.
+            with anyio.fail_after(5):
+                beginning = await provider.begin(a_long_request())
+            assert beginning is not None
+            assert not beginning.is_on_its_way
+        assert (await finished(beginning))[-1] == Finish()
 
 
 async def test_where_connections_are_not_ours_it_is_only_made_ready() -> None:

@@ -107,3 +107,19 @@ async def test_who_is_asked_again_is_asked_in_one_go(play: Play) -> None:
         session = await watched(stage, script)
         await stage.ask(session, "go")
         assert (script.asked, len(script.begun)) == (["end", "whole"], 1)
+
+
+async def test_what_goes_wrong_before_the_turn_is_on_record_is_met_again_in_it(play: Play) -> None:
+    """A bug where requests are made must not leave a session that never says why it does not answer."""
+    script = Forward()
+    script.says("Done.")
+
+    async def break_down() -> None:
+        raise RuntimeError("this cannot be put together")
+
+    script.meanwhile = break_down
+    async with play(script) as stage:
+        session = await watched(stage, script)
+        await stage.ask(session, "go")
+        assert (script.asked, script.begun) == (["whole"], [])
+        assert await stage.is_sound(session)

@@ -61,15 +61,13 @@ class Connections(httpx2.AsyncBaseTransport):
         """Send a request and wait for the head of its answer."""
         sent = await _parts(request)
         await self._room.acquire()
-        connection: _Connection | None = None
         try:
             connection = self._kept(request) or await self._opened(request)
-            connection.begin(sent)
-            answer = await connection.head(request)
         except BaseException:
-            self._give_up(connection)
+            self._room.release()
             raise
-        return self._response(answer, connection, request)
+        connection.begin(sent)
+        return await self._answer(connection, request)
 
     async def begin(self, request: httpx2.Request) -> Begun | None:
         """Send all of a long request but its end; None if it is short, in one piece, or nobody is connected."""
@@ -89,13 +87,8 @@ class Connections(httpx2.AsyncBaseTransport):
             # Nobody has seen all of it: to send it again on another connection is not to ask twice.
             self.drop(begun)
             return await self.handle_async_request(request)
-        try:
-            connection.go_on(end)
-            answer = await connection.head(request)
-        except BaseException:
-            self.drop(begun)
-            raise
-        return self._response(answer, connection, request)
+        connection.go_on(end)
+        return await self._answer(connection, request)
 
     def drop(self, begun: Begun) -> None:
         """Never finish it."""
@@ -116,14 +109,18 @@ class Connections(httpx2.AsyncBaseTransport):
             return
         self._idle[origin].append(connection)
 
-    def _response(self, answer: "_Head", connection: "_Connection", request: httpx2.Request) -> httpx2.Response:
+    async def _answer(self, connection: "_Connection", request: httpx2.Request) -> httpx2.Response:
+        try:
+            answer = await connection.head(request)
+        except BaseException:
+            self._give_up(connection)
+            raise
         body = Body(self, _origin(request), connection, request)
         return httpx2.Response(answer.status, headers=answer.headers, stream=body, request=request)
 
-    def _give_up(self, connection: "_Connection | None") -> None:
+    def _give_up(self, connection: "_Connection") -> None:
         self._room.release()
-        if connection is not None:
-            connection.close()
+        connection.close()
 
     def _kept(self, request: httpx2.Request) -> "_Connection | None":
         waiting = self._idle.get(_origin(request))

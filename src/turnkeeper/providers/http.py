@@ -86,12 +86,9 @@ class HttpProvider:
         """Put a request together, and send all of a long one but its end; see ``Beginning``."""
         if self._missing_key() is not None:
             return None
-        try:
-            asking = self._asking(request)
-            connections = self._connections(asking)
-            begun = await connections.begin(asking) if connections is not None else None
-        except _TROUBLES:
-            return None  # Who asks will meet it again, and tell.
+        asking = self._asking(request)
+        connections = self._connections(asking)
+        begun = await connections.begin(asking) if connections is not None else None
         if connections is None or begun is None:
             return HttpBegun(lambda: self._sent(asking), self._answer)
         return HttpBegun(lambda: connections.finish(begun), self._answer, lambda: connections.drop(begun))

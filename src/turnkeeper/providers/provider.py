@@ -36,9 +36,9 @@ class Beginning(Protocol):
     """A provider that can be sent most of a request before it may be asked, so that it reads while we write."""
 
     async def begin(self, request: ModelRequest) -> Begun | None:
-        """Send all but the end, if that gains anything. Never waits, nor raises for what a provider does.
+        """Send all but the end, if that gains anything. Never waits.
 
-        None if nothing can be prepared: then ``stream`` says why.
+        None, or whatever it raises, if nothing can be prepared: then ``stream`` meets it again, and says why.
         """
         ...
 

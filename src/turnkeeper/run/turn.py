@@ -92,15 +92,23 @@ class Turn:
 
     async def run(self) -> None:
         """Run the turn. Whatever happens, the log has its end."""
-        if isinstance(self._provider, Beginning):
-            # So the provider reads a long request while we write; it gets the end once the turn is on record.
-            self._begun = await self._provider.begin(self._request)
+        await self._begin()
         try:
             await self._pen.append(TurnStarted(message=self._message, prefix=self._prefix), at="attempt")
             await self._run_started()
         finally:
             if self._begun is not None:
                 self._begun.drop()
+
+    async def _begin(self) -> None:
+        """Let the provider read a long request while we write; it gets the end once the turn is on record."""
+        if not isinstance(self._provider, Beginning):
+            return
+        try:
+            self._begun = await self._provider.begin(self._request)
+        except Exception:
+            # Who asks meets it again, and then there is a turn that can say so.
+            self._begun = None
 
     async def _run_started(self) -> None:
         try:
