@@ -9,12 +9,15 @@ import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import anyio
+
 from turnkeeper.core.limits import BLOB_CHARS_MIN
 from turnkeeper.mint import Mint
 from turnkeeper.model import event as e
 from turnkeeper.model.notification import Notification
 from turnkeeper.sessions import edit, fork, history, remove
 from turnkeeper.sessions.create import create, remember_project
+from turnkeeper.store.crash import crash_point
 from turnkeeper.store.engines import open_engine
 from turnkeeper.store.engines.sqlite import open_sqlite
 from turnkeeper.store.journal import Journal
@@ -31,12 +34,15 @@ HUGE = "huge " * (2 << 20)
 """Enough for an engine to tidy up behind itself in the middle of the life."""
 MANY = range(10, 40)
 """Turns enough for a log that an engine may store in another way from then on."""
+BACKGROUND = {"sqlite.before-checkpoint", "sqlite.after-checkpoint", "sqlite.begin-tidying", "sqlite.before-tidied"}
+"""The crash points of what SQLite does between writes."""
+BACKGROUND_TIMEOUT_S = 60
 
 
-async def open_quiet(url: str, mint: Mint) -> Store:
-    """A store to which nobody listens, and which is put in order between any two writes."""
+async def open_quiet(url: str, mint: Mint, crash: Callable[[str], None] = crash_point) -> Store:
+    """A store without subscribers, in which SQLite's background work may start between any two writes."""
     scheme, _, place = url.partition(":")
-    engine = await open_sqlite(Path(place), rest_s=0.0) if scheme == "sqlite" else await open_engine(url)
+    engine = await open_sqlite(Path(place), rest_s=0.0, crash=crash) if scheme == "sqlite" else await open_engine(url)
     return Store(engine, Journal(engine, mint, _deaf), Queries(engine), mint)
 
 
@@ -72,11 +78,25 @@ def script(store: Store, place: ProjectPlace) -> list[Step]:
 
 
 async def play(url: str, directory: str, _: str) -> None:
-    """Live the scripted life, and print the number of each step once it is acknowledged."""
-    store = await open_quiet(url, Mint.fixed(step_ms=1))
+    """Live the scripted life, and print the number of each step once it is acknowledged.
+
+    SQLite's background work runs on a thread of its own, so on a busy machine it may not have begun when the last step
+    is done. The life ends only after that work was seen, so that each of its crash points is reached in every life.
+    """
+    passed: set[str] = set()
+
+    def note(point: str) -> None:
+        crash_point(point)
+        passed.add(point)
+
+    store = await open_quiet(url, Mint.fixed(step_ms=1), note)
     for number, step in enumerate(script(store, await identify(Path(directory))), start=1):
         await step()
         _acknowledge(str(number))
+    if url.startswith("sqlite:"):
+        with anyio.fail_after(BACKGROUND_TIMEOUT_S):
+            while not passed.issuperset(BACKGROUND):
+                await anyio.sleep(0)
     await store.engine.aclose()
 
 
