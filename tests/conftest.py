@@ -10,6 +10,16 @@ settings.load_profile("house")
 pytest.register_assert_rewrite("turnkeeper.testing.engine_contract")
 
 
+SOAK_TIMEOUT_S = 3600
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that repeat something thousands of times have more time than the limit in pyproject.toml."""
+    for item in items:
+        if item.get_closest_marker("soak") is not None:
+            item.add_marker(pytest.mark.timeout(SOAK_TIMEOUT_S))
+
+
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"

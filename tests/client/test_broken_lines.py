@@ -312,5 +312,6 @@ async def test_who_stops_listening_leaves_no_stream_open(tmp_path: Path) -> None
         from turnkeeper.server.streams.hub import Hub
 
         [hub] = server.service.made(Hub)
-        while hub.subscribers:
-            await anyio.lowlevel.checkpoint()
+        with anyio.fail_after(60):
+            while hub.subscribers:
+                await anyio.lowlevel.checkpoint()

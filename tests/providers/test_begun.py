@@ -65,8 +65,9 @@ async def cut_off(client: DirectClient, server: Server) -> connection.Begun:
     asking = httpx2.Request("POST", server.url, headers={"content-length": str(body.size)}, stream=body)
     beginning = await client.connections.begin(asking)
     assert beginning is not None
-    while beginning.connection.is_open:
-        await anyio.lowlevel.checkpoint()
+    with anyio.fail_after(60):
+        while beginning.connection.is_open:
+            await anyio.lowlevel.checkpoint()
     return beginning
 
 

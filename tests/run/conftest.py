@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from turnkeeper.providers.provider import Provider
+from turnkeeper.store.engine import Engine
 from turnkeeper.testing.harness import Options, Play, Stage, stage
 
 DEADLINE_S = 60
@@ -28,9 +29,9 @@ def url(engine: str, tmp_path: Path) -> str:
 @pytest.fixture
 def play(url: str, tmp_path: Path) -> Play:
     @asynccontextmanager
-    async def open_stage(provider: Provider, **options: object) -> AsyncIterator[Stage]:
+    async def open_stage(provider: Provider, *, store: Engine | None = None, **options: object) -> AsyncIterator[Stage]:
         with anyio.fail_after(DEADLINE_S):
-            async with stage(url, tmp_path / "place", provider, Options(**options)) as opened:  # type: ignore[arg-type]
+            async with stage(store or url, tmp_path / "place", provider, Options(**options)) as opened:  # type: ignore[arg-type]
                 yield opened
 
     return open_stage

@@ -1,6 +1,7 @@
 """The pen: what is held is seen by who decides, and written with the next append; whoever else writes meanwhile."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Sequence
 
 import pytest
 
@@ -14,7 +15,7 @@ from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run import pen as pens
 from turnkeeper.run.histories import Histories
 from turnkeeper.run.pen import Pen, take_pen
-from turnkeeper.store.engine import Key
+from turnkeeper.store.engines.memory import MemoryEngine
 from turnkeeper.testing.harness import Play, Stage, Told
 from turnkeeper.workspace.owner import this_process
 
@@ -82,23 +83,34 @@ async def test_what_is_held_is_seen_by_who_decides_and_written_with_what_comes_n
 
 
 async def test_a_history_is_followed_without_a_look_at_the_log(play: Play) -> None:
-    async with play(Scripted()) as stage:
+    engine = Counting()
+    async with play(Scripted(), store=engine) as stage:
         pen, histories, message = await begun(stage)
         await histories.follow(pen)
-        reads: list[str] = []
-        read = stage.tk.store.engine.read
-
-        async def counted(log: str, *, after: int = 0, limit: int | None = None) -> list[bytes]:
-            reads.append(log)
-            return await read(log, after=after, limit=limit)
-
-        stage.tk.store.engine.read = counted  # type: ignore[method-assign]
+        engine.reads.clear()
         await pen.append(e.TurnEnded(message=message.but(finish="stop")))
         assert (await histories.follow(pen)).entries[-1].message.finish == "stop"  # type: ignore[union-attr]
-        assert not reads
+        assert not engine.reads
         await stage.say(pen.session_id, "and this", resume=False)
         assert len((await histories.follow(pen)).inbox) == 1
-        assert reads
+        assert engine.reads
+
+
+class Counting(MemoryEngine):
+    """An engine that notes which logs are read, and the types of the events of each append."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads: list[str] = []
+        self.appends: list[list[str]] = []
+
+    async def read(self, log: str, *, after: int = 0, limit: int | None = None) -> list[bytes]:
+        self.reads.append(log)
+        return await super().read(log, after=after, limit=limit)
+
+    async def append(self, log: str, after: int, entries: Sequence[bytes], *given: object, **more: object) -> None:
+        self.appends.append([str(json.loads(entry)["type"]) for entry in entries])
+        await super().append(log, after, entries, *given, **more)  # type: ignore[arg-type] # As the engine takes them.
 
 
 @ON_DISK_TOO
@@ -146,29 +158,26 @@ async def test_a_pen_that_is_laid_down_writes_what_it_holds(play: Play, is_check
         assert (view.turn, view.status, view.owner) == (None, IDLE, None)
 
 
-class Refusing:
-    """An engine that refuses the next append."""
+class Refusing(MemoryEngine):
+    """An engine that refuses appends while it is full."""
 
-    def __init__(self, stage: Stage) -> None:
-        self._append, self.is_on = stage.tk.store.engine.append, True
-        stage.tk.store.engine.append = self.append  # type: ignore[method-assign]
+    is_full = False
 
-    async def append(
-        self, log: str, after: int, entries: Sequence[bytes], documents: Mapping[Key, bytes | None], **more: object
-    ) -> None:
-        if self.is_on:
+    async def append(self, log: str, after: int, entries: Sequence[bytes], *given: object, **more: object) -> None:
+        if self.is_full:
             raise OSError("the disk is full")
-        await self._append(log, after, entries, documents, **more)  # type: ignore[arg-type]
+        await super().append(log, after, entries, *given, **more)  # type: ignore[arg-type] # As the engine takes them.
 
 
 async def test_what_could_not_be_written_is_still_held_and_what_was_to_follow_it_is_not(play: Play) -> None:
-    async with play(Scripted()) as stage:
+    engine = Refusing()
+    async with play(Scripted(), store=engine) as stage:
         pen, _, message = await begun(stage)
         pen.hold(e.TurnEnded(message=message.but(finish="stop")))
-        refusing = Refusing(stage)
+        engine.is_full = True
         with pytest.raises(OSError, match="full"):
             await pen.append(e.SessionTouched())
-        refusing.is_on = False
+        engine.is_full = False
         length = await stage.tk.store.engine.length(pen.session_id)
         await pen.lay_down()
         assert [type(one) for one in (await stage.events(pen.session_id))[length:]] == [e.TurnEnded, e.StatusChanged]
@@ -186,28 +195,20 @@ def says(text: str) -> list[list[s.StreamEvent]]:
     return [[s.Start(), s.StartStep(), s.TextDelta(id="t", text=text), s.TextEnd(id="t"), finish, s.Finish()]]
 
 
-@ON_DISK_TOO
 async def test_a_step_is_two_appends_the_call_before_it_runs_and_all_else_before_the_model_is_asked_again(
     play: Play,
 ) -> None:
-    async with play(Told(calls("a"), calls("b"), says("done"))) as stage:
+    engine = Counting()
+    async with play(Told(calls("a"), calls("b"), says("done")), store=engine) as stage:
         session = await stage.session()
-        kinds: list[list[str]] = []
-        append = stage.tk.store.journal.append
-
-        async def counted(session_id: str, *events: e.Event, fence: int | None = None) -> object:
-            kinds.append([type(one).__name__ for one in events])
-            return await append(session_id, *events, fence=fence)
-
-        stage.tk.store.journal.append = counted  # type: ignore[method-assign,assignment]
         await stage.ask(session, "go")
-        settled = ["PartRecorded", "UsageRecorded", "PartRecorded", "TurnEnded", "TurnStarted"]
-        assert kinds == [
-            ["EpochStarted"],
-            ["TurnStarted"],
-            ["PartRecorded"] * 2,
+        settled = ["part.recorded.1", "usage.recorded.1", "part.recorded.1", "turn.ended.1", "turn.started.1"]
+        begin = engine.appends.index(["turn.started.1"])
+        assert engine.appends[begin + 1 : begin + 5] == [
+            ["part.recorded.1"] * 2,
             settled,
-            ["PartRecorded"] * 2,
+            ["part.recorded.1"] * 2,
             settled,
         ]
+        assert len(engine.appends) == begin + 6
         assert await stage.is_sound(session)

@@ -14,6 +14,7 @@ from turnkeeper.server import routes
 from turnkeeper.server.app import App
 from turnkeeper.server.asks import Asks
 from turnkeeper.server.service import Options, Service
+from turnkeeper.store.engine import Engine
 from turnkeeper.testing import harness
 from turnkeeper.testing.harness import Stage, stage
 
@@ -65,7 +66,7 @@ async def served(
     *,
     options: Options | None = None,
     host: str = f"127.0.0.1:{PORT}",
-    store: str = "memory:",
+    store: str | Engine = "memory:",
     **given: object,
 ) -> AsyncIterator[Served]:
     """Serve a scripted runtime in a directory."""

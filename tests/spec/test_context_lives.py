@@ -104,6 +104,8 @@ class Model:
     def __init__(self, oracle: Oracle) -> None:
         self._oracle = oracle
         self.answers: list[Scripted] = []
+        self.will_meet: Path | None = None
+        """The instruction file that the calls of the next answer discover."""
         self.asked: list[tuple[ModelRequest, bool, dict[str, tuple[str, ...]]]] = []
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
@@ -113,6 +115,9 @@ class Model:
         answer = self.answers.pop(0) if self.answers else Scripted().says("Well.")
         async for batch in answer.stream(request):
             yield batch
+        if self.will_meet is not None and self.will_meet not in self._oracle.met:
+            self._oracle.met.append(self.will_meet)  # The answer is over: its call has read next to the file.
+        self.will_meet = None
 
 
 class Life:
@@ -182,20 +187,9 @@ class Life:
     async def read(self, _: int) -> None:
         self._model.answers = [Scripted().calls("read", filePath=str(self._oracle.place / "pkg/code.py"))]
         nested = self._oracle.place / FILES[1]
-        will_meet = self._oracle.files.get(nested) is not None
-        answer = self._model.answers[0]
-        answer.says("Reading.")
-        stream = self._model.stream
-
-        async def meeting(request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
-            async for batch in stream(request):
-                yield batch
-            if will_meet and nested not in self._oracle.met:
-                self._oracle.met.append(nested)
-
-        self._model.stream = meeting  # type: ignore[method-assign] # The answer is over: the call has met the file.
+        self._model.answers[0].says("Reading.")
+        self._model.will_meet = nested if self._oracle.files.get(nested) is not None else None
         await self.say(0)
-        self._model.stream = stream  # type: ignore[method-assign]
 
     async def fail(self, _: int) -> None:
         self._model.answers = [Scripted().fails(401)]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import anyio
 import apsw
 import pytest
 
@@ -57,8 +58,9 @@ async def filled(path: Path, entries: list[bytes] = ENTRIES) -> None:
         path, clock=resting()
     )  # Once more, in case the last one was closed before it came to it.
     await engine.append("ses_1", len(entries), [entry(len(entries) + 1)])
-    while len(ask(path, "SELECT 1 FROM packed")) < 3 and b"\n" not in entries[0]:
-        await asyncio.sleep(0)
+    with anyio.fail_after(60):
+        while len(ask(path, "SELECT 1 FROM packed")) < 3 and b"\n" not in entries[0]:
+            await asyncio.sleep(0)
     await tidied(engine)
 
 

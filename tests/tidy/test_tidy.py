@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +15,8 @@ TESTS = ROOT / "tests"
 
 FAKERIES = {"mock", "unittest.mock", "pytest_mock"}
 PATCHERS = {"monkeypatch", "mocker", "MagicMock", "AsyncMock", "Mock"}
+DEADLINES = {"fail_after", "move_on_after"}
+YIELDS = {"sleep", "checkpoint"}
 
 
 def modules(folder: Path) -> list[Path]:
@@ -49,6 +52,28 @@ def calls(*names: str) -> Callable[[str], Iterator[int]]:
     return find
 
 
+def polls_without_end(text: str) -> Iterator[int]:
+    """Loops that only let others run, outside a deadline: if what they wait for never comes, they never end."""
+
+    def look(node: ast.AST, is_limited: bool) -> Iterator[int]:
+        match node:
+            case ast.With(items=items) | ast.AsyncWith(items=items):
+                is_limited = is_limited or any(names(item.context_expr) & DEADLINES for item in items)
+            case ast.While(body=[ast.Expr(value=ast.Await(value=ast.Call(func=called)))]) if names(called) & YIELDS:
+                if not is_limited:
+                    yield node.lineno
+        for child in ast.iter_child_nodes(node):
+            yield from look(child, is_limited)
+
+    yield from look(ast.parse(text), is_limited=False)
+
+
+def names(node: ast.AST) -> set[str]:
+    """Every name in an expression, bare or as an attribute."""
+    found = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    return found | {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)}
+
+
 def patches(text: str) -> Iterator[int]:
     """Lines that bring in a mock, or a fixture that replaces what the code under test uses."""
     for node in ast.walk(ast.parse(text)):
@@ -61,6 +86,55 @@ def patches(text: str) -> Iterator[int]:
                 yield node.lineno
             case ast.arg(arg=name) | ast.Name(id=name) if name in PATCHERS:
                 yield node.lineno
+
+
+def replaces_methods(text: str) -> Iterator[int]:
+    """Lines that assign a function of the test to another object, under the name of a method of the source."""
+    tree = ast.parse(text)
+    functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    for target, value in assignments(tree):
+        match value:
+            case ast.Name(id=name) | ast.Attribute(attr=name) if name not in functions:
+                continue
+            case ast.Lambda() | ast.Name() | ast.Attribute() if target.attr in methods():
+                yield target.lineno
+
+
+@cache
+def methods() -> set[str]:
+    """The names of all methods in the source."""
+    trees = [ast.parse(file.read_text("utf-8")) for file in modules(SOURCE)]
+    classes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    return {
+        node.name
+        for found in classes
+        for node in found.body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and not any(isinstance(one, ast.Name) and one.id == "property" for one in node.decorator_list)
+    }
+
+
+def writes_private(text: str) -> Iterator[int]:
+    """Lines that assign to a private attribute of another object, or to an item of it."""
+    for target, _ in assignments(ast.parse(text)):
+        if target.attr.startswith("_"):
+            yield target.lineno
+
+
+def assignments(tree: ast.AST) -> Iterator[tuple[ast.Attribute, ast.expr]]:
+    """Every attribute of another object that is assigned to, or an item of it, with the value."""
+    for node in ast.walk(tree):
+        match node:
+            case (
+                ast.Assign(targets=[ast.Attribute() as target], value=value)
+                | ast.Assign(targets=[ast.Subscript(value=ast.Attribute() as target)], value=value)
+            ) if is_foreign(target):
+                yield target, value
+
+
+def is_foreign(target: ast.Attribute) -> bool:
+    """Whether an assignment changes another object than the one whose method this is."""
+    return not isinstance(target.value, ast.Name) or target.value.id not in ("self", "cls")
 
 
 class Rule(NamedTuple):
@@ -107,11 +181,32 @@ RULES = (
         kept='run("sleep 60"); anyio.sleep(0)',
     ),
     Rule(
-        "tests use what we ship, and patch nothing",
+        "a loop that waits has a deadline",
+        polls_without_end,
+        (TESTS, SOURCE / "testing"),
+        broken="async def wait():\n    while not ready:\n        await anyio.sleep(0)",
+        kept="async def wait():\n  with fail_after(9):\n    while not ready:\n      await anyio.sleep(0)",
+    ),
+    Rule(
+        "tests use what we ship",
         patches,
         (TESTS, SOURCE / "testing"),
         broken="from unittest import mock\nfrom unittest.mock import patch\ndef test(monkeypatch): ...",
         kept="def test(tmp_path): ...",
+    ),
+    Rule(
+        "tests replace no method of a live object",
+        replaces_methods,
+        (TESTS, SOURCE / "testing"),
+        broken="def counted(): ...\nstore.engine.read = counted",
+        kept="class Counting(Engine):\n    def __init__(self):\n        self._count = 0",
+    ),
+    Rule(
+        "tests write no private field of another object",
+        writes_private,
+        (TESTS, SOURCE / "testing"),
+        broken="server.service._parts[hub] = ours",
+        kept="server.service.give(hub, ours)",
     ),
 )
 

@@ -60,6 +60,10 @@ class Service(msgspec.Struct):
             self._parts[make] = make(self)
         return cast(P, self._parts[make])  # Each is stored under what made it.
 
+    def give(self, make: Callable[["Service"], P], part: P) -> None:
+        """Use this part in place of the one that would be made: a hub with a clock of its own, for example."""
+        self._parts[make] = part
+
     def made(self, kind: type[P]) -> list[P]:
         """The parts of a kind that were asked for so far."""
         return [part for part in self._parts.values() if isinstance(part, kind)]

@@ -20,7 +20,7 @@ def its_time(server: Served) -> VirtualTime:
     """The time of a hub that stands in the place of the server's own."""
     time = VirtualTime(server.stage.mint)
     metre = Metre(now=server.stage.mint.now, sleep=time.sleep)
-    server.service._parts[hub] = Hub(server.stage.tk, str(server.stage.directory), metre)
+    server.service.give(hub, Hub(server.stage.tk, str(server.stage.directory), metre))
     return time
 
 

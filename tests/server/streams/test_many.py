@@ -125,7 +125,7 @@ async def test_who_can_wait_waits_for_room() -> None:
 async def test_who_does_not_read_is_let_go_and_nobody_else_notices(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
         ours = Hub(server.stage.tk, str(tmp_path), Metre(now=server.stage.mint.now, waiting_max=2_000))
-        server.service._parts[hub] = ours
+        server.service.give(hub, ours)
         async with (
             listening(server.service, "/event") as reads,
             listening(server.service, "/event", stall=anyio.Event()) as stalled,

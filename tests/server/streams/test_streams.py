@@ -214,7 +214,7 @@ async def test_what_happens_while_the_first_event_is_on_its_way_is_heard(tmp_pat
 def a_hub(server: Served, time: VirtualTime) -> Hub:
     """A hub whose time passes when told to, in the place of the server's own."""
     made = Hub(server.stage.tk, str(server.stage.directory), Metre(now=server.stage.mint.now, sleep=time.sleep))
-    server.service._parts[hub] = made
+    server.service.give(hub, made)
     return made
 
 
