@@ -2,9 +2,8 @@
 
 from typing import Final
 
-from turnkeeper.core import shell_scan, wildcard
-from turnkeeper.core.shell_scan import SimpleCommand
-from turnkeeper.core.shell_words import Word
+from turnkeeper.core import shell_parse, wildcard
+from turnkeeper.core.shell_parse import SimpleCommand, Word
 from turnkeeper.model.value import Value
 
 CHANGING_DIRECTORY: Final = frozenset({"cd", "chdir", "popd", "pushd"})
@@ -61,9 +60,9 @@ def command_ask(command: str) -> CommandAsk:
     Of a command that is not understood, the whole is asked about, and with it every piece that might be a command: a
     rule that allows its first word must not let the rest through.
     """
-    commands = shell_scan.scan(command)
+    commands = shell_parse.parse(command)
     if commands is None:
-        patterns = (command.strip(), *shell_scan.fragments(command))
+        patterns = (command.strip(), *shell_parse.fragments(command))
         return CommandAsk(
             patterns=tuple(dict.fromkeys(patterns)),
             always=tuple(dict.fromkeys(map(wildcard.literal, patterns))),
@@ -95,9 +94,10 @@ def _always(simple: SimpleCommand) -> str:
 
 
 def _only_changes_directory(simple: SimpleCommand) -> bool:
-    return (
-        bool(simple.words) and simple.words[0].value in CHANGING_DIRECTORY and not simple.targets and not simple.assigns
-    )
+    """Whether a command does nothing but change the directory, to one that can be read off its text."""
+    if not simple.words or simple.words[0].value not in CHANGING_DIRECTORY or simple.targets or simple.assigns:
+        return False
+    return not any(word.is_dynamic for word in simple.words)
 
 
 def _paths(simple: SimpleCommand) -> list[str]:
