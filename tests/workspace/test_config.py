@@ -1,11 +1,12 @@
 """Configuration files are found where they may stand, and the nearer one wins."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.workspace.config import Loaded, Reader, load
+from turnkeeper.workspace.config import FILE_BYTES_MAX, Loaded, Reader, load
 
 
 class Place:
@@ -197,3 +198,21 @@ def test_settings_that_name_a_variable_or_a_file_are_read_each_time(tmp_path: Pa
     assert reader.load(tmp_path, tmp_path).config.model == "a/one"
     environ["MODEL"] = "a/other"
     assert reader.load(tmp_path, tmp_path).config.model == "a/other"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "huge", "directory"])
+def test_a_file_reference_to_anything_but_a_small_file_is_refused_and_never_waits(place: Place, kind: str) -> None:
+    named = place.directory / "named"
+    match kind:
+        case "pipe":
+            os.mkfifo(named)
+        case "device":
+            named.symlink_to("/dev/zero")
+        case "huge":
+            with named.open("wb") as file:
+                file.truncate(FILE_BYTES_MAX + 1)
+        case _:
+            named.mkdir()
+    place.write(place.directory / "opencode.json", '{"model": "{file:named}"}')
+    with pytest.raises(Invalid, match="file:named"):
+        place.load()

@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from turnkeeper.workspace import git
 from turnkeeper.workspace.project import GLOBAL, ProjectPlace, identify, normalise_remote, remote_id
 
 REMOTE = "git@github.com:Foo/Bar.git"
@@ -343,11 +344,44 @@ async def test_a_link_to_what_is_not_there_yet_may_come_to_lead_elsewhere(world:
         link.unlink()
 
 
-async def test_a_place_is_asked_of_git_once(world: World) -> None:
+async def test_git_is_asked_once_for_a_repository_and_its_linked_worktrees(world: World) -> None:
+    top, linked = world.repository("repo"), world.home / "linked"
+    world.git(top, "worktree", "add", "-q", "--detach", str(linked))
+    places = [await world.identify(directory) for directory in (top, linked)]
+    without_git = world.environ | {"PATH": str(world.home)}
+    assert [await identify(directory, environ=without_git) for directory in (top, linked)] == places
+
+
+async def test_a_submodule_is_a_project_of_its_own_with_and_without_asking_git(world: World) -> None:
+    module, top = world.repository("module"), world.repository("repo")
+    world.git(top, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(module), "inner")
+    asked = await world.identify(top / "inner")
+    assert (asked.worktree, asked.main_worktree) == (top / "inner", top / "inner")
+    assert await world.identify(top / "inner") == asked
+
+
+async def test_a_repository_that_is_removed_or_replaced_is_seen_at_once(world: World) -> None:
     top = world.repository("repo")
-    place = await world.identify(top)
+    first = await world.identify(top)
     (top / ".git").rename(world.home / "away")
-    assert await world.identify(top) is place
+    gone = await world.identify(top)
+    world.git(top, "init", "-q", "-b", "main")
+    root = world.commit(top, "another repository")
+    assert (first.vcs, gone.vcs, gone.id) == ("git", None, GLOBAL)
+    assert (await world.identify(top)).id == root != first.id
+
+
+async def test_no_program_that_a_repository_names_is_run(world: World) -> None:
+    top, mark = world.repository("repo"), world.home / "ran"
+    program = world.home / "program"
+    program.write_text(f"#!/bin/sh\ntouch {mark}\n")
+    program.chmod(0o755)
+    (top / "file").write_text("x")
+    world.git(top, "config", "core.fsmonitor", str(program))
+    world.git(top, "config", "core.hooksPath", str(world.home))
+    assert await git.listed(top, world.environ) == ["file"]
+    assert (await world.identify(top)).vcs == "git"
+    assert not mark.exists()
 
 
 async def test_places_asked_for_at_the_same_time_agree(world: World) -> None:

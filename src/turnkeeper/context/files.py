@@ -17,7 +17,7 @@ async def load(sampling: Sampling) -> Sample:
         return Unavailable(reason="drawn once, when an epoch begins")
     if sampling.place.vcs is None:
         return Absent()
-    found = await git.files(sampling.place.directory, sampling.environ, COMPONENT_LOAD_S)
+    found = await git.listed(sampling.place.directory, sampling.environ, COMPONENT_LOAD_S)
     if not found:
         return Absent()
     more = ["  ... and more"] if len(found) > TREE_FILES_MAX else []

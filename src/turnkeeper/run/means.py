@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 
@@ -27,15 +27,9 @@ from turnkeeper.tools.output import Bounds
 from turnkeeper.tools.tool import AnyTool
 from turnkeeper.tools.toolbox import Toolbox
 from turnkeeper.workspace import auth
-from turnkeeper.workspace.config import Reader
-from turnkeeper.workspace.grounds import Grounds
+from turnkeeper.workspace.config import DIRECTORIES_MAX, Reader
 from turnkeeper.workspace.outputs import OutputFiles
-from turnkeeper.workspace.project import ProjectPlace, grounded
-
-DIRECTORIES_MAX: Final = 256
-"""Of so many directories it is known what is configured there; of others it is read again."""
-K = TypeVar("K")
-V = TypeVar("V")
+from turnkeeper.workspace.project import ProjectPlace, identify
 
 Transport = Callable[[Endpoint], Provider]
 """Makes a provider for an endpoint."""
@@ -100,11 +94,10 @@ class DirectoryMeans:
         directories_max: int = DIRECTORIES_MAX,
     ) -> None:
         self._transport, self._load_tools, self._environ, self._outputs = transport, tools, environ, outputs
-        self._reader, self._auth = Reader(environ), auth.Reader(environ)
+        self._reader, self._auth = Reader(environ, directories_max=directories_max), auth.Reader(environ)
         self._toolbox: Toolbox | None = None
         self._directories_max = directories_max
         self._known: dict[Path, Configured] = {}
-        self._here: dict[str, tuple[Here, Grounds]] = {}
         self._providers: dict[bytes, Provider] = {}
 
     async def means(self, place: ProjectPlace) -> Means:
@@ -149,32 +142,21 @@ class DirectoryMeans:
 
     async def at(self, directory: str) -> Here:
         """What a directory is now. Raises Invalid if its configuration is wrong."""
-        known = self._here.get(directory)
-        if known is not None and known[1].hold():
-            return known[0]
-        place, around = await grounded(directory)
-        configured, within = self._configured(place)
-        here = Here(place, configured)
-        # Both questions are asked of mostly the same folders; together, each is looked at once.
-        if around is not None and within is not None and (grounds := around.joined(within)) is not None:
-            self._here[directory] = here, grounds
-            _let_go(self._here, self._directories_max)
-        return here
+        place = await identify(directory)
+        return Here(place, self.configured(place))
 
     def configured(self, place: ProjectPlace) -> Configured:
         """What is configured in a place now. Raises Invalid if the configuration is wrong."""
-        return self._configured(place)[0]
-
-    def _configured(self, place: ProjectPlace) -> tuple[Configured, Grounds | None]:
-        loaded, grounds = self._reader.grounded(place.directory, place.worktree)
-        config, known = loaded.config, self._known.get(place.directory)
+        config = self._reader.load(place.directory, place.worktree).config
+        known = self._known.pop(place.directory, None)
         if known is None or (known.config is not config and known.config != config):
             refreshed, home = location(self._environ), str(Path.home())
             catalog = Catalog(config, refreshed=refreshed if refreshed.exists() else None)
             known = Configured(config, catalog, agents(config, home), _rules(config, home))
-            self._known[place.directory] = known
-            _let_go(self._known, self._directories_max)
-        return known, grounds
+        self._known[place.directory] = known
+        while len(self._known) > self._directories_max:
+            del self._known[next(iter(self._known))]
+        return known
 
     def default_model(self, place: ProjectPlace) -> ModelChoice:
         """The model of a prompt for which nobody named one."""
@@ -210,12 +192,6 @@ def find(catalog: Catalog, wanted: ModelChoice) -> ModelInfo:
     model = catalog.find(wanted.provider_id, wanted.model_id)
     variant = model.variants.get(wanted.variant) if wanted.variant else None
     return model.but(options={**model.options, **variant}) if isinstance(variant, dict) else model
-
-
-def _let_go(known: dict[K, V], most: int) -> None:
-    """Forget the oldest, where there are too many."""
-    while len(known) > most:
-        del known[next(iter(known))]
 
 
 def _rules(config: Config, home: str) -> Ruleset:

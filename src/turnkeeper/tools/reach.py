@@ -36,7 +36,7 @@ def patterns(path: Path, context: ToolContext) -> list[str]:
 
     Otherwise a link named ``notes.txt`` would get around a rule about ``.env``.
     """
-    place, root = os.path.realpath(path), files.real_root(context.worktree)
+    place, root = os.path.realpath(path), os.path.realpath(context.worktree)
     written = os.path.relpath(path, context.worktree)
     if place == str(path) and root == str(context.worktree):
         return [written]

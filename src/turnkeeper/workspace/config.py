@@ -8,8 +8,9 @@ then those in its ``.opencode`` and ``.turnkeeper`` directories, again from the 
 """
 
 import json
+import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -17,9 +18,7 @@ from turnkeeper.core import jsonc, settings
 from turnkeeper.model.config import Config
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import Json, JsonObject
-from turnkeeper.workspace import paths
-from turnkeeper.workspace.folders import Standing
-from turnkeeper.workspace.grounds import Grounds, Variables, standing
+from turnkeeper.workspace import files, paths
 
 FILE_VARIABLES: Final = ("OPENCODE_CONFIG", "TURNKEEPER_CONFIG")
 CONTENT_VARIABLES: Final = ("OPENCODE_CONFIG_CONTENT", "TURNKEEPER_CONFIG_CONTENT")
@@ -29,6 +28,11 @@ _VARIABLES: Final = (
     *("HOME", "XDG_CONFIG_HOME", NO_PROJECT_VARIABLE),
     *(*FILE_VARIABLES, *CONTENT_VARIABLES, PERMISSION_VARIABLE),
 )
+
+DIRECTORIES_MAX: Final = 256
+"""How many directories' settings are kept in memory."""
+FILE_BYTES_MAX: Final = 1024 * 1024
+"""The largest file of settings, and the largest that ``{file:...}`` may name."""
 
 _REFERENCE: Final = re.compile(r"\{(env|file):([^{}\n]+)\}")
 
@@ -72,44 +76,39 @@ def load(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Loaded:
 class Reader:
     """Loads settings, and reads them again only when a file or variable they come from has changed."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ, self._variables = environ, Variables(environ, _VARIABLES)
-        self._known: dict[tuple[Path, Path], tuple[Loaded, Grounds]] = {}
+    def __init__(self, environ: Mapping[str, str], *, directories_max: int = DIRECTORIES_MAX) -> None:
+        self._environ, self._directories_max = environ, directories_max
+        self._known: dict[tuple[Path, Path], tuple[Loaded, object]] = {}
 
     def load(self, directory: Path, worktree: Path) -> Loaded:
         """All settings that hold in a directory now. Raises Invalid with the file and what is wrong in it."""
-        return self.grounded(directory, worktree)[0]
+        # Taken before the files are read: a change in between is seen by the next call.
+        state = self._state(directory, worktree)
+        known = self._known.pop((directory, worktree), None)
+        if known is None or known[1] != state:
+            loaded = load(directory, worktree, self._environ)
+            if any(source.refers for source in loaded.sources):
+                return loaded
+            known = loaded, state
+        self._known[directory, worktree] = known
+        while len(self._known) > self._directories_max:
+            del self._known[next(iter(self._known))]
+        return known[0]
 
-    def grounded(self, directory: Path, worktree: Path) -> tuple[Loaded, Grounds | None]:
-        """The same, and what they were found on; None if they are to be read each time."""
-        known = self._known.get((directory, worktree))
-        if known is not None and known[1].hold():
-            return known
-        # Looked at first, then read: what changes in between is read again the next time.
-        grounds = self._grounds(directory, worktree)
-        loaded = load(directory, worktree, self._environ)
-        if any(source.refers for source in loaded.sources):
-            return loaded, None
-        self._known[directory, worktree] = loaded, grounds
-        return loaded, grounds
-
-    def _grounds(self, directory: Path, worktree: Path) -> Grounds:
+    def _state(self, directory: Path, worktree: Path) -> object:
+        """A value that differs whenever a file or variable that settings come from has changed."""
         environ = self._environ
-        variables = (self._variables, self._variables.now())
-        user = [paths.config(environ, paths.OPENCODE), paths.config(environ)]
-        named = [_path(environ[name], directory, environ) for name in FILE_VARIABLES if environ.get(name)]
-        folders = {str(folder): standing.at(str(folder)) for folder in (*user, *_folders(directory, worktree, environ))}
-        for folder in list(folders):
-            for dotted in _among(paths.SETTINGS_FOLDERS, folders[folder]):
-                folders[f"{folder}/{dotted}"] = standing.at(f"{folder}/{dotted}")
-        own = (paths.USER_SETTINGS, *paths.SETTINGS)
-        files = [*map(str, named), *(f"{folder}/{name}" for folder, at in folders.items() for name in _among(own, at))]
-        return Grounds(folders, {file: standing.stamp(file) for file in files}, (variables,))
+        named = (_path(environ[name], directory, environ) for name in FILE_VARIABLES if environ.get(name))
+        files = [_stamp(file) for file in (*_files(directory, worktree, environ), *named)]
+        return files, [environ.get(name) for name in _VARIABLES]
 
 
-def _among(names: Iterable[str], folder: Standing | None) -> list[str]:
-    """Those of the names that stand in a folder."""
-    return [] if folder is None else [name for name in names if name in folder.names]
+def _stamp(file: Path) -> tuple[int, ...] | None:
+    try:
+        found = os.stat(file)
+    except (OSError, ValueError):
+        return None
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev
 
 
 def _sources(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Source]:
@@ -152,7 +151,7 @@ def _folders(directory: Path, worktree: Path, environ: Mapping[str, str]) -> lis
 
 def _read(file: Path, environ: Mapping[str, str]) -> Source:
     try:
-        text = file.read_text("utf-8-sig")
+        text = files.read_bytes(file, FILE_BYTES_MAX).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise Invalid(f"{file}: cannot be read: {error}") from error
     return _source(text, str(file), file.parent, environ)
@@ -186,8 +185,8 @@ def _filled(text: str, where: str, folder: Path, environ: Mapping[str, str]) -> 
 
 def _content(name: str, where: str, folder: Path, environ: Mapping[str, str]) -> str:
     try:
-        return _path(name, folder, environ).read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
+        return files.read_bytes(_path(name, folder, environ), FILE_BYTES_MAX).decode("utf-8").strip()
+    except (OSError, ValueError, Invalid) as error:
         raise Invalid(f"{where}: {{file:{name}}} cannot be read: {error}") from error
 
 

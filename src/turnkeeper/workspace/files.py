@@ -4,7 +4,6 @@ import os
 import stat
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -53,13 +52,7 @@ def is_inside(path: Path, directory: Path, worktree: Path) -> bool:
     """
     place = os.path.realpath(path)
     roots = (directory, worktree) if str(worktree) != worktree.anchor else (directory,)
-    return any(place == root or place.startswith(f"{root.rstrip('/')}/") for root in map(real_root, roots))
-
-
-@lru_cache(maxsize=1024)
-def real_root(directory: Path) -> str:
-    """A directory that sessions work in, without links. Looked up once: what is in it may move, it stays."""
-    return os.path.realpath(directory)
+    return any(place == root or place.startswith(f"{root.rstrip('/')}/") for root in map(os.path.realpath, roots))
 
 
 def read_text(path: Path) -> TextFile:

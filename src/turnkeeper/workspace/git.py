@@ -4,34 +4,46 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from subprocess import DEVNULL
-from typing import Final
+from typing import Final, NamedTuple
 
 import anyio
+
+from turnkeeper.model.refusal import Invalid
+from turnkeeper.workspace import files
 
 TIMEOUT_S: Final = 30.0
 """For one question. Finding the root of a million commits takes some ten seconds."""
 
+_POINTER_BYTES_MAX: Final = 64 * 1024
+
 # Of git's own variables only these are passed on: a GIT_DIR set by a hook would answer for another place.
 _KEPT: Final = frozenset({"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH"})
 _ADDED: Final = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+# A repository's own configuration can name programs that git runs. None of them may run because we asked a question.
+_HARMLESS: Final = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.sshCommand=false")
+
+
+class Worktree(NamedTuple):
+    """A checkout of a repository: its top, its git directory, and the one that all checkouts share."""
+
+    top: Path
+    git_dir: Path
+    common: Path
+
+    @property
+    def main(self) -> Path:
+        """The top of the first worktree, or the bare repository itself."""
+        if self.git_dir == self.common:
+            return self.top
+        return self.common.parent if self.common.name == ".git" else self.common
 
 
 class Repository:
     """A repository as seen from one of its worktrees."""
 
-    def __init__(self, worktree: Path, git_dir: Path, common: Path, run: "_Git") -> None:
+    def __init__(self, worktree: Worktree, run: "_Git") -> None:
         self.worktree = worktree
-        self.common = common
-        """The git directory that all worktrees share."""
-        self._is_linked = git_dir != common
         self._git = run
-
-    @property
-    def main_worktree(self) -> Path:
-        """The top of the first worktree, or the bare repository itself."""
-        if not self._is_linked:
-            return self.worktree
-        return self.common.parent if self.common.name == ".git" else self.common
 
     async def remote(self) -> str:
         """The URL of ``origin``; empty if it has none."""
@@ -55,28 +67,51 @@ class Repository:
         return min((await self._git.answer("rev-list", "--max-parents=0", revision)).split(), default=None)
 
 
+def top(directory: Path) -> Path | None:
+    """The nearest directory, from this one upwards, in which a ``.git`` stands."""
+    return next((place for place in (directory, *directory.parents) if os.path.lexists(place / ".git")), None)
+
+
+def worktree(top: Path) -> Worktree | None:
+    """The checkout with this top, read from its ``.git`` without asking git; None if that is not a plain one."""
+    entry = top / ".git"
+    try:
+        if entry.is_dir():
+            git_dir = common = entry.resolve()
+        else:
+            pointer = files.read_bytes(entry, _POINTER_BYTES_MAX).decode()
+            git_dir = common = (top / pointer.removeprefix("gitdir:").strip()).resolve()
+            if (git_dir / "commondir").exists():
+                common = (
+                    git_dir / files.read_bytes(git_dir / "commondir", _POINTER_BYTES_MAX).decode().strip()
+                ).resolve()
+        return Worktree(top, git_dir, common) if (git_dir / "HEAD").is_file() else None
+    except (OSError, ValueError, Invalid):
+        return None
+
+
 async def find(directory: Path, environ: Mapping[str, str], timeout_s: float = TIMEOUT_S) -> Repository | None:
     """The repository around a directory; None without one, or without a git that can read it."""
-    top = next((place for place in (directory, *directory.parents) if os.path.exists(place / ".git")), None)
-    if top is None:
+    at = top(directory)
+    if at is None:
         return None
-    run = _Git(top, environ, timeout_s)
+    run = _Git(at, environ, timeout_s)
     # In this order: a bare repository has no toplevel, so git stops there after having answered the others.
     # And the toplevel takes all the rest of the answer, for a path may hold a line break.
     places = ("--git-dir", "--git-common-dir", "--show-toplevel")
     lines = (await run.answer("rev-parse", *places, partial=True)).split("\n", 2)
     if len(lines) < 3:
         return None
-    git_dir, common, toplevel = (Path(top, line.removesuffix("\n")).resolve() for line in lines)
-    return Repository(toplevel, git_dir, common, run)
+    git_dir, common, toplevel = (Path(at, line.removesuffix("\n")).resolve() for line in lines)
+    return Repository(Worktree(toplevel, git_dir, common), run)
 
 
-async def files(directory: Path, environ: Mapping[str, str], timeout_s: float = TIMEOUT_S) -> list[str]:
+async def listed(directory: Path, environ: Mapping[str, str], timeout_s: float = TIMEOUT_S) -> list[str]:
     """Paths of tracked and new files below a directory, ignored ones left out, in order."""
-    listed = await _Git(directory, environ, timeout_s).answer(
+    names = await _Git(directory, environ, timeout_s).answer(
         "ls-files", "--cached", "--others", "--exclude-standard", "-z"
     )
-    return sorted({name for name in listed.split("\0") if name})
+    return sorted({name for name in names.split("\0") if name})
 
 
 class _Git:
@@ -90,7 +125,7 @@ class _Git:
 
     async def answer(self, *arguments: str, partial: bool = False) -> str:
         """What git printed; nothing if it failed (unless ``partial``), is missing or is too slow."""
-        command = ["git", *arguments]
+        command = ["git", *_HARMLESS, *arguments]
         with anyio.move_on_after(self._timeout_s):
             try:
                 done = await anyio.run_process(

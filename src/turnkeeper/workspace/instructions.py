@@ -9,7 +9,6 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -17,17 +16,13 @@ from turnkeeper.core.limits import INSTRUCTION_BYTES_MAX
 from turnkeeper.core.whole import clean
 from turnkeeper.model.value import Value
 from turnkeeper.workspace import paths
-from turnkeeper.workspace.folders import Folders
-from turnkeeper.workspace.project import PLACES_MAX, ProjectPlace
+from turnkeeper.workspace.project import ProjectPlace
 
 NAMES = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
 """The first name that is found anywhere counts, and with it every file of that name."""
 
 NO_CLAUDE = "OPENCODE_DISABLE_CLAUDE_CODE"
 NO_PROJECT = "OPENCODE_DISABLE_PROJECT_CONFIG"
-
-_PLACING = ("HOME", "USERPROFILE", "XDG_CONFIG_HOME")
-_standing = Folders(NAMES)
 
 
 class Source(Value):
@@ -58,11 +53,10 @@ def nearby(read: Path, place: ProjectPlace, environ: Mapping[str, str]) -> list[
     """Instruction files between a file that was read and the folders whose files hold anyway, nearest first."""
     if environ.get(NO_PROJECT):
         return []
-    root, file = _root(place), os.path.realpath(read)
+    root, file, ambient = _root(place), os.path.realpath(read), _ambient(place)
     found = []
     folder = os.path.dirname(file)
-    # As strings: it is asked after every read, and most often nothing stands there.
-    while folder not in _ambient(place) and folder.startswith(f"{str(root).rstrip('/')}/"):
+    while folder not in ambient and folder.startswith(f"{str(root).rstrip('/')}/"):
         path = _first(folder, environ)
         if path is not None and str(path) != file and _inside(path, root):
             found.append(str(_resolved(path)))
@@ -72,10 +66,7 @@ def nearby(read: Path, place: ProjectPlace, environ: Mapping[str, str]) -> list[
 
 def _first(folder: str, environ: Mapping[str, str]) -> Path | None:
     """The instruction file of a folder: the first name that stands there."""
-    standing = _standing.present(folder)
-    if not standing:
-        return None
-    paths = (Path(folder, name) for name in _names(environ) if name in standing)
+    paths = (Path(folder, name) for name in _names(environ))
     return next((path for path in paths if _is_file(path)), None)
 
 
@@ -101,29 +92,18 @@ def _without_waiting(path: str, flags: int) -> int:
 
 def _global(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
     """One file of the user's own: the first that exists."""
-    ours, theirs, claude = _user_folders(tuple(environ.get(name) for name in _PLACING), home)
-    candidates = [(ours, "AGENTS.md"), (theirs, "AGENTS.md")]
+    candidates = [paths.config(environ) / "AGENTS.md", paths.config(environ, paths.OPENCODE) / "AGENTS.md"]
     if not environ.get(NO_CLAUDE):
-        candidates.append((claude, "CLAUDE.md"))
-    yield from [(folder / name).resolve() for folder, name in candidates if _has(folder, name)][:1]
-
-
-@lru_cache(maxsize=64)
-def _user_folders(placing: tuple[str | None, ...], home: Path) -> tuple[Path, Path, Path]:
-    """Where a user's own instructions may stand: ours, opencode's, Claude's."""
-    environ = {name: value for name, value in zip(_PLACING, placing, strict=True) if value is not None}
-    return paths.config(environ), paths.config(environ, paths.OPENCODE), home / ".claude"
+        candidates.append(home / ".claude" / "CLAUDE.md")
+    yield from [path.resolve() for path in candidates if _is_file(path)][:1]
 
 
 def _project(place: ProjectPlace, environ: Mapping[str, str]) -> Iterator[Path]:
     if environ.get(NO_PROJECT):
         return
-    root = _root(place)
-    standing = [(folder, names) for folder in _upward(place) if (names := _standing.present(str(folder)))]
-    if not standing:
-        return
+    root, folders = _root(place), _upward(place)
     for name in _names(environ):
-        found = [folder / name for folder, names in standing if name in names and _is_file(folder / name)]
+        found = [folder / name for folder in folders if _is_file(folder / name)]
         inside = [path.resolve() for path in found if _inside(path, root)]
         if inside:
             yield from inside
@@ -150,7 +130,6 @@ def _matches(folder: Path, pattern: str) -> list[Path]:
         return []  # A pattern that no file system understands finds nothing.
 
 
-@lru_cache(maxsize=PLACES_MAX)
 def _upward(place: ProjectPlace) -> list[Path]:
     """From the session's directory up to the project's root."""
     directory, root = place.directory.resolve(), _root(place)
@@ -158,12 +137,10 @@ def _upward(place: ProjectPlace) -> list[Path]:
     return folders[: folders.index(root) + 1] if root in folders else [directory]
 
 
-@lru_cache(maxsize=PLACES_MAX)
 def _ambient(place: ProjectPlace) -> frozenset[str]:
     return frozenset(map(str, _upward(place)))
 
 
-@lru_cache(maxsize=PLACES_MAX)
 def _root(place: ProjectPlace) -> Path:
     """The project's root; without version control that is the directory itself, not the whole file system."""
     return place.worktree.resolve() if place.vcs is not None else place.directory.resolve()
@@ -184,11 +161,6 @@ def _resolved(path: Path) -> Path | None:
         return path.resolve()
     except (RuntimeError, OSError):
         return None
-
-
-def _has(folder: Path, name: str) -> bool:
-    """Whether a file of this name stands in a folder; most often the folder itself tells that none does."""
-    return name in _standing.present(str(folder)) and _is_file(folder / name)
 
 
 def _is_file(path: Path) -> bool:

@@ -8,20 +8,15 @@ What git cannot tell us is answered as if there were no git.
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import msgspec
 
 from turnkeeper.model.identifier import ProjectID
-from turnkeeper.workspace import git, paths
-from turnkeeper.workspace.folders import Standing
-from turnkeeper.workspace.grounds import Grounds, Variables, standing
-
-K = TypeVar("K")
-V = TypeVar("V")
+from turnkeeper.workspace import git
 
 Strategy: TypeAlias = Literal["root-commit", "opencode"]
 
@@ -31,15 +26,10 @@ GLOBAL: Final = ProjectID("global")
 REMEMBERED: Final = "turnkeeper"
 OPENCODE_REMEMBERED: Final = "opencode"
 FAKE_VARIABLE: Final = "OPENCODE_FAKE_VCS"
-PLACES_MAX: Final = 4096
 
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # user@host:path. Two letters at least, for C:/code is a drive; and no // after the colon, for that is a URL.
 _SCP: Final = re.compile(r"(?:[^@:/\s]+@)?([^@:/\s]{2,}):(?!//)(.+)")
-
-_variables = Variables(os.environ, (FAKE_VARIABLE,))
-_places: dict[tuple[Path, Strategy, bool], "ProjectPlace"] = {}
-_seen: dict[tuple[object, ...], tuple["ProjectPlace", Grounds]] = {}
 
 
 class ProjectPlace(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,72 +56,44 @@ async def identify(
     environ: Mapping[str, str] | None = None,
     timeout_s: float = git.TIMEOUT_S,
 ) -> ProjectPlace:
-    """The project of a directory, asked of git once per process.
+    """The project of a directory as it is now: a repository that came, went or changed since is seen.
 
-    ``aliases`` holds the other ids that came up on the way; with ``every_alias`` also the remote's and the
-    root commits', for which git walks the whole history. The id that ``root-commit`` finds is remembered in
-    the repository, so that neither a worktree on an unrelated branch nor what opencode does changes it later.
+    The id that ``root-commit`` finds is remembered in the repository, so that neither a worktree on an unrelated
+    branch nor what opencode does changes it later, and git has to be asked only once. ``aliases`` holds the other ids
+    that came up on the way; with ``every_alias`` also the remote's and the root commits', for which git walks the
+    whole history.
     """
-    return (await _found(os.fspath(directory), strategy, every_alias, environ, timeout_s))[0]
-
-
-async def grounded(directory: str) -> tuple[ProjectPlace, Grounds | None]:
-    """What ``identify`` says of a directory, and what that was found on; None if it is to be asked each time."""
-    return await _found(directory, "root-commit", False, None, git.TIMEOUT_S)
-
-
-async def _found(
-    directory: str, strategy: Strategy, every_alias: bool, environ: Mapping[str, str] | None, timeout_s: float
-) -> tuple[ProjectPlace, Grounds | None]:
-    variables = _variables if environ is None else Variables(environ, (FAKE_VARIABLE,))
-    values = variables.now()
-    given = (directory, strategy, every_alias, *values)
-    if (seen := _seen.get(given)) is not None and seen[1].hold():
-        return seen
-    # Looked at before it is resolved: what comes to stand under this name meanwhile is another directory.
-    folders = {directory: standing.at(directory)}
     resolved = Path(directory).resolve()
-    place = await _looked_up(resolved, strategy, every_alias, os.environ if environ is None else environ, timeout_s)
-    if place.id == GLOBAL:
-        # A repository may come to be around it.
-        folders |= {str(above): standing.at(str(above)) for above in (resolved, *resolved.parents)}
-    if folders[directory] is None or not _is_lasting(place, folders.values()):
-        return place, None
-    found = (place, Grounds(folders, {}, ((variables, values),)))
-    _remember(_seen, given, found)
-    return found
-
-
-def _is_lasting(place: ProjectPlace, around: Iterable[Standing | None]) -> bool:
-    """Whether nothing but a look at these folders is needed to see that a place is still what it was."""
-    if place.id != GLOBAL:
-        return True
-    return place.vcs is None and not any(at is not None and paths.REPOSITORY in at.names for at in around)
-
-
-async def _looked_up(
-    directory: Path, strategy: Strategy, every_alias: bool, environ: Mapping[str, str], timeout_s: float
-) -> ProjectPlace:
-    key = (directory, strategy, every_alias)
-    if (known := _places.get(key)) is not None:
-        return known
-    repository = await git.find(directory, environ, timeout_s)
+    if strategy == "root-commit" and not every_alias and (place := _remembered(resolved)) is not None:
+        return place
+    environ = os.environ if environ is None else environ
+    repository = await git.find(resolved, environ, timeout_s)
     if repository is None:
-        return _outside(directory, environ)
-    ids = await _ids(repository, strategy, every_alias)
-    place = ProjectPlace(
+        return _outside(resolved, environ)
+    return _inside(resolved, repository.worktree, await _ids(repository, strategy, every_alias))
+
+
+def _remembered(directory: Path) -> ProjectPlace | None:
+    """The project of a directory, if its repository remembers the id."""
+    top = git.top(directory)
+    worktree = git.worktree(top) if top is not None else None
+    ours = _read_id(worktree.common / REMEMBERED) if worktree is not None else None
+    if worktree is None or ours is None:
+        return None
+    theirs = _read_id(worktree.common / OPENCODE_REMEMBERED)
+    return _inside(directory, worktree, [ours] if theirs in (None, ours) else [ours, theirs])
+
+
+def _inside(directory: Path, worktree: git.Worktree, ids: Sequence[ProjectID]) -> ProjectPlace:
+    return ProjectPlace(
         id=ids[0] if ids else GLOBAL,
         directory=directory,
-        worktree=repository.worktree,
-        main_worktree=repository.main_worktree,
+        worktree=worktree.top,
+        main_worktree=worktree.main,
         vcs="git",
-        path=_relative(directory, repository.worktree),
+        path=_relative(directory, worktree.top),
         aliases=tuple(ids[1:]),
     )
-    if ids:
-        # Not otherwise: a repository without a commit may have one in a minute.
-        _remember(_places, key, place)
-    return place
 
 
 def normalise_remote(url: str) -> str | None:
@@ -163,8 +125,8 @@ def _split_remote(url: str) -> tuple[str, str]:
 
 async def _ids(repository: git.Repository, strategy: Strategy, every_alias: bool) -> list[ProjectID]:
     """Every id looked up, without repetition, the one to use first."""
-    ours = _read_id(repository.common / REMEMBERED)
-    theirs = _read_id(repository.common / OPENCODE_REMEMBERED)
+    ours = _read_id(repository.worktree.common / REMEMBERED)
+    theirs = _read_id(repository.worktree.common / OPENCODE_REMEMBERED)
     is_opencode = strategy == "opencode"
     remote = remote_id(await repository.remote()) if is_opencode or every_alias else None
     ids = [remote if is_opencode else ours, theirs]
@@ -175,7 +137,7 @@ async def _ids(repository: git.Repository, strategy: Strategy, every_alias: bool
         ids += [remote, await _root_id(repository, "--all")]
     found = [project_id for project_id in ids if project_id is not None]
     if found and ours is None and not is_opencode:
-        found.insert(0, _write_id(repository.common / REMEMBERED, found[0]))
+        found.insert(0, _write_id(repository.worktree.common / REMEMBERED, found[0]))
     return list(dict.fromkeys(found))
 
 
@@ -222,9 +184,3 @@ def _relative(directory: Path, worktree: Path) -> str:
         return ""
     path = directory.relative_to(worktree).as_posix()
     return "" if path == "." else path
-
-
-def _remember(known: dict[K, V], key: K, value: V) -> None:
-    if len(known) >= PLACES_MAX:
-        del known[next(iter(known))]
-    known[key] = value
