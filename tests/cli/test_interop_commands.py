@@ -1,7 +1,9 @@
 """Commands that exchange sessions with files and with opencode."""
 
 import json
+import os
 import sqlite3
+import stat
 from contextlib import closing
 from pathlib import Path
 
@@ -27,6 +29,33 @@ def test_an_export_is_what_the_api_writes(data: Path, family: Family, tmp_path: 
     written = tk(data, "session", "export", family.root.id, "--output", str(target))
     assert written.out == f"Exported 1 session to {target}\n"
     assert target.read_bytes() == expected
+
+
+@pytest.mark.parametrize("kind", ["device", "pipe", "link"])
+def test_an_export_never_replaces_what_is_not_a_regular_file(
+    data: Path, family: Family, tmp_path: Path, kind: str
+) -> None:
+    target, kept = tmp_path / "target", tmp_path / "kept"
+    reader = None
+    match kind:
+        case "device":
+            os.mknod(target, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+        case "pipe":
+            os.mkfifo(target)
+            reader = os.open(target, os.O_RDONLY | os.O_NONBLOCK)
+        case _:
+            kept.write_bytes(b"")
+            target.symlink_to(kept)
+    before = stat.S_IFMT(target.lstat().st_mode)
+    done = tk(data, "session", "export", family.child.id, "--output", str(target))
+    assert (done.code, stat.S_IFMT(target.lstat().st_mode)) == (0, before)
+    if reader is not None:
+        os.close(reader)
+
+
+def test_an_output_of_a_dash_is_standard_output(data: Path, family: Family) -> None:
+    plain = tk(data, "session", "export", family.root.id)
+    assert tk(data, "session", "export", family.root.id, "--output", "-").out == plain.out
 
 
 def test_an_export_without_an_id_is_of_the_newest_root(data: Path, family: Family) -> None:

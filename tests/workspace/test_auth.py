@@ -159,3 +159,14 @@ def test_a_reader_notices_a_key_that_came_changed_or_went_and_reads_no_more_than
             reader.read()
     (tmp_path / "auth.json").unlink()
     assert reader.read().stored == {}
+
+
+def test_a_file_kept_elsewhere_by_a_link_is_written_there(auth: AuthFile, tmp_path: Path) -> None:
+    kept = tmp_path / "kept.json"
+    kept.write_text("{}")
+    kept.chmod(0o644)
+    auth.path.parent.mkdir(parents=True, exist_ok=True)
+    auth.path.symlink_to(kept)
+    auth.write("openai", ApiKey(key="secret"))
+    assert auth.path.is_symlink()
+    assert ("secret" in kept.read_text(), kept.stat().st_mode & 0o777) == (True, 0o600)

@@ -88,7 +88,7 @@ def test_a_reader_sees_the_old_content_or_the_new_one(tmp_path: Path) -> None:
 
 def test_a_write_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
-    with pytest.raises(OSError, match="a"):
+    with pytest.raises(Invalid, match="directory"):
         files.write_whole(tmp_path / "a", b"x")
     assert os.listdir(tmp_path) == ["a"]
 
@@ -115,4 +115,37 @@ async def test_who_holds_a_file_keeps_others_out_by_whatever_name(tmp_path: Path
 
 async def test_files_are_held_apart(tmp_path: Path) -> None:
     async with files.holding(tmp_path / "a"), files.holding(tmp_path / "b"):
+        pass
+
+
+def test_a_link_is_followed_and_stays_a_link(tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    with files.replacing(link) as file:
+        file.write(b"new")
+    assert (link.is_symlink(), target.read_bytes()) == (True, b"new")
+
+
+def test_a_device_is_written_through_and_stays_a_device(tmp_path: Path) -> None:
+    device = tmp_path / "null"
+    os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    with files.replacing(device) as file:
+        file.write(b"gone")
+    assert stat.S_ISCHR(device.stat().st_mode)
+    assert os.listdir(tmp_path) == ["null"]
+
+
+def test_a_pipe_is_written_through(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with files.replacing(pipe) as file:
+        file.write(b"heard")
+    assert (os.read(reader, 100), stat.S_ISFIFO(pipe.stat().st_mode)) == (b"heard", True)
+    os.close(reader)
+
+
+def test_a_directory_cannot_be_replaced_by_a_file(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="directory"), files.replacing(tmp_path):
         pass

@@ -30,7 +30,12 @@ async def export(
     ] = False,
     output: Annotated[
         Path | None,
-        Parameter(name=("--output", "-o"), metavar="PATH", help="Where to write. Replaced when the export is whole."),
+        Parameter(
+            name=("--output", "-o"),
+            metavar="PATH",
+            help="Where to write; - is standard output. A file is replaced when the export is complete.",
+            allow_leading_hyphen=True,
+        ),
     ] = None,
     layout: Annotated[
         Literal["json", "tree"], Parameter(metavar="LAYOUT", help="json, or tree: a folder for each session.")
@@ -50,6 +55,10 @@ async def export(
       turnkeeper session export --all --output sessions.jsonl
       turnkeeper session export --all --layout tree --output backup/
     """
+    if output == Path("-"):
+        output = None
+    elif output is not None and str(output).startswith("-"):
+        raise Invalid(f"--output needs a path, not the option {str(output)!r}; write ./{output} for a file of that name")
     if all and id is not None:
         raise Invalid("export one session or --all, not both")
     if output is None and (all or layout == "tree"):
@@ -154,11 +163,11 @@ async def _to_disk(
 
 
 async def _to_file(pieces: "AsyncIterator[bytes]", target: Path) -> None:
-    from turnkeeper.interop.export import replacing
+    from turnkeeper.workspace.files import PRIVATE, replacing
 
     if not target.parent.is_dir():
         raise Invalid(f"{str(target.parent)!r} is not a directory; make it first")
-    with replacing(target) as file:
+    with replacing(target, mode=PRIVATE) as file:
         async for piece in pieces:
             file.write(piece)
 

@@ -1,11 +1,7 @@
 """Export a session in opencode's shape: ``{"info", "messages": [{"info", "parts"}]}``, written a message at a time."""
 
-import os
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import IO, cast
+from collections.abc import AsyncIterator
+from typing import cast
 
 import msgspec
 
@@ -72,20 +68,6 @@ def part_json(part: Part) -> RawObject:
         place = {"id": part.id, "sessionID": part.session_id, "messageID": part.message_id}
         return {**part.body, **place}
     return _public_json(part, part.extra)
-
-
-@contextmanager
-def replacing(target: Path) -> Iterator[IO[bytes]]:
-    """A file that takes the target's place when it is whole, and otherwise was never there."""
-    with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
-        try:
-            yield cast("IO[bytes]", file)
-            file.flush()
-            os.fsync(file.fileno())
-            os.replace(file.name, target)
-        except BaseException:
-            os.unlink(file.name)
-            raise
 
 
 def _public_json(value: object, overlay: JsonObject | None) -> RawObject:

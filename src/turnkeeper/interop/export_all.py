@@ -14,6 +14,7 @@ from turnkeeper.model.parts import Part, SnapshotPart, StepFinishPart, StepStart
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.store.store import Store
+from turnkeeper.workspace.files import PRIVATE, replacing
 
 Layout: TypeAlias = Literal["json", "tree"]
 
@@ -132,7 +133,7 @@ async def _lines(store: Store, target: Path, names: list[str], sanitise: bool, p
 
 
 async def _write(pieces: AsyncIterator[bytes], target: Path) -> None:
-    with export.replacing(target) as file:
+    with replacing(target, mode=PRIVATE) as file:
         async for piece in pieces:
             file.write(piece)
 

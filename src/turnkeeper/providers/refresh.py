@@ -1,15 +1,13 @@
 """Refresh: a newer catalogue, fetched when a person asks for it and from the address they gave."""
 
 import gzip
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.providers.models_dev import reduced
-from turnkeeper.workspace import paths
+from turnkeeper.workspace import files, paths
 
 BYTES_MAX: Final = 64 * 1024 * 1024
 TIMEOUT_S: Final = 60.0
@@ -27,14 +25,8 @@ async def refresh(url: str, target: Path) -> int:
     """
     packed = gzip.compress(reduced(await _fetched(url)), compresslevel=9, mtime=0)
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(packed)
-        os.replace(name, target)
-    except BaseException:
-        os.unlink(name)
-        raise
+    with files.replacing(target) as file:
+        file.write(packed)
     return len(packed)
 
 

@@ -6,7 +6,6 @@ the configuration, then in ``auth.json``. None of these values shows its secret 
 
 import fcntl
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ import msgspec
 
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import JsonObject, Value
-from turnkeeper.workspace import paths
+from turnkeeper.workspace import files, paths
 
 NAME: Final = "auth.json"
 
@@ -108,17 +107,8 @@ class AuthFile:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _held(folder):
             content = msgspec.json.format(msgspec.json.encode(change(self._entries())), indent=2)
-            # mkstemp makes a file that only its owner can read, so the secret is never open, not even for a moment.
-            handle, name = tempfile.mkstemp(dir=folder, prefix=f".{NAME}.")
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(content)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(name, self.path)
-            except BaseException:
-                os.unlink(name)
-                raise
+            with files.replacing(self.path, mode=files.PRIVATE) as file:
+                file.write(content)
 
 
 class Credentials(NamedTuple):

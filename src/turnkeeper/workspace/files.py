@@ -2,11 +2,11 @@
 
 import os
 import stat
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 from weakref import WeakValueDictionary
 
 import anyio
@@ -16,6 +16,8 @@ from turnkeeper.core.limits import EDITED_BYTES_MAX
 from turnkeeper.model.refusal import Invalid
 
 BOM: Final = b"\xef\xbb\xbf"
+PRIVATE: Final = 0o600
+"""The mode of a file that only its owner may read."""
 SMALL_BYTES: Final = 32 * 1024
 SNIFFED_BYTES: Final = 4096
 """How much of a file is looked at to tell what it is."""
@@ -100,21 +102,39 @@ def printable(text: str) -> str:
 def write_whole(path: Path, content: bytes) -> None:
     """Replace a file's content at once, or leave it; make it and its directories if they are not there.
 
-    Links are followed and stay; mode and owner stay too. A file that may not be written is refused even where its
-    directory would let it be replaced.
+    A file that may not be written is refused even where its directory would let it be replaced.
     """
     target = real(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    before = os.stat(target) if target.exists() else None
-    if before is not None and not os.access(target, os.W_OK):
+    if target.exists() and not os.access(target, os.W_OK):
         raise PermissionError(f"{str(path)!r} is read-only")
+    with replacing(target) as file:
+        file.write(content)
+
+
+@contextmanager
+def replacing(path: Path, *, mode: int | None = None) -> Iterator[IO[bytes]]:
+    """A file that takes the place of ``path`` when the block ends well; otherwise nothing has changed.
+
+    Links are followed and stay. A file that is there keeps its owner, and its mode unless one is given. A device or a
+    pipe is written through: replacing it would destroy it.
+    """
+    target = real(path)
+    before = os.stat(target) if target.exists() else None
+    if before is not None and stat.S_ISDIR(before.st_mode):
+        raise Invalid(f"{str(path)!r} is a directory, not a file")
+    if before is not None and not stat.S_ISREG(before.st_mode):
+        with open(target, "wb") as file:
+            yield file
+        return
     temporary = target.parent / f".turnkeeper-{os.getpid()}-{next(_numbers)}"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    descriptor = os.open(temporary, flags, 0o666 if mode is None else mode)
     try:
         with open(descriptor, "wb") as file:
-            file.write(content)
+            yield file
             if before is not None:
-                _keep_owner_and_mode(file.fileno(), before)
+                _keep_owner_and_mode(file.fileno(), before, mode)
             file.flush()
             # Without this a power cut could leave the new name with nothing under it.
             os.fsync(file.fileno())
@@ -172,8 +192,8 @@ async def holding(path: Path) -> AsyncIterator[None]:
         yield
 
 
-def _keep_owner_and_mode(descriptor: int, before: os.stat_result) -> None:
+def _keep_owner_and_mode(descriptor: int, before: os.stat_result, mode: int | None) -> None:
     # Only root may give files away; anyone else's file then belongs to who wrote it last.
     with suppress(PermissionError):
         os.fchown(descriptor, before.st_uid, before.st_gid)
-    os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
+    os.fchmod(descriptor, stat.S_IMODE(before.st_mode) if mode is None else mode)
