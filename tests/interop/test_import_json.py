@@ -1,5 +1,6 @@
 """What is imported from files: every shape an export has, and nothing of what is no export."""
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -223,3 +224,13 @@ async def test_the_order_of_the_file_is_the_order_of_the_history(tk: Turnkeeper,
     await tk.remove("ses_one")
     await tk.import_sessions(tmp_path / "out")
     assert await exported(tk, "ses_one") == given
+
+
+async def test_rules_of_an_imported_session_only_deny(tk: Turnkeeper, tmp_path: Path) -> None:
+    given = copy.deepcopy(EXPORT)
+    deny = {"permission": "bash", "pattern": "rm *", "action": "deny"}
+    allow = {"permission": "bash", "pattern": "*", "action": "allow"}
+    given["info"]["permission"] = [deny, allow]
+    report = await imported(tk, tmp_path, given)
+    assert (await exported(tk, SESSION))["info"]["permission"] == [deny]
+    assert [one.reason for one in report.skipped] == ["1 permission rules that do not deny"]

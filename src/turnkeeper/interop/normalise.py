@@ -62,6 +62,9 @@ def incoming(raw: RawSession) -> Incoming:
         raise Unreadable(f"{raw.info.get('id')!r} is not a session id")
     info = _session_info(raw)
     made = Incoming(cast(Session, fit(info, Session)), [], _todos(raw.todos), _diffs(raw.diffs))
+    made.session, dropped = _narrowing(made.session)
+    if dropped:
+        made.skipped.append(Finding(reason=f"{dropped} permission rules that do not deny", session_id=made.session.id))
     made.has_project = is_safe(raw.info.get("projectID"))
     made.skipped.extend(raw.skipped)
     made.unreadable.extend(raw.unreadable)
@@ -110,6 +113,16 @@ def _session_info(raw: RawSession) -> RawObject:
     if isinstance(info.get("summary"), dict):
         info["summary"] = _summary(info["summary"], raw.diffs)
     return info
+
+
+def _narrowing(session: Session) -> tuple[Session, int]:
+    """The session with those of its permission rules that deny; how many others there were.
+
+    A history from elsewhere must not allow what this user's own rules deny or would ask about.
+    """
+    rules = session.permission or ()
+    denies = tuple(rule for rule in rules if rule.action == "deny")
+    return session.but(permission=denies or None), len(rules) - len(denies)
 
 
 def _summary(raw: RawObject, recorded: Json) -> RawObject:
