@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from turnkeeper.core.permission import Ask, Deny, decide
+from turnkeeper.core.permission import Allow, Ask, Deny, decide
 from turnkeeper.core.recall import Recalled, RecallHit
 from turnkeeper.model.permission import Rule
 from turnkeeper.model.refusal import NotFound
@@ -61,6 +61,7 @@ class Desk:
             discovered=self.discovered.append,
             recall=self,
             environ={**os.environ, "SHELL": "/bin/bash"},
+            may=lambda permission, patterns: isinstance(decide(self.rules, permission, patterns), Allow),
         )
 
     async def find(self, handle: str) -> Recalled:

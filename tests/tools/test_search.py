@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from turnkeeper.tools.tool import ToolFailure
+from turnkeeper.tools.tool import Rejected, ToolFailure
 
 
 @pytest.fixture
@@ -121,3 +121,19 @@ async def test_a_search_outside_the_project_is_asked_for(desk, tmp_path) -> None
     await desk.run("grep", pattern="x", path="..")
     await desk.run("glob", pattern=f"{tmp_path}/*")
     assert [patterns for name, patterns, _ in desk.asked if name == "external_directory"] == [[f"{tmp_path}/*"]] * 2
+
+
+async def test_grep_leaves_out_files_that_may_not_be_read_without_asking_and_names_them(desk):
+    (desk.directory / ".env").write_text("PASSWORD=secret\n")
+    (desk.directory / "app.py").write_text("PASSWORD = None\n")
+    desk.refuse("read", "*.env", "ask")
+    found = (await desk.run("grep", pattern="PASSWORD", include="**")).output
+    assert "app.py" in found
+    assert "secret" not in found
+
+
+async def test_grep_of_a_file_asks_as_read_does(desk):
+    (desk.directory / ".env").write_text("PASSWORD=secret\n")
+    desk.refuse("read", "*.env", "ask")
+    with pytest.raises(Rejected):
+        await desk.run("grep", pattern="PASSWORD", path=".env")

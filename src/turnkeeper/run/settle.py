@@ -11,6 +11,7 @@ from turnkeeper.core.doom_loop import is_doom_loop
 from turnkeeper.core.json_schema import violations
 from turnkeeper.core.limits import CALLS_PARALLEL_MAX, CALLS_PER_TURN_MAX, PROGRESS_MS
 from turnkeeper.core.next_action import DISABLED, STRUCTURED_TOOL
+from turnkeeper.core.permission import Allow, decide
 from turnkeeper.core.transcribe import interrupted
 from turnkeeper.core.whole import clean, clean_object
 from turnkeeper.mint import Mint
@@ -147,7 +148,12 @@ class _Call:
             discovered=self._read.append,
             recall=turn.recall,
             environ=turn.environ,
+            may=self._may,
         )
+
+    def _may(self, permission: str, patterns: Sequence[str]) -> bool:
+        approvals = self._turn.approvals.of(self.part.session_id)
+        return isinstance(decide(self._turn.rules, permission, patterns, approvals), Allow)
 
     async def _ask(
         self, permission: str, patterns: Sequence[str], *, always: Sequence[str], metadata: JsonObject

@@ -9,10 +9,12 @@ from msgspec import Meta
 from turnkeeper.core.glob_pattern import compile_glob
 from turnkeeper.core.limits import LINE_CHARS_MAX, MATCHES_MAX
 from turnkeeper.model.value import Value
-from turnkeeper.tools.reach import reach
+from turnkeeper.tools.reach import patterns, reach
 from turnkeeper.tools.tool import Tool, ToolContext, ToolFailure, ToolOutput, text
 from turnkeeper.workspace import ripgrep
 from turnkeeper.workspace.ripgrep import Match
+
+WITHHELD_SHOWN: Final = 5
 
 
 class GrepArguments(Value):
@@ -32,13 +34,25 @@ async def execute(arguments: GrepArguments, context: ToolContext) -> ToolOutput:
     place = await reach(arguments.path or ".", context, "file" if arguments.path else "directory")
     if not place.exists():
         raise ToolFailure(f"{str(place)!r} does not exist.")
+    if place.is_file():
+        await context.ask("read", patterns(place, context), always=["*"], metadata={**metadata, "filepath": str(place)})
     directory, below = (place, "./") if place.is_dir() else (place.parent, f"./{place.name}")
     include = arguments.include
     expression = compile_glob(include) if include else None
+    withheld: dict[str, None] = {}
+
+    def wanted(name: str) -> bool:
+        if expression is not None and expression.fullmatch(name) is None:
+            return False
+        is_allowed = place.is_file() or context.may("read", patterns(directory / name, context))
+        if not is_allowed:
+            withheld[name] = None
+        return is_allowed
+
     found = await ripgrep.search(
         arguments.pattern,
         directory,
-        lambda name: expression is None or expression.fullmatch(name) is not None,
+        wanted,
         MATCHES_MAX + 1,
         below=below,
         names=include if include and "/" not in include else None,
@@ -46,7 +60,7 @@ async def execute(arguments: GrepArguments, context: ToolContext) -> ToolOutput:
     matches, is_cut = found[:MATCHES_MAX], len(found) > MATCHES_MAX
     return ToolOutput(
         title=arguments.pattern,
-        output=_listing(matches, directory, is_cut=is_cut),
+        output=_listing(matches, directory, is_cut=is_cut) + _note(list(withheld)),
         metadata={"matches": len(matches), "truncated": is_cut},
     )
 
@@ -62,6 +76,15 @@ def _listing(matches: list[Match], directory: Path, *, is_cut: bool) -> str:
     if is_cut:
         blocks.append(f"(Only the first {len(matches)} are shown; use a narrower pattern, path or include.)")
     return "\n\n".join(blocks)
+
+
+def _note(withheld: list[str]) -> str:
+    """A line about files with matches that may not be read without asking."""
+    if not withheld:
+        return ""
+    more = f" and {len(withheld) - WITHHELD_SHOWN} more" if len(withheld) > WITHHELD_SHOWN else ""
+    named = ", ".join(withheld[:WITHHELD_SHOWN]) + more
+    return f"\n\n(Not searched, because reading needs the user's permission: {named}. Use read to ask for it.)"
 
 
 def _short(line: str) -> str:

@@ -127,6 +127,8 @@ class ToolContext(msgspec.Struct, frozen=True):
     """Told of each file that was read, so that instructions near it can be noticed."""
     recall: Recall = msgspec.field(default_factory=NoRecall)
     environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
+    may: Callable[[str, Sequence[str]], bool] = lambda permission, patterns: True
+    """Whether the rules allow these patterns of a permission without asking."""
 
 
 class Tool(msgspec.Struct, Generic[Arguments], frozen=True):
