@@ -75,21 +75,23 @@ def test_a_session_is_named_as_everywhere_and_a_fork_leaves_it_alone(shop: Shop)
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "said", "code"),
     [
-        ([], "say something"),
-        (["--fork", "hi"], "--session, or take the newest with --continue"),
-        (["-s", "calm-otter", "-c", "hi"], "not both"),
-        (["-s", "calm-otter", "hi"], "leave out --dir"),
-        (["-f", "nowhere.md", "hi"], "is not there"),
-        (["-m", "offline", "hi"], "PROVIDER/MODEL"),
-        (["-m", "anthropc/claude", "hi"], "did you mean 'anthropic'"),
-        (["--agent", "nobody", "hi"], "the agents are: build"),
+        ([], "give a message", 2),
+        (["--fork", "hi"], "--session, or take the newest with --continue", 2),
+        (["-s", "calm-otter", "-c", "hi"], "not both", 2),
+        (["-s", "calm-otter", "hi"], "leave out --dir", 2),
+        (["-f", "nowhere.md", "hi"], "is not there", 1),
+        (["-m", "offline", "hi"], "PROVIDER/MODEL", 2),
+        (["-m", "anthropc/claude", "hi"], "did you mean 'anthropic'", 1),
+        (["--agent", "nobody", "hi"], "the agents are: build", 1),
     ],
 )
-def test_what_makes_no_sense_is_refused_before_anything_is_stored(shop: Shop, words: list[str], said: str) -> None:
+def test_what_makes_no_sense_is_refused_before_anything_is_stored(
+    shop: Shop, words: list[str], said: str, code: int
+) -> None:
     refused = shop.run(*words)
-    assert (refused.code, refused.out) == (1, "")
+    assert (refused.code, refused.out) == (code, "")
     assert said in refused.err
     assert len(refused.err.splitlines()) == 1
     assert shop.sessions() == []
@@ -243,3 +245,11 @@ def test_a_prompt_for_a_session_that_another_process_runs_is_left_with_it(shop: 
     assert "takes the prompt up at its next step" in run.stderr
     [report] = tk(shop.data, "session", "status", "--json").json
     assert [one["text"] for one in report["waiting"]] == ["go on"]
+
+
+def test_a_models_command_does_not_see_the_keys_of_providers(shop: Shop) -> None:
+    prompt = "run `echo ${ANTHROPIC_API_KEY:-none} ${OPENCODE_SERVER_PASSWORD:-none} $PLAIN`"
+    given = {"ANTHROPIC_API_KEY": "secret-key", "OPENCODE_SERVER_PASSWORD": "secret-word", "PLAIN": "plain"}
+    done = shop.process("run", "-m", "offline/tk-1", prompt, **given)
+    assert "none none plain" in done.stdout
+    assert "secret" not in done.stdout + done.stderr

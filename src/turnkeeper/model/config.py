@@ -236,6 +236,8 @@ class Config(Setting):
     timezone: str | None = None
     """The user's, as ``Europe/Berlin``; the host's if not said."""
     shell: str | None = None
+    command_environment: tuple[str, ...] = ()
+    """Variables with keys or passwords that the model's commands may see all the same."""
     catalog: CatalogConfig = CatalogConfig()
     attachment: AttachmentConfig = AttachmentConfig()
     tool_output: ToolOutputConfig = ToolOutputConfig()

@@ -88,6 +88,7 @@ class Catalog:
         self._config = config
         self._entries = _snapshot(refreshed) if refreshed else _shipped()
         self._known: dict[str, ProviderInfo] = {OFFLINE.provider_id: _offline()}
+        self._key_variables: frozenset[str] | None = None
 
     def providers(self) -> tuple[str, ...]:
         """Their ids: those of the configuration first, in its order, then the others by name."""
@@ -112,6 +113,15 @@ class Catalog:
         """The environment variables a provider of the snapshot looks at. Cheaper than the provider itself."""
         entry = self._entries.get(provider_id)
         return msgspec.json.decode(entry, type=_Head).env if entry else ()
+
+    def key_variables(self) -> frozenset[str]:
+        """Every environment variable that some provider looks at."""
+        if self._key_variables is None:
+            given = (one.env or () for one in self._config.provider.values())
+            self._key_variables = frozenset(
+                name for names in (*map(self.variables, self._entries), *given) for name in names
+            )
+        return self._key_variables
 
     def title(self, provider_id: str) -> str:
         """What people call a provider. Cheaper than the provider itself."""

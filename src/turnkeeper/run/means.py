@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from turnkeeper.core.agents import agents, default_agent
+from turnkeeper.core.command_environ import command_environ
 from turnkeeper.core.limits import OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX
 from turnkeeper.core.permission import default_rules, merge, parse_rules, parse_switches
 from turnkeeper.core.window import Window, window
@@ -52,7 +53,7 @@ class Means(msgspec.Struct, frozen=True):
     outputs: str | None = None
     """Where whole outputs are kept for tools to read; free to every agent that is not denied it."""
     environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
-    """What commands are run with."""
+    """What the model's commands are run with."""
 
 
 class Configured(NamedTuple):
@@ -119,11 +120,11 @@ class DirectoryMeans:
             window=window(config.compaction, self._environ),
             bounds=lambda: self.bounds(config),
             outputs=str(self._outputs.place) if self._outputs is not None else None,
-            environ=self.environ(config),
+            environ=command_environ(self.environ(config), config.command_environment, catalog.key_variables),
         )
 
     def environ(self, config: Config) -> Mapping[str, str]:
-        """What commands are run with: in the shell that is configured, if one is."""
+        """What the user's own commands are run with: in the shell that is configured, if one is."""
         return {**self._environ, "SHELL": config.shell} if config.shell else self._environ
 
     def bounds(self, config: Config) -> Bounds:

@@ -1,0 +1,21 @@
+"""The environment of a model's commands: the user's, without the keys that this program uses itself."""
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+PASSWORDS: Final = frozenset({"TURNKEEPER_SERVER_PASSWORD", "OPENCODE_SERVER_PASSWORD"})
+_SECRET: Final = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL")
+
+
+def command_environ(
+    environ: Mapping[str, str], allowed: Collection[str], key_variables: Callable[[], Collection[str]]
+) -> dict[str, str]:
+    """The variables a command may see. ``allowed`` are secrets that the user lets through by name.
+
+    ``key_variables`` are those that providers take their keys from. Some of them hold no secret, such as a region;
+    they are told apart by their names.
+    """
+    suspects = {name for name in environ if _SECRET.search(name)} - set(allowed)
+    withheld = (suspects & PASSWORDS) | (suspects & set(key_variables()) if suspects else set())
+    return {name: value for name, value in environ.items() if name not in withheld}
