@@ -114,24 +114,24 @@ def test_what_cannot_be_read_is_named_and_the_rest_comes_in(data: Path, other: P
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "said", "code"),
     [
-        (["session", "export", "x", "--all", "--output", "y"], "not both"),
-        (["session", "export", "--all"], "--output DIR"),
-        (["session", "export", "x", "--layout", "tree"], "--output DIR"),
-        (["session", "export", "nobody"], "there is no session"),
-        (["session", "export"], "no session to export"),
-        (["session", "export", "--all", "--output", "all.json"], "would be a folder"),
-        (["session", "import"], "give a file"),
-        (["session", "import", "/no/such/file.json"], "there is nothing at"),
-        (["session", "import", "/dev/null"], "/dev/null"),
-        (["import", "opencode", "/no/such/place"], "there is nothing at"),
-        (["import", "opencode", "/dev"], "holds no history of opencode"),
+        (["session", "export", "x", "--all", "--output", "y"], "not both", 2),
+        (["session", "export", "--all"], "--output DIR", 2),
+        (["session", "export", "x", "--layout", "tree"], "--output DIR", 2),
+        (["session", "export", "nobody"], "there is no session", 1),
+        (["session", "export"], "no session to export", 1),
+        (["session", "export", "--all", "--output", "all.json"], "would be a folder", 2),
+        (["session", "import"], "give a file", 2),
+        (["session", "import", "/no/such/file.json"], "there is nothing at", 1),
+        (["session", "import", "/dev/null"], "/dev/null", 1),
+        (["import", "opencode", "/no/such/place"], "there is nothing at", 1),
+        (["import", "opencode", "/dev"], "holds no history of opencode", 1),
     ],
 )
-def test_what_makes_no_sense_is_refused(data: Path, words: list[str], said: str) -> None:
+def test_what_makes_no_sense_is_refused(data: Path, words: list[str], said: str, code: int) -> None:
     answer = tk(data, *words)
-    assert (answer.code, answer.out) == (1, "")
+    assert (answer.code, answer.out) == (code, "")
     assert said in answer.err
     assert len(answer.err.splitlines()) == 1
 

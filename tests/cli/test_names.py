@@ -44,11 +44,17 @@ def test_many_candidates_are_not_all_listed(data: Path) -> None:
     assert tk(data, "session", "show", "same").err.splitlines()[-1] == "  ..."
 
 
-@pytest.mark.parametrize("given", ["ses_abc", "abc", "ses_", "", "ses_abcdef9", "a/b", "nul\x00", "ses_abcdef01x"])
+@pytest.mark.parametrize("given", ["abc", "", "ses_abcdef9", "a/b", "nul\x00", "ses_abcdef01x"])
 def test_too_short_or_wrong_a_beginning_names_nothing(twins: Path, given: str) -> None:
     refused = tk(twins, "session", "show", given)
     assert refused.code == 1
     assert f"there is no session {given!r}" in refused.err
+
+
+@pytest.mark.parametrize("given", ["ses_abc", "ses_"])
+def test_an_id_that_is_cut_too_short_asks_for_more(twins: Path, given: str) -> None:
+    refused = tk(twins, "session", "show", given)
+    assert (refused.code, "at least 4 characters" in refused.err) == (2, True)
 
 
 def test_a_slug_that_two_sessions_share_is_ambiguous(data: Path, family: Family) -> None:

@@ -17,7 +17,10 @@ from turnkeeper.model.refusal import Invalid
             "x.json: provider.local.models.b.c.limit.context: Expected `int | null`, got `str`",
         ),
         ({"agent": {"build": {"steps": "many"}}}, "x.json: agent.build.steps: Expected `int | null`, got `str`"),
-        ({"permission": {"bash": {"rm *": "never"}}}, "x.json: permission.bash.rm *: Invalid enum value 'never'"),
+        (
+            {"permission": {"bash": {"rm *": "never"}}},
+            "x.json: permission.bash.rm *: Invalid enum value 'never'; use one of 'allow', 'ask', 'deny'",
+        ),
         ({"nobody": [1]}, None),
         ({"disabled_providers": ["a", 2]}, "x.json: disabled_providers.1: Expected `str`, got `int`"),
         ({"provider": []}, "x.json: provider: Expected `object`, got `array`"),

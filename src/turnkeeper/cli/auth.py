@@ -7,6 +7,7 @@ from cyclopts import Parameter
 
 from turnkeeper.cli import catalogue
 from turnkeeper.cli.answer import answer, note
+from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import EVERYWHERE, Options
 from turnkeeper.cli.screen import Screen, harmless
 from turnkeeper.cli.table import Column, table
@@ -42,7 +43,7 @@ async def login(
     from turnkeeper.workspace.auth import ApiKey
 
     if key not in (None, "-"):
-        raise Invalid("a key on the command line can be seen by others; type it when asked, or pipe it in with --key -")
+        raise UsageError("others can see a key on the command line; type it when asked, or pipe it in with --key -")
     _, catalog = await catalogue.here(options.environ)
     known = catalog.provider(provider)
     if not known.env and not known.configured:
@@ -50,7 +51,7 @@ async def login(
     secret = _typed(known.name) if key is None and sys.stdin.isatty() else sys.stdin.readline()
     secret = secret.strip()
     if not secret or any(character.isspace() or not character.isprintable() for character in secret):
-        raise Invalid("that is no key: a key is one word; nothing was kept")
+        raise Invalid("a key is one word without blanks; nothing was kept")
     file = _file(options)
     file.write(provider, ApiKey(key=secret))
     value = {"provider": provider, "file": str(file.path)}
@@ -111,7 +112,10 @@ def _file(options: Options) -> "AuthFile":
 def _typed(name: str) -> str:
     from getpass import getpass
 
-    return getpass(f"Key of {name} (not shown): ", stream=sys.stderr)
+    try:
+        return getpass(f"Key of {name} (not shown): ", stream=sys.stderr)
+    except EOFError as error:
+        raise Invalid("no key was typed; nothing was kept") from error
 
 
 def _kind(credential: object) -> str | None:

@@ -10,10 +10,11 @@ from cyclopts import Parameter
 
 from turnkeeper.cli import names
 from turnkeeper.cli.answer import answer
+from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import EVERYWHERE, Options
 from turnkeeper.cli.screen import Screen, one_line, plural
 from turnkeeper.cli.session_name import SessionName
-from turnkeeper.model.refusal import Forbidden, Invalid
+from turnkeeper.model.refusal import Forbidden
 
 if TYPE_CHECKING:
     from turnkeeper.model.session import Session, SessionModel
@@ -165,7 +166,7 @@ async def delete(
 def _ask(session: "Session", children: int) -> None:
     """Raise Forbidden unless a person says yes."""
     if not sys.stdin.isatty():
-        raise Forbidden("nobody can be asked whether to remove it, so it stays; add --yes to remove it")
+        raise Forbidden("there is no terminal to ask on, so nothing was removed; add --yes to remove it")
     also = f" and {plural(children, 'child', 'children')}" if children else ""
     reply = _line(f"Remove {session.id} ({one_line(session.title)}){also} for ever? [y/N] ")
     if reply.strip().casefold() not in ("y", "yes"):
@@ -192,7 +193,7 @@ def _model(text: str) -> "SessionModel":
 
     provider, _, name = text.partition("/")
     if not provider or not name:
-        raise Invalid(f"{text!r} names no model; write PROVIDER/MODEL, as in anthropic/claude-sonnet-4")
+        raise UsageError(f"{text!r} names no model; write PROVIDER/MODEL, as in anthropic/claude-sonnet-4")
     return SessionModel(id=name, provider_id=provider)
 
 
@@ -200,7 +201,7 @@ def _metadata(text: str) -> "JsonObject":
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise Invalid(f"--metadata is no JSON: {error}") from error
+        raise UsageError(f"--metadata is no JSON: {error}") from error
     if not isinstance(value, dict):
-        raise Invalid("--metadata must be a JSON object, as in '{\"ticket\": 7}'")
+        raise UsageError("--metadata must be a JSON object, as in '{\"ticket\": 7}'")
     return value

@@ -12,6 +12,10 @@ USAGE: Final = 2
 INTERRUPTED: Final = 130
 
 
+class UsageError(Exception):
+    """The words of a command contradict each other, or one of them has no meaning there."""
+
+
 class Problem(NamedTuple):
     """Something foreseeable that went wrong."""
 
@@ -48,7 +52,7 @@ def _refused(error: BaseException) -> Problem | None:
     match error:
         case Damaged():
             return Problem(name, f"{error}; run `turnkeeper doctor` to see how far the damage goes", REFUSED)
-        case NotServed():
+        case NotServed() | UsageError():
             return Problem("Usage", str(error), USAGE)
         case Refusal() | EngineError():
             return Problem(name, str(error), REFUSED)

@@ -7,6 +7,7 @@ from cyclopts import Parameter
 
 from turnkeeper.cli import names
 from turnkeeper.cli.answer import answer, note, write
+from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import EVERYWHERE, Options
 from turnkeeper.cli.progress import progress
 from turnkeeper.cli.screen import Screen, fields, harmless, one_line, plural
@@ -58,11 +59,13 @@ async def export(
     if output == Path("-"):
         output = None
     elif output is not None and str(output).startswith("-"):
-        raise Invalid(f"--output needs a path, not the option {str(output)!r}; write ./{output} for a file of that name")
+        raise UsageError(
+            f"--output needs a path, not the option {str(output)!r}; write ./{output} for a file of that name"
+        )
     if all and id is not None:
-        raise Invalid("export one session or --all, not both")
+        raise UsageError("export one session or --all, not both")
     if output is None and (all or layout == "tree"):
-        raise Invalid(f"{'--all' if all else '--layout tree'} writes more than one file; add --output DIR")
+        raise UsageError(f"{'--all' if all else '--layout tree'} writes more than one file; add --output DIR")
     async with options.read() as tk:
         chosen = None if all else [await _chosen(tk, id)]
         if output is None:
@@ -91,7 +94,7 @@ async def import_files(
       turnkeeper session import backup/ sessions.jsonl --json
     """
     if not files:
-        raise Invalid("give a file or a folder to import; `turnkeeper import opencode` finds opencode's history")
+        raise UsageError("give a file or a folder to import; `turnkeeper import opencode` finds opencode's history")
     for file in files:
         if not file.expanduser().exists():
             raise NotFound(f"there is nothing at {str(file)!r}; give a file or a folder that `session export` wrote")
@@ -158,7 +161,7 @@ async def _to_disk(
         await _to_file(tk.export(chosen[0], sanitise=sanitize), target)
         return 1
     if target.suffix == ".json" and not target.is_dir():
-        raise Invalid(f"{str(target)!r} would be a folder; name a folder, or with --all a file that ends in .jsonl")
+        raise UsageError(f"{str(target)!r} would be a folder; name a folder, or with --all a file that ends in .jsonl")
     return await tk.export_all(target, chosen, layout=layout, sanitise=sanitize, progress=moved)
 
 

@@ -10,11 +10,11 @@ from cyclopts import Parameter
 
 from turnkeeper.cli import names
 from turnkeeper.cli.answer import answer, note
+from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import EVERYWHERE, Options
 from turnkeeper.cli.screen import Screen, one_line
 from turnkeeper.cli.session_name import SessionName
 from turnkeeper.cli.table import Column, table
-from turnkeeper.model.refusal import Invalid
 
 if TYPE_CHECKING:
     from turnkeeper.model.session import Session
@@ -105,9 +105,9 @@ async def search(
 
     text = " ".join(words)
     if not text.strip():
-        raise Invalid("give the words to look for")
+        raise UsageError("give the words to look for")
     if limit < 1:
-        raise Invalid(f"--limit must be at least 1, not {limit}")
+        raise UsageError(f"--limit must be at least 1, not {limit}")
     async with options.read() as tk:
         inside = await names.session(tk, session) if session is not None else None
         found = await tk.search(text, session_id=inside, limit=limit)
@@ -154,4 +154,4 @@ def _moment(text: str, now: int) -> int:
     try:
         return int(datetime.fromisoformat(text.strip()).timestamp() * 1000)
     except (ValueError, OverflowError) as error:
-        raise Invalid(f"{text!r} is no moment; write 90min, 12h, 3d, 2w, 2026-11-15 or 2026-11-15T08:30") from error
+        raise UsageError(f"{text!r} is not a time; write 90min, 12h, 3d, 2w, 2026-11-15 or 2026-11-15T08:30") from error

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.reach import Sessions, here
 from turnkeeper.model.refusal import Conflict, Invalid, NotFound
 from turnkeeper.store.engine import Key
@@ -26,7 +27,7 @@ def model(given: str | None) -> "ModelChoice | None":
         return None
     provider_id, _, model_id = given.partition("/")
     if not provider_id or not model_id:
-        raise Invalid(f"{given!r} names no model; write PROVIDER/MODEL, as `turnkeeper models` lists them")
+        raise UsageError(f"{given!r} names no model; write PROVIDER/MODEL, as `turnkeeper models` lists them")
     return ModelChoice(provider_id=provider_id, model_id=model_id)
 
 
@@ -38,6 +39,8 @@ async def session(tk: Sessions, given: str) -> str:
         found = await _with_slug(tk, given) or await _beginning(tk, ("state",), f"ses_{given}", "ses_")
     if len(found) > 1:
         raise Conflict(f"{given!r} may be any of these sessions; give more of the id:\n{await _lines(tk, found)}")
+    if not found and given.startswith("ses_") and len(given) < len("ses_") + BEGINNING_MIN:
+        raise UsageError(f"{given!r} is too short for an id; give at least {BEGINNING_MIN} characters after ses_")
     if not found:
         raise NotFound(f"there is no session {given!r}; `turnkeeper session list --all` shows all of them")
     return found[0]
@@ -75,7 +78,7 @@ def directory(given: str | Path, *, is_near: bool = True) -> Path:
     """A directory that is there, resolved as sessions store it. Raises Invalid. On another machine, only its name."""
     if not is_near:
         if not Path(given).is_absolute():
-            raise Invalid(f"{str(given)!r} is on another machine; give its whole path there")
+            raise UsageError(f"{str(given)!r} is on another machine; give its whole path there")
         return Path(given)
     path = Path(given).expanduser().resolve()
     if not path.is_dir():

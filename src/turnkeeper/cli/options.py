@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 from turnkeeper.cli import words
+from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.reach import NotServed, Sessions
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.workspace import paths
@@ -51,7 +52,7 @@ class Options:
     def address(self) -> str | None:
         """The server to work through: the one given, else what the environment says if no store is named."""
         if self.server and self.store:
-            raise Invalid("give --server or --store, not both")
+            raise UsageError("give --server or --store, not both")
         if self.server is not None:
             return self.server or None
         return None if self.store or self.data else os.environ.get(SERVER_VARIABLE) or None

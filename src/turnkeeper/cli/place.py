@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from turnkeeper.cli.answer import answer
+from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import EVERYWHERE, Options
-from turnkeeper.model.refusal import Invalid
 from turnkeeper.store.engines import ENGINES
 
 
@@ -19,7 +19,7 @@ def path(*, options: Options = EVERYWHERE) -> None:
     """
     scheme, _, place = options.url.partition(":")
     if scheme not in ENGINES or bool(place) is (scheme == "memory"):
-        raise Invalid(f"{options.url!r} names no store; write sqlite:PATH, files:DIR or memory:")
+        raise UsageError(f"{options.url!r} names no store; write sqlite:PATH, files:DIR or memory:")
     shown = str(Path(place).expanduser().absolute()) if place else None
     value = {"store": options.url, "path": shown, "exists": shown is not None and Path(shown).exists()}
     answer(options, value, lambda _: shown or f"{scheme}:")

@@ -91,7 +91,7 @@ def failure_text(failure: Failure) -> str:
     """A failure in one line, with what to do about it."""
     from turnkeeper.model.failure import ApiFailure, AuthFailure, OutputLengthFailure, OverflowFailure
 
-    said = one_line(getattr(failure.data, "message", ""))
+    said = one_line(getattr(failure.data, "message", "")).rstrip(".")
     match failure:
         case AuthFailure(data=data):
             return f"{said}; `turnkeeper auth login {data.provider_id}` keeps a key"

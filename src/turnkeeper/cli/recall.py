@@ -7,11 +7,11 @@ from cyclopts import Parameter
 
 from turnkeeper.cli import names
 from turnkeeper.cli.answer import answer, note, write
+from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import EVERYWHERE, Options
 from turnkeeper.cli.screen import Screen, harmless, one_line
 from turnkeeper.cli.session_name import SessionName
 from turnkeeper.core.limits import RECALL_PAGE_CHARS
-from turnkeeper.model.refusal import Invalid
 
 if TYPE_CHECKING:
     from turnkeeper.core.recall import RecallHit, RecallPage
@@ -40,11 +40,11 @@ async def recall(
       turnkeeper session recall calm-otter r0123456789 --all > output.txt
     """
     if (handle is None) == (query is None):
-        raise Invalid("give either a handle or --query")
+        raise UsageError("give either a handle or --query")
     if query is not None and (all or offset):
-        raise Invalid("--all and --offset go with a handle, not with --query")
+        raise UsageError("--all and --offset go with a handle, not with --query")
     if all and options.json:
-        raise Invalid("--all writes the text and nothing else; leave out --json")
+        raise UsageError("--all writes the text and nothing else; leave out --json")
     async with options.read() as tk:
         session_id = await names.session(tk, id)
         if query is not None:

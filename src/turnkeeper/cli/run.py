@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from turnkeeper.cli import failures, names
+from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import EVERYWHERE, Options
 from turnkeeper.cli.reach import Sessions
 from turnkeeper.model.refusal import Invalid, NotFound
@@ -69,7 +70,7 @@ async def run(
 
     Examples:
       turnkeeper run "list the files, then read README.md"
-      turnkeeper run -c "now run `make test`"
+      turnkeeper run -c 'now run `make test`'
       turnkeeper run -c '!git status'
       git diff | turnkeeper run -m anthropic/claude-sonnet-4-5 "review this"
       turnkeeper run --auto --format json -f notes.md:1-40 "turn these into tasks"
@@ -78,18 +79,18 @@ async def run(
     from turnkeeper.run.runtime import Settings
 
     if fork and session is None and not continue_:
-        raise Invalid("--fork copies a session; name it with --session, or take the newest with --continue")
+        raise UsageError("--fork copies a session; name it with --session, or take the newest with --continue")
     if session is not None and continue_:
-        raise Invalid("give --session or --continue, not both")
+        raise UsageError("give --session or --continue, not both")
     if session is not None and dir is not None and not fork:
-        raise Invalid("a session works where it was made; leave out --dir, or add --fork")
+        raise UsageError("a session works where it was made; leave out --dir, or add --fork")
     directory = names.directory(dir if dir is not None else Path.cwd(), is_near=options.is_near)
     said = _said(message)
     if file and not options.is_near:
         options.only_here("--file")
     inputs = [attachment(one, directory) for one in file or []]
     if not said and not inputs:
-        raise Invalid('say something: turnkeeper run "list the files"')
+        raise UsageError('give a message: turnkeeper run "list the files"')
     live = Live(as_json=options.json or format == "json", thinking=thinking, auto=auto)
     if options.address is not None:
         place = directory if dir is not None or options.is_near else None

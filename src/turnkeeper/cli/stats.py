@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 from cyclopts import Parameter
 
 from turnkeeper.cli.answer import answer, note
+from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import EVERYWHERE, Options
 from turnkeeper.cli.screen import Screen, cells, harmless, money, one_line, plural, shortened
-from turnkeeper.model.refusal import Invalid, NotFound
+from turnkeeper.model.refusal import NotFound
 
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
@@ -41,7 +42,7 @@ async def stats(
       turnkeeper stats --json | jq .total.cost
     """
     if days is not None and days < 0:
-        raise Invalid(f"--days must not be below 0, not {days}")
+        raise UsageError(f"--days must not be below 0, not {days}")
     async with options.read() as tk:
         since = _midnight(tk.store.mint.now(), days) if days is not None else 0
         rows = [row async for row in tk.ledger() if row.time >= since]

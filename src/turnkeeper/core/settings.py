@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 import msgspec
+from msgspec import inspect
 
 from turnkeeper.model.config import Config, ProviderOptions
 from turnkeeper.model.refusal import Invalid
@@ -22,7 +23,9 @@ def checked(raw: Json, where: str) -> JsonObject:
         msgspec.convert(raw, Config)
     except msgspec.ValidationError as error:
         key, reason = _culprit(raw, str(error))
-        raise Invalid(f"{where}: {key or 'the file'}: {reason}") from error
+        choices = _choices(key.split(".")) if reason.startswith("Invalid enum value") else ()
+        advice = f"; use one of {', '.join(map(repr, choices))}" if choices else ""
+        raise Invalid(f"{where}: {key or 'the file'}: {reason}{advice}") from error
     return _spelt_out(raw)
 
 
@@ -84,6 +87,35 @@ def _culprit(raw: JsonObject, message: str) -> tuple[str, str]:
             name = next((entry for entry in _entries(raw, key) if _still_wrong(raw, [*key, entry], message)), "?")
         key.append(name or index)
     return ".".join(key), found["reason"]
+
+
+def _choices(key: list[str]) -> tuple[object, ...]:
+    """The words that a key may have, where it takes one of a few."""
+    kinds: list[inspect.Type] = [inspect.type_info(Config)]
+    for name in key:
+        kinds = [inner for kind in kinds for inner in _inside(kind, name)]
+    return tuple(dict.fromkeys(word for kind in _alternatives(kinds) for word in _words(kind)))
+
+
+def _inside(kind: inspect.Type, name: str) -> list[inspect.Type]:
+    found: list[inspect.Type] = []
+    for one in _alternatives([kind]):
+        match one:
+            case inspect.StructType(fields=fields):
+                found += [field.type for field in fields if field.encode_name == name]
+            case inspect.DictType(value_type=value):
+                found.append(value)
+            case inspect.ListType(item_type=item) | inspect.VarTupleType(item_type=item):
+                found.append(item)
+    return found
+
+
+def _alternatives(kinds: list[inspect.Type]) -> list[inspect.Type]:
+    return [one for kind in kinds for one in (kind.types if isinstance(kind, inspect.UnionType) else (kind,))]
+
+
+def _words(kind: inspect.Type) -> tuple[object, ...]:
+    return kind.values if isinstance(kind, inspect.LiteralType) else ()
 
 
 def _entries(raw: Json, key: list[str]) -> list[str]:

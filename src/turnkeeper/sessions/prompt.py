@@ -64,7 +64,7 @@ async def note(store: Store, runtime: Runtime, session_id: str, prompt: Prompt) 
 
 async def _admit(store: Store, runtime: Runtime, session_id: str, prompt: Prompt, agent: str | None) -> Admission:
     if not prompt.parts:
-        raise Invalid("a prompt needs at least one part; say something")
+        raise Invalid("a prompt needs at least one part")
     message_id, digest = message_id_of(store, prompt), digest_of(prompt)
     # What is known here may be old, and is good enough to work things out: the newest view decides whether they hold.
     view = store.journal.held(session_id) if prompt.message_id is None else None
