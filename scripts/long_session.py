@@ -189,8 +189,8 @@ The beginning of the last request: the Summary, then the **tail**, which is kept
 
 The Summary itself. It is held to a **contract** by code: it must keep within its
 size, hold the user's last request word for word unless that is in the tail, the open tasks, the plan's path and the
-files that were changed, and name no recall handle that does not exist. If it does not, one rewrite is asked for; then
-a digest is made without any model. So at most two calls are spent, and the session always goes on.
+files that were changed, and name no recall handle that does not exist. What it lacks is added by
+code. Only without a usable answer a digest is made without any model. So the session always goes on.
 
 ```
 {summary}

@@ -147,10 +147,10 @@ def test_a_budget_of_nothing_keeps_nothing() -> None:
         ("u1 a1 u2 o2", ("u1 a1 u2 o2", "", "")),
         ("u1 a1 u2 t2", ("u1 a1 u2 t2", "", "")),
         ("u1 a1 u2 p2 u3", ("u1 a1 u2 p2", "", "u3")),
-        # Appendix A.9: the only prompt there is. The summary must hold it itself.
-        ("i1 f1", ("i1 f1", "", "")),
-        ("u1", ("u1", "", "")),
-        ("u1 u2", ("u1 u2", "", "")),
+        # The only prompt there is stays too: it is what the user still waits for.
+        ("i1 f1", ("", "", "i1")),
+        ("u1", ("", "", "u1")),
+        ("u1 u2", ("", "", "u1 u2")),
         # With a summary before it there is something else to summarise.
         ("m1 s1 u2", ("", "", "u2")),
         ("m1 s1 u2 f2", ("", "", "u2")),
@@ -239,7 +239,6 @@ def test_every_history_is_cut_into_head_tail_and_pending_and_nothing_is_lost(
     assert all(one.message.id[0] == "f" for one in lost), "but for turns that came to nothing"
     assert all(isinstance(one.message, UserMessage) for one in found.pending)
     assert sum(map(size, found.tail)) <= budget
-    assert found.head or found.previous is not None or not cut or found.pending, "there is something to summarise"
     if turns_max is not None:
         assert sum(isinstance(one.message, UserMessage) for one in found.tail) <= turns_max
     if overflowed:
@@ -247,19 +246,20 @@ def test_every_history_is_cut_into_head_tail_and_pending_and_nothing_is_lost(
     if found.tail:
         assert found.head, "a tail that is everything makes nothing smaller"
         assert found.tail_start_id == found.tail[0].message.id
-    # Prompts behind the newest turn that did anything wait for an answer: unless there is nothing else.
+    # Prompts behind the newest turn that did anything wait for an answer.
     worked = max((at for at, one in enumerate(plain) if one.message.id[0] in "atpo"), default=-1)
     waiting = [one for one in plain[worked + 1 :] if isinstance(one.message, UserMessage)]
-    is_more = found.previous is not None or any(isinstance(one.message, UserMessage) for one in plain[: worked + 1])
-    assert list(found.pending) == (waiting if is_more else [])
+    assert list(found.pending) == waiting
 
 
 @pytest.mark.parametrize(
     ("words", "is_progress", "recovers"),
     [
-        ("", False, True),
-        ("u1", False, True),
-        ("u1 f1", False, True),
+        # Nothing but prompts without an answer: only media could be left out of them.
+        ("", False, False),
+        ("u1", False, False),
+        ("u1 f1", False, False),
+        ("i1 f1", False, True),
         ("u1 a1", True, True),
         ("u1 a1 u2 f2", True, True),
         # Just compacted: another one would make nothing smaller, and a second refusal is the end.

@@ -242,7 +242,7 @@ def test_an_anthropic_request_is_spelt_as_documented() -> None:
                     },
                     {
                         "type": "text",
-                        "text": "<system-update>\nThe date is &lt;now&gt; &amp; later.\n</system-update>",
+                        "text": "<system-update>\nThe date is <now> & later.\n</system-update>",
                     },
                 ],
             },
@@ -380,7 +380,7 @@ def test_a_gemini_request_is_spelt_as_documented() -> None:
                 "parts": [
                     {"functionResponse": {"name": "read", "response": {"output": "content"}}},
                     {"functionResponse": {"name": "read", "response": {"error": "no such file"}}},
-                    {"text": "<system-update>\nThe date is &lt;now&gt; &amp; later.\n</system-update>"},
+                    {"text": "<system-update>\nThe date is <now> & later.\n</system-update>"},
                 ],
             },
             {"role": "model", "parts": [{"text": "It says content."}]},

@@ -136,7 +136,7 @@ def test_a_system_message_stands_inside_only_where_it_is_understood(
 
 
 def test_a_system_message_joins_the_user_before_it_or_stands_alone() -> None:
-    news = Text(text="<system-update>\na &lt;b&gt; &amp; c\n</system-update>")
+    news = Text(text="<system-update>\na <b> & c\n</system-update>")
     call, result = a_called("c")
     assert prepared("gemini", HI, SystemTurn(text="a <b> & c")) == [HI.but(content=(*HI.content, news))]
     assert prepared("gemini", call, result, SystemTurn(text="a <b> & c")) == [call, result, UserTurn(content=(news,))]

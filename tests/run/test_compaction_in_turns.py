@@ -167,13 +167,14 @@ async def test_whatever_a_summariser_does_the_session_goes_on_after_two_calls(
         assert await stage.is_sound(session)
 
 
-async def test_a_summariser_that_fails_is_asked_twice_and_then_done_without(play: Play) -> None:
-    script = Scripted().says("a").then().fails(401).then().fails(401).then().says("b")
+async def test_a_summariser_that_fails_for_good_is_asked_once_and_its_failure_is_named(play: Play) -> None:
+    script = Scripted().says("a").then().fails(401).then().says("b")
     async with play(script) as stage:
         session = await stage.session()
         await stage.ask(session, "go")
         done = await stage.tk.compact(session, force=True)
         assert done.is_digest
+        assert done.problem
         assert "go" in (done.summary or "")
         assert (await stage.ask(session, "on")).reason == "answered"
         assert texts(script.requests[-1])[1] == done.summary
@@ -295,7 +296,7 @@ async def test_open_todos_and_the_files_that_were_changed_are_in_the_summary(pla
         await stage.ask(session, "do the thing exactly so")
         await stage.tk.set_todos(session, [Todo(content="mend the roof", status="pending", priority="high")])
         done = await stage.tk.compact(session, force=True)
-        assert done.is_digest
+        assert not done.is_digest
         assert "mend the roof" in (done.summary or "")
         assert "do the thing exactly so" in (done.summary or "")
 
@@ -400,3 +401,54 @@ async def test_hooks_may_change_what_a_summariser_is_told_and_whether_work_goes_
         assert "Remember the tide." in asked
         assert heard == [(session, False)]
         assert len(script.requests) == 2, "nobody was asked to go on"
+
+
+async def test_a_good_summary_that_lacks_facts_is_kept_and_completed_after_one_call(play: Play) -> None:
+    work = " ".join(f"word{n}" for n in range(2_000))
+    script = Scripted().says(work).then().says("The roof was mended with slate.").then().says("b")
+    async with play(script) as stage:
+        session = await stage.session()
+        await stage.ask(session, "do the thing exactly so")
+        todos = [Todo(content=f"task number {n}", status="pending", priority="high") for n in range(5)]
+        await stage.tk.set_todos(session, todos)
+        done = await stage.tk.compact(session, force=True)
+        assert (done.is_digest, len(script.requests)) == (False, 2)
+        assert (done.summary or "").startswith("The roof was mended with slate.")
+        assert all(one.content in (done.summary or "") for one in todos)
+
+
+async def test_a_summary_is_never_longer_than_the_history_it_replaces(play: Play) -> None:
+    script = Scripted().says("a").then().says("a very long summary " * 20)
+    async with play(script) as stage:
+        session = await stage.session()
+        await stage.ask(session, "go")
+        done = await stage.tk.compact(session, force=True)
+        assert done.summary == "[User]: go\n\n[Assistant]: a"
+
+
+async def test_a_lone_prompt_that_does_not_fit_is_refused_without_asking_and_stays(play: Play) -> None:
+    model = Windowed(WINDOW, works, honest)
+    async with play(model, config=config(), tools=FETCH) as stage:
+        session = await stage.session()
+        await stage.ask(session, "x" * (WINDOW * 9))
+        turns = await stage.turns(session)
+        assert [type(message.error) for message, _ in turns] == [OverflowFailure]
+        assert (model.requests, await summaries(stage, session)) == ([], [])
+
+
+async def test_a_lone_prompt_that_the_provider_refuses_is_not_summarised_away(play: Play) -> None:
+    model = Windowed(WINDOW, works, honest)
+    async with play(model, config=config(), tools=FETCH) as stage:
+        session = await stage.session()
+        await stage.ask(session, "x" * (WINDOW * 5))
+        turns = await stage.turns(session)
+        assert [type(message.error) for message, _ in turns] == [OverflowFailure]
+        assert await summaries(stage, session) == []
+
+
+async def test_the_limit_of_an_answer_is_the_reserve_that_compaction_counts_with(play: Play) -> None:
+    script = Scripted().says("a")
+    async with play(script, config=config()) as stage:
+        session = await stage.session()
+        await stage.ask(session, "go")
+        assert script.requests[0].output_max == 1_000

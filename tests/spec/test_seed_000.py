@@ -638,7 +638,7 @@ async def test_a_mid_conversation_system_message_lowers_to_the_provider_s_native
     assert last["role"] == "user"
     assert [block["text"] for block in last["content"]] == [
         "and now?",
-        "<system-update>\nacme/weather is now &lt;sun&gt; &amp; wind\n</system-update>",
+        "<system-update>\nacme/weather is now <sun> & wind\n</system-update>",
     ]
 
 

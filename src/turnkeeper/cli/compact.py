@@ -26,12 +26,13 @@ async def compact(
         str | None, Parameter(metavar="PROVIDER/MODEL", help="Who writes the summary; by default the session's model.")
     ] = None,
     options: Options = EVERYWHERE,
-) -> None:
+) -> int:
     """Let a summary take the place of a session's older history. Nothing is lost: `session recall` gives it back.
 
     Sessions are compacted by themselves before a request would not fit; this does it now. A small session is left
     alone unless forced. The newest part of the history stays word for word. With --json the answer is {"reason",
-    "summary", "isDigest", "tailStartID", "before", "after"}; sizes are in tokens.
+    "summary", "isDigest", "problem", "tailStartID", "before", "after"}; sizes are in tokens. Ends with 1 if no model
+    could write the summary, so that a digest made by code took its place.
 
     Examples:
       turnkeeper session compact calm-otter
@@ -45,13 +46,14 @@ async def compact(
         async with options.client() as client:
             done = await _there(client, await names.session(client, id), names.model(model))
         answer(options, done, lambda screen: _shown(screen, done))
-        return
+        return 0
     async with options.run(Path.cwd(), Settings(environ=options.environ)) as tk:
         session_id = await names.session(tk, id)
         done = await tk.compact(session_id, force=force, model=names.model(model))
     answer(options, done, lambda screen: _shown(screen, done))
     if not options.json:
         note(_told(done))
+    return int(done.problem is not None)
 
 
 async def _there(client: "Client", session_id: str, model: "ModelChoice | None") -> "Compacted":
@@ -75,6 +77,7 @@ def _shown(screen: Screen, done: "Compacted") -> str:
 def _told(done: "Compacted") -> str:
     if done.summary is None:
         return f"Nothing was done: {done.reason}."
-    how = " The summariser could not be used; this is a digest of what was said." if done.is_digest else ""
+    why = f": {done.problem}" if done.problem else ""
+    how = f" No summary could be written by a model{why}. This is a digest of the history." if done.is_digest else ""
     tail = "the newest part stays word for word" if done.tail_start_id is not None else "nothing else stays"
     return f"Compacted from about {done.before:,} to {done.after:,} tokens; {tail}.{how}"

@@ -49,4 +49,4 @@ async def compact(client: Client, live: "Live", session_id: str, model: "ModelCh
         await client.compact(session_id, model=model)
         return Outcome(kind="rested", reason="done")
 
-    return await live.run(client, session_id, work)
+    return await live.run(client, session_id, work, shows_summary=True)

@@ -51,10 +51,12 @@ class Display(Protocol):
 class Feed:
     """Hears notifications and tells a display. Turns that began elsewhere or earlier are not told."""
 
-    def __init__(self, display: Display) -> None:
-        self._display = display
+    def __init__(self, display: Display, *, shows_summary: bool = False) -> None:
+        self._display, self._shows_summary = display, shows_summary
         self._begun: set[str] = set()
         self._lengths: dict[str, int] = {}
+        self._summaries: dict[str, str | None] = {}
+        """Summaries under way, each with what kept a model from writing it."""
         self.turns = 0
         """How many turns are over."""
         self.failure: Failure | None = None
@@ -70,6 +72,8 @@ class Feed:
                 self._message(message)
             case "message.part.updated", {"part": BasePart() as part} if part.message_id in self._begun:
                 self._part(part)
+            case "message.part.updated", {"part": TextPart() as part} if part.message_id in self._summaries:
+                self._summaries[part.message_id] = str((part.metadata or {}).get("problem") or "") or None
             case "message.part.removed", {"messageID": message_id, "partID": str(part_id)} if message_id in self._begun:
                 self._lengths.pop(part_id, None)
                 self._display.dropped(part_id)
@@ -78,15 +82,32 @@ class Feed:
 
     def _message(self, message: AssistantMessage) -> None:
         if message.time.completed is None:
-            if message.id not in self._begun:
+            if message.summary and not self._shows_summary:
+                self._summaries.setdefault(message.id)
+                self._display.notice("Older history is being summarised.")
+            elif message.id not in self._begun:
                 self._begun.add(message.id)
                 self._display.began(message)
+        elif message.id in self._summaries:
+            self._summarised(message)
         elif message.id in self._begun:
             self._begun.discard(message.id)
             self._lengths.clear()
             self.turns += 1
             self.failure = message.error
             self._display.ended(message)
+
+    def _summarised(self, message: AssistantMessage) -> None:
+        """Say what came of a compaction. A Summary is for the model; it is no answer to the user."""
+        self.turns += 1
+        problem = self._summaries.pop(message.id)
+        if message.error is not None:
+            self.failure = message.error
+            self._display.ended(message)
+        elif problem:
+            self._display.note(f"Older history was shortened without a model: {problem}")
+        else:
+            self._display.note("Older history was summarised; `session recall` gives it back.")
 
     def _part(self, part: BasePart) -> None:
         if is_settled(part):

@@ -67,13 +67,15 @@ class Live:
         tk: "Turnkeeper | Client",
         session_id: str,
         work: "Callable[[], Awaitable[Outcome]]",
+        *,
+        shows_summary: bool = False,
     ) -> int:
-        """Do the work, showing the session; the exit code."""
+        """Do the work, showing the session; the exit code. ``shows_summary``: a Summary is what the user asked for."""
         self._session_id = session_id
         before, start = await tk.get(session_id), time.monotonic()
         store = here(tk)
         seq = (await store.store.queries.state(session_id)).seq if store is not None else 0
-        feed = Feed(self.display)
+        feed = Feed(self.display, shows_summary=shows_summary)
         outcome: Outcome | None = None
         async with tk.subscribe(session_id=session_id, size=QUEUE_MAX) as heard, anyio.create_task_group() as beside:
             beside.start_soon(self._tick)

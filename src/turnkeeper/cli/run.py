@@ -174,7 +174,7 @@ async def _compact(tk: "Turnkeeper", live: "Live", session_id: str, model: "Mode
             live.display.note(f"Nothing was done: {done.reason}.")
         return Outcome(kind="rested", reason="done")
 
-    return await live.run(tk, session_id, work)
+    return await live.run(tk, session_id, work, shows_summary=True)
 
 
 def attachment(given: str, directory: Path) -> "tuple[Path, str, int | None, int | None]":

@@ -55,8 +55,6 @@ def split(
     """Cut what the model was shown. ``overflowed``: the provider refused it, so no media stay that may be the cause."""
     plain, previous = _without_summaries(shown)
     begin = _pending_from(plain)
-    if previous is None and not any(isinstance(entry.message, UserMessage) for entry in plain[:begin]):
-        begin = len(plain)  # There is nothing else to summarise; the Summary must then hold the request itself.
     settled, pending = plain[:begin], [entry for entry in plain[begin:] if not _is_failed(entry)]
     start = _tail_start(settled, model, budget, turns_max, overflowed)
     return Split(head=tuple(settled[:start]), tail=tuple(settled[start:]), pending=tuple(pending), previous=previous)
@@ -79,7 +77,15 @@ def may_recover(entries: Sequence[Entry]) -> bool:
     """Whether a compaction may still help after the provider refused a request: once for each turn, and no loop."""
     if progressed(entries):
         return True
+    if not _can_shrink(entries):
+        return False
     return not any(isinstance(one.message, AssistantMessage) and is_completed_summary(one.message) for one in entries)
+
+
+def _can_shrink(entries: Sequence[Entry]) -> bool:
+    """Whether a compaction has anything to work on: messages before the unanswered prompts, or media in these."""
+    begin = _pending_from(entries)
+    return any(isinstance(one.message, UserMessage) for one in entries[:begin]) or any(map(has_media, entries[begin:]))
 
 
 def without_media(part: Part) -> Part:

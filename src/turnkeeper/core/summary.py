@@ -1,7 +1,7 @@
-"""Summary: what a summariser is asked, what its answer must hold, and what stands in for one that does not.
+"""Summary: what a summariser is asked, what a Summary must hold, and what replaces an answer that cannot be used.
 
-A Summary is checked by code. One rewrite is asked for; then a digest is made without any model, so that a session
-can always go on.
+Code checks a Summary and adds the facts it lacks. Without a usable answer a digest is made from the history by code,
+so that a session can always go on.
 """
 
 from collections.abc import Iterator, Sequence
@@ -52,9 +52,14 @@ class Contract(Value):
 
 
 def target(room: int | None, head: int) -> int:
-    """How long a Summary may be, in tokens: never longer than what it replaces."""
+    """How long a Summary may be, in tokens: never longer than what it replaces, if that is worth a Summary at all."""
     share = min(TARGET_MAX, room // TARGET_SHARE) if room is not None else TARGET_MAX
     return max(TARGET_MIN, min(share, head))
+
+
+def verbatim(texts: Sequence[str], previous: str | None) -> str:
+    """A Summary of a history that is shorter than any summary of it: the history itself, as text."""
+    return "\n\n".join(one for one in (previous, *texts) if one)
 
 
 def contract(
@@ -94,26 +99,34 @@ def breaches(summary: str, terms: Contract) -> list[str]:
     return found
 
 
-def completed(summary: str, terms: Contract) -> str | None:
-    """A Summary with the facts it forgot, if it is about this history and there is room for them; else None."""
-    missing = [fact for fact in terms.facts if fact not in summary]
-    if not summary.strip() or 2 * len(missing) > len(terms.facts):
-        return None
-    whole = "\n".join([summary.rstrip(), "", EXACT, *(f"- {fact}" for fact in missing)]) if missing else summary
-    return whole if not breaches(whole, terms) else None
+def completed(summary: str, terms: Contract) -> str:
+    """A summariser's text as a Summary that keeps its contract.
+
+    Code adds the facts that are missing, takes out handles that do not exist, and cuts a text that is too long.
+    """
+    known = _known_handles(summary.strip(), terms)
+    missing = [fact for fact in terms.facts if fact not in known]
+    added = "\n".join(["", "", EXACT, *(f"- {fact}" for fact in missing)]) if missing else ""
+    room = terms.tokens_max * CHARS_PER_TOKEN - len(added)
+    if len(known) > room:
+        # Facts that stood in what is cut are missing again: all of them are added.
+        added = "\n".join(["", "", EXACT, *(f"- {fact}" for fact in terms.facts)]) if terms.facts else ""
+        known = _known_handles(cut(known, terms.tokens_max * CHARS_PER_TOKEN - len(added)), terms)
+    return f"{known}{added}".strip()
 
 
 def digest(terms: Contract, previous: str | None, head: Sequence[Entry]) -> str:
     """A Summary made without a model: what the contract demands, then what was said, as far as there is room."""
-    lines = ["## Objective", terms.request or "The request is in the messages that follow."]
-    lines += ["", "## Work State", *(f"- open: {todo}" for todo in terms.todos)]
-    lines += [f"- plan: {terms.plan}"] if terms.plan else []
-    lines += ["", "## Relevant Files", *(f"- {name}" for name in terms.files)]
-    lines += ["", "## Important Details", "Made without a model. Call recall for what is not here."]
-    text = "\n".join(lines)
+    state = [*(f"- open: {todo}" for todo in terms.todos), *([f"- plan: {terms.plan}"] if terms.plan else [])]
+    sections = [
+        ("## Objective", [terms.request or "The request is in the messages that follow."]),
+        ("## Work State", state),
+        ("## Relevant Files", [f"- {name}" for name in terms.files]),
+        ("## Important Details", ["Made without a model. Call recall for what is not here."]),
+    ]
+    text = "\n\n".join("\n".join([heading, *lines]) for heading, lines in sections if lines)
     details = cut("\n".join(_details(previous, head)), terms.tokens_max * CHARS_PER_TOKEN - len(text) - 2)
-    # A longer word that was cut may look like a handle now.
-    details = HANDLE.sub(lambda found: found[0] if found[0] in terms.handles else "[...]", details)
+    details = _known_handles(details, terms)
     return f"{text}\n{details}" if details else text
 
 
@@ -144,10 +157,9 @@ def question(conversation: str, previous: str | None, terms: Contract | None, co
     return "\n\n".join(blocks)
 
 
-def correction(draft: str, wrong: Sequence[str]) -> str:
-    """What is added when a first draft fell short."""
-    listed = "\n".join(f"- {one}" for one in wrong)
-    return f"<draft>\n{draft}\n</draft>\n\nThe draft cannot be used:\n{listed}\n\nWrite it again, whole, without this."
+def _known_handles(text: str, terms: Contract) -> str:
+    """A text without handles that do not exist. A longer word that was cut may look like one."""
+    return HANDLE.sub(lambda found: found[0] if found[0] in terms.handles else "[...]", text)
 
 
 def _demands(terms: Contract) -> str:

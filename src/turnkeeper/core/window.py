@@ -15,6 +15,8 @@ OUTPUT_MAX: Final = 32_000
 """The longest answer that room is kept for."""
 RESERVED: Final = 20_000
 """Room kept free below a model's own limit for its input."""
+CERTAINLY: Final = 2
+"""A request that is estimated at so many times the limit is refused without asking the provider."""
 IMAGE_TOKENS: Final = 1_600
 """What providers count for an image of the largest size they take, whatever its bytes."""
 FILE_CHARS_PER_TOKEN: Final = 40
@@ -75,6 +77,20 @@ def chars_of(message: ModelMessage, encoded: bytes | None = None) -> int:
 def output_room(limits: Limits, settings: Window) -> int:
     """How much of the window an answer may need; a limit of 0 is unknown."""
     return min(limits.output, settings.output_max) or settings.output_max
+
+
+def answer_max(limits: Limits, settings: Window) -> int | None:
+    """How many tokens an answer may have; None where nothing is known of the model, so that its host decides."""
+    if not limits.output and not limits.context:
+        return None
+    room = output_room(limits, settings)
+    return min(room, limits.context // 2) if limits.context else room
+
+
+def exceeds(count: int, limits: Limits) -> bool:
+    """Whether a request is certainly too large for the model. The count is a guess, so twice the limit is needed."""
+    most = limits.input or limits.context
+    return bool(most) and count > CERTAINLY * most
 
 
 def usable(limits: Limits, settings: Window) -> int | None:

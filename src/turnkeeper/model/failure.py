@@ -126,3 +126,8 @@ Failure: TypeAlias = (
     | ContentFilterFailure
     | UnknownFailure
 )
+
+
+def words_of(failure: Failure) -> str:
+    """What a failure says, or its name if it says nothing."""
+    return str(getattr(failure.data, "message", "")) or type(failure).__name__

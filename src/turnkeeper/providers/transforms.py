@@ -32,6 +32,7 @@ BRIDGE = "Done."
 RESULT_CHARS_MAX = 4000
 
 _MISTRAL = re.compile(r"mistral|devstral|codestral|pixtral|mixtral")
+_CLOSING_TAG = re.compile(r"</system-update", re.IGNORECASE)
 _NATIVE_SYSTEM = re.compile(r"(?:\A|/)(?:gpt-|o[1-9]|chatgpt|codex)")
 _NOT_PLAIN = re.compile(r"[^a-zA-Z0-9_-]")
 _NOT_ALPHANUMERIC = re.compile(r"[^a-zA-Z0-9]")
@@ -78,9 +79,9 @@ def takes_system_turns(model: ModelInfo, endpoint: Endpoint) -> bool:
 
 
 def system_update(text: str) -> str:
-    """A Mid-Conversation System Message in a user's mouth: marked, and escaped so that none can be forged inside."""
-    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return f"<system-update>\n{escaped}\n</system-update>"
+    """A Mid-Conversation System Message as a user's text, in a tag. Only a closing tag inside is changed."""
+    harmless = _CLOSING_TAG.sub(r"<\\/system-update", text)
+    return f"<system-update>\n{harmless}\n</system-update>"
 
 
 def result_text(result: Result) -> str:

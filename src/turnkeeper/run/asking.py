@@ -29,6 +29,8 @@ class Asking(msgspec.Struct, frozen=True):
     agent: Agent
     epoch: Epoch
     toolbox: Toolbox
+    output_max: int | None = None
+    """How many tokens the answer may have; None if nothing is known of the model."""
 
     @property
     def rewritten(self) -> str | None:
@@ -73,6 +75,7 @@ def sending(asking: Asking, conversations: Conversations, *, now: int) -> Sendin
         session_id=session.id,
         parent_session_id=session.parent_id,
         options=agent.options,
+        output_max=asking.output_max,
     )
     prefix = measure(
         request,

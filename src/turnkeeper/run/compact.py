@@ -98,7 +98,7 @@ class Compaction(msgspec.Struct, frozen=True):
             message_id=message.id,
             text=written.text,
             time=Span(start=message.time.created, end=now),
-            metadata={"digest": True} if written.is_digest else None,
+            metadata={"digest": True, "problem": written.problem} if written.problem is not None else None,
         )
         bills: list[Bill] = list(written.bills)
         ended = message.but(

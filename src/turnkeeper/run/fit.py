@@ -45,7 +45,7 @@ class Fitting(msgspec.Struct, frozen=True):
         occasion = _occasion(ready, now)
         if ready.lowered.outputs >= PRUNABLE_CHARS_MIN and (occasion.begins or occasion.is_cold):
             ready = await self._pruned(pen, ready, settings, occasion, now) or ready
-        count = _size(ready)
+        count = size(ready)
         limits = asking.model.limits
         if not overflows(count, len(ready.lowered.sources), limits, settings) or not progressed(asking.history.entries):
             return ready
@@ -116,7 +116,7 @@ class Fitting(msgspec.Struct, frozen=True):
 def _occasion(ready: Sending, now: int) -> Occasion:
     asking, before = ready.asking, ready.asking.view.prefix
     return Occasion(
-        count=_size(ready),
+        count=size(ready),
         price=asking.model.price,
         # An epoch may begin with the very words of the one before: then the provider still has them.
         begins=before is not None and before.epoch != asking.epoch.number and ready.prefix.cause is not None,
@@ -124,7 +124,7 @@ def _occasion(ready: Sending, now: int) -> Occasion:
     )
 
 
-def _size(ready: Sending) -> int:
+def size(ready: Sending) -> int:
     """How many tokens the request has, as far as one can know."""
     change, around = ready.asking.view.rewritten, ready.prefix.system
     since = max(ready.asking.epoch.seq, change.seq if change is not None else 0)

@@ -10,9 +10,11 @@ from turnkeeper.core.history import Entry, History
 from turnkeeper.core.next_action import RunTurn, last_user
 from turnkeeper.core.permission import freed, merge
 from turnkeeper.core.view import SessionView
+from turnkeeper.core.window import answer_max, exceeds
 from turnkeeper.model.agent import Agent
+from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.event import TurnEnded, TurnStarted
-from turnkeeper.model.failure import UnknownData, UnknownFailure
+from turnkeeper.model.failure import Failure, OverflowData, OverflowFailure, UnknownData, UnknownFailure
 from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.refusal import Refusal
@@ -21,7 +23,7 @@ from turnkeeper.run.asking import Asking
 from turnkeeper.run.boundary import Boundary
 from turnkeeper.run.compact import Compaction
 from turnkeeper.run.discovery import Discovery
-from turnkeeper.run.fit import Fitting
+from turnkeeper.run.fit import Fitting, size
 from turnkeeper.run.means import Means
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import Approvals, Asker
@@ -68,9 +70,13 @@ class Preparation(msgspec.Struct, frozen=True):
         rules = freed(merge(means.rules, agent.permission, view.session.permission or ()), means.outputs)
         # The last step keeps its tools, though it may use none: without them no byte of the request would be reused.
         toolbox = means.toolbox.visible(rules, user.tools)
-        asking = Asking(view, history, action, user, model, agent, epoch, toolbox)
+        output_max = answer_max(model.limits, means.window)
+        asking = Asking(view, history, action, user, model, agent, epoch, toolbox, output_max)
         sending = await self.fitting.fit(pen, asking, means.window, message.time.created)
         if sending is None:
+            return
+        if exceeds(size(sending), model.limits):
+            await self._failed(pen, message, _too_large(size(sending), model))
             return
         asking = sending.asking
         settlement = self._settlement(asking, pen, place, rules, means)
@@ -140,9 +146,17 @@ class Preparation(msgspec.Struct, frozen=True):
 
     async def _refused(self, pen: Pen, message: AssistantMessage, reason: str) -> None:
         """A turn that cannot even be asked for is on record like any other failure."""
-        failure = UnknownFailure(data=UnknownData(message=reason))
+        await self._failed(pen, message, UnknownFailure(data=UnknownData(message=reason)))
+
+    async def _failed(self, pen: Pen, message: AssistantMessage, failure: Failure) -> None:
         ended = message.but(error=failure, time=message.time.but(completed=self.store.mint.now()))
         await pen.append(TurnStarted(message=message), TurnEnded(message=ended))
+
+
+def _too_large(count: int, model: ModelInfo) -> OverflowFailure:
+    most = model.limits.input or model.limits.context
+    words = f"The request is about {count:,} tokens, and {model.provider_id}/{model.id} takes {most:,}"
+    return OverflowFailure(data=OverflowData(message=f"{words}; shorten the prompt or choose another model"))
 
 
 def _agent(agents: Mapping[str, Agent], name: str) -> Agent:

@@ -1,4 +1,4 @@
-"""Have a Summary written: at most two calls for one that fits its contract, else a digest without a model."""
+"""Have a Summary written: one call, a second if that failed, else a digest without a model."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -14,18 +14,18 @@ from turnkeeper.core.summary import (
     chunks,
     completed,
     contract,
-    correction,
     cut,
     digest,
     question,
     serialise,
     target,
+    verbatim,
 )
 from turnkeeper.core.window import CHARS_PER_TOKEN, Window, estimate, usable
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.event import UsageRecorded
-from turnkeeper.model.failure import Failure
+from turnkeeper.model.failure import Failure, words_of
 from turnkeeper.model.request import ModelRequest, Text, UserTurn
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Value
@@ -36,14 +36,15 @@ from turnkeeper.run.turn import Surroundings
 
 ROOM: Final = 100_000
 """How many tokens a summariser is given at once if nobody knows how many it takes."""
-CALLED: Final = "it calls tools instead of answering"
+CALLED: Final = "the summariser called tools instead of answering"
+EMPTY: Final = "the summariser said nothing"
 
 
 class Written(Value):
-    """A Summary and what it cost. ``is_digest``: no model's answer could be used."""
+    """A Summary and what it cost. ``problem`` says why no model's answer could be used, if it is a digest."""
 
     text: str
-    is_digest: bool = False
+    problem: str | None = None
     bills: tuple[UsageRecorded, ...] = ()
 
 
@@ -72,27 +73,28 @@ class Summariser(msgspec.Struct):
         previous = split.previous
         for piece in pieces[:-1]:
             previous = await self._fold(piece, previous, terms, draft)
-        found = await self._best(pieces[-1], previous, terms, draft) if pieces else None
-        if found is None:
-            return Written(text=digest(terms, previous, split.head), is_digest=True, bills=tuple(self._bills))
-        return Written(text=found, bills=tuple(self._bills))
-
-    async def _best(self, piece: str, previous: str | None, terms: Contract, draft: Draft) -> str | None:
-        """A Summary that fits its contract, from two calls at the most; None if neither can be used."""
-        asked = _question(piece, previous, terms, draft)
-        answer = await self._ask(asked)
-        wrong = _wrong(answer, terms)
-        if not wrong:
-            return answer.text.strip()
-        if answer.failure is not None:
-            await self._pause(answer.failure)
+        if not pieces:
+            return Written(text=digest(terms, previous, split.head), bills=tuple(self._bills))
+        answer = await self._answer(_question(pieces[-1], previous, terms, draft))
+        problem = _problem(answer)
+        if problem is not None:
+            found = digest(terms, previous, split.head)
         else:
-            asked = f"{asked}\n\n{correction(cut(answer.text, terms.tokens_max * CHARS_PER_TOKEN), wrong)}"
-        second = await self._ask(asked)
-        if not _wrong(second, terms):
-            return second.text.strip()
-        # A good Summary that forgot a path is better than a digest: what it forgot is added by code.
-        return next((whole for one in (second, answer) if (whole := completed(one.text, terms))), None)
+            said = answer.text.strip()
+            found = said if not breaches(said, terms) else completed(said, terms)
+        if estimate(found) > head:
+            # A short history can be shorter than a summary of it.
+            found = min(found, completed(verbatim(texts, split.previous), terms), key=len)
+        return Written(text=found, problem=problem, bills=tuple(self._bills))
+
+    async def _answer(self, asked: str) -> Answer:
+        """The summariser's answer, asked for once more if the first cannot be used."""
+        answer = await self._ask(asked)
+        if _problem(answer) is None:
+            return answer
+        if answer.failure is not None and not await self._pause(answer.failure):
+            return answer
+        return await self._ask(asked)
 
     async def _fold(self, piece: str, previous: str | None, terms: Contract, draft: Draft) -> str:
         """What is known after one more piece of a history that is too long to be read at once."""
@@ -115,11 +117,13 @@ class Summariser(msgspec.Struct):
         self._bills += bill(self.model, answer.usage, "compaction", message_id=self.message_id, attempt=self._calls)
         return answer
 
-    async def _pause(self, failure: Failure) -> None:
-        """Wait before the second call if that may help."""
-        if retryable(failure) is not None:
-            wait = delay(1, failure, now=self.world.mint.now(), rand=self.world.random())
-            await self.world.sleep(wait / 1000)
+    async def _pause(self, failure: Failure) -> bool:
+        """Wait before the second call; False if another one cannot help."""
+        if retryable(failure) is None:
+            return False
+        wait = delay(1, failure, now=self.world.mint.now(), rand=self.world.random())
+        await self.world.sleep(wait / 1000)
+        return True
 
 
 def _question(piece: str, previous: str | None, terms: Contract | None, draft: Draft) -> str:
@@ -127,8 +131,10 @@ def _question(piece: str, previous: str | None, terms: Contract | None, draft: D
     return f"{draft.prompt}\n\n{asked}" if draft.prompt is not None else asked
 
 
-def _wrong(answer: Answer, terms: Contract) -> list[str]:
-    wrong = [CALLED] if answer.called else []
+def _problem(answer: Answer) -> str | None:
+    """Why an answer is no Summary; None if it is one."""
     if answer.failure is not None:
-        wrong.append("it was not answered")
-    return [*wrong, *breaches(answer.text, terms)]
+        return words_of(answer.failure)
+    if answer.text.strip():
+        return None
+    return CALLED if answer.called else EMPTY

@@ -9,7 +9,7 @@ from turnkeeper.core.next_action import last_turn, last_user
 from turnkeeper.core.window import chars_of, tokens_of, usable, window
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.config import CompactionConfig
-from turnkeeper.model.failure import Failure
+from turnkeeper.model.failure import words_of
 from turnkeeper.model.message import AssistantMessage, ModelChoice, UserMessage
 from turnkeeper.model.parts import TextPart
 from turnkeeper.model.refusal import Refusal
@@ -35,6 +35,8 @@ class Compacted(Value):
     reason: str
     summary: str | None = None
     is_digest: bool = False
+    problem: str | None = None
+    """Why no model's answer could be used, if the summary is a digest."""
     tail_start_id: str | None = None
     before: int = 0
     after: int = 0
@@ -88,13 +90,17 @@ def _result(history: History, model: ModelInfo, before: int) -> Compacted:
     assert last is not None, "a compaction is a turn"
     if not _is_summary(last):
         error = last.message.error if isinstance(last.message, AssistantMessage) else None
-        raise Refusal(f"the compaction came to nothing, and nothing has changed: {_words(error)}")
+        reason = words_of(error) if error is not None else "it was stopped"
+        raise Refusal(f"the compaction came to nothing, and nothing has changed: {reason}")
     shown = visible(history.entries)
     mark = compaction_of(shown[0])
+    marks = [part.metadata or {} for part in last.parts if isinstance(part, TextPart)]
+    problem = next((str(one["problem"]) for one in marks if one.get("problem")), None)
     return Compacted(
         reason="compacted",
         summary=summary_text(last),
-        is_digest=any(isinstance(part, TextPart) and bool((part.metadata or {}).get("digest")) for part in last.parts),
+        is_digest=any(bool(one.get("digest")) for one in marks),
+        problem=problem,
         tail_start_id=mark.tail_start_id if mark is not None else None,
         before=before,
         after=_size(shown, model),
@@ -107,8 +113,3 @@ def _is_summary(turn: Entry) -> bool:
 
 def _size(shown: tuple[Entry, ...], model: ModelInfo) -> int:
     return tokens_of(sum(chars_of(message) for message in conversation(shown, model)))
-
-
-def _words(failure: Failure | None) -> str:
-    data = failure.data if failure is not None else None
-    return str(getattr(data, "message", None) or "it was stopped")
