@@ -7,7 +7,7 @@ import httpx2
 import msgspec
 import pytest
 from anyio.abc import SocketStream
-from loopback import END, Answer, Server, chunk, cutting, head, serving, stalling, whole
+from loopback import END, Answer, Server, accepting, chunk, cutting, head, serving, stalling, whole
 from wire_cases import a_model, an_endpoint, read_recording, recording
 
 from turnkeeper.model.failure import ApiFailure, AuthData, AuthFailure, Failure, OverflowFailure
@@ -159,6 +159,22 @@ async def test_a_refused_key_is_an_auth_failure_that_does_not_show_it(client: ht
 
 async def test_a_request_that_is_too_large_is_an_overflow(client: httpx2.AsyncClient) -> None:
     assert isinstance(await failed(client, whole(b"", "413 Content Too Large")), OverflowFailure)
+
+
+async def test_a_refusal_counts_though_it_comes_before_the_request_is_read_whole(client: httpx2.AsyncClient) -> None:
+    refusal = head("413 Payload Too Large", "application/json") + chunk(b"{}") + END
+
+    async def answer(stream: SocketStream) -> None:
+        await stream.receive()
+        await stream.send(refusal)
+        while True:
+            await stream.receive()
+
+    long = a_request("anthropic", messages=(UserTurn(content=(Text(text="long " * 400_000),)),))
+    async with accepting(answer) as url:
+        (failure,) = await ask(a_provider(client, url), long)
+    assert isinstance(failure, StreamError)
+    assert isinstance(failure.failure, OverflowFailure)
 
 
 async def test_cookies_and_long_bodies_are_not_kept(client: httpx2.AsyncClient) -> None:

@@ -9,7 +9,7 @@ import re
 import ssl
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import httptools
 import httpx2
@@ -40,14 +40,6 @@ class Pieces(httpx2.AsyncByteStream):
             yield bytes(piece)
 
 
-class Begun(NamedTuple):
-    """A request of which only the end was not sent: nobody can act on it yet."""
-
-    request: httpx2.Request
-    connection: "_Connection"
-    end: bytes | memoryview
-
-
 class Connections(httpx2.AsyncBaseTransport):
     """A transport that keeps connections for the next request. It raises what httpx2's own raises."""
 
@@ -66,33 +58,8 @@ class Connections(httpx2.AsyncBaseTransport):
         except BaseException:
             self._room.release()
             raise
-        connection.begin(sent)
+        connection.send(sent)
         return await self._answer(connection, request)
-
-    async def begin(self, request: httpx2.Request) -> Begun | None:
-        """Send all of a long request but its end; None if it is short, in one piece, or nobody is connected."""
-        if not isinstance(request.stream, Pieces) or request.stream.size <= TOGETHER_MAX or self._room.locked():
-            return None
-        *most, end = await _parts(request)
-        if len(end) > TOGETHER_MAX or (connection := self._kept(request)) is None:
-            return None
-        await self._room.acquire()  # There is room: this does not wait.
-        connection.begin(most)
-        return Begun(request, connection, end)
-
-    async def finish(self, begun: Begun) -> httpx2.Response:
-        """Send the end, and wait for the head of the answer. Raises what asking raises."""
-        request, connection, end = begun
-        if connection.is_lost:
-            # Nobody has seen all of it: to send it again on another connection is not to ask twice.
-            self.drop(begun)
-            return await self.handle_async_request(request)
-        connection.go_on(end)
-        return await self._answer(connection, request)
-
-    def drop(self, begun: Begun) -> None:
-        """Never finish it."""
-        self._give_up(begun.connection)
 
     async def aclose(self) -> None:
         """Close what is kept. Answers that are still being read go on."""
@@ -237,21 +204,12 @@ class _Connection(asyncio.Protocol):
         """Whether another request can be sent on it."""
         return self.is_open and self._is_kept and not self._pieces
 
-    @property
-    def is_lost(self) -> bool:
-        """Whether it ended before anything was answered."""
-        return not self.is_open and not self._has_head
-
-    def begin(self, sent: Sequence[bytes | memoryview]) -> None:
-        """Send a request, or the beginning of one."""
+    def send(self, sent: Sequence[bytes | memoryview]) -> None:
+        """Send a request."""
+        assert self._transport is not None, "it is connected"
         self._reset()
         for piece in sent:
-            self.go_on(piece)
-
-    def go_on(self, piece: bytes | memoryview) -> None:
-        """Send more of it."""
-        assert self._transport is not None, "it is connected"
-        self._transport.write(piece)
+            self._transport.write(piece)
 
     async def head(self, request: httpx2.Request) -> _Head:
         """Wait for the head of the answer."""

@@ -34,7 +34,6 @@ DRAIN_CHUNKS_MAX = 8
 """A provider that does not end its stream after the last event costs a connection, not a wait."""
 
 _Ask: TypeAlias = Callable[[], Awaitable[httpx2.Response]]
-_Portions: TypeAlias = AsyncGenerator[Sequence[StreamEvent], None]
 
 _NOT_STREAMS = ("application/json", "text/html")
 _TROUBLES = (httpx2.HTTPError, httpx2.InvalidURL, TooLarge, UnicodeError, OSError)
@@ -78,23 +77,8 @@ class HttpProvider:
         messages = next((body[name] for name in ("messages", "input", "contents") if name in body), ())
         return len(messages) if isinstance(messages, list) else 0
 
-    def stream(self, request: ModelRequest) -> _Portions:
-        """The answer, in the portions in which it comes; see ``Provider``."""
-        return self._answer(lambda: self._sent(self._asking(request)))
-
-    async def begin(self, request: ModelRequest) -> "HttpBegun | None":
-        """Put a request together, and send all of a long one but its end; see ``Beginning``."""
-        if self._missing_key() is not None:
-            return None
-        asking = self._asking(request)
-        connections = self._connections(asking)
-        begun = await connections.begin(asking) if connections is not None else None
-        if connections is None or begun is None:
-            return HttpBegun(lambda: self._sent(asking), self._answer)
-        return HttpBegun(lambda: connections.finish(begun), self._answer, lambda: connections.drop(begun))
-
-    async def _answer(self, ask: _Ask) -> _Portions:
-        """What is answered to a request that ``ask`` sends, or finishes."""
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
+        """The answer, in the portions in which it arrives; see ``Provider``."""
         reader = self._codec.Reader(self._endpoint.provider_id)
         if (missing := self._missing_key()) is not None:
             yield reader.end(cause=missing)
@@ -103,7 +87,7 @@ class HttpProvider:
         try:
             async with AsyncExitStack() as stack:
                 wait = _Wait(self._endpoint)
-                response = await wait.first(ask)
+                response = await wait.first(lambda: self._sent(self._asking(request)))
                 stack.push_async_callback(response.aclose)
                 if (refused := await self._refused(response, wait)) is not None:
                     yield reader.end(cause=refused)
@@ -187,32 +171,6 @@ class HttpProvider:
             return stream_failure(_json(text), provider_id=self._endpoint.provider_id)
         message = f"{self._base_url} answered with {kind} and not with a stream; check baseURL."
         return broken(message, code="not_a_stream", is_retryable=False, body=text)
-
-
-class HttpBegun:
-    """A request that was put together, and sent but for its end if it is long. ``ask`` sends it, or its end."""
-
-    def __init__(self, ask: _Ask, answer: Callable[[_Ask], _Portions], drop: Callable[[], None] | None = None) -> None:
-        self._ask, self._answer, self._drop = ask, answer, drop
-
-    @property
-    def is_on_its_way(self) -> bool:
-        """Whether somebody waits for its end."""
-        return self._drop is not None
-
-    def stream(self) -> _Portions:
-        """Send the end; the answer."""
-        return self._answer(self._finish)
-
-    def drop(self) -> None:
-        """Never send it, if it was not sent."""
-        drop, self._drop = self._drop, None
-        if drop is not None:
-            drop()
-
-    async def _finish(self) -> httpx2.Response:
-        self._drop = None
-        return await self._ask()
 
 
 def all_headers(codec: Codec, request: ModelRequest, endpoint: Endpoint) -> dict[str, str]:
