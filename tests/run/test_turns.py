@@ -416,6 +416,17 @@ async def test_an_answer_without_a_word_is_asked_for_again_but_not_for_ever(play
         assert len(script.requests) == 1 + EMPTY_TURNS_MAX
 
 
+async def test_a_refusal_is_recorded_with_the_provider_s_explanation(play: Play) -> None:
+    metadata = {"anthropic": {"stopReason": "refusal", "stopDetails": {"explanation": "Blocked under the policy."}}}
+    told = Told([[s.StartStep(), s.FinishStep(reason="content-filter", metadata=metadata), s.Finish()]])
+    async with play(told) as stage:
+        session = await stage.session()
+        await stage.ask(session, "go")
+        [(message, _)] = await stage.turns(session)
+        assert isinstance(message.error, ContentFilterFailure)
+        assert message.error.data.message == "the provider refused the content: Blocked under the policy."
+
+
 async def test_content_that_the_provider_refuses_is_a_typed_failure(play: Play) -> None:
     async with play(Scripted().says("I").finishes("content-filter")) as stage:
         session = await stage.session()

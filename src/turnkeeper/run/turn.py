@@ -7,6 +7,7 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
+from turnkeeper.core.failures import refusal
 from turnkeeper.core.limits import CHECKPOINT_MS, RETRIES_MAX
 from turnkeeper.core.retry import delay, retryable
 from turnkeeper.core.transcribe import Act, Scribe
@@ -18,7 +19,6 @@ from turnkeeper.model.failure import (
     AbortedFailure,
     ApiData,
     ApiFailure,
-    ContentFilterFailure,
     Failure,
     MessageData,
     NoData,
@@ -237,7 +237,7 @@ class Turn:
         """What is wrong with an answer that arrived whole."""
         finish = self._scribe.finish
         if finish is not None and finish.reason == "content-filter":
-            return ContentFilterFailure(data=MessageData(message="the provider refused the content"))
+            return refusal(finish.metadata)
         if finish is not None and finish.reason == "length" and not self._scribe.has_output:
             return OutputLengthFailure(data=NoData())
         if self._tries is not None and self._tries <= 0 and self._structured() is None:
