@@ -47,9 +47,9 @@ async def accepting(handle: Answer) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def serving(answer: Answer) -> AsyncIterator[Server]:
+async def serving(answer: Answer, *, port: int = 0) -> AsyncIterator[Server]:
     """A server that lets ``answer`` write to each connection that sent a request."""
-    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=port)
     server = Server(f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}/v1")
 
     async def handle(stream: SocketStream) -> None:

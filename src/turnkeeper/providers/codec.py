@@ -133,7 +133,7 @@ class Codec(Protocol):
 
 def plain_failure(status: int, headers: Mapping[str, str], body: str, endpoint: Endpoint) -> Failure:
     """What an error status means where the protocol has nothing of its own to say."""
-    return http_failure(status, headers, body, provider_id=endpoint.provider_id, url=endpoint.base_url)
+    return http_failure(status, headers, body, provider_id=endpoint.provider_id, url=endpoint.shown_url)
 
 
 def decode(decoder: "msgspec.json.Decoder[T]", data: bytes) -> T:
