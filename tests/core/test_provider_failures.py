@@ -2,7 +2,9 @@
 
 import pytest
 
-from turnkeeper.core.failures import http_failure, is_overflow, is_retryable_status, stream_failure
+from turnkeeper.core.error_phrases import is_overflow
+from turnkeeper.core.failures import http_failure, is_retryable_status, refusal, stream_failure
+from turnkeeper.core.retry import retryable
 from turnkeeper.model.failure import (
     ApiData,
     ApiFailure,
@@ -45,6 +47,18 @@ OVERFLOWS = (
     "model_context_window_exceeded",
     "Too many tokens in the prompt",
     "Token limit exceeded",
+    "input length and `max_tokens` exceed context limit: 180000 + 32000 > 200000, decrease input length",
+    "max_tokens must be at least 1, got -200.",
+    "Context size has been exceeded.",
+    "Requested tokens (2300) exceed context window of 2048",
+    "Trying to keep the first 10000 tokens when context the overflows. However, the model is loaded with context length"
+    " of only 4096 tokens, which is not enough.",
+    "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: 13000>= 4096)",
+    "Prompt exceeds max length",
+    "Input length 204000 exceeds the maximum length 202752",
+    "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 983616]",
+    "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 8800 `inputs` tokens",
+    "Unable to submit request because the input token count is 1250000 but model only supports up to 1048576.",
     "400 (no body)",
     "413 status code (no body)",
 )
@@ -58,6 +72,8 @@ NOT_OVERFLOWS = (
     "exceeds the limit of your plan",
     "maximum context length is a good idea",
     "500 (no body)",
+    "max_tokens must be at least 1, got 0",
+    "Range of top_p should be [0, 1]",
     "",
 )
 
@@ -127,6 +143,161 @@ def test_too_many_tokens_with_429_is_a_rate_and_no_overflow() -> None:
     failure = http_failure(429, {}, '{"message":"Too many tokens, please wait before trying again."}')
     assert isinstance(failure, ApiFailure)
     assert failure.data.is_retryable
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (
+            404,
+            '{"error":{"message":"The model `gpt-9` does not exist","code":"model_not_found"}}',
+        ),
+        (
+            429,
+            '{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}',
+        ),
+        (
+            429,
+            '{"error":{"message":"Request too large for gpt-4o on tokens per min (TPM): Limit 30000",'
+            '"type":"tokens","code":"rate_limit_exceeded"}}',
+        ),
+        (
+            400,
+            '{"error":{"type":"invalid_request_error","message":"messages.429.content.0: unexpected `tool_use_id`"}}',
+        ),
+        (400, '{"message":"the value 500 is not allowed"}'),
+        (400, '{"message":"wrong","input":"the user wrote: overloaded, rate limit, 503"}'),
+        (402, '{"error":{"message":"This request requires more credits","code":402}}'),
+    ],
+)
+def test_what_another_request_would_get_again_is_not_tried_again(status: int, body: str) -> None:
+    failure = http_failure(status, {}, body, provider_id="openai")
+    assert isinstance(failure, ApiFailure)
+    assert (failure.data.is_retryable, retryable(failure)) == (False, None)
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (
+            429,
+            '{"error":{"message":"Rate limit reached on tokens per day: Limit 100000","code":"rate_limit_exceeded"}}',
+        ),
+        (400, '{"error":{"message":"bad call","type":"invalid_request_error","code":"tool_use_failed"}}'),
+        (400, '{"error":"upstream connect error or disconnect/reset before headers"}'),
+        (403, '{"message":"You have exceeded a secondary rate limit"}'),
+        (404, ""),
+        (503, "<html>busy</html>"),
+    ],
+)
+def test_what_may_pass_is_tried_again(status: int, body: str) -> None:
+    assert retryable(http_failure(status, {}, body, provider_id="openai")) is not None
+
+
+@pytest.mark.parametrize(
+    ("error", "is_worth_it"),
+    [
+        ({"type": "error", "error": {"type": "invalid_request_error", "message": "messages.429: wrong"}}, False),
+        ({"error": {"message": "error 503 from upstream"}}, True),
+        ({"error": {"message": "connection lost"}}, True),
+        ({"error": {"code": "tool_use_failed", "type": "invalid_request_error", "message": "bad call"}}, True),
+        ({"error": {"code": "insufficient_quota", "message": "rate limit"}}, False),
+        ({"error": {"code": "invalid_prompt", "message": "500"}}, False),
+    ],
+)
+def test_an_error_inside_a_stream_is_judged_by_its_code_before_its_words(error: object, is_worth_it: bool) -> None:
+    assert (retryable(stream_failure(error)) is not None) is is_worth_it
+
+
+AZURE_FILTER = (
+    '{"error":{"message":"The response was filtered due to the prompt triggering our policy.","type":null,'
+    '"code":"content_filter","status":400,"innererror":{"code":"ResponsibleAIPolicyViolation"}}}'
+)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "message"),
+    [
+        (400, AZURE_FILTER, "The response was filtered due to the prompt triggering our policy."),
+        (400, '{"error":{"message":"Blocked.","innererror":{"code":"ResponsibleAIPolicyViolation"}}}', "Blocked."),
+        (400, '{"error":{"message":"Unsafe input.","code":"data_inspection_failed"}}', "Unsafe input."),
+        (403, '{"error":{"message":"Flagged.","code":403,"metadata":{"flagged_input":"..."}}}', "Flagged."),
+    ],
+)
+def test_a_content_filter_is_known_by_its_code_whatever_the_status(status: int, body: str, message: str) -> None:
+    assert http_failure(status, {}, body) == ContentFilterFailure(data=MessageData(message=message))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        '{"code":400,"message":"No key.","status":"INVALID_ARGUMENT","details":[7,{"reason":"API_KEY_INVALID"}]}',
+        '{"message":"No key.","code":"invalid_api_key"}',
+        '{"message":"No key.","status":"UNAUTHENTICATED"}',
+    ],
+)
+def test_a_bad_key_is_known_by_its_code_whatever_the_status(error: str) -> None:
+    failure = http_failure(400, {}, f'{{"error":{error}}}', provider_id="google")
+    assert failure == AuthFailure(data=AuthData(provider_id="google", message="No key."))
+
+
+RELAYED = (
+    '{{"error":{{"message":"Provider returned error","code":{},"metadata":{{"provider_name":"Azure","raw":{}}}}}}}'
+)
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        ('"m is temporarily rate-limited upstream"', "Azure: m is temporarily rate-limited upstream"),
+        ('"{\\"error\\":{\\"message\\":\\"Try later.\\"}}"', "Azure: Try later."),
+        ('""', "Provider returned error"),
+        ("7", "Provider returned error"),
+    ],
+)
+def test_a_gateway_s_message_names_the_host_behind_it_and_its_reason(raw: str, message: str) -> None:
+    failure = http_failure(429, {}, RELAYED.format(429, raw))
+    assert isinstance(failure, ApiFailure)
+    assert (failure.data.message, failure.data.is_retryable) == (message, True)
+
+
+def test_what_a_host_behind_a_gateway_says_decides_what_kind_of_failure_it_is() -> None:
+    too_long = r'"{\"error\":{\"message\":\"prompt is too long: 2 > 1\"}}"'
+    assert isinstance(http_failure(400, {}, RELAYED.format(400, too_long)), OverflowFailure)
+    refused = r'"{\"error\":{\"message\":\"No.\",\"code\":\"content_filter\"}}"'
+    assert http_failure(400, {}, RELAYED.format(400, refused)) == ContentFilterFailure(
+        data=MessageData(message="Azure: No.")
+    )
+
+
+def test_a_message_that_only_names_a_model_is_made_a_sentence() -> None:
+    body = '{"type":"error","error":{"type":"not_found_error","message":"model: claude-x"}}'
+    failure = http_failure(404, {}, body, provider_id="anthropic")
+    assert isinstance(failure, ApiFailure)
+    assert failure.data.message == "The provider does not have the model 'claude-x', or this key may not use it."
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        (None, "the provider refused the content"),
+        ({"anthropic": {"stopReason": "refusal"}}, "the provider refused the content"),
+        (
+            {"anthropic": {"stopDetails": {"category": "cyber", "explanation": "Blocked under the policy."}}},
+            "the provider refused the content: Blocked under the policy.",
+        ),
+        ({"anthropic": {"stopDetails": {"category": "cyber"}}}, "the provider refused the content: cyber"),
+        (
+            {"google": {"finishReason": "SPII", "finishMessage": "An address."}},
+            "the provider refused the content: An address.",
+        ),
+        ({"google": {"blockReason": "PROHIBITED_CONTENT"}}, "the provider refused the content: PROHIBITED_CONTENT"),
+        ({"google": {"finishReason": "MODEL_ARMOR"}}, "the provider refused the content: MODEL_ARMOR"),
+        ({"anthropic": {"stopDetails": [7], "finishMessage": 7}, "x": 7}, "the provider refused the content"),
+    ],
+)
+def test_a_refusal_says_why_if_the_provider_did(metadata: dict[str, object] | None, message: str) -> None:
+    assert refusal(metadata) == ContentFilterFailure(data=MessageData(message=message))
 
 
 def test_a_refused_key_is_an_auth_failure() -> None:

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnkeeper.core.retry import OVERLOADED, WAIT_MS_MAX, delay, humanised, is_transient, retryable
+from turnkeeper.core.error_phrases import is_transient
+from turnkeeper.core.retry import OVERLOADED, WAIT_MS_MAX, delay, humanised, retryable
 from turnkeeper.model.failure import (
     AbortedFailure,
     ApiData,
@@ -41,11 +42,11 @@ def unknown(message: str) -> UnknownFailure:
         (api("wrong"), None),
         (api("wrong", status_code=400), None),
         (api("wait", is_retryable=True), "wait"),
-        (api("broke", status_code=503), "broke"),
+        (api("broke", status_code=503, is_retryable=True), "broke"),
         (api("Overloaded", is_retryable=True), OVERLOADED),
         (api("overloaded_error: Overloaded", is_retryable=True), OVERLOADED),
-        (api("connection lost"), "connection lost"),
-        (api("wrong", response_body='{"error":"upstream connect error"}'), "wrong"),
+        (api("connection refused; rate limit; 503"), None),
+        (api("wrong", response_body='{"error":"upstream connect error"}'), None),
         (unknown("too_many_requests"), "Too Many Requests"),
         (unknown("resource is exhausted"), OVERLOADED),
         (unknown("temporarily unavailable"), OVERLOADED),
@@ -124,6 +125,12 @@ def test_some_failures_are_never_tried_again_whatever_they_say(failure: Failure)
 )
 def test_these_are_the_words_of_a_trouble_that_passes(text: str) -> None:
     assert is_transient(text)
+
+
+def test_a_number_in_the_words_counts_only_where_the_status_is_not_known() -> None:
+    assert is_transient("error 503")
+    assert not is_transient("error 503", has_status=True)
+    assert is_transient("rate limit", has_status=True)
 
 
 @pytest.mark.parametrize(

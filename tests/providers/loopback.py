@@ -1,7 +1,7 @@
 """A tiny HTTP server on loopback that answers with the bytes a test gives it."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 import anyio
@@ -31,9 +31,25 @@ class Server:
 
 
 @asynccontextmanager
-async def serving(answer: Answer) -> AsyncIterator[Server]:
-    """A server that lets ``answer`` write to each connection that sent a request."""
+async def accepting(handle: Answer) -> AsyncIterator[str]:
+    """A server that leaves each connection to ``handle`` before anything was read; gives its address."""
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+
+    async def connected(stream: SocketStream) -> None:
+        async with stream:
+            with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+                await handle(stream)
+
+    async with listener, anyio.create_task_group() as group:
+        group.start_soon(listener.serve, connected)
+        yield f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}/v1"
+        group.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def serving(answer: Answer, *, port: int = 0) -> AsyncIterator[Server]:
+    """A server that lets ``answer`` write to each connection that sent a request."""
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=port)
     server = Server(f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}/v1")
 
     async def handle(stream: SocketStream) -> None:

@@ -269,7 +269,7 @@ def test_a_hosted_tool_that_failed_keeps_the_block_that_must_go_back() -> None:
     ("case", "code", "is_retryable"),
     [
         ("cut", "incomplete_stream", True),
-        ("garbage", "malformed_stream", False),
+        ("garbage", "malformed_stream", True),
         ("duplicate", "malformed_stream", False),
         ("out_of_order", "malformed_stream", False),
     ],

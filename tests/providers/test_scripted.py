@@ -170,7 +170,8 @@ async def test_a_failure_is_the_last_event() -> None:
         (Scripted().fails(400), ApiFailure, False),
         (Scripted().overflows(), OverflowFailure, None),
         (Scripted().cuts(), ApiFailure, True),
-        (Scripted().garbles(), ApiFailure, False),
+        (Scripted().garbles(), ApiFailure, True),
+        (Scripted().garbles("scrambled"), ApiFailure, False),
         (Scripted().garbles("truncated"), ApiFailure, True),
     ],
 )

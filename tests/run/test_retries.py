@@ -94,9 +94,9 @@ async def test_the_provider_may_say_how_long_to_wait(play: Play, headers: dict[s
         (lambda: Scripted().fails(401), AuthFailure),
         (lambda: Scripted().fails(400, message="bad request"), ApiFailure),
         (lambda: Scripted().says("a").overflows(), OverflowFailure),
-        (lambda: Scripted().garbles(), ApiFailure),
+        (lambda: Scripted().garbles("scrambled"), ApiFailure),
     ],
-    ids=["no key", "a bad request", "an overflow", "nonsense"],
+    ids=["no key", "a bad request", "an overflow", "events out of order"],
 )
 async def test_failures_that_another_try_would_not_cure_end_the_turn(
     play: Play, script: Callable[[], Scripted], failure: type[object]
@@ -111,8 +111,13 @@ async def test_failures_that_another_try_would_not_cure_end_the_turn(
         assert await stage.is_sound(session)
 
 
-async def test_a_lost_connection_is_tried_again(play: Play) -> None:
-    async with play(Scripted().says("a").cuts().then().says("b")) as stage:
+@pytest.mark.parametrize(
+    "script",
+    [lambda: Scripted().says("a").cuts(), lambda: Scripted().says("a").garbles()],
+    ids=["a lost connection", "an event that is not JSON"],
+)
+async def test_an_answer_that_was_damaged_on_its_way_is_tried_again(play: Play, script: Callable[[], Scripted]) -> None:
+    async with play(script().then().says("b")) as stage:
         session = await stage.session()
         await stage.say(session, "go")
         await stage.time.asleep(2.0)

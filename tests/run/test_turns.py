@@ -1,6 +1,7 @@
 """What a turn does with what the model says: texts, calls, results, and how it goes on or ends."""
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 
 import anyio
 import pytest
@@ -12,7 +13,7 @@ from turnkeeper.model.failure import ContentFilterFailure, OutputLengthFailure, 
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.parts import ReasoningPart, StepFinishPart, StepStartPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError
-from turnkeeper.model.request import Call, Reasoning, Result, SystemTurn, Text, ToolTurn, UserTurn
+from turnkeeper.model.request import Call, ModelRequest, Reasoning, Result, SystemTurn, Text, ToolTurn, UserTurn
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.testing.harness import TOOLS, Play, Told, a_tool
@@ -46,6 +47,38 @@ async def test_a_call_is_run_and_its_result_goes_back_to_the_model(play: Play) -
         assert asked[1].content[1] == Call(id="call_1", name="echo", input={"text": "hi"})
         assert asked[2].results[0].output == (Text(text="hi"),)
         assert await stage.is_sound(session)
+
+
+class Watching(Scripted):
+    """Notes, whenever it is asked, the turns that are on record."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.started: Callable[[], Awaitable[list[str]]] | None = None
+        self.seen: list[list[str]] = []
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[s.StreamEvent], None]:
+        assert self.started is not None
+        self.seen.append(await self.started())
+        async with aclosing(super().stream(request)) as portions:
+            async for portion in portions:
+                yield portion
+
+
+@ON_DISK_TOO
+async def test_a_request_is_sent_when_its_turn_is_on_record(play: Play) -> None:
+    provider = Watching()
+    provider.calls("echo", text="hi").then().says("Done.")
+    async with play(provider) as stage:
+        session = await stage.session()
+
+        async def started() -> list[str]:
+            return [one.message.id for one in await stage.events(session) if isinstance(one, e.TurnStarted)]
+
+        provider.started = started
+        await stage.ask(session, "go")
+        turns = [message.id for message, _ in await stage.turns(session)]
+        assert provider.seen == [turns[:1], turns]
 
 
 @ON_DISK_TOO
@@ -381,6 +414,17 @@ async def test_an_answer_without_a_word_is_asked_for_again_but_not_for_ever(play
         outcome = await stage.ask(session, "go")
         assert outcome.kind == "rested"
         assert len(script.requests) == 1 + EMPTY_TURNS_MAX
+
+
+async def test_a_refusal_is_recorded_with_the_provider_s_explanation(play: Play) -> None:
+    metadata = {"anthropic": {"stopReason": "refusal", "stopDetails": {"explanation": "Blocked under the policy."}}}
+    told = Told([[s.StartStep(), s.FinishStep(reason="content-filter", metadata=metadata), s.Finish()]])
+    async with play(told) as stage:
+        session = await stage.session()
+        await stage.ask(session, "go")
+        [(message, _)] = await stage.turns(session)
+        assert isinstance(message.error, ContentFilterFailure)
+        assert message.error.data.message == "the provider refused the content: Blocked under the policy."
 
 
 async def test_content_that_the_provider_refuses_is_a_typed_failure(play: Play) -> None:

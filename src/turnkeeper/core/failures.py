@@ -1,11 +1,12 @@
 """Failures of providers: what a status, a body or an error inside a stream means, as a typed Failure."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 
 import msgspec
 
+from turnkeeper.core.error_phrases import is_overflow, is_transient
 from turnkeeper.model.failure import (
     ApiData,
     ApiFailure,
@@ -22,42 +23,6 @@ from turnkeeper.model.value import encode
 DETAIL_CHARS_MAX = 1000
 """How much of a body a message quotes."""
 
-_NUMBER = r"[\d,]+"
-_OVERFLOW = tuple(
-    re.compile(pattern.replace("#", _NUMBER), re.IGNORECASE | re.DOTALL)
-    for pattern in (
-        r"prompt is too long",
-        r"request_too_large",
-        r"input is too long for requested model",
-        r"exceeds the context window",
-        r"exceeds (?:the )?(?:model'?s )?maximum context length(?: of # tokens|\s?\(#\))",
-        r"input token count.{0,200}?exceeds the maximum",
-        r"tokens in request more than max tokens allowed",
-        r"maximum prompt length is #",
-        r"reduce the length of the messages",
-        r"maximum context length is # tokens",
-        r"exceeds (?:the )?maximum allowed input length of # tokens",
-        r"input \(# tokens\) is longer than the model'?s context length \(# tokens\)",
-        r"exceeds the limit of #",
-        r"exceeds the available context size",
-        r"greater than the context length",
-        r"context window exceeds limit",
-        r"exceeded model token limit",
-        r"context[_ ]length[_ ]exceeded",
-        r"request entity too large",
-        r"context length is only # tokens",
-        r"input length.{0,200}?exceeds.{0,200}?context length",
-        r"prompt too long; exceeded (?:max )?context length",
-        r"too large for model with # maximum context length",
-        r"prompt has # tokens, but the configured context size is # tokens",
-        r"model_context_window_exceeded",
-        r"too many tokens",
-        r"token limit exceeded",
-        r"\A4(?:00|13)\s*(?:status code)?\s*\(no body\)",
-    )
-)
-_NOT_OVERFLOW = re.compile(r"\A(?:throttling error:|service unavailable:)|rate limit|too many requests", re.IGNORECASE)
-
 _HTML = re.compile(r"\A\s*<(?:!doctype|html|\?xml)", re.IGNORECASE)
 _HINTS = {
     401: "the answer is a web page, not the API: a gateway wants you to sign in. Check the key and the base URL.",
@@ -66,7 +31,7 @@ _HINTS = {
 
 _QUOTA = "The provider's quota is used up. Check the plan and the billing details."
 _PLAN = "This plan does not include the model. Choose another model, or upgrade the plan."
-_RETRYABLE_CODES = frozenset(
+_TRANSIENT = frozenset(
     {
         "server_is_overloaded",
         "server_error",
@@ -75,33 +40,73 @@ _RETRYABLE_CODES = frozenset(
         "rate_limit_error",
         "rate_limit_exceeded",
         "timeout_error",
+        "tool_use_failed",  # The model wrote an invalid call, and the next answer usually has a valid one.
         "UNAVAILABLE",
         "RESOURCE_EXHAUSTED",
         "INTERNAL",
         "DEADLINE_EXCEEDED",
     }
 )
-_FILTER_CODES = frozenset(
-    {"content_filter", "content_policy_violation", "bio_policy", "image_content_policy_violation"}
+_PERMANENT = frozenset(
+    {
+        "insufficient_quota",
+        "usage_not_included",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+        "invalid_prompt",
+        "model_not_found",
+    }
 )
+"""Codes that another request gets again, whatever the status."""
+_INVALID = frozenset(
+    {
+        "invalid_request_error",
+        "not_found_error",
+        "permission_error",
+        "INVALID_ARGUMENT",
+        "NOT_FOUND",
+        "PERMISSION_DENIED",
+        "FAILED_PRECONDITION",
+    }
+)
+"""Types of error that another request gets again unless the status says otherwise."""
+_OVERFLOW = frozenset({"context_length_exceeded", "exceed_context_size_error", "1261"})
+"""Codes of a request that is larger than the context window; 1261 is Z.AI's."""
+_AUTH = frozenset({"authentication_error", "invalid_api_key", "API_KEY_INVALID", "UNAUTHENTICATED"})
+_FILTER = frozenset(
+    {
+        "content_filter",
+        "content_policy_violation",
+        "image_content_policy_violation",
+        "bio_policy",
+        "data_inspection_failed",
+        "flagged_input",
+        "ResponsibleAIPolicyViolation",
+        "MODEL_ARMOR",
+    }
+)
+_TOO_LARGE_FOR_RATE = re.compile(r"request too large for .{0,200}?per (?:min|day)", re.IGNORECASE | re.DOTALL)
+_GENERIC = re.compile(r"provider returned error\.?", re.IGNORECASE)
+_ONLY_MODEL = re.compile(r"model: (\S+)")
 
 
 class Fault(msgspec.Struct):
-    """An error object as providers write it, in any of their shapes."""
+    """An error object of a provider. ``reasons`` are the names of causes that lie deeper inside it."""
 
     message: str = ""
     code: str = ""
     type: str = ""
+    reasons: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
-        """``code: message``, or what there is of it."""
+        """``code: message``, or the one that is there."""
         return ": ".join(word for word in (self.code or self.type, self.message) if word)
 
-
-def is_overflow(text: str) -> bool:
-    """Whether these words of a provider mean that the request was larger than the context window."""
-    return not _NOT_OVERFLOW.search(text) and any(pattern.search(text) for pattern in _OVERFLOW)
+    @property
+    def names(self) -> frozenset[str]:
+        """Every name that says what kind of error this is."""
+        return frozenset((self.code, self.type, *self.reasons)) - {""}
 
 
 def http_failure(
@@ -110,20 +115,31 @@ def http_failure(
     """What an answer with an error status means. Without headers it was a code inside a stream."""
     fault = read_fault(_json(body))
     message = _message(status, body, fault)
-    if fault.code == "context_length_exceeded" or _is_overflow_answer(status, message, fault):
+    if fault.names & _OVERFLOW or _is_overflow_answer(status, message, fault):
         return OverflowFailure(data=OverflowData(message=message, response_body=body or None))
-    if status == HTTPStatus.UNAUTHORIZED:
+    if status == HTTPStatus.UNAUTHORIZED or fault.names & _AUTH:
         return AuthFailure(data=AuthData(provider_id=provider_id, message=message))
+    if fault.names & _FILTER:
+        return Filtered(data=MessageData(message=message))
     return ApiFailure(
         data=ApiData(
             message=message,
             status_code=status,
-            is_retryable=is_retryable_status(status, provider_id),
+            is_retryable=_is_retryable(fault, message, status, provider_id),
             response_headers=dict(headers) if headers is not None else None,
             response_body=body or None,
             metadata={"url": url} if url else None,
         )
     )
+
+
+def _is_retryable(fault: Fault, message: str, status: int | None = None, provider_id: str = "") -> bool:
+    """Whether another request may succeed: by the code, else the status, else the type, else the words."""
+    if fault.names & _PERMANENT or _TOO_LARGE_FOR_RATE.search(message):
+        return False
+    if fault.names & _TRANSIENT or (status is not None and is_retryable_status(status, provider_id)):
+        return True
+    return not fault.names & _INVALID and is_transient(message, has_status=status is not None)
 
 
 def is_retryable_status(status: int, provider_id: str = "") -> bool:
@@ -139,20 +155,34 @@ def stream_failure(error: object, *, provider_id: str = "") -> Failure:
     body = encode(error).decode()
     if fault.code.isdecimal() and 400 <= int(fault.code) < 600:
         return http_failure(int(fault.code), None, body, provider_id=provider_id)
-    if any(is_overflow(word) for word in (fault.message, fault.code, fault.type)):
+    if fault.names & _OVERFLOW or any(is_overflow(word) for word in (fault.message, fault.code, fault.type)):
         return OverflowFailure(data=OverflowData(message=fault.message or fault.code, response_body=body))
-    names = {fault.code, fault.type}
-    if "authentication_error" in names:
+    if fault.names & _AUTH:
         return AuthFailure(data=AuthData(provider_id=provider_id, message=fault.message or fault.text))
-    if names & _FILTER_CODES:
+    if fault.names & _FILTER:
         return Filtered(data=MessageData(message=fault.message or fault.text))
     message = {"insufficient_quota": _QUOTA, "usage_not_included": _PLAN}.get(fault.code, fault.text)
     return broken(
         message or "The provider reported an error without a word about it.",
         code=fault.code or fault.type,
-        is_retryable=bool(names & _RETRYABLE_CODES),
+        is_retryable=_is_retryable(fault, fault.message),
         body=body,
     )
+
+
+def refusal(metadata: Mapping[str, object] | None) -> Filtered:
+    """What an answer that ended with ``content-filter`` means, with the provider's own explanation if it gave one."""
+    said = [value for part in (metadata or {}).values() if isinstance(part, Mapping) for value in _reasons_given(part)]
+    return Filtered(data=MessageData(message=": ".join(("the provider refused the content", *said[:1]))))
+
+
+def _reasons_given(said: Mapping[str, object]) -> Iterator[str]:
+    """Explanations of a refusal in a provider's metadata, the most telling first."""
+    details = said.get("stopDetails")
+    given = (details.get("explanation"), details.get("category")) if isinstance(details, Mapping) else ()
+    for value in (*given, said.get("finishMessage"), said.get("blockReason"), said.get("finishReason")):
+        if isinstance(value, str) and value:
+            yield value
 
 
 def broken(message: str, *, code: str, is_retryable: bool, body: str | None = None, **metadata: str) -> ApiFailure:
@@ -164,7 +194,7 @@ def broken(message: str, *, code: str, is_retryable: bool, body: str | None = No
 
 
 def read_fault(error: object) -> Fault:
-    """The message, code and type of an error object; it may be nested, in a list, or JSON inside a message."""
+    """The message and the codes of an error object; it may be nested, in a list, or JSON inside a message."""
     if isinstance(error, list):
         error = error[0] if error else None
     if isinstance(error, str):
@@ -181,11 +211,34 @@ def read_fault(error: object) -> Fault:
         return found
     kind = error.get("type") if error.get("type") != "error" else None
     code = error.get("code")
+    relayed, host = _relayed(error.get("metadata"))
+    if relayed.message and _GENERIC.fullmatch(message.strip()):
+        message = f"{host}: {relayed.message}" if host else relayed.message
     return Fault(
         message=message,
         code=str(code) if isinstance(code, str | int) and not isinstance(code, bool) else "",
         type=str(kind or error.get("status") or ""),
+        reasons=(*_deeper(error), *sorted(relayed.names)),
     )
+
+
+def _relayed(metadata: object) -> tuple[Fault, str]:
+    """The error of the host behind a gateway, and the host's name: OpenRouter has both in ``metadata``."""
+    if not isinstance(metadata, dict):
+        return Fault(), ""
+    host = metadata.get("provider_name")
+    return read_fault(metadata.get("raw")), host if isinstance(host, str) else ""
+
+
+def _deeper(error: dict[str, object]) -> Iterator[str]:
+    """Names of causes: Google's ``details[].reason``, Azure's ``innererror.code``, OpenRouter's ``flagged_input``."""
+    details, inner, metadata = error.get("details"), error.get("innererror"), error.get("metadata")
+    causes = [one.get("reason") for one in details if isinstance(one, dict)] if isinstance(details, list) else []
+    if isinstance(inner, dict):
+        causes.append(inner.get("code"))
+    if isinstance(metadata, dict) and "flagged_input" in metadata:
+        causes.append("flagged_input")
+    return (cause for cause in causes if isinstance(cause, str) and cause)
 
 
 def _is_overflow_answer(status: int, message: str, fault: Fault) -> bool:
@@ -204,11 +257,11 @@ def _message(status: int, body: str, fault: Fault) -> str:
         return phrase
     if _HTML.match(body):
         return f"{phrase}: {_HINTS[status]}" if status in _HINTS else phrase
+    if match := _ONLY_MODEL.fullmatch(fault.message.strip()):
+        return f"The provider does not have the model {match[1]!r}, or this key may not use it."
     if fault.message:
         # An error object's message stands for itself; a bare word needs the status to be understood.
-        return (
-            fault.message.strip() if fault.code or fault.type or " " in fault.message else f"{phrase}: {fault.message}"
-        )
+        return fault.message.strip() if fault.names or " " in fault.message else f"{phrase}: {fault.message}"
     return f"{phrase}: {body.strip()[:DETAIL_CHARS_MAX]}"
 
 

@@ -1,12 +1,12 @@
 """Retry: whether a failure is worth another try, and how long to wait before it. Pure; time and chance are given."""
 
 import math
-import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 
 import msgspec
 
+from turnkeeper.core.error_phrases import is_transient
 from turnkeeper.model.failure import ApiFailure, Failure, UnknownFailure
 
 DELAY_FIRST_MS = 2_000
@@ -17,33 +17,13 @@ WAIT_MS_MAX = 2_147_483_647
 
 OVERLOADED = "Provider is overloaded"
 
-_GAP = "[ _-]"
-_TRANSIENT = re.compile(
-    "|".join(
-        (
-            r"\b(?:429|500|502|503|504|524)\b",
-            rf"too many requests|rate{_GAP}limit|rate increased too quickly|resource[ _]exhausted",
-            rf"overloaded|service{_GAP}unavailable|server{_GAP}error|internal{_GAP}error|internal server error",
-            rf"provider{_GAP}returned{_GAP}error",
-            r"eai_again|econnrefused|econnreset|enotfound|etimedout|getaddrinfo",
-            r"connection (?:error|lost|refused)|socket hang up|socket connection was closed|reset before headers",
-            r"upstream connect|network error|fetch failed|failed to fetch|terminated",
-            r"\A\s*timeout\s*\Z",
-            r"\b(?:connection|network|read|request|response|stream)[ _-]?(?:timeout|timed out|time out)\b",
-            r"retry your request|try your request again",
-        )
-    ),
-    re.IGNORECASE,
-)
-
 
 def retryable(failure: Failure) -> str | None:
     """What to tell the user while waiting for another try; None if no other try is worth it."""
     match failure:
         case ApiFailure(data=data):
             body = data.response_body or ""
-            worth = data.is_retryable or (data.status_code or 0) >= 500
-            if not (worth or is_transient(data.message) or is_transient(body)):
+            if not data.is_retryable:
                 return None
             if "FreeUsageLimitError" in body:
                 return "The free use of this provider is used up for now; it goes on when the limit is lifted."
@@ -58,11 +38,6 @@ def retryable(failure: Failure) -> str | None:
             return data.message if is_transient(data.message) else None
         case _:
             return None
-
-
-def is_transient(text: str) -> bool:
-    """Whether these words are those of a trouble that passes."""
-    return _TRANSIENT.search(text) is not None
 
 
 def delay(attempt: int, failure: Failure, *, rand: float, now: int, wait_max: int | None = None) -> int:

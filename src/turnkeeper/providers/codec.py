@@ -51,7 +51,7 @@ class Reader:
             # msgspec's and Unicode's errors are ValueErrors.
             shown = data[:SHOWN_BYTES_MAX].decode("utf-8", "replace")
             message = f"The provider's stream cannot be understood: {error}"
-            answer.fail(broken(message, code="malformed_stream", is_retryable=False, body=shown))
+            answer.fail(broken(message, code="malformed_stream", is_retryable=_is_garbled(error), body=shown))
         return answer.take()
 
     def end(self, tail: Sequence[SseEvent] = (), cause: Failure | None = None) -> list[StreamEvent]:
@@ -79,6 +79,13 @@ class Reader:
     def fail_with(self, error: object) -> None:
         """The provider reports an error inside the stream."""
         self.answer.fail(stream_failure(error, provider_id=self._provider_id))
+
+
+def _is_garbled(error: Exception) -> bool:
+    """Whether an event is not JSON at all: damaged on its way, so that another request may get a whole one."""
+    if isinstance(error, msgspec.ValidationError):
+        return False
+    return isinstance(error, msgspec.DecodeError | UnicodeError)
 
 
 class Codec(Protocol):
@@ -126,7 +133,7 @@ class Codec(Protocol):
 
 def plain_failure(status: int, headers: Mapping[str, str], body: str, endpoint: Endpoint) -> Failure:
     """What an error status means where the protocol has nothing of its own to say."""
-    return http_failure(status, headers, body, provider_id=endpoint.provider_id, url=endpoint.base_url)
+    return http_failure(status, headers, body, provider_id=endpoint.provider_id, url=endpoint.shown_url)
 
 
 def decode(decoder: "msgspec.json.Decoder[T]", data: bytes) -> T:

@@ -1,156 +1,52 @@
-"""Connections to providers: HTTP/1.1 read by httptools, a network packet at a time.
+"""One connection to a provider: HTTP/1.1 read by httptools, a network packet at a time.
 
-An answer comes in many small chunks. Read one by one in Python they cost more than all the rest of a turn; here the
-chunks of a packet are one piece. ``httpx2`` is what the rest of the program sees: this is a transport of its.
+An answer arrives in many small chunks. Reading them one by one in Python costs more than the rest of a turn; here the
+chunks of a packet are read as one piece.
 """
 
 import asyncio
-import re
-import ssl
-from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
-from typing import Final, NamedTuple
+import socket
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 import httptools
 import httpx2
 
 BUFFER_MAX: Final = 1024 * 1024
-"""How much may wait to be read before the provider is told to pause."""
+"""How much of an answer may wait to be read before reading from the socket is paused."""
 PIECE_MAX: Final = 128 * 1024
-"""How much is read at once; those who watch an answer should see it grow."""
-TOGETHER_MAX: Final = 64 * 1024
-"""A request up to this size is sent in one piece."""
+"""How much of an answer is read at once, so that a reader that fell behind still sees it grow."""
+WRITE_MAX: Final = 256 * 1024
+"""How much of a request is written at once: the time limit for writing is for a piece of this size."""
 HEAD_MAX: Final = 256 * 1024
 """How long the head of an answer may be."""
+STALE_S: Final = 2.0
+"""A reused connection that is closed within this time, without a byte of an answer, was closed before the request came.
 
-_NAME: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_VALUE: Final = re.compile(rb"[^\x00\r\n]*")
+After a longer time the provider may have worked on the request, and sending it again is a retry that a user must see.
+"""
 
-Origin = tuple[str, str, int]
+_SOCKET_OPTIONS: Final = (
+    ("TCP_KEEPIDLE", 30),  # Seconds without traffic before the first probe.
+    ("TCP_KEEPALIVE", 30),  # The name of the same option on macOS.
+    ("TCP_KEEPINTVL", 10),
+    ("TCP_KEEPCNT", 3),
+    ("TCP_USER_TIMEOUT", 60_000),  # Milliseconds until data that is not acknowledged ends the connection.
+)
 
-
-class Pieces(httpx2.AsyncByteStream):
-    """A body that is sent piece by piece, so that nobody has to join it."""
-
-    def __init__(self, pieces: Sequence[bytes | memoryview]) -> None:
-        self.pieces, self.size = pieces, sum(map(len, pieces))
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for piece in self.pieces:
-            yield bytes(piece)
-
-
-class Begun(NamedTuple):
-    """A request of which only the end was not sent: nobody can act on it yet."""
-
-    request: httpx2.Request
-    connection: "_Connection"
-    end: bytes | memoryview
+Sent = bytes | memoryview
 
 
-class Connections(httpx2.AsyncBaseTransport):
-    """A transport that keeps connections for the next request. It raises what httpx2's own raises."""
-
-    def __init__(self, *, idle_max: int, open_max: int) -> None:
-        self._idle: defaultdict[Origin, list[_Connection]] = defaultdict(list)
-        self._idle_max = idle_max
-        self._room = asyncio.Semaphore(open_max)
-        self._tls: ssl.SSLContext | None = None
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request and wait for the head of its answer."""
-        sent = await _parts(request)
-        await self._room.acquire()
-        try:
-            connection = self._kept(request) or await self._opened(request)
-        except BaseException:
-            self._room.release()
-            raise
-        connection.begin(sent)
-        return await self._answer(connection, request)
-
-    async def begin(self, request: httpx2.Request) -> Begun | None:
-        """Send all of a long request but its end; None if it is short, in one piece, or nobody is connected."""
-        if not isinstance(request.stream, Pieces) or request.stream.size <= TOGETHER_MAX or self._room.locked():
-            return None
-        *most, end = await _parts(request)
-        if len(end) > TOGETHER_MAX or (connection := self._kept(request)) is None:
-            return None
-        await self._room.acquire()  # There is room: this does not wait.
-        connection.begin(most)
-        return Begun(request, connection, end)
-
-    async def finish(self, begun: Begun) -> httpx2.Response:
-        """Send the end, and wait for the head of the answer. Raises what asking raises."""
-        request, connection, end = begun
-        if connection.is_lost:
-            # Nobody has seen all of it: to send it again on another connection is not to ask twice.
-            self.drop(begun)
-            return await self.handle_async_request(request)
-        connection.go_on(end)
-        return await self._answer(connection, request)
-
-    def drop(self, begun: Begun) -> None:
-        """Never finish it."""
-        self._give_up(begun.connection)
-
-    async def aclose(self) -> None:
-        """Close what is kept. Answers that are still being read go on."""
-        for kept in self._idle.values():
-            for connection in kept:
-                connection.close()
-        self._idle.clear()
-
-    def done(self, origin: Origin, connection: "_Connection") -> None:
-        """An answer was read, or nobody wants the rest of it."""
-        self._room.release()
-        if not connection.is_reusable or sum(map(len, self._idle.values())) >= self._idle_max:
-            connection.close()
-            return
-        self._idle[origin].append(connection)
-
-    async def _answer(self, connection: "_Connection", request: httpx2.Request) -> httpx2.Response:
-        try:
-            answer = await connection.head(request)
-        except BaseException:
-            self._give_up(connection)
-            raise
-        body = Body(self, _origin(request), connection, request)
-        return httpx2.Response(answer.status, headers=answer.headers, stream=body, request=request)
-
-    def _give_up(self, connection: "_Connection") -> None:
-        self._room.release()
-        connection.close()
-
-    def _kept(self, request: httpx2.Request) -> "_Connection | None":
-        waiting = self._idle.get(_origin(request))
-        while waiting:
-            connection = waiting.pop()
-            if connection.is_open:
-                return connection
-        return None
-
-    async def _opened(self, request: httpx2.Request) -> "_Connection":
-        scheme, host, port = _origin(request)
-        if scheme not in ("http", "https"):
-            raise httpx2.UnsupportedProtocol(f"{scheme or 'no'}:// is not spoken; http and https are", request=request)
-        if scheme == "https" and self._tls is None:
-            self._tls = httpx2.create_ssl_context()
-        limit = _limit(request, "connect")
-        try:
-            async with asyncio.timeout(limit):
-                _, connection = await asyncio.get_running_loop().create_connection(
-                    _Connection, host, port, ssl=self._tls if scheme == "https" else None, happy_eyeballs_delay=0.25
-                )
-        except TimeoutError as error:
-            raise httpx2.ConnectTimeout(f"no connection within {limit:g} s", request=request) from error
-        except (OSError, UnicodeError) as error:
-            raise httpx2.ConnectError(str(error), request=request) from error
-        return connection
+def keep_alive(connected: socket.socket) -> None:
+    """Let the system find out within a minute that the other side is gone, also while we only wait for an answer."""
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _SOCKET_OPTIONS:
+        if (option := getattr(socket, name, None)) is not None:
+            connected.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
-class _Head:
-    """The first lines of an answer."""
+class Head:
+    """Status and headers of an answer."""
 
     def __init__(self) -> None:
         self.status = 0
@@ -162,30 +58,42 @@ class _Head:
         return any(name.lower() in (b"content-length", b"transfer-encoding") for name, _ in self.headers)
 
 
-class _Connection(asyncio.Protocol):
-    """One connection, with one answer at a time. httptools calls the methods that begin with ``on_``."""
+class Connection(asyncio.Protocol):
+    """A connection with one request and one answer at a time. httptools calls the methods that begin with ``on_``.
 
-    def __init__(self) -> None:
+    Only one task waits for it at a time: it sends a request, waits for the head, then reads the body.
+    """
+
+    def __init__(self, stale_s: float = STALE_S) -> None:
+        self._stale_s = stale_s
         self._transport: asyncio.Transport | None = None
-        self._arrival: asyncio.Future[None] | None = None
+        self._change: asyncio.Future[None] | None = None
         self._failure: Exception | None = None
-        self._reset()
+        self._is_full = False
         self.is_open = True
+        self._reset()
 
     def _reset(self) -> None:
         self._parser = httptools.HttpResponseParser(self)
-        self._head = _Head()
+        self._head = Head()
         self._pieces: list[bytes] = []
         self._size = self._head_size = 0
-        self._has_head = self._is_over = self._is_paused = self._is_kept = False
+        self._has_head = self._is_over = self._is_paused = self._is_kept = self._is_sent = False
+        self._sent_at = 0.0
+        self.is_stale = False
+        """Whether it was closed before the other side can have seen the request."""
 
-    # What asyncio tells.
+    # Called by asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport), "connections can be written to"
+        assert isinstance(transport, asyncio.Transport), "a TCP connection can be written to"
         self._transport = transport
+        keep_alive(transport.get_extra_info("socket"))
 
     def data_received(self, data: bytes) -> None:
+        if self._is_over:
+            self.close()  # Nothing was asked, so this is no answer.
+            return
         if not self._has_head:
             self._head_size += len(data)
         try:
@@ -200,17 +108,26 @@ class _Connection(asyncio.Protocol):
             self._transport.pause_reading()
         self._wake()
 
+    def pause_writing(self) -> None:
+        self._is_full = True
+
+    def resume_writing(self) -> None:
+        self._is_full = False
+        self._wake()
+
     def connection_lost(self, error: Exception | None) -> None:
         self.is_open = False
         if self._has_head and not self._is_over and error is None and not self._head.is_framed:
             self._is_over = True
         elif self._failure is None and not self._is_over:
-            lost = "the connection was closed before the answer was whole"
+            lost = "the connection was closed before the answer was complete"
             self._failure = httpx2.RemoteProtocolError(lost) if error is None else httpx2.ReadError(str(error))
             self._failure.__cause__ = error
+            is_soon = asyncio.get_running_loop().time() - self._sent_at < self._stale_s
+            self.is_stale = is_soon and self._head_size == 0
         self._wake()
 
-    # What httptools tells.
+    # Called by httptools.
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._head.headers.append((name, value))
@@ -228,43 +145,40 @@ class _Connection(asyncio.Protocol):
         if self._has_head:
             self._is_over, self._is_kept = True, self._parser.should_keep_alive()
         else:
-            self._head = _Head()
+            self._head = Head()
 
-    # What the transport asks.
+    # Called by the pool.
 
     @property
     def is_reusable(self) -> bool:
-        """Whether another request can be sent on it."""
-        return self.is_open and self._is_kept and not self._pieces
+        """Whether another request can be sent on it: this one was sent and its answer read, both completely."""
+        return self.is_open and self._is_kept and self._is_sent and not self._is_full and not self._pieces
 
-    @property
-    def is_lost(self) -> bool:
-        """Whether it ended before anything was answered."""
-        return not self.is_open and not self._has_head
-
-    def begin(self, sent: Sequence[bytes | memoryview]) -> None:
-        """Send a request, or the beginning of one."""
-        self._reset()
-        for piece in sent:
-            self.go_on(piece)
-
-    def go_on(self, piece: bytes | memoryview) -> None:
-        """Send more of it."""
+    async def send(self, parts: Iterable[Sent], request: httpx2.Request) -> None:
+        """Send a request, no faster than it is taken. An answer that comes before its end stops it."""
         assert self._transport is not None, "it is connected"
-        self._transport.write(piece)
+        self._reset()
+        self._sent_at = asyncio.get_running_loop().time()
+        for piece in _pieces(parts):
+            if self._has_head or not self.is_open:
+                return  # ``head`` says which.
+            self._transport.write(piece)
+            while self._is_full and self.is_open and not self._has_head:
+                await self._wait(request, "write")
+        self._is_sent = True
 
-    async def head(self, request: httpx2.Request) -> _Head:
+    async def head(self, request: httpx2.Request) -> Head:
         """Wait for the head of the answer."""
         while not self._has_head:
-            await self._more(request)
+            await self._wait(request, "read")
         return self._head
 
     async def read(self, request: httpx2.Request) -> bytes:
-        """What has arrived of the body; nothing at its end."""
+        """The part of the body that has arrived; nothing at its end."""
         while not self._pieces:
             if self._is_over:
                 return b""
-            await self._more(request)
+            await self._wait(request, "read")
         arrived, self._pieces = self._taken()
         self._size -= len(arrived)
         if self._is_paused and self._transport is not None and self.is_open:
@@ -273,7 +187,7 @@ class _Connection(asyncio.Protocol):
         return arrived
 
     def _taken(self) -> tuple[bytes, list[bytes]]:
-        """What is read at once, and what is left: a reader that fell behind still gets an answer in portions."""
+        """What is read at once, and the rest."""
         if self._size <= PIECE_MAX:
             return b"".join(self._pieces), []
         size = count = 0
@@ -283,86 +197,56 @@ class _Connection(asyncio.Protocol):
         return b"".join(self._pieces[:count]), self._pieces[count:]
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection; at once if a request or an answer is under way."""
         self.is_open = False
         if self._transport is not None:
-            self._transport.abort() if self._pieces or not self._is_over else self._transport.close()
+            self._transport.close() if self.is_done else self._transport.abort()
 
-    async def _more(self, request: httpx2.Request) -> None:
-        """Wait until something happens."""
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is under way."""
+        return self._is_over and self._is_sent and not self._pieces
+
+    async def _wait(self, request: httpx2.Request, kind: str) -> None:
+        """Wait until something arrives, there is room to write, or the connection is lost."""
         if self._failure is not None:
             raise self._failure
         loop = asyncio.get_running_loop()
-        self._arrival = arrival = loop.create_future()
-        limit = _limit(request, "read")
-        timer = loop.call_later(limit, _expire, arrival) if limit is not None else None
+        self._change = change = loop.create_future()
+        limit = time_limit(request, kind)
+        timer = loop.call_later(limit, _expire, change) if limit is not None else None
         try:
-            await arrival
+            await change
         except TimeoutError as error:
-            raise httpx2.ReadTimeout("the provider went silent", request=request) from error
+            expired = httpx2.WriteTimeout if kind == "write" else httpx2.ReadTimeout
+            raise expired("the provider went silent", request=request) from error
         finally:
-            self._arrival = None
+            self._change = None
             if timer is not None:
                 timer.cancel()
 
     def _wake(self) -> None:
-        if self._arrival is not None and not self._arrival.done():
-            self._arrival.set_result(None)
+        if self._change is not None and not self._change.done():
+            self._change.set_result(None)
 
 
-class Body(httpx2.AsyncByteStream):
-    """The body of an answer, packet by packet."""
-
-    def __init__(
-        self, connections: Connections, origin: Origin, connection: _Connection, request: httpx2.Request
-    ) -> None:
-        self._connections, self._origin, self._connection = connections, origin, connection
-        self._request, self._is_closed = request, False
-
-    @property
-    def is_read(self) -> bool:
-        """Whether all of it has come and was taken."""
-        return self._connection.is_reusable
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        while piece := await self._connection.read(self._request):
-            yield piece
-
-    async def aclose(self) -> None:
-        if not self._is_closed:
-            self._is_closed = True
-            self._connections.done(self._origin, self._connection)
-
-
-def _expire(arrival: "asyncio.Future[None]") -> None:
-    if not arrival.done():
-        arrival.set_exception(TimeoutError())
-
-
-def _limit(request: httpx2.Request, kind: str) -> float | None:
+def time_limit(request: httpx2.Request, kind: str) -> float | None:
+    """How long a request may wait for ``connect``, ``read`` or ``write``; None has no limit."""
     limits = request.extensions.get("timeout")
     limit = limits.get(kind) if isinstance(limits, dict) else None
     return float(limit) if isinstance(limit, int | float) else None
 
 
-def _origin(request: httpx2.Request) -> Origin:
-    url = request.url
-    return url.scheme, url.host, url.port or (443 if url.scheme == "https" else 80)
+def _pieces(parts: Iterable[Sent]) -> Iterator[Sent]:
+    """A request in pieces that are not too large, uncopied."""
+    for part in parts:
+        if len(part) <= WRITE_MAX:
+            yield part
+        else:
+            view = memoryview(part)
+            yield from (view[start : start + WRITE_MAX] for start in range(0, len(view), WRITE_MAX))
 
 
-async def _parts(request: httpx2.Request) -> tuple[bytes | memoryview, ...]:
-    """A request as it is sent, part by part."""
-    head, stream = _spelt(request), request.stream
-    first, *rest = stream.pieces if isinstance(stream, Pieces) else (await request.aread(),)
-    # What is large is not copied once more to be behind its head, though it then takes two packets.
-    return (head, first, *rest) if len(first) > TOGETHER_MAX else (b"".join((head, first)), *rest)
-
-
-def _spelt(request: httpx2.Request) -> bytes:
-    """The head of a request on the wire."""
-    lines = [b"%b %b HTTP/1.1\r\n" % (request.method.encode("ascii"), request.url.raw_path)]
-    for name, value in request.headers.raw:
-        if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
-            raise httpx2.LocalProtocolError(f"the header {name!r} holds what no header may", request=request)
-        lines.append(b"%b: %b\r\n" % (name, value.strip()))
-    return b"".join((*lines, b"\r\n"))
+def _expire(change: "asyncio.Future[None]") -> None:
+    if not change.done():
+        change.set_exception(TimeoutError())

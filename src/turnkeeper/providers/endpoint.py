@@ -1,18 +1,29 @@
 """Endpoint: where a provider is reached, with which key, and how long we wait for it."""
 
+import re
+from typing import Final
+
 from turnkeeper.model.value import JsonObject, Value
 
 ERROR_BYTES_MAX = 16 * 1024
 """How much of an error's body is kept."""
 
+_LOGIN: Final = re.compile(r"(?<=://)[^/?#]*@")
+
 
 class Timeouts(Value):
-    """Seconds; None waits for ever. A stream that is silent for ``idle_s`` is broken off, and so on."""
+    """Time limits in seconds; None is no limit."""
 
-    connect_s: float | None = 30.0
+    connect_s: float | None = 15.0
+    """Until a connection is open."""
+    write_s: float | None = 60.0
+    """Until the provider takes more of a request."""
     first_byte_s: float | None = 300.0
+    """Until an answer begins. A model that thinks first is silent for minutes; a lost connection is found sooner."""
     idle_s: float | None = 600.0
+    """Between two pieces of an answer."""
     total_s: float | None = None
+    """For a whole answer."""
 
 
 class Endpoint(Value):
@@ -29,6 +40,16 @@ class Endpoint(Value):
     options: JsonObject = {}
     timeouts: Timeouts = Timeouts()
 
+    @property
+    def shown_url(self) -> str | None:
+        """The base URL without a login, for messages and records."""
+        return without_login(self.base_url) if self.base_url else None
+
     def __repr__(self) -> str:
         """Never shows the key, nor headers, which may hold one."""
-        return f"Endpoint({self.protocol!r}, {self.provider_id!r}, {self.base_url!r})"
+        return f"Endpoint({self.protocol!r}, {self.provider_id!r}, {self.shown_url!r})"
+
+
+def without_login(url: str) -> str:
+    """An address without user name and password."""
+    return _LOGIN.sub("", url)

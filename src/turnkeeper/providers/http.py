@@ -20,9 +20,9 @@ from turnkeeper.model.stream import Start, StartStep, StreamEvent
 from turnkeeper.providers import codec_of
 from turnkeeper.providers.bodies import Bodies
 from turnkeeper.providers.codec import Codec, Reader
-from turnkeeper.providers.connection import Body, Connections, Pieces
-from turnkeeper.providers.endpoint import ERROR_BYTES_MAX, Endpoint
+from turnkeeper.providers.endpoint import ERROR_BYTES_MAX, Endpoint, without_login
 from turnkeeper.providers.network import network_failure, timed_out
+from turnkeeper.providers.pool import Body, ConnectionPool, Pieces
 from turnkeeper.providers.sse import SseEvent, SseParser, TooLarge
 
 REQUEST_IDS = ("request-id", "x-request-id", "apim-request-id", "x-goog-request-id", "cf-ray")
@@ -34,30 +34,29 @@ DRAIN_CHUNKS_MAX = 8
 """A provider that does not end its stream after the last event costs a connection, not a wait."""
 
 _Ask: TypeAlias = Callable[[], Awaitable[httpx2.Response]]
-_Portions: TypeAlias = AsyncGenerator[Sequence[StreamEvent], None]
 
 _NOT_STREAMS = ("application/json", "text/html")
 _TROUBLES = (httpx2.HTTPError, httpx2.InvalidURL, TooLarge, UnicodeError, OSError)
 
 
 def new_client(*, user_agent: str) -> httpx2.AsyncClient:
-    """The client an application shares between its providers; whoever makes it closes it.
+    """The client that all providers of an application share. The caller closes it.
 
-    Who must go through a proxy gets httpx2's own transport, which knows how.
+    Where the environment names a proxy, httpx2's own transport is used, which supports them.
     """
     headers = {"user-agent": user_agent}
-    if getproxies():
+    if getproxies().keys() - {"no"}:
         limits = httpx2.Limits(max_connections=CONNECTIONS_MAX, max_keepalive_connections=IDLE_CONNECTIONS_MAX)
         return httpx2.AsyncClient(headers=headers, limits=limits)
-    return DirectClient(Connections(idle_max=IDLE_CONNECTIONS_MAX, open_max=CONNECTIONS_MAX), headers)
+    return DirectClient(ConnectionPool(idle_max=IDLE_CONNECTIONS_MAX, open_max=CONNECTIONS_MAX), headers)
 
 
 class DirectClient(httpx2.AsyncClient):
-    """A client whose connections can be asked without it: it looks for proxies, cookies, logins and redirects."""
+    """A client whose connection pool can be used without it, and so without its proxies, cookies and redirects."""
 
-    def __init__(self, connections: Connections, headers: Mapping[str, str]) -> None:
-        super().__init__(headers=dict(headers), transport=connections)
-        self.connections = connections
+    def __init__(self, pool: ConnectionPool, headers: Mapping[str, str]) -> None:
+        super().__init__(headers=dict(headers), transport=pool)
+        self.pool = pool
 
 
 class HttpProvider:
@@ -68,9 +67,11 @@ class HttpProvider:
         self._codec: Codec = codec_of(endpoint.protocol)
         self._bodies = Bodies(self._codec, endpoint)
         self._base_url = (endpoint.base_url or self._codec.BASE_URL).rstrip("/")
+        self._shown_url = without_login(self._base_url)
         self._urls: dict[str, httpx2.URL] = {}
         self._usual_headers = dict(client.headers)
-        self._timeout = httpx2.Timeout(None, connect=endpoint.timeouts.connect_s).as_dict()
+        limits = endpoint.timeouts
+        self._timeout = httpx2.Timeout(None, connect=limits.connect_s, write=limits.write_s).as_dict()
 
     def wire_length(self, request: ModelRequest) -> int:
         """How many messages the provider counts in this request; see ``Measuring``."""
@@ -78,23 +79,8 @@ class HttpProvider:
         messages = next((body[name] for name in ("messages", "input", "contents") if name in body), ())
         return len(messages) if isinstance(messages, list) else 0
 
-    def stream(self, request: ModelRequest) -> _Portions:
-        """The answer, in the portions in which it comes; see ``Provider``."""
-        return self._answer(lambda: self._sent(self._asking(request)))
-
-    async def begin(self, request: ModelRequest) -> "HttpBegun | None":
-        """Put a request together, and send all of a long one but its end; see ``Beginning``."""
-        if self._missing_key() is not None:
-            return None
-        asking = self._asking(request)
-        connections = self._connections(asking)
-        begun = await connections.begin(asking) if connections is not None else None
-        if connections is None or begun is None:
-            return HttpBegun(lambda: self._sent(asking), self._answer)
-        return HttpBegun(lambda: connections.finish(begun), self._answer, lambda: connections.drop(begun))
-
-    async def _answer(self, ask: _Ask) -> _Portions:
-        """What is answered to a request that ``ask`` sends, or finishes."""
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
+        """The answer, in the portions in which it arrives; see ``Provider``."""
         reader = self._codec.Reader(self._endpoint.provider_id)
         if (missing := self._missing_key()) is not None:
             yield reader.end(cause=missing)
@@ -103,7 +89,7 @@ class HttpProvider:
         try:
             async with AsyncExitStack() as stack:
                 wait = _Wait(self._endpoint)
-                response = await wait.first(ask)
+                response = await wait.first(lambda: self._sent(self._asking(request)))
                 stack.push_async_callback(response.aclose)
                 if (refused := await self._refused(response, wait)) is not None:
                     yield reader.end(cause=refused)
@@ -128,8 +114,11 @@ class HttpProvider:
                 return failure
             case httpx2.ReadTimeout():
                 return timed_out("The answer went silent", "idle_timeout", self._endpoint.timeouts.idle_s or 0)
+            case httpx2.WriteTimeout():
+                what = "The provider stopped reading the request"
+                return timed_out(what, "write_timeout", self._endpoint.timeouts.write_s or 0)
             case _:
-                return network_failure(error, self._base_url)
+                return network_failure(error, self._shown_url)
 
     def _missing_key(self) -> Failure | None:
         endpoint = self._endpoint
@@ -139,15 +128,11 @@ class HttpProvider:
         return AuthFailure(data=AuthData(provider_id=endpoint.provider_id, message=message))
 
     async def _sent(self, asking: httpx2.Request) -> httpx2.Response:
-        """The beginning of the answer."""
-        if (connections := self._connections(asking)) is not None:
-            return await connections.handle_async_request(asking)
+        """Send a request; its answer, of which only the head was read."""
+        if isinstance(self._client, DirectClient) and not asking.url.userinfo:
+            return await self._client.pool.handle_async_request(asking)
         # A key must not follow to where it was not sent.
         return await self._client.send(asking, stream=True, follow_redirects=False)
-
-    def _connections(self, asking: httpx2.Request) -> Connections | None:
-        """Who sends this, if we need nobody else for it."""
-        return self._client.connections if isinstance(self._client, DirectClient) and not asking.url.userinfo else None
 
     def _asking(self, request: ModelRequest) -> httpx2.Request:
         """The request on the wire. It is put together here: a client that can do all takes its time."""
@@ -185,34 +170,8 @@ class HttpProvider:
             return self._codec.failure(response.status_code, headers, text, self._endpoint)
         if kind == "application/json" and '"error"' in text:
             return stream_failure(_json(text), provider_id=self._endpoint.provider_id)
-        message = f"{self._base_url} answered with {kind} and not with a stream; check baseURL."
+        message = f"{self._shown_url} answered with {kind} and not with a stream; check baseURL."
         return broken(message, code="not_a_stream", is_retryable=False, body=text)
-
-
-class HttpBegun:
-    """A request that was put together, and sent but for its end if it is long. ``ask`` sends it, or its end."""
-
-    def __init__(self, ask: _Ask, answer: Callable[[_Ask], _Portions], drop: Callable[[], None] | None = None) -> None:
-        self._ask, self._answer, self._drop = ask, answer, drop
-
-    @property
-    def is_on_its_way(self) -> bool:
-        """Whether somebody waits for its end."""
-        return self._drop is not None
-
-    def stream(self) -> _Portions:
-        """Send the end; the answer."""
-        return self._answer(self._finish)
-
-    def drop(self) -> None:
-        """Never send it, if it was not sent."""
-        drop, self._drop = self._drop, None
-        if drop is not None:
-            drop()
-
-    async def _finish(self) -> httpx2.Response:
-        self._drop = None
-        return await self._ask()
 
 
 def all_headers(codec: Codec, request: ModelRequest, endpoint: Endpoint) -> dict[str, str]:

@@ -1,9 +1,11 @@
 """Network failures: what broke on the way to a provider, as a typed Failure."""
 
 import errno
+import re
 import socket
 import ssl
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -19,17 +21,21 @@ _CODES = {
     errno.EHOSTUNREACH: "EHOSTUNREACH",
     errno.ENETUNREACH: "ENETUNREACH",
 }
+_ERRNO = re.compile(r"\[Errno (\d+)\]")
+_REFUSED = "Nothing accepts connections at {place}. Check that the server runs, and host and port of baseURL ({url})."
+_UNKNOWN = "The host {host} is not known. Check its name in baseURL ({url}), and the network connection."
+_UNREACHABLE = "{place} cannot be reached: {detail}. Check the network connection, and baseURL ({url})."
 
 
 def network_failure(error: Exception, url: str) -> ApiFailure:
-    """What an exception on the way to ``url`` means. Mistakes in our own settings are not worth another try."""
+    """What an exception on the way to ``url`` means. What another request would meet again is not retryable."""
     causes = tuple(_causes(error))
     detail = str(error) or type(error).__name__
     if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
         return broken(f"The certificate of {url} cannot be trusted: {detail}", code="TLS", is_retryable=False, url=url)
     match error:
         case httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
-            return broken(f"{url!r} is no address; check baseURL: {detail}", code="INVALID_URL", is_retryable=False)
+            return broken(f"{url!r} is not an address; check baseURL: {detail}", code="INVALID_URL", is_retryable=False)
         case httpx2.LocalProtocolError() | UnicodeError():
             message = f"The request to {url} cannot be sent; check its headers and key: {detail}"
             return broken(message, code="INVALID_REQUEST", is_retryable=False, url=url)
@@ -38,10 +44,20 @@ def network_failure(error: Exception, url: str) -> ApiFailure:
         case httpx2.ConnectTimeout() | httpx2.PoolTimeout():
             return broken(f"{url} could not be reached in time.", code="ETIMEDOUT", is_retryable=True, url=url)
         case httpx2.ConnectError():
-            return broken(f"{url} cannot be reached: {detail}", code=_code(causes), is_retryable=True, url=url)
+            return _unreachable(_code(causes), url, detail)
         case _:
             message = f"The connection to {url} broke: {detail}"
             return broken(message, code=_code(causes, "ECONNRESET"), is_retryable=True, url=url)
+
+
+def _unreachable(code: str, url: str, detail: str) -> ApiFailure:
+    """No connection could be opened. The connection pool has tried that more than once already."""
+    words = {"ECONNREFUSED": _REFUSED, "ENOTFOUND": _UNKNOWN}.get(code, _UNREACHABLE)
+    address = urlsplit(url)
+    host = address.hostname or url
+    place = f"{host}:{address.port or (443 if address.scheme == 'https' else 80)}"
+    message = words.format(place=place, host=host, url=url, detail=detail)
+    return broken(message, code=code, is_retryable=code in ("ECONNRESET", "ETIMEDOUT"), url=url)
 
 
 def timed_out(what: str, code: str, limit_s: float) -> ApiFailure:
@@ -49,15 +65,21 @@ def timed_out(what: str, code: str, limit_s: float) -> ApiFailure:
     return broken(f"{what} ({limit_s:g} s).", code=code, is_retryable=True, timeoutMs=str(round(limit_s * 1000)))
 
 
-def _code(causes: tuple[BaseException, ...], default: str = "ECONNREFUSED") -> str:
+def _code(causes: tuple[BaseException, ...], default: str = "EHOSTUNREACH") -> str:
     for cause in causes:
         if isinstance(cause, socket.gaierror):
             return "ENOTFOUND"
         if isinstance(cause, ssl.SSLError):
             return "TLS"
-        if isinstance(cause, OSError) and cause.errno in _CODES:
-            return _CODES[cause.errno]
+        if isinstance(cause, OSError) and (number := _errno(cause)) in _CODES:
+            return _CODES[number]
     return default
+
+
+def _errno(error: OSError) -> int:
+    """The system's error number. asyncio joins the errors of several addresses into one text."""
+    found = _ERRNO.search(str(error)) if error.errno is None else None
+    return int(found[1]) if found else error.errno or 0
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -16,33 +16,6 @@ class Measuring(Protocol):
         ...
 
 
-class Begun(Protocol):
-    """A request that is ready to be sent, or on its way but for its end.
-
-    Whoever begins one drops it in the end, whatever happens.
-    """
-
-    def stream(self) -> AsyncGenerator[Sequence[StreamEvent], None]:
-        """Send the end; the answer, as of ``Provider.stream``. Only once."""
-        ...
-
-    def drop(self) -> None:
-        """Never send the end: the provider has seen nothing that it could answer. Nothing happens if it was sent."""
-        ...
-
-
-@runtime_checkable
-class Beginning(Protocol):
-    """A provider that can be sent most of a request before it may be asked, so that it reads while we write."""
-
-    async def begin(self, request: ModelRequest) -> Begun | None:
-        """Send all but the end, if that gains anything. Never waits.
-
-        None, or whatever it raises, if nothing can be prepared: then ``stream`` meets it again, and says why.
-        """
-        ...
-
-
 class Provider(Protocol):
     """Something that answers requests."""
 

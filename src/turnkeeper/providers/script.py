@@ -245,7 +245,9 @@ def nonsense(fault: WireFault) -> Failure:
     """What bytes without sense look like from here."""
     if fault == "truncated":
         return broken("The answer ended before it was complete.", code="incomplete_stream", is_retryable=True)
-    return broken(f"The stream cannot be understood: {fault}.", code="malformed_stream", is_retryable=False)
+    return broken(
+        f"The stream cannot be understood: {fault}.", code="malformed_stream", is_retryable=fault == "garbage"
+    )
 
 
 def is_title(request: ModelRequest) -> bool:

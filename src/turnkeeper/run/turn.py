@@ -1,12 +1,13 @@
 """One provider turn: request, stream, record, settle; with retries, and closed whatever happens."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
 
 import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
+from turnkeeper.core.failures import refusal
 from turnkeeper.core.limits import CHECKPOINT_MS, RETRIES_MAX
 from turnkeeper.core.retry import delay, retryable
 from turnkeeper.core.transcribe import Act, Scribe
@@ -18,7 +19,6 @@ from turnkeeper.model.failure import (
     AbortedFailure,
     ApiData,
     ApiFailure,
-    ContentFilterFailure,
     Failure,
     MessageData,
     NoData,
@@ -37,7 +37,7 @@ from turnkeeper.model.session import ZERO_TOKENS
 from turnkeeper.model.status import BUSY, Retrying
 from turnkeeper.model.stream import StreamEvent
 from turnkeeper.model.value import Json
-from turnkeeper.providers.provider import Beginning, Begun, Provider
+from turnkeeper.providers.provider import Provider
 from turnkeeper.run.pen import Pen
 
 Settle = Callable[[ToolPart, Callable[[], bool]], Coroutine[None, None, None]]
@@ -84,7 +84,6 @@ class Turn:
         self._writing = anyio.Lock(fast_acquire=True)
         self._held: list[Event] = []
         """What is to be appended with the next fact, because a fact of its own would tell nobody anything."""
-        self._begun: Begun | None = None
         self._cost: float = 0
         self._attempt = 0
         self._is_read, self._open_calls = False, 0
@@ -92,25 +91,7 @@ class Turn:
 
     async def run(self) -> None:
         """Run the turn. Whatever happens, the log has its end."""
-        await self._begin()
-        try:
-            await self._pen.append(TurnStarted(message=self._message, prefix=self._prefix), at="attempt")
-            await self._run_started()
-        finally:
-            if self._begun is not None:
-                self._begun.drop()
-
-    async def _begin(self) -> None:
-        """Let the provider read a long request while we write; it gets the end once the turn is on record."""
-        if not isinstance(self._provider, Beginning):
-            return
-        try:
-            self._begun = await self._provider.begin(self._request)
-        except Exception:
-            # Who asks meets it again, and then there is a turn that can say so.
-            self._begun = None
-
-    async def _run_started(self) -> None:
+        await self._pen.append(TurnStarted(message=self._message, prefix=self._prefix), at="attempt")
         try:
             while await self._try():
                 pass
@@ -146,7 +127,7 @@ class Turn:
             async with anyio.create_task_group() as calls:
                 ticker = anyio.CancelScope()
                 try:
-                    async with aclosing(self._answer()) as answer:
+                    async with aclosing(self._provider.stream(self._request)) as answer:
                         async for batch in answer:
                             await self._take(batch, calls)
                             if not is_ticking and self._scribe.has_open:
@@ -159,11 +140,6 @@ class Turn:
                         ticker.cancel()
         except BaseExceptionGroup as group:
             raise _first(group) from group
-
-    def _answer(self) -> AsyncGenerator[Sequence[StreamEvent], None]:
-        if self._begun is not None and self._attempt == 1:
-            return self._begun.stream()
-        return self._provider.stream(self._request)
 
     async def _take(self, batch: Sequence[StreamEvent], calls: TaskGroup) -> None:
         await self._write(lambda: self._scribe.feed(batch, self._now()))
@@ -261,7 +237,7 @@ class Turn:
         """What is wrong with an answer that arrived whole."""
         finish = self._scribe.finish
         if finish is not None and finish.reason == "content-filter":
-            return ContentFilterFailure(data=MessageData(message="the provider refused the content"))
+            return refusal(finish.metadata)
         if finish is not None and finish.reason == "length" and not self._scribe.has_output:
             return OutputLengthFailure(data=NoData())
         if self._tries is not None and self._tries <= 0 and self._structured() is None:
