@@ -62,3 +62,9 @@ def test_a_connection_that_broke_is_worth_another_try(error: Exception, code: st
     failure = network_failure(error, URL)
     assert ((failure.data.metadata or {})["code"], failure.data.is_retryable) == (code, True)
     assert retryable(failure) is not None
+
+
+def test_an_address_that_has_answered_before_is_tried_again() -> None:
+    error = connect_error(OSError(errno.ECONNREFUSED, "refused"))
+    assert retryable(network_failure(error, URL)) is None
+    assert retryable(network_failure(error, URL, is_proven=True)) is not None

@@ -69,6 +69,8 @@ class HttpProvider:
         self._base_url = (endpoint.base_url or self._codec.BASE_URL).rstrip("/")
         self._shown_url = without_login(self._base_url)
         self._urls: dict[str, httpx2.URL] = {}
+        self._is_proven = False
+        """Whether the address has answered before."""
         self._usual_headers = dict(client.headers)
         limits = endpoint.timeouts
         self._timeout = httpx2.Timeout(None, connect=limits.connect_s, write=limits.write_s).as_dict()
@@ -90,6 +92,7 @@ class HttpProvider:
             async with AsyncExitStack() as stack:
                 wait = _Wait(self._endpoint)
                 response = await wait.first(lambda: self._sent(self._asking(request)))
+                self._is_proven = True
                 stack.push_async_callback(response.aclose)
                 if (refused := await self._refused(response, wait)) is not None:
                     yield reader.end(cause=refused)
@@ -118,7 +121,7 @@ class HttpProvider:
                 what = "The provider stopped reading the request"
                 return timed_out(what, "write_timeout", self._endpoint.timeouts.write_s or 0)
             case _:
-                return network_failure(error, self._shown_url)
+                return network_failure(error, self._shown_url, is_proven=self._is_proven)
 
     def _missing_key(self) -> Failure | None:
         endpoint = self._endpoint

@@ -27,8 +27,11 @@ _UNKNOWN = "The host {host} is not known. Check its name in baseURL ({url}), and
 _UNREACHABLE = "{place} cannot be reached: {detail}. Check the network connection, and baseURL ({url})."
 
 
-def network_failure(error: Exception, url: str) -> ApiFailure:
-    """What an exception on the way to ``url`` means. What another request would meet again is not retryable."""
+def network_failure(error: Exception, url: str, *, is_proven: bool = False) -> ApiFailure:
+    """What an exception on the way to ``url`` means. What another request would meet again is not retryable.
+
+    ``is_proven``: the address has answered before, so a connection that cannot be opened is an outage, which passes.
+    """
     causes = tuple(_causes(error))
     detail = str(error) or type(error).__name__
     if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
@@ -44,20 +47,20 @@ def network_failure(error: Exception, url: str) -> ApiFailure:
         case httpx2.ConnectTimeout() | httpx2.PoolTimeout():
             return broken(f"{url} could not be reached in time.", code="ETIMEDOUT", is_retryable=True, url=url)
         case httpx2.ConnectError():
-            return _unreachable(_code(causes), url, detail)
+            return _unreachable(_code(causes), url, detail, is_proven)
         case _:
             message = f"The connection to {url} broke: {detail}"
             return broken(message, code=_code(causes, "ECONNRESET"), is_retryable=True, url=url)
 
 
-def _unreachable(code: str, url: str, detail: str) -> ApiFailure:
+def _unreachable(code: str, url: str, detail: str, is_proven: bool) -> ApiFailure:
     """No connection could be opened. The connection pool has tried that more than once already."""
     words = {"ECONNREFUSED": _REFUSED, "ENOTFOUND": _UNKNOWN}.get(code, _UNREACHABLE)
     address = urlsplit(url)
     host = address.hostname or url
     place = f"{host}:{address.port or (443 if address.scheme == 'https' else 80)}"
     message = words.format(place=place, host=host, url=url, detail=detail)
-    return broken(message, code=code, is_retryable=code in ("ECONNRESET", "ETIMEDOUT"), url=url)
+    return broken(message, code=code, is_retryable=is_proven or code in ("ECONNRESET", "ETIMEDOUT"), url=url)
 
 
 def timed_out(what: str, code: str, limit_s: float) -> ApiFailure:
