@@ -4,10 +4,12 @@ from typing import Annotated
 
 import msgspec
 
+from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.refusal import Busy, Conflict, NotFound
 from turnkeeper.model.session import Session, SessionModel
 from turnkeeper.model.status import Idle
 from turnkeeper.model.value import Value
+from turnkeeper.server import elsewhere
 from turnkeeper.server.call import Call, Plain
 from turnkeeper.server.names import ProjectName
 from turnkeeper.server.route import Route
@@ -119,15 +121,14 @@ async def prompt(call: Call[None, PromptBody]) -> AdmissionAnswer:
 
 
 async def interrupt(call: Plain) -> None:
-    """Stop a session; nothing happens to one that rests."""
-    await call.turnkeeper.get(call.session_id)
-    await call.turnkeeper.interrupt(call.session_id)
+    """Stop a session; nothing happens to one that rests. Refused while another process runs it."""
+    await call.turnkeeper.abort(call.session_id)
 
 
 async def wait(call: Plain) -> None:
-    """Wait until a session rests."""
+    """Wait until a session rests, also if another process runs it."""
     await call.turnkeeper.get(call.session_id)
-    await call.turnkeeper.wait(call.session_id)
+    await elsewhere.wait(call.turnkeeper, call.session_id)
 
 
 async def compact(call: Plain) -> None:
@@ -146,8 +147,13 @@ async def switch_agent(call: Call[None, AgentBody]) -> None:
 async def switch_model(call: Call[None, ModelBody]) -> None:
     """Have another model answer."""
     given = call.body.model
+    call.turnkeeper.runtime.model(_choice(given), await call.place())
     model = SessionModel(id=given.id, provider_id=given.provider_id, variant=given.variant)
     await _patch(call.session_id, call, model=model)
+
+
+def _choice(model: ModelRef) -> ModelChoice:
+    return ModelChoice(provider_id=model.provider_id, model_id=model.id, variant=model.variant)
 
 
 async def _patch(session_id: str, call: Call[None, AgentBody] | Call[None, ModelBody], **changes: object) -> Session:
@@ -217,7 +223,7 @@ ROUTES = (
         summary="Stop a session and wait until all is settled.",
         handler=interrupt,
         status=204,
-        errors=(NotFound,),
+        errors=(Busy, NotFound),
     ),
     Route(
         method="POST",
