@@ -10,6 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 from turnkeeper.model.refusal import Busy, Conflict, Forbidden, Invalid, NotFound, Refusal
 from turnkeeper.server.answer import Answer, json
+from turnkeeper.server.names import directory_fault
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +32,13 @@ class Malformed(Invalid):
     def __init__(self, message: str, kind: Kind) -> None:
         super().__init__(message)
         self.kind = kind
+
+
+def checked_directory(name: str, kind: Kind) -> str:
+    """The name of a directory. Raises Malformed for what no directory can be called."""
+    if (wrong := directory_fault(name)) is not None:
+        raise Malformed(wrong, kind)
+    return name
 
 
 class InvalidCursor(Invalid):

@@ -11,7 +11,8 @@ from turnkeeper.model.status import Idle
 from turnkeeper.model.value import Value
 from turnkeeper.server import elsewhere
 from turnkeeper.server.call import Call, Plain
-from turnkeeper.server.names import ProjectName
+from turnkeeper.server.errors import checked_directory
+from turnkeeper.server.names import ProjectName, SessionName
 from turnkeeper.server.route import Route
 from turnkeeper.server.v2 import prompting
 from turnkeeper.server.v2.prompting import PromptBody
@@ -25,7 +26,7 @@ Positive = Annotated[int, msgspec.Meta(ge=1)]
 class NewSession(Value):
     """What a session may begin with. One that exists under the id is given back as it is."""
 
-    id: Annotated[str, msgspec.Meta(pattern="^ses")] | None = None
+    id: SessionName | None = None
     agent: str | None = None
     model: ModelRef | None = None
     location: Location | None = None
@@ -80,9 +81,10 @@ class Active(Value, omit_defaults=False):
 async def create(call: Call[None, NewSession]) -> One:
     """Begin a session."""
     given, model = call.body, call.body.model
+    named = given.location.directory if given.location is not None else None
     made = await call.turnkeeper.create(
         id=given.id,
-        directory=given.location.directory if given.location is not None else call.directory,
+        directory=checked_directory(named, "Payload") if named is not None else call.directory,
         agent=given.agent,
         model=SessionModel(id=model.id, provider_id=model.provider_id, variant=model.variant) if model else None,
     )
@@ -92,6 +94,8 @@ async def create(call: Call[None, NewSession]) -> One:
 async def list_sessions(call: Call[ListQuery, None]) -> SessionsPage:
     """A page of sessions."""
     given = call.query
+    if given.directory is not None:
+        checked_directory(given.directory, "Query")
     wanted = Wanted(directory=given.directory, project=given.project, subpath=given.subpath, search=given.search)
     place = list_place(given.cursor) if given.cursor else None
     return await sessions(call.turnkeeper, wanted, limit=given.limit, order=given.order, place=place)
