@@ -221,8 +221,9 @@ async def test_not_more_than_so_many_steers_join_one_boundary(play: Play) -> Non
         (Prompt(parts=(TextInput(text="half \ud83d"),)), Invalid),
         (Prompt(parts=(TextInput(text="go"),), message_id="no id of ours"), Invalid),
         (Prompt(parts=(TextInput(text="go"),), agent="nobody"), Invalid),
+        (Prompt(parts=(TextInput(text="go"),), model=ModelChoice(provider_id="acme", model_id="none")), Invalid),
     ],
-    ids=["nothing said", "half a character", "an id of another kind", "an unknown agent"],
+    ids=["nothing said", "half a character", "an id of another kind", "an unknown agent", "an unknown model"],
 )
 async def test_a_prompt_that_makes_no_sense_is_refused(play: Play, prompt: Prompt, refusal: type[Exception]) -> None:
     async with play(Scripted()) as stage:

@@ -477,13 +477,16 @@ async def test_a_provider_with_a_bug_ends_the_turn_and_the_session_goes_on(play:
         assert (await stage.ask(session, "again")).kind == "rested"
 
 
-async def test_a_prompt_for_a_model_or_an_agent_that_is_not_there_is_answered_with_why(play: Play) -> None:
+async def test_a_prompt_whose_model_is_gone_when_its_turn_comes_is_answered_with_why(play: Play) -> None:
     async with play(Scripted()) as stage:
         session = await stage.session()
-        await stage.ask(session, "go", model=ModelChoice(provider_id="acme", model_id="none"))
+        await stage.say(session, "go", model=ModelChoice(provider_id="acme", model_id="other"), resume=False)
+        settings = stage.directory / "turnkeeper.json"
+        settings.write_text(settings.read_text().replace('"other"', '"another"'))
+        await stage.tk.run(session)
         [(message, _)] = await stage.turns(session)
         assert isinstance(message.error, UnknownFailure)
-        assert "none" in message.error.data.message
+        assert "other" in message.error.data.message
         assert await stage.is_sound(session)
 
 

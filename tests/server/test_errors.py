@@ -8,7 +8,7 @@ import pytest
 from served import served
 
 from turnkeeper.server.service import Options
-from turnkeeper.store.engine import Key
+from turnkeeper.store.engine import Key, StoreFull, StoreUnavailable
 from turnkeeper.store.engines.memory import MemoryEngine
 
 
@@ -90,18 +90,41 @@ async def test_a_prompt_for_nobody_is_refused_and_is_no_bug(more: dict[str, obje
         assert answer.status_code in (400, 404)
 
 
-async def test_a_model_that_is_not_there_is_told_in_the_conversation(tmp_path: Path) -> None:
-    async with served(tmp_path) as server:
-        answer = await server.ask(await server.session(), "x", model={"providerID": "acme", "modelID": "none"})
-        assert "none" in answer["info"]["error"]["data"]["message"]
-
-
 async def test_a_bug_is_told_by_reference_and_nothing_else(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with served(tmp_path, store=Buggy()) as server:
         broken = await server.get("/session/ses_x", 500)
         assert broken["name"] == "UnknownError"
         assert broken["data"]["ref"] in caplog.text
         assert "a bug" not in str(broken)
+
+
+@pytest.mark.parametrize(("refusal", "status"), [(StoreFull, 507), (StoreUnavailable, 503)])
+async def test_a_store_that_cannot_be_written_says_why(
+    tmp_path: Path, refusal: type[StoreUnavailable], status: int
+) -> None:
+    async with served(tmp_path, store=Failing(refusal("the disk is full; make room and try again"))) as server:
+        first = await server.post("/session", {}, status)
+        assert first == {
+            "name": "StoreUnavailableError",
+            "data": {"message": "the disk is full; make room and try again"},
+        }
+        second = await server.post("/api/session", {}, status)
+        assert second == {
+            "_tag": "ServiceUnavailableError",
+            "message": "the disk is full; make room and try again",
+            "service": "store",
+        }
+
+
+class Failing(MemoryEngine):
+    """An engine that cannot write."""
+
+    def __init__(self, refusal: StoreUnavailable) -> None:
+        super().__init__()
+        self._refusal = refusal
+
+    async def append(self, *given: object, **more: object) -> None:
+        raise self._refusal
 
 
 class Buggy(MemoryEngine):

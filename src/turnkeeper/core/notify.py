@@ -1,4 +1,7 @@
-"""What subscribers are told of an event: the one place where notifications are derived."""
+"""Notifications of the first generation of the API, derived from an event and the views around it.
+
+The server derives those of the second generation (``server/v2/live.py``).
+"""
 
 from collections.abc import Mapping
 from typing import TypeAlias

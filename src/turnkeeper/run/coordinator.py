@@ -20,6 +20,8 @@ class Outcome(Value):
 
     kind: Literal["rested", "interrupted", "refused", "crashed"]
     reason: str = ""
+    is_busy: bool = False
+    """Whether it was refused because another process runs the session."""
 
 
 class _Drain:
@@ -142,7 +144,7 @@ class Coordinator:
                 return Outcome(kind="rested", reason=await work())
         except (Refusal, EngineError) as error:
             drain.error = error
-            return Outcome(kind="refused", reason=str(error))
+            return Outcome(kind="refused", reason=str(error), is_busy=isinstance(error, Busy))
         except Exception as error:
             # The top of a drain: a bug ends this session's run and nobody else's.
             drain.error = error

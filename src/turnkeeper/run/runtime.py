@@ -19,8 +19,10 @@ from turnkeeper.core.history import History
 from turnkeeper.core.next_action import last_user
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.agent import Agent
+from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.message import ModelChoice, UserMessage
 from turnkeeper.model.notification import Delta
+from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.run.boundary import Boundary
 from turnkeeper.run.compact import Compaction
 from turnkeeper.run.coordinator import Coordinator, Outcome
@@ -155,6 +157,13 @@ class Runtime:
     async def agent(self, name: str | None, place: ProjectPlace) -> Agent:
         """The agent of this name, or the default one. Raises Invalid with what there is."""
         return self.means.configured(place).agent(name)
+
+    def model(self, wanted: ModelChoice, place: ProjectPlace) -> ModelInfo:
+        """The model of this name. Raises Invalid with what looks alike."""
+        try:
+            return self.means.model(place, wanted)
+        except NotFound as error:
+            raise Invalid(str(error)) from error
 
     async def rehearse(self, directory: Path) -> None:
         """Load what the first turn in a directory will need, in steps beside whatever else is going on.

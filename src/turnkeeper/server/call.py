@@ -8,7 +8,7 @@ import msgspec
 
 from turnkeeper.api import Turnkeeper
 from turnkeeper.server.asgi import Scope
-from turnkeeper.server.errors import Malformed
+from turnkeeper.server.errors import checked_directory
 from turnkeeper.server.service import Service
 from turnkeeper.workspace.project import ProjectPlace, identify
 
@@ -48,10 +48,7 @@ class Call(msgspec.Struct, Generic[Q, B], frozen=True):
         """
         header = self.headers.get("x-opencode-directory")
         named = self.words.get("location[directory]" if self.is_second else "directory")
-        named = named or (unquote(header) if header else str(self.service.directory))
-        if "\0" in named:
-            raise Malformed("the name of a directory has no NUL in it", "Query")
-        return named
+        return checked_directory(named or (unquote(header) if header else str(self.service.directory)), "Query")
 
     @property
     def is_second(self) -> bool:

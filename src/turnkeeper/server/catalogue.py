@@ -11,9 +11,10 @@ from turnkeeper.model.agent import Agent
 from turnkeeper.model.config import Config, ProviderConfig
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.permission import Ruleset
-from turnkeeper.model.value import JsonObject, Value, encode
+from turnkeeper.model.value import Json, JsonObject, Value, encode
 from turnkeeper.providers.catalog import Catalog
 from turnkeeper.server import providers
+from turnkeeper.server.masked import Mask
 from turnkeeper.server.service import Service
 from turnkeeper.workspace import auth, paths
 from turnkeeper.workspace.auth import Credentials
@@ -59,6 +60,10 @@ class Catalogue:
         """The settings that hold in a place."""
         return shown(self._reader.load(place.directory, place.worktree))
 
+    def mask(self, place: ProjectPlace) -> Mask:
+        """What hides the secrets of a place's settings."""
+        return Mask(self._reader.load(place.directory, place.worktree).filled)
+
     def user_config(self) -> JsonObject:
         """The settings of the user, wherever a session works."""
         folder = paths.config(self._environ)
@@ -74,8 +79,8 @@ class Catalogue:
 
     async def agents(self, place: ProjectPlace) -> list[AgentWords]:
         """Who may answer, those that can be talked to first."""
-        means = await self._service.turnkeeper.runtime.means.means(place)
-        return [agent_words(one, means.rules) for one in means.agents.values()]
+        means, mask = await self._service.turnkeeper.runtime.means.means(place), self.mask(place)
+        return [_masked(agent_words(one, means.rules), mask) for one in means.agents.values()]
 
     def _kept(self, kind: str, place: ProjectPlace, make: Callable[[Catalog, Credentials], Value]) -> bytes:
         _, catalog = self._service.turnkeeper.runtime.means.catalog(place)
@@ -84,7 +89,10 @@ class Catalogue:
         keys = (dict(credentials.stored), tuple(sorted(self._environ.items())))
         known = self._answers.get((kind, str(place.directory)))
         if known is None or known[0] is not catalog or known[1] != keys:
-            known = self._answers[kind, str(place.directory)] = (catalog, keys, encode(make(catalog, credentials)))
+            made = encode(make(catalog, credentials))
+            if (mask := self.mask(place)).filled:
+                made = encode(_without_secrets(msgspec.json.decode(made), mask))
+            known = self._answers[kind, str(place.directory)] = (catalog, keys, made)
         return known[2]
 
 
@@ -112,7 +120,30 @@ def shown(loaded: Loaded) -> JsonObject:
     config = loaded.config
     plain = config.but(provider={name: _provider(one) for name, one in config.provider.items()})
     said: dict[str, object] = {name: loaded.merged[name] for name in SHOWN if name in loaded.merged}
-    return {**said, **{name: value for name, value in _as_object(plain).items() if name not in OURS}}
+    known = {name: value for name, value in _as_object(plain).items() if name not in OURS}
+    masked = Mask(loaded.filled).json({**said, **known})
+    assert isinstance(masked, dict), "an object stays one"
+    return masked
+
+
+def _masked(agent: AgentWords, mask: Mask) -> AgentWords:
+    rules = tuple(rule.but(pattern=mask.text(rule.pattern)) for rule in agent.permission)
+    texts = {name: text and mask.text(text) for name in ("prompt", "description") if (text := getattr(agent, name))}
+    return agent.but(**texts, permission=rules, options=mask.json(agent.options))
+
+
+def _without_secrets(answer: Json, mask: Mask) -> Json:
+    """A list of providers with the texts masked that the configuration may set. Ids are not among them."""
+    match answer:
+        case dict():
+            return {
+                name: mask.json(item) if name in ("name", "variants") else _without_secrets(item, mask)
+                for name, item in answer.items()
+            }
+        case list():
+            return [_without_secrets(item, mask) for item in answer]
+        case _:
+            return answer
 
 
 def _provider(given: ProviderConfig) -> ProviderConfig:

@@ -10,6 +10,8 @@ from typing import Final, Literal, TypeAlias
 
 from turnkeeper.model.refusal import Busy, Conflict, Forbidden, Invalid, NotFound, Refusal
 from turnkeeper.server.answer import Answer, json
+from turnkeeper.server.names import directory_fault
+from turnkeeper.store.engine import StoreFull, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +33,13 @@ class Malformed(Invalid):
     def __init__(self, message: str, kind: Kind) -> None:
         super().__init__(message)
         self.kind = kind
+
+
+def checked_directory(name: str, kind: Kind) -> str:
+    """The name of a directory. Raises Malformed for what no directory can be called."""
+    if (wrong := directory_fault(name)) is not None:
+        raise Malformed(wrong, kind)
+    return name
 
 
 class InvalidCursor(Invalid):
@@ -83,13 +92,23 @@ def unknown(method: str, path: str, *, is_second: bool) -> Answer:
 
 
 def defect(error: Exception, *, is_second: bool) -> Answer:
-    """A bug of ours. What it was stands in the log under the reference; the caller is told no more than that."""
+    """A store that cannot be used now, or a bug of ours. Of a bug the caller is told only where the log has it."""
+    if isinstance(error, StoreUnavailable):
+        log.error("%s", error)
+        status = 507 if isinstance(error, StoreFull) else 503
+        return json(_unavailable(str(error), is_second=is_second), status)
     reference = f"err_{secrets.token_hex(4)}"
     log.error("%s: %s", reference, type(error).__name__, exc_info=error)
     message = f"Unexpected error; the server's log has it under {reference}"
     if is_second:
         return json({"_tag": "UnknownError", "message": message, "ref": reference}, 500)
     return json({"name": "UnknownError", "data": {"message": message, "ref": reference}}, 500)
+
+
+def _unavailable(message: str, *, is_second: bool) -> object:
+    if is_second:
+        return {"_tag": "ServiceUnavailableError", "message": message, "service": "store"}
+    return {"name": "StoreUnavailableError", "data": {"message": message}}
 
 
 def _first(error: Refusal, params: Mapping[str, str]) -> object:

@@ -9,6 +9,10 @@ SessionName: TypeAlias = Annotated[str, Meta(pattern="^ses[A-Za-z0-9_-]{0,64}$")
 MessageName: TypeAlias = Annotated[str, Meta(pattern="^msg[A-Za-z0-9_-]{0,64}$")]
 ProjectName: TypeAlias = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,64}$")]
 
+DIRECTORY_BYTES_MAX: Final = 4095
+SEGMENT_BYTES_MAX: Final = 255
+"""What Linux and macOS take as a path, and between two slashes of it."""
+
 _WORD: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _PREFIXES: Final = {"messageID": "msg", "partID": "prt", "permissionID": "per"}
 
@@ -21,3 +25,16 @@ def fault(name: str, value: str, operation: str) -> str | None:
     asked = "que" if "question" in operation else "per"
     prefix = asked if name == "requestID" else _PREFIXES.get(name, "")
     return None if value.startswith(prefix) else f"a {name} begins with {prefix!r}; {value!r} does not"
+
+
+def directory_fault(name: str) -> str | None:
+    """Why nothing can be a directory of this name; None if one can. Whether there is one is not looked at."""
+    if "\0" in name:
+        return "the name of a directory has no NUL in it"
+    try:
+        written = name.encode()
+    except UnicodeEncodeError:
+        return "the name of a directory holds half a character; send whole ones"
+    if len(written) > DIRECTORY_BYTES_MAX or any(len(one) > SEGMENT_BYTES_MAX for one in written.split(b"/")):
+        return f"the name of a directory is too long: {len(written)} bytes"
+    return None

@@ -69,8 +69,7 @@ class Service(msgspec.Struct):
         return [part for part in self._parts.values() if isinstance(part, kind)]
 
     def close(self) -> None:
-        """Let every part end what it has open, streams first of all; then nobody hears of anything any more."""
+        """Let every part end what it has open, such as streams. The store stays open: another server may use it."""
         for part in self._parts.values():
             if isinstance(part, Closing):
                 part.close()
-        self.turnkeeper.hush()

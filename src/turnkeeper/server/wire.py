@@ -6,6 +6,7 @@ from turnkeeper.model.message import Message
 from turnkeeper.model.parts import Part, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolPending, ToolRunning, ToolState
 from turnkeeper.model.session import Session
+from turnkeeper.model.todo import Todo
 from turnkeeper.store.queries import MessageWithParts
 
 OURS_IN_SESSION: Final = ("origin", "extra")
@@ -18,6 +19,11 @@ OURS_IN_OUTPUT: Final = ("raw", "structured", "content", "output_paths", "full",
 def session(value: Session) -> Session:
     """A session without where it was copied from and what was unknown in an import."""
     return value.but(**dict.fromkeys(OURS_IN_SESSION)) if value.origin or value.extra else value
+
+
+def todo(value: Todo) -> Todo:
+    """A line of a task list without its id, which only imports have."""
+    return value.but(id=None)
 
 
 def message(value: Message) -> Message:

@@ -61,7 +61,7 @@ async def compact(
     if user is None or turn is None or not isinstance(user.message, UserMessage) or _is_summary(turn):
         return Compacted(reason=NOTHING)
     speaker = user.message if model is None else user.message.but(model=model)
-    info = runtime.means.model(place, speaker.model)
+    info = runtime.model(speaker.model, place)
     shown = visible(history.entries)
     before = _size(shown, info)
     config, _ = runtime.means.catalog(place)

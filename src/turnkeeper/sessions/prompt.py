@@ -28,6 +28,7 @@ from turnkeeper.store.journal import ATTEMPTS_MAX
 from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.images import LIMITS, limits_of
+from turnkeeper.workspace.project import ProjectPlace
 
 NO_VARIANT = "default"
 
@@ -45,8 +46,8 @@ async def prompt(
 ) -> Receipt:
     """Resolve a prompt's parts and admit it. ``agent`` answers where the prompt does not say who.
 
-    The same prompt sent again gets the same receipt. Raises Conflict if its id stands for something else, Busy if too
-    much is waiting.
+    The same prompt sent again gets the same receipt. Raises Conflict if its id stands for something else, Invalid if
+    there is no such agent or model, Busy if too much is waiting.
     """
     return (await _admit(store, runtime, session_id, prompt, agent)).receipt
 
@@ -76,6 +77,8 @@ async def _admit(store: Store, runtime: Runtime, session_id: str, prompt: Prompt
         if resolved is None or resolved.directory != view.session.directory:
             resolved = await _resolve(store, runtime, view.session, prompt, message_id, agent)
         message = _message(store, prompt, message_id, view.session, resolved)
+        if prompt.model is not None or not prompt.no_reply:
+            runtime.model(message.model, resolved.place)
         admitted = e.PromptAdmitted(message=message, parts=resolved.parts, delivery=prompt.delivery, digest=digest)
         deciding = _Deciding(prompt, admitted, view, resolved.agent)
         crash_point("run.before-admit")
@@ -92,6 +95,7 @@ class _Resolved(NamedTuple):
     """What a prompt says in a directory, and who is to answer it there."""
 
     directory: str
+    place: ProjectPlace
     agent: Agent
     parts: tuple[Part, ...]
     fallback: Callable[[], ModelChoice]
@@ -108,7 +112,7 @@ async def _resolve(
     rules = merge((await runtime.means.means(place)).rules, who.permission) if AgentInput in named else ()
     attaching = Attaching(session.id, message_id, place, limits)
     parts = await resolve(prompt.parts, Resolution(store.mint, attaching, rules))
-    return _Resolved(session.directory, who, parts, lambda: runtime.means.default_model(place))
+    return _Resolved(session.directory, place, who, parts, lambda: runtime.means.default_model(place))
 
 
 def _message(store: Store, prompt: Prompt, message_id: str, session: Session, resolved: _Resolved) -> UserMessage:

@@ -24,7 +24,7 @@ async def shell(
 ) -> MessageWithParts:
     """Run a command to its end and give the message that has its output, also if it was stopped.
 
-    Raises Busy unless the session rests.
+    Raises Busy unless the session rests, Invalid if there is no such agent or model.
     """
     _check(command)
     chosen = await runtime.agent(agent, place)
@@ -38,6 +38,8 @@ async def shell(
             Prompt(parts=(), model=model), chosen, session.model, lambda: runtime.means.default_model(place)
         ),
     )
+    if model is not None:
+        runtime.model(model, place)
     means = runtime.means
     running = ShellCommand(store.mint, user, command, place, means.environ(config), means.bounds(config))
     await runtime.alone(session.id, running.run)

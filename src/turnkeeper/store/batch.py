@@ -1,22 +1,26 @@
 """Batch: the events of one append, folded one by one into all that the append writes and tells."""
 
-from collections.abc import Callable
-from typing import TypeAlias
+from typing import NamedTuple
 
 from turnkeeper.core import blobs, entry
 from turnkeeper.core.entry import Recorded
 from turnkeeper.core.limits import BLOB_CHARS_MIN
-from turnkeeper.core.notify import notify
 from turnkeeper.core.projector import apply
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.event import Event, PartExtended
-from turnkeeper.model.notification import Notification
 from turnkeeper.model.value import encode
 from turnkeeper.store import keys
 from turnkeeper.store.documents import Changes
 
-Derive: TypeAlias = Callable[[SessionView | None, Recorded, SessionView, str], list[Notification]]
-"""(view before, event, view after, hash of its entry) -> notifications."""
+
+class Step(NamedTuple):
+    """One event with the views around it: all that notifications are derived from."""
+
+    before: SessionView | None
+    recorded: Recorded
+    after: SessionView
+    link: str
+    """The hash of the event's entry."""
 
 
 class Batch:
@@ -28,14 +32,12 @@ class Batch:
         """The blobs that the events may name; None if they name none."""
         self.view, self.head = view, head
         self.entries: list[bytes] = []
-        self.notifications: list[Notification] = []
+        self.steps: list[Step] = []
         self.changes = Changes()
         self.blobs: dict[str, bytes] = {}
-        self.derive: Derive | None = notify
-        """None if nobody listens; a fork of thousands of parts would make notifications for nobody."""
 
     def add(self, event: Event, body: bytes) -> None:
-        """Fold one event, whose JSON is at hand: its entry, its documents, its blobs, its notifications."""
+        """Fold one event, whose JSON is at hand: its entry, its documents, its blobs, its step."""
         if self._known is not None or len(body) >= BLOB_CHARS_MIN:
             event, body = self._lifted(event, body)
         recorded = Recorded(self.view.seq + 1 if self.view else 1, self._time, event)
@@ -43,8 +45,7 @@ class Batch:
         after = apply(self.view, recorded)
         self.changes.of_event(self.view, recorded, after)
         link = entry.digest(written)
-        if self.derive is not None:
-            self.notifications.extend(self.derive(self.view, recorded, after, link))
+        self.steps.append(Step(self.view, recorded, after, link))
         self.entries.append(written)
         self.view, self.head = after, link
 

@@ -43,6 +43,10 @@ class StoreUnavailable(EngineError):
     """The disk or the file said no (full, read-only, locked, damaged). The store is as it was before the call."""
 
 
+class StoreFull(StoreUnavailable):
+    """The disk has no room for the write."""
+
+
 @runtime_checkable
 class Engine(Protocol):
     """Where bytes are kept."""

@@ -5,9 +5,10 @@ the view, then notifies. Another process may write to the same log: the engine r
 folds what is new and asks the caller's decision again.
 """
 
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Protocol
+import logging
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Protocol, TypeAlias
 
 import anyio
 
@@ -23,13 +24,19 @@ from turnkeeper.model.refusal import Conflict, NotFound, Refusal
 from turnkeeper.model.session import Session
 from turnkeeper.model.value import encode
 from turnkeeper.store import documents, keys
-from turnkeeper.store.batch import Batch, Derive
+from turnkeeper.store.batch import Batch, Step
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.documents import Changes
 from turnkeeper.store.engine import Engine, Key, LogConflict
 
+log = logging.getLogger(__name__)
+
 ATTEMPTS_MAX = 100
 """How often a decision is taken again because other processes were first, before the caller hears of it."""
+
+
+Deriver: TypeAlias = Callable[["Journal", Step], Awaitable[Sequence[Notification]]]
+"""Makes further notifications of an event. It may read the log."""
 
 
 class Clock(Protocol):
@@ -68,8 +75,7 @@ class Journal:
     ) -> None:
         self._engine, self._clock, self._publish, self._is_heard = engine, clock, publish, is_heard
         self._slots: OrderedDict[str, _Slot] = OrderedDict()
-        self.derive: Derive = notify
-        """What is made of an event for those who listen; a server adds what its second kind of client hears."""
+        self._derivers: Counter[Deriver] = Counter()
 
     async def view(self, session_id: str) -> SessionView:
         """The session as it stands, with what other processes wrote. Raises NotFound."""
@@ -145,6 +151,17 @@ class Journal:
         if slot is not None:
             slot.drop()
             self._wake(slot)
+
+    def add_deriver(self, derive: Deriver) -> None:
+        """Publish what ``derive`` makes of each event, before the event's own notifications.
+
+        A deriver that is added twice still runs once for each event, until it was removed as often.
+        """
+        self._derivers[derive] += 1
+
+    def remove_deriver(self, derive: Deriver) -> None:
+        """Undo one ``add_deriver``."""
+        self._derivers -= Counter([derive])
 
     def _slot(self, session_id: str) -> _Slot:
         slot = self._slots.get(session_id)
@@ -250,13 +267,13 @@ class Journal:
             slot.drop()  # Removed and created anew by another process: nothing we know of it is true.
             await self._load(slot, session_id)
             return
-        notifications: list[Notification] = []
+        steps: list[Step] = []
         head = slot.head
         for recorded, link in entry.chain(session_id, behind, after=view.seq, prev=head):
             after = apply(view, recorded)
-            notifications.extend(self.derive(view, recorded, after, link))
+            steps.append(Step(view, recorded, after, link))
             view, head = after, link
-        notifications = await self._spelt_out(notifications, {})
+        notifications = await self._spelt_out(await self._derived(steps), {})
         slot.view, slot.head, slot.last = view, head, behind[-1]
         self._tell(notifications)
         self._wake(slot)
@@ -275,7 +292,6 @@ class Journal:
         bodies = list(map(encode, events))
         known = await self._known_blobs(source or session_id, bodies) if blobs.is_marked(bodies) else None
         batch = Batch(session_id, before, slot.head or entry.genesis(session_id), self._clock.now(), known)
-        batch.derive = self.derive if self._is_heard() else None
         for event, body in zip(events, bodies, strict=True):
             batch.add(event, body)
         assert batch.view is not None, "a batch holds at least one event"
@@ -283,19 +299,39 @@ class Journal:
         texts = await self._plain(batch.changes, batch.blobs)
         after = before.seq if before else 0
         crash_point("journal.before-append")
-        # A caller cancelled here leaves the view behind the log, as another process's write would: the next append
-        # is refused, folds what is new and tells the bus of it then.
+        # A caller cancelled from here on leaves the view behind the log, as another process's write would: the next
+        # append is refused, folds what is new and tells the bus of it then.
         await self._engine.append(
             session_id, after, batch.entries, batch.changes.documents, texts=texts, fence=fence, last=slot.last
         )
         crash_point("journal.after-append")
-        slot.view, slot.head, slot.last = batch.view, batch.head, batch.entries[-1]
-        notifications = batch.notifications
-        if notifications and blobs.is_marked(filter(None, batch.changes.documents.values())):
+        # Derived now and not before the append: a subscriber that came while it was written must not miss it.
+        notifications = await self._derived(batch.steps)
+        if notifications and (self._derivers or blobs.is_marked(filter(None, batch.changes.documents.values()))):
             notifications = await self._spelt_out(notifications, batch.blobs)
+        slot.view, slot.head, slot.last = batch.view, batch.head, batch.entries[-1]
         self._tell(notifications)
         self._wake(slot)
         return batch.view
+
+    async def _derived(self, steps: Sequence[Step]) -> list[Notification]:
+        """The notifications of these events. None if there is no subscriber: a fork has thousands of events."""
+        if not self._is_heard():
+            return []
+        found: list[Notification] = []
+        for step in steps:
+            for derive in tuple(self._derivers):
+                found.extend(await self._derived_by(derive, step))
+            found.extend(notify(*step))
+        return found
+
+    async def _derived_by(self, derive: Deriver, step: Step) -> Sequence[Notification]:
+        try:
+            return await derive(self, step)
+        except Exception:
+            # The event is durable: a deriver that fails must not tell the writer otherwise.
+            log.exception("nothing was derived from event %s of %s", step.recorded.seq, step.after.session.id)
+            return ()
 
     async def _spelt_out(self, notifications: list[Notification], lifted: dict[str, bytes]) -> list[Notification]:
         """Notifications as subscribers hear them: with the text itself, not with marks."""

@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from turnkeeper.core import jsonc, settings
@@ -35,6 +36,7 @@ FILE_BYTES_MAX: Final = 1024 * 1024
 """The largest file of settings, and the largest that ``{file:...}`` may name."""
 
 _REFERENCE: Final = re.compile(r"\{(env|file):([^{}\n]+)\}")
+_STRING: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 
 
 class Source(NamedTuple):
@@ -44,6 +46,8 @@ class Source(NamedTuple):
     settings: JsonObject
     refers: bool = False
     """Whether it names variables or files, which may change without it."""
+    filled: Mapping[str, str] = MappingProxyType({})
+    """Strings with a reference in them: as they were written, by what they became."""
 
     def __repr__(self) -> str:
         return f"Source({self.where!r})"
@@ -59,6 +63,11 @@ class Loaded(NamedTuple):
 
     def __repr__(self) -> str:
         return f"Loaded(sources={self.sources!r})"
+
+    @property
+    def filled(self) -> dict[str, str]:
+        """Strings with a reference in them: as they were written, by what they became. To show them without secrets."""
+        return {became: written for source in self.sources for became, written in source.filled.items()}
 
     def explain(self, key: str) -> str | None:
         """The file or variable that last set a dotted key, as ``provider.local.options``; None if none did."""
@@ -160,9 +169,12 @@ def _read(file: Path, environ: Mapping[str, str]) -> Source:
 def _source(text: str, where: str, folder: Path, environ: Mapping[str, str]) -> Source:
     # Comments go first: what is written in one is neither looked up nor read.
     plain = jsonc.plain(text)
-    filled = _filled(plain, where, folder, environ)
+    values = {one[0]: _value(one, where, folder, environ) for one in _REFERENCE.finditer(plain)}
+    filled = _filled(plain, values)
     checked = settings.checked(_parsed(filled, where) if filled.strip() else {}, where)
-    return Source(where, checked, _REFERENCE.search(plain) is not None)
+    literals = [one[0] for one in _STRING.finditer(plain) if _REFERENCE.search(one[0])]
+    became = {json.loads(_filled(one, values)): json.loads(one) for one in literals}
+    return Source(where, checked, bool(values), became)
 
 
 def _parsed(text: str, where: str) -> Json:
@@ -172,15 +184,16 @@ def _parsed(text: str, where: str) -> Json:
         raise Invalid(f"{where}: {error}") from error
 
 
-def _filled(text: str, where: str, folder: Path, environ: Mapping[str, str]) -> str:
-    """``{env:NAME}`` and ``{file:path}`` replaced by what they name, safe inside a JSON string."""
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    """``{env:NAME}`` and ``{file:path}`` replaced by their values."""
+    return _REFERENCE.sub(lambda reference: values[reference[0]], text)
 
-    def value(reference: re.Match[str]) -> str:
-        kind, name = reference.groups()
-        found = environ.get(name, "") if kind == "env" else _content(name, where, folder, environ)
-        return json.dumps(found, ensure_ascii=False)[1:-1]
 
-    return _REFERENCE.sub(value, text)
+def _value(reference: re.Match[str], where: str, folder: Path, environ: Mapping[str, str]) -> str:
+    """What a reference names, safe inside a JSON string."""
+    kind, name = reference.groups()
+    found = environ.get(name, "") if kind == "env" else _content(name, where, folder, environ)
+    return json.dumps(found, ensure_ascii=False)[1:-1]
 
 
 def _content(name: str, where: str, folder: Path, environ: Mapping[str, str]) -> str:

@@ -147,8 +147,13 @@ async def test_128_sessions_stream_to_256_listeners_of_whom_one_is_stalled(tmp_p
     def script() -> Scripted:
         return Scripted().says("one two ").waits(left.pop()).says("three four")
 
+    async def never(_: float) -> None:
+        """Without heartbeats, which each stream has for itself: on a slow machine they would fall into this test."""
+        await anyio.sleep_forever()
+
     async with served(tmp_path, EachSession(script)) as server:
-        ours = server.service.part(hub)
+        ours = Hub(server.stage.tk, str(tmp_path), Metre(now=server.stage.mint.now, sleep=never))
+        server.service.give(hub, ours)
         ids = [await server.session() for _ in range(SESSIONS)]
         listeners = [Heard() for _ in range(LISTENERS)]
         stalled = Heard(stall=anyio.Event())

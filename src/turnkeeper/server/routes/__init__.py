@@ -16,6 +16,7 @@ FILES: Final = (
     "command",
     "permission",
     "question",
+    "tool",
     "event",
     "api_session",
     "api_message",

@@ -4,12 +4,15 @@ from typing import Annotated
 
 import msgspec
 
+from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.refusal import Busy, Conflict, NotFound
 from turnkeeper.model.session import Session, SessionModel
 from turnkeeper.model.status import Idle
 from turnkeeper.model.value import Value
+from turnkeeper.server import elsewhere
 from turnkeeper.server.call import Call, Plain
-from turnkeeper.server.names import ProjectName
+from turnkeeper.server.errors import checked_directory
+from turnkeeper.server.names import ProjectName, SessionName
 from turnkeeper.server.route import Route
 from turnkeeper.server.v2 import prompting
 from turnkeeper.server.v2.prompting import PromptBody
@@ -23,7 +26,7 @@ Positive = Annotated[int, msgspec.Meta(ge=1)]
 class NewSession(Value):
     """What a session may begin with. One that exists under the id is given back as it is."""
 
-    id: Annotated[str, msgspec.Meta(pattern="^ses")] | None = None
+    id: SessionName | None = None
     agent: str | None = None
     model: ModelRef | None = None
     location: Location | None = None
@@ -78,9 +81,10 @@ class Active(Value, omit_defaults=False):
 async def create(call: Call[None, NewSession]) -> One:
     """Begin a session."""
     given, model = call.body, call.body.model
+    named = given.location.directory if given.location is not None else None
     made = await call.turnkeeper.create(
         id=given.id,
-        directory=given.location.directory if given.location is not None else call.directory,
+        directory=checked_directory(named, "Payload") if named is not None else call.directory,
         agent=given.agent,
         model=SessionModel(id=model.id, provider_id=model.provider_id, variant=model.variant) if model else None,
     )
@@ -90,6 +94,8 @@ async def create(call: Call[None, NewSession]) -> One:
 async def list_sessions(call: Call[ListQuery, None]) -> SessionsPage:
     """A page of sessions."""
     given = call.query
+    if given.directory is not None:
+        checked_directory(given.directory, "Query")
     wanted = Wanted(directory=given.directory, project=given.project, subpath=given.subpath, search=given.search)
     place = list_place(given.cursor) if given.cursor else None
     return await sessions(call.turnkeeper, wanted, limit=given.limit, order=given.order, place=place)
@@ -119,15 +125,14 @@ async def prompt(call: Call[None, PromptBody]) -> AdmissionAnswer:
 
 
 async def interrupt(call: Plain) -> None:
-    """Stop a session; nothing happens to one that rests."""
-    await call.turnkeeper.get(call.session_id)
-    await call.turnkeeper.interrupt(call.session_id)
+    """Stop a session; nothing happens to one that rests. Refused while another process runs it."""
+    await call.turnkeeper.abort(call.session_id)
 
 
 async def wait(call: Plain) -> None:
-    """Wait until a session rests."""
+    """Wait until a session rests, also if another process runs it."""
     await call.turnkeeper.get(call.session_id)
-    await call.turnkeeper.wait(call.session_id)
+    await elsewhere.wait(call.turnkeeper, call.session_id)
 
 
 async def compact(call: Plain) -> None:
@@ -146,8 +151,13 @@ async def switch_agent(call: Call[None, AgentBody]) -> None:
 async def switch_model(call: Call[None, ModelBody]) -> None:
     """Have another model answer."""
     given = call.body.model
+    call.turnkeeper.runtime.model(_choice(given), await call.place())
     model = SessionModel(id=given.id, provider_id=given.provider_id, variant=given.variant)
     await _patch(call.session_id, call, model=model)
+
+
+def _choice(model: ModelRef) -> ModelChoice:
+    return ModelChoice(provider_id=model.provider_id, model_id=model.id, variant=model.variant)
 
 
 async def _patch(session_id: str, call: Call[None, AgentBody] | Call[None, ModelBody], **changes: object) -> Session:
@@ -217,7 +227,7 @@ ROUTES = (
         summary="Stop a session and wait until all is settled.",
         handler=interrupt,
         status=204,
-        errors=(NotFound,),
+        errors=(Busy, NotFound),
     ),
     Route(
         method="POST",

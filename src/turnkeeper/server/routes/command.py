@@ -12,6 +12,8 @@ from turnkeeper.model.prompt import FileInput, Prompt, TextInput
 from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
 from turnkeeper.model.value import Value
 from turnkeeper.server.call import Call, Plain
+from turnkeeper.server.catalogue import Catalogue
+from turnkeeper.server.masked import Mask
 from turnkeeper.server.names import MessageName
 from turnkeeper.server.route import Route
 from turnkeeper.server.routes.turn import answered
@@ -59,8 +61,9 @@ class InitBody(Value):
 
 async def commands(call: Plain) -> list[CommandWords]:
     """Every command of a directory."""
-    known = _known(call, await call.place())
-    return [_words(name, command) for name, command in sorted(known.items())]
+    place = await call.place()
+    known, mask = _known(call, place), call.service.part(Catalogue).mask(place)
+    return [_words(name, command, mask) for name, command in sorted(known.items())]
 
 
 async def command(call: Call[None, CommandBody]) -> MessageWithParts:
@@ -112,14 +115,14 @@ async def _say(call: Call[None, B], given: CommandBody) -> MessageWithParts:
     return answer
 
 
-def _words(name: str, command: CommandConfig) -> CommandWords:
+def _words(name: str, command: CommandConfig, mask: Mask) -> CommandWords:
     return CommandWords(
         name=name,
-        description=command.description,
+        description=mask.text(command.description) if command.description is not None else None,
         agent=command.agent,
         model=command.model,
         source="command",
-        template=command.template,
+        template=mask.text(command.template),
         subtask=command.subtask,
         hints=hints(command.template),
     )

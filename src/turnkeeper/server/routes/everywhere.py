@@ -10,6 +10,8 @@ from turnkeeper.model.value import Value
 from turnkeeper.server import answer, wire
 from turnkeeper.server.answer import Answer
 from turnkeeper.server.call import Call
+from turnkeeper.server.errors import checked_directory
+from turnkeeper.server.names import ProjectName, SessionName
 from turnkeeper.server.route import Route
 from turnkeeper.server.routes.session import TIME_MAX
 from turnkeeper.store import keys
@@ -22,8 +24,8 @@ class EverywhereQuery(Value):
     """
 
     directory: str | None = None
-    project: str | None = None
-    parent: str | None = None
+    project: ProjectName | None = None
+    parent: SessionName | None = None
     roots: Literal["true", "false"] = "false"
     archived: Literal["true", "false"] = "false"
     start: Annotated[float, msgspec.Meta(ge=0, lt=TIME_MAX)] | None = None
@@ -32,7 +34,7 @@ class EverywhereQuery(Value):
     cursor: str | None = None
 
 
-class ProjectName(Value):
+class ProjectWords(Value):
     """A project in a word."""
 
     id: str
@@ -43,12 +45,14 @@ class ProjectName(Value):
 class SessionOfProject(Session, omit_defaults=True):
     """A session, and the project it belongs to."""
 
-    project: ProjectName | None
+    project: ProjectWords | None
 
 
 async def list_sessions(call: Call[EverywhereQuery, None]) -> Answer:
     """Sessions of all directories, newest activity first; where older ones are is said in the headers."""
     wanted = call.query
+    if wanted.directory is not None:
+        checked_directory(wanted.directory, "Query")
     page = await call.turnkeeper.list(
         directory=wanted.directory,
         project_id=wanted.project,
@@ -68,14 +72,14 @@ async def list_sessions(call: Call[EverywhereQuery, None]) -> Answer:
     return answer.json(found, headers=more)
 
 
-async def _projects(store: Store, names: set[str]) -> dict[str, ProjectName]:
+async def _projects(store: Store, names: set[str]) -> dict[str, ProjectWords]:
     ordered = sorted(names)
     stored = await store.engine.get([keys.project(name) for name in ordered])
-    decoder = msgspec.json.Decoder(ProjectName)
+    decoder = msgspec.json.Decoder(ProjectWords)
     return {name: decoder.decode(body) for name, body in zip(ordered, stored, strict=True) if body is not None}
 
 
-def _with(session: Session, project: ProjectName | None) -> SessionOfProject:
+def _with(session: Session, project: ProjectWords | None) -> SessionOfProject:
     fields = {name: getattr(session, name) for name in session.__struct_fields__}
     return SessionOfProject(**fields, project=project)
 

@@ -48,8 +48,13 @@ async def _page(queries: Queries, session_id: str, limit: int | None, before: st
         whole = [one async for some in queries.written_whole(session_id) for one in handed.messages(some)]
         return Page(encode([*whole, *waiting]), None)
     shown = waiting[-limit:]
-    found = await queries.written(session_id, limit=limit - len(shown), before=before)
-    return Page(encode([*handed.messages(found.items), *shown]), found.older)
+    while True:
+        found = await queries.written(session_id, limit=limit - len(shown), before=before)
+        # Some messages are not shown to clients. As many more are read, so that a page is as long as was asked for.
+        shown[:0] = handed.messages(found.items)
+        before = found.older
+        if before is None or len(shown) >= limit:
+            return Page(encode(shown), before)
 
 
 def _next(call: Call[PageQuery, None], cursor: str) -> answer.Pairs:

@@ -182,7 +182,7 @@ async def children(call: Plain) -> Sequence[Session]:
 
 async def todos(call: Plain) -> tuple[Todo, ...]:
     """The task list of a session."""
-    return await call.turnkeeper.todos(call.session_id)
+    return tuple(map(wire.todo, await call.turnkeeper.todos(call.session_id)))
 
 
 async def diff(call: Call[DiffQuery, None]) -> tuple[FileDiff, ...]:

@@ -1,14 +1,15 @@
 """What makes a session work: prompts, the user's own commands, and stopping."""
 
+from contextlib import suppress
 from typing import Final, TypeVar
 
 import anyio.lowlevel
 
 from turnkeeper.model.message import AssistantMessage, ModelChoice
 from turnkeeper.model.prompt import Prompt
-from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound, Refusal
+from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
 from turnkeeper.model.value import Value
-from turnkeeper.server import wire
+from turnkeeper.server import elsewhere, wire
 from turnkeeper.server.call import Call, Plain
 from turnkeeper.server.route import Route
 from turnkeeper.server.streams.hub import Hub
@@ -56,7 +57,7 @@ async def prompt(call: Call[None, Prompt]) -> MessageWithParts:
 
 async def answered(call: Call[None, B]) -> MessageWithParts:
     """The last thing the assistant said once the session rests, and everybody who listens has heard it."""
-    outcome = await call.turnkeeper.wait(call.session_id)
+    outcome = await elsewhere.wait(call.turnkeeper, call.session_id)
     await _tell_first(call)
     if outcome.kind == "refused":
         raise Invalid(outcome.reason)
@@ -111,11 +112,9 @@ async def summarise(call: Call[None, SummariseBody]) -> bool:
 
 
 async def abort(call: Plain) -> bool:
-    """Stop a session. Whatever it was doing, afterwards it is not doing it here."""
-    try:
+    """Stop a session. Refused while another process runs it, for only that one can stop it."""
+    with suppress(NotFound):  # Clients expect a yes all the same.
         await call.turnkeeper.abort(call.session_id)
-    except Refusal:
-        return True  # There is no such session, or another process runs it: clients expect a yes all the same.
     return True
 
 
@@ -172,5 +171,6 @@ ROUTES = (
         summary="Stop a session.",
         handler=abort,
         answer=bool,
+        errors=(Busy,),
     ),
 )

@@ -1,12 +1,36 @@
-"""About the server itself: what it serves, and what it has done."""
+"""About the server itself: what it serves, what it has done, and its log."""
 
-from turnkeeper.model.value import JsonObject, encode
+import logging
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from turnkeeper.model.value import JsonObject, Value, encode
 from turnkeeper.server import openapi, routes
 from turnkeeper.server.answer import JSON, Answer
-from turnkeeper.server.call import Plain
+from turnkeeper.server.call import Call, Plain
 from turnkeeper.server.metrics import Metrics
 from turnkeeper.server.route import Route
 from turnkeeper.server.service import Service
+
+log = logging.getLogger("turnkeeper.client")
+
+LEVELS: Final[Mapping[str, int]] = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warn": logging.WARNING,
+    "error": logging.ERROR,
+}
+
+LINE_CHARS_MAX: Final = 4096
+
+
+class LogBody(Value):
+    """A line for the server's log."""
+
+    service: str
+    level: Literal["debug", "info", "warn", "error"]
+    message: str
+    extra: JsonObject | None = None
 
 
 def _document(service: Service) -> bytes:
@@ -25,7 +49,23 @@ async def metrics(call: Plain) -> Answer:
     return Answer(200, text.encode(), ((b"content-type", b"text/plain; version=0.0.4; charset=utf-8"),))
 
 
+async def write_log(call: Call[None, LogBody]) -> bool:
+    """Write a line of a client's to the server's log, as JSON, so that a line break in it begins no line."""
+    log.log(LEVELS[call.body.level], "%s", encode(call.body).decode()[:LINE_CHARS_MAX])
+    return True
+
+
 ROUTES = (
+    Route(
+        method="POST",
+        path="/log",
+        operation="app.log",
+        tier=2,
+        summary="Write a line to the server's log.",
+        handler=write_log,
+        body=LogBody,
+        answer=bool,
+    ),
     Route(
         method="GET",
         path="/doc",

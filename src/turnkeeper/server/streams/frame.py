@@ -132,6 +132,8 @@ def _shown(one: Notification) -> dict[str, object]:
         properties["info"] = wire.session(properties["info"])  # type: ignore[arg-type] # By its type.
     elif one.type == "message.updated":
         properties["info"] = wire.message(properties["info"])  # type: ignore[arg-type] # By its type.
+    elif one.type == "todo.updated":
+        properties["todos"] = tuple(map(wire.todo, properties["todos"]))  # type: ignore[call-overload] # By its type.
     elif one.type == "message.part.updated":
         properties["part"] = wire.part(properties["part"])  # type: ignore[arg-type] # By its type.
     return properties

@@ -15,15 +15,12 @@ import msgspec
 
 from turnkeeper.api import Turnkeeper
 from turnkeeper.bus import Listener
-from turnkeeper.core.entry import Recorded
-from turnkeeper.core.notify import notify
-from turnkeeper.core.view import SessionView
 from turnkeeper.model.identifier import pack
-from turnkeeper.model.notification import Delta, Notification
+from turnkeeper.model.notification import Delta
 from turnkeeper.server.streams.channel import Channel, Recent, Tune, Voice
 from turnkeeper.server.streams.frame import Frame, Happening, joined
 from turnkeeper.server.streams.subscriber import WAITING_MAX, Subscriber
-from turnkeeper.server.v2.event import Past, next_events
+from turnkeeper.server.v2 import live
 
 PACE_S: Final = 0.000_1
 """How long one subscriber lets the others wait."""
@@ -35,9 +32,6 @@ CLOSING_S: Final = 0.5
 FAREWELLS: Final[Mapping[Voice, str]] = {"local": "server.instance.disposed", "second": "global.disposed"}
 """What a stream ends with. Not that of all directories: opencode's terminal UI would start anew at once, find nobody
 and exit, where it comes back by itself after a stream that just ended."""
-
-PASTS_MAX: Final = 1024
-"""Sessions of which is remembered what no view holds."""
 
 
 class Metre(msgspec.Struct):
@@ -84,7 +78,7 @@ class Hub:
         self._next_s = 0.0
         self._counter = 0
         self._tail = secrets.token_hex(7)
-        self._pasts: dict[str, Past] = {}
+        self._derives_second = False
 
     def join(self, tune: Tune, *, since: str | None = None) -> Membership:
         """Subscribe from this moment on; ``since`` is the id of the last frame that was heard before."""
@@ -161,33 +155,27 @@ class Hub:
         asyncio.get_running_loop().call_later(CLOSING_S, _give_up, everybody)
         if self._listener is not None:
             self._listener.close()
-        self._turnkeeper.store.journal.derive = notify
+        self._second_wanted()
 
     @property
     def subscribers(self) -> int:
         """How many streams are open."""
         return sum(len(channel.subscribers) for channel in self._channels.values()) + len(self._alone)
 
-    def derive(
-        self, before: SessionView | None, recorded: Recorded, after: SessionView, link: str
-    ) -> list[Notification]:
-        """What both generations hear of an event, the second first: it tells the steps, the first what came of them."""
-        session = after.session
-        past = Past.of(before, self._pasts.get(session.id))
-        told = next_events(past, recorded, (session.id, session.directory, session.project_id))
-        if len(self._pasts) > PASTS_MAX:
-            self._pasts.clear()
-        self._pasts[session.id] = past.remembering(recorded.event)
-        return [*told, *notify(before, recorded, after, link)]
-
     def _listen(self) -> None:
         if self._listener is None and not self._is_closed:
             self._listener = self._turnkeeper.listen(self._receive)
 
     def _second_wanted(self) -> None:
-        """Events of the second generation are only made while somebody hears them."""
+        """Have events of the second generation derived as long as this hub has a subscriber for them."""
         wanted = any(tune.voice == "second" for tune in self._channels) and not self._is_closed
-        self._turnkeeper.store.journal.derive = self.derive if wanted else notify
+        if wanted == self._derives_second:
+            return
+        self._derives_second, journal = wanted, self._turnkeeper.store.journal
+        if wanted:
+            journal.add_deriver(live.derive)
+        else:
+            journal.remove_deriver(live.derive)
 
     def _missed(self, since: str) -> list[Frame] | None:
         if not since.startswith(self.word) or not since[len(self.word) :].isdecimal() or self._recent is None:

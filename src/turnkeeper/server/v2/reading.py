@@ -10,11 +10,11 @@ import msgspec
 from turnkeeper.core import entry
 from turnkeeper.core.entry import Recorded
 from turnkeeper.model import event as e
-from turnkeeper.model.message import AssistantMessage, UserMessage
+from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import Value, encode
 from turnkeeper.server.errors import InvalidCursor, Missing
-from turnkeeper.server.v2.event import is_for
+from turnkeeper.server.v2.event import SELECTIONS_MAX, Past
 from turnkeeper.server.v2.message import Compacted, Said, said_by, switch
 from turnkeeper.store.page import cursor as place_cursor
 from turnkeeper.store.queries import MessageWithParts
@@ -23,6 +23,9 @@ from turnkeeper.store.store import Store
 Order: TypeAlias = Literal["asc", "desc"]
 
 TAIL_LENGTH = 14
+
+_ABOUT_SWITCHES = (b'"type":"agent.selected', b'"type":"model.selected', b'"type":"prompt.')
+"""Entries that are switches, or by which a selection is known to be none."""
 
 
 class Place(Value):
@@ -155,26 +158,19 @@ async def _switches(store: Store, session_id: str, low: int | None, high: int | 
     if limit is not None and limit <= 0:
         return []
     # Some entries more in front: an agent and a model that are selected right after an admission belong to it.
-    begin = max(after - 2, 0)
+    begin = max(after - SELECTIONS_MAX, 0)
     entries = await store.engine.read(session_id, after=begin, limit=None if limit is None else limit + after - begin)
     found: list[tuple[int, Said]] = []
-    admission: tuple[int, bytes] | None = None
+    past = Past()
     for seq, one in enumerate(entries, begin + 1):
-        head = one[:180]
-        if b'"type":"agent.selected' in head or b'"type":"model.selected' in head:
-            recorded = entry.read(one, seq)[0]
-            if admission is not None and is_for(_prompt(*admission), recorded.event):
-                continue
-            told = switch(recorded) if seq > after else None
-            if told is not None:
-                found.append((seq, told))
-        admission = (seq, one) if b'"type":"prompt.admitted' in head else None
+        if not any(kind in one[:180] for kind in _ABOUT_SWITCHES):
+            continue
+        recorded = entry.read(one, seq)[0]
+        if not isinstance(recorded.event, e.AgentSelected | e.ModelSelected):
+            past = past.after(recorded)
+        elif seq > after and past.is_switch(recorded) and (told := switch(recorded)) is not None:
+            found.append((seq, told))
     return found
-
-
-def _prompt(seq: int, raw: bytes) -> UserMessage | None:
-    event = entry.read(raw, seq)[0].event
-    return event.message if isinstance(event, e.PromptAdmitted) else None
 
 
 async def _switch_under(store: Store, session_id: str, message_id: str) -> Said | None:

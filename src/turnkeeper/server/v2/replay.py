@@ -8,6 +8,7 @@ from turnkeeper.core.entry import Recorded
 from turnkeeper.model import event as e
 from turnkeeper.server.v2.event import NextEvent, Past, Waiting, next_events
 from turnkeeper.server.v2.framed import END, durable
+from turnkeeper.server.v2.live import reason_of
 from turnkeeper.server.v2.shape import NUMBERS_PER_ENTRY
 from turnkeeper.store import documents, keys
 from turnkeeper.store.store import Store
@@ -59,7 +60,7 @@ class Teller:
         last = min(max(after // NUMBERS_PER_ENTRY - 1, 0), length)
         teller = cls(store, session_id, (session_id, session.directory, session.project_id), last)
         for recorded in await _since_turn(store, session_id, last):
-            teller._past = teller._past.after(recorded.event)
+            teller._past = teller._past.after(recorded)
         return teller
 
     async def tell(self, recorded: Recorded) -> list[NextEvent]:
@@ -67,8 +68,9 @@ class Teller:
         event = recorded.event
         if isinstance(event, e.PromptPromoted) and event.message_id not in self._past.inbox:
             await self._recall(event.message_id)
-        told = next_events(self._past, recorded, self._where)
-        self._past = self._past.after(event)
+        reason = await reason_of(self._store.journal, self._session_id, recorded.seq, event)
+        told = next_events(self._past, recorded, self._where, reason)
+        self._past = self._past.after(recorded)
         self.seq = recorded.seq
         return [await self._store.queries.whole(one) for one in told]
 
@@ -81,7 +83,7 @@ class Teller:
         for recorded in await self._store.journal.read(self._session_id, after=seq - 1, limit=1):
             if isinstance(recorded.event, e.PromptAdmitted):
                 event = recorded.event
-                waiting = Waiting(event.message, event.parts, event.delivery)
+                waiting = Waiting(seq, event.message, event.parts, event.delivery)
                 self._past = replace(self._past, inbox={**self._past.inbox, message_id: waiting})
 
 

@@ -1,0 +1,38 @@
+"""Live events of the second generation: what a journal publishes of an event, for subscribers of its streams."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from turnkeeper.model import event as e
+from turnkeeper.model.event import Event
+from turnkeeper.server.v2 import shape
+from turnkeeper.server.v2.event import NextEvent, Past, Reason, compaction_parent, next_events
+from turnkeeper.store.batch import Step
+from turnkeeper.store.journal import Journal
+
+LOOK_BACK: Final = 64
+LOOK_BACK_MAX: Final = 1024
+"""Entries searched for the marker of a compaction: a few at a time, and so many at most. It stands just before it."""
+
+
+async def derive(journal: Journal, step: Step) -> Sequence[NextEvent]:
+    """The events of one step. A pure function of the step and the log, so several servers may share its result."""
+    session, recorded = step.after.session, step.recorded
+    reason = await reason_of(journal, session.id, recorded.seq, recorded.event)
+    where = (session.id, session.directory, session.project_id)
+    return next_events(Past.of(step.before), recorded, where, reason)
+
+
+async def reason_of(journal: Journal, session_id: str, seq: int, event: Event) -> Reason:
+    """Why the compaction began that this event completes: read from its marker, the nearest one before it."""
+    if (parent_id := compaction_parent(event)) is None:
+        return "auto"
+    end, first = seq - 1, max(seq - 1 - LOOK_BACK_MAX, 0)
+    while end > first:
+        begin = max(end - LOOK_BACK, first)
+        for one in reversed(await journal.read(session_id, after=begin, limit=end - begin)):
+            if isinstance(one.event, e.MessageRecorded) and one.event.message.id == parent_id:
+                mark = shape.compaction_of(one.event.parts)
+                return "auto" if mark is None or mark.auto else "manual"
+        end = begin
+    return "auto"

@@ -1,0 +1,80 @@
+"""What a configuration takes from variables and files is not shown to clients."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from served import Served, served
+
+from turnkeeper.server.service import Options
+from turnkeeper.testing.harness import CONFIG, MODEL
+
+ENVIRON = {"TK_TEST_SECRET": 's3cr"et', "TK_TEST_MODEL": "acme/large", "TK_TEST_STEPS": "7"}
+
+SETTINGS: dict[str, Any] = {
+    "model": "{env:TK_TEST_MODEL}",
+    "username": "{env:TK_TEST_SECRET}",
+    "instructions": ["https://me:s3cr%22et@example.com/rules.md", "{file:./secret.txt}"],
+    "permission": {"bash": {"curl *{env:TK_TEST_SECRET}*": "deny"}},
+    "agent": {
+        "helper": {
+            "prompt": "{file:./secret.txt}",
+            "description": "knows {env:TK_TEST_SECRET}",
+            "options": {"nested": [{"key": "{env:TK_TEST_SECRET}"}]},
+        }
+    },
+    "command": {"deploy": {"template": "token {env:TK_TEST_SECRET}", "description": "{file:./secret.txt}"}},
+    "provider": {
+        "acme": {
+            **CONFIG["provider"]["acme"],  # type: ignore[index]
+            "name": "Acme of {env:TK_TEST_SECRET}",
+            "options": {"baseURL": "http://me:{env:TK_TEST_SECRET}@localhost:1/v1", "apiKey": "{env:TK_TEST_SECRET}"},
+            "models": {"large": {**MODEL, "variants": {"high": {"key": "{env:TK_TEST_SECRET}"}}}},
+        }
+    },
+}
+
+PATHS = [
+    *("/config", "/agent", "/command", "/provider", "/config/providers"),
+    *("/api/agent", "/api/model", "/api/provider", "/api/command"),
+]
+
+
+@asynccontextmanager
+async def configured(directory: Path) -> AsyncIterator[Served]:
+    """A server whose settings refer to variables and to a file."""
+    (directory / "secret.txt").write_text("filesecret\n")
+    options = Options(environ={"HOME": str(directory), **ENVIRON})
+    async with served(directory, config=SETTINGS, environ=ENVIRON, options=options) as server:
+        yield server
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_no_list_shows_the_content_of_a_variable_or_a_file(tmp_path: Path, path: str) -> None:
+    async with configured(tmp_path) as server:
+        answer = await server.http.get(path)
+        assert answer.status_code == 200, answer.text
+        for secret in ("s3cr", "filesecret"):
+            assert secret not in answer.text
+
+
+async def test_settings_are_shown_as_they_were_written(tmp_path: Path) -> None:
+    async with configured(tmp_path) as server:
+        config: Any = await server.get("/config")
+        assert config["username"] == "{env:TK_TEST_SECRET}"
+        assert config["instructions"] == ["https://***@example.com/rules.md", "{file:./secret.txt}"]
+        assert config["agent"]["helper"]["options"] == {"nested": [{"key": "{env:TK_TEST_SECRET}"}]}
+        assert config["command"]["deploy"]["template"] == "token {env:TK_TEST_SECRET}"
+        agents: Any = await server.get("/agent")
+        [helper] = [one for one in agents if one["name"] == "helper"]
+        assert (helper["prompt"], helper["description"]) == ("{file:./secret.txt}", "knows {env:TK_TEST_SECRET}")
+
+
+async def test_what_clients_act_on_is_shown_filled_in(tmp_path: Path) -> None:
+    async with configured(tmp_path) as server:
+        config: Any = await server.get("/config")
+        assert config["model"] == "acme/large"
+        agents: Any = await server.get("/agent")
+        assert {"build", "plan", "helper"} <= {one["name"] for one in agents}
