@@ -61,3 +61,28 @@ async def test_a_tree_of_0_2_can_be_written_to(tmp_path: Path, left: str, expect
     assert await engine.search("apple", ()) == []
     assert await engine.search("cherry", ()) == [("text", "ses_2", "1"), ("text", "ses_1", "1")]
     await engine.aclose()
+
+
+@pytest.mark.parametrize("left", ["acknowledged", "placing"])
+async def test_no_flipped_bit_in_the_journal_of_0_2_costs_a_log_its_entries(tmp_path: Path, left: str) -> None:
+    """What the kill left whole on the disk stays; that the journal cannot be read is reported."""
+    then = recorded("after" if left == "acknowledged" else "before")
+    size = (TREES / left / ".store/journal").stat().st_size
+    for position in range(0, size, 7):
+        tree = tmp_path / str(position)
+        shutil.copytree(TREES / left, tree)
+        journal = tree / ".store/journal"
+        data = bytearray(journal.read_bytes())
+        data[position] ^= 1 << position % 8
+        journal.write_bytes(data)
+        engine = await open_engine(f"files:{tree}")
+        assert {name: await engine.read(name) for name in await engine.logs()} == then["logs"], position
+        if left == "acknowledged":
+            assert await content(engine, list(then["fences"])) == then, position
+        problems = (await engine.inspect())["problems"]
+        assert isinstance(problems, list)
+        assert any("journal" in problem for problem in problems), position
+        await engine.aclose()
+        again = await open_engine(f"files:{tree}")
+        assert problems == (await again.inspect())["problems"]
+        await again.aclose()

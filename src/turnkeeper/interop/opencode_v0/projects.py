@@ -2,13 +2,14 @@
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from turnkeeper.store.engines import file_epoch0
+from turnkeeper.interop.opencode_v0 import messages
+from turnkeeper.store.engine import Key
 
 GIT_TIMEOUT_S: Final = 60.0
 GLOBAL: Final = "global"
@@ -41,14 +42,10 @@ def git_root_commits(worktree: Path) -> list[str]:
     return done.stdout.split() if done.returncode == 0 else []
 
 
-def project_trees(project_dir: Path, skip: Callable[[str], None]) -> "Iterator[ProjectTree]":
+def project_trees(project_dir: Path, skip: Callable[[str], None]) -> "list[ProjectTree]":
     """The trees below ``DATA/project`` that hold sessions, in the order of their names."""
-    if not project_dir.is_dir():
-        return
-    for directory in sorted(project_dir.iterdir()):
-        tree = ProjectTree(directory, skip)
-        if tree.root.is_dir():
-            yield tree
+    trees = [ProjectTree(directory, skip) for directory in _folders(project_dir)]
+    return [tree for tree in trees if tree.root.is_dir()]
 
 
 class ProjectTree:
@@ -73,55 +70,58 @@ class ProjectTree:
             raise Unresolved(f"its worktree {worktree} has no commits")
         return commits[0], worktree
 
-    def sessions(self, project_id: str) -> Iterator[tuple[dict[str, bytes], int]]:
-        """The documents of each session under their new paths, and how many old parts have none."""
+    def names(self) -> list[str]:
+        """The ids of its sessions."""
         names = {file.stem for kind in ("info", "share") for file in self._files(kind)}
         names |= {folder.name for kind in ("message", "part") for folder in _folders(self.root / kind)}
-        for session in sorted(names):
-            documents: dict[str, bytes] = {}
-            for kind, place in (("info", f"session/{project_id}"), ("share", "share")):
-                body = self._compact(self.root / kind / f"{session}.json")
-                if body is not None:
-                    documents[f"{place}/{session}"] = body
-            dropped = self._add_messages(session, documents)
-            for folder in _folders(self.root / "part" / session):
-                for file in _json_files(folder):
-                    body = self._compact(file)
-                    if body is not None:
-                        documents[f"part/{folder.name}/{file.stem}"] = body
-            yield documents, dropped
+        return sorted(names)
 
-    def _add_messages(self, session: str, documents: dict[str, bytes]) -> int:
+    def session(self, session: str, project_id: str) -> tuple[dict[Key, bytes], int]:
+        """The documents of a session under their new keys, and how many old parts have none."""
+        documents: dict[Key, bytes] = {}
+        self._add(documents, self.root / "info" / f"{session}.json", "session", project_id)
+        self._add(documents, self.root / "share" / f"{session}.json", "share")
+        dropped = self._add_messages(session, documents)
+        for folder in _folders(self.root / "part" / session):
+            for file in _json_files(folder):
+                self._add(documents, file, "part", folder.name)
+        return documents, dropped
+
+    def _add(self, documents: dict[Key, bytes], file: Path, *folder: str) -> None:
+        body = self._compact(file)
+        if body is not None:
+            documents[*folder, file.stem] = body
+
+    def _add_messages(self, session: str, documents: dict[Key, bytes]) -> int:
         dropped = 0
         for file in self._files(f"message/{session}"):
             message = self._message(file)
             if message is None:
                 continue
             try:
-                info, parts, without_place = file_epoch0.current(message)
-            except file_epoch0.Unreadable as reason:
+                info, parts, without_place = messages.current(message)
+            except messages.Unreadable as reason:
                 self._skip(f"{file} is left as it is: {reason}")
                 continue
             dropped += without_place
-            is_unchanged = info == message
-            body = self._compact(file) if is_unchanged else msgspec.json.encode(info)
-            documents[f"message/{session}/{file.stem}"] = body or b"null"
+            body = self._compact(file) if info == message else msgspec.json.encode(info)
+            documents["message", session, file.stem] = body or b"null"
             for part in parts:
-                documents[f"part/{file.stem}/{part['id']}"] = msgspec.json.encode(part)
+                documents["part", file.stem, part["id"]] = msgspec.json.encode(part)
         return dropped
 
     def _worktree(self) -> str | None:
         for folder in _folders(self.root / "message"):
             for file in _json_files(folder):
                 message = self._message(file, is_quiet=True)
-                found = file_epoch0.worktree(message) if message is not None else None
+                found = messages.worktree(message) if message is not None else None
                 if found is not None:
                     return found
         return None
 
-    def _message(self, file: Path, *, is_quiet: bool = False) -> file_epoch0.JsonObject | None:
+    def _message(self, file: Path, *, is_quiet: bool = False) -> messages.JsonObject | None:
         try:
-            return msgspec.json.decode(file.read_bytes(), type=file_epoch0.JsonObject)
+            return msgspec.json.decode(file.read_bytes(), type=messages.JsonObject)
         except msgspec.DecodeError as error:
             if not is_quiet:
                 self._skip(f"{file} is left as it is: {error}")

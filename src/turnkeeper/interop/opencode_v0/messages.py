@@ -1,4 +1,4 @@
-"""Messages of the first generation, as they lie in old project trees, in the shape that came after them.
+"""Messages of the first generation, as old project trees hold them, in the shape that came after them.
 
 Three things changed in those trees one after the other, and a message may be at any of the levels: all facts in
 ``metadata`` (p1), parts inside the message (p2), assistants without a mode (p3). The shape of a message tells which.

@@ -1,28 +1,21 @@
 """Old trees become new ones: built here as the old programs wrote them, and migrated once, whole, whatever happens."""
 
-import errno
 import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import anyio
-import anyio.to_thread
 import pytest
 
-from turnkeeper.store.crash import POINTS
-from turnkeeper.store.engines.file_disk import Disk
-from turnkeeper.store.engines.file_epoch0 import Unreadable, current
-from turnkeeper.store.engines.file_migrations import MigrationReport, migrate
-from turnkeeper.store.engines.files import open_files
+import turnkeeper
+from turnkeeper.interop.opencode_v0.messages import Unreadable, current
+from turnkeeper.interop.opencode_v0.migrate import MigrationReport, migrate
 
 NOW = 1_700_000_000_000
 ROOT = "5b0fc27fd1de8d7c1e6a8dd0ffb2bdd6f05dd1a0"
-MIGRATION_POINTS = [point for point in POINTS if point.startswith("files.migration")]
 
 
 def write(file: Path, value: Any) -> None:
@@ -128,6 +121,18 @@ async def test_a_new_store_is_marked_and_holds_nothing(tmp_path: Path) -> None:
     assert report == MigrationReport(0, 2)
     assert (tmp_path / "storage/migration").read_text() == "2"
     assert await run(tmp_path) == MigrationReport(2, 2)
+
+
+async def test_a_store_that_was_opened_has_the_marker_of_the_newest_form(tmp_path: Path) -> None:
+    async with turnkeeper.open(f"files:{tmp_path / 'new'}") as tk:
+        assert (await tk.doctor()).ok
+    assert (tmp_path / "new/migration").read_text() == "2"
+
+
+async def test_sessions_of_a_project_tree_are_in_a_store_that_is_made_beside_it(tmp_path: Path) -> None:
+    a_project(tmp_path, "global", tmp_path)
+    async with turnkeeper.open(f"files:{tmp_path / 'storage'}") as tk:
+        assert [session.id for session in (await tk.list(archived=True, roots=False)).items] == ["ses_1"]
 
 
 async def test_a_project_tree_of_epoch_0_becomes_one_project_of_one_tree(tmp_path: Path) -> None:
@@ -265,10 +270,9 @@ async def test_broken_files_are_reported_and_stop_nothing(tmp_path: Path) -> Non
     (messages / "msg_0.json").write_text('{"id": "msg_0", ')
     write(messages / "msg_5.json", {**a_user_of_metadata(), "parts": [{"type": "hologram"}]})
     (project / "storage/session/info/ses_2.json").write_text("")
-    told: list[str] = []
-    report = await run(tmp_path, report=told.append)
+    report = await run(tmp_path)
+    told = report.skipped
     assert report.after == 2
-    assert report.skipped == told
     assert [name for name in ("msg_0", "msg_5", "ses_2") if any(name in line for line in told)] == [
         "msg_0",
         "msg_5",
@@ -387,21 +391,23 @@ async def test_a_failing_step_is_reported_stops_the_run_and_loses_nothing(tmp_pa
     assert documents(tmp_path)["session_diff/ses_1"] == DIFFS
 
 
-async def test_an_engine_opens_in_spite_of_a_failing_step_and_its_inspection_says_so(tmp_path: Path) -> None:
-    class NoMarker(Disk):
-        def about_to(self, action: str, target: str) -> None:
-            if action == "rename" and target.endswith("/migration"):
-                raise OSError(errno.ENOSPC, "no space for it", target)
-
-    session = a_tree_of_v1(tmp_path, [])
-    engine = await open_files(tmp_path / "storage", disk=NoMarker())
-    problems = (await engine.inspect())["problems"]
-    assert isinstance(problems, list)
-    assert ["migration 2 stopped" in problem and "no space for it" in problem for problem in problems] == [True]
-    assert (await engine.get([("session", ROOT, "ses_2")])) != [None]
-    await engine.aclose()
-    assert (tmp_path / "storage/migration").read_text() == "1"
-    assert documents(tmp_path)[f"session/{ROOT}/ses_1"]["title"] == session["title"]
+async def test_a_store_opens_in_spite_of_a_failing_step_and_doctor_says_so(tmp_path: Path) -> None:
+    project = a_project(tmp_path, "global", tmp_path)
+    a_tree_of_v1(tmp_path, DIFFS)
+    (tmp_path / f"storage/session/{ROOT}/ses_1.json").unlink()
+    (tmp_path / "storage/migration").unlink()
+    obstacle = project / "storage/session/info/ses_3.json"
+    obstacle.mkdir()
+    store = f"files:{tmp_path / 'storage'}"
+    async with turnkeeper.open(store) as tk:
+        assert {session.id for session in (await tk.list(roots=False)).items} == {"ses_1", "ses_2"}
+        messages = [problem.message for problem in (await tk.doctor()).problems if problem.kind == "medium"]
+    assert ["its migration did not come to its end" in message for message in messages] == [True]
+    assert (tmp_path / "storage/migration").read_text() == "0"
+    obstacle.rmdir()
+    async with turnkeeper.open(store) as tk:
+        assert [problem for problem in (await tk.doctor()).problems if problem.is_damage] == []
+    assert (tmp_path / "storage/migration").read_text() == "2"
 
 
 async def test_what_is_already_there_is_never_overwritten_by_something_older(tmp_path: Path) -> None:
@@ -416,7 +422,7 @@ async def test_what_is_already_there_is_never_overwritten_by_something_older(tmp
 CHILD = """
 import asyncio, sys
 from pathlib import Path
-from turnkeeper.store.engines.file_migrations import migrate
+from turnkeeper.interop.opencode_v0.migrate import migrate
 
 report = asyncio.run(migrate(Path(sys.argv[1]), root_commits=lambda worktree: [sys.argv[2]], now_ms=lambda: 7))
 sys.stdout.write(str(report.after - report.before))
@@ -440,12 +446,15 @@ def a_full_tree(data: Path) -> None:
 @pytest.mark.parametrize(
     "crash",
     [
-        *(f"{point}:{hit}" for point in MIGRATION_POINTS for hit in (1, 2)),
+        "files.staged:1",
         "files.intent-written:2",
         "files.intent-synced:2",
         "files.document-placed:3",
         "files.document-placed:9",
         "files.placed:2",
+        "files.emptied:1",
+        "files.emptied:2",
+        "files.emptied:3",
     ],
 )
 async def test_a_killed_migration_is_brought_to_its_end_by_the_next_run(tmp_path: Path, crash: str) -> None:
@@ -463,44 +472,16 @@ async def test_a_killed_migration_is_brought_to_its_end_by_the_next_run(tmp_path
     assert (killed / "storage/migration").read_text() == "2"
 
 
-async def test_two_processes_that_open_at_once_migrate_once(tmp_path: Path) -> None:
-    a_full_tree(tmp_path)
-    with child(tmp_path) as first, child(tmp_path) as second:
-        steps = sorted(process.communicate(timeout=60)[0] for process in (first, second))
-    assert steps == ["0", "2"]
-    assert documents(tmp_path)["session_diff/ses_1"] == DIFFS
-
-
-async def test_who_opens_while_another_migrates_waits_and_has_nothing_left_to_do(tmp_path: Path) -> None:
-    a_project(tmp_path, "work", tmp_path / "work")
-    entered, freed, entered_too = threading.Event(), threading.Event(), threading.Event()
-
-    def first(worktree: Path) -> list[str]:
-        entered.set()
-        assert freed.wait(30)
-        return [ROOT]
-
-    def second(worktree: Path) -> list[str]:
-        entered_too.set()
-        return [ROOT]
-
-    steps: list[int] = []
-
-    async def open_and_migrate(root_commits: Callable[[Path], list[str]]) -> None:
-        report = await run(tmp_path, root_commits=root_commits)
-        steps.append(report.after - report.before)
-
-    try:
-        async with anyio.create_task_group() as group:
-            group.start_soon(open_and_migrate, first)
-            assert await anyio.to_thread.run_sync(entered.wait, 30)
-            group.start_soon(open_and_migrate, second)
-            assert not await anyio.to_thread.run_sync(entered_too.wait, 0.2)
-            freed.set()
-    finally:
-        freed.set()
-    assert steps == [2, 0]
-    assert not entered_too.is_set()
+async def test_two_processes_that_migrate_at_once_end_with_one_migrated_tree(tmp_path: Path) -> None:
+    alone, shared = tmp_path / "alone", tmp_path / "shared"
+    for data in (alone, shared):
+        a_full_tree(data)
+    with child(alone) as process:
+        assert process.wait(60) == 0
+    with child(shared) as first, child(shared) as second:
+        assert [process.wait(60) for process in (first, second)] == [0, 0]
+    assert documents(shared) == json.loads(json.dumps(documents(alone)).replace(str(alone), str(shared)))
+    assert (shared / "storage/migration").read_text() == "2"
 
 
 @pytest.mark.parametrize(
