@@ -75,19 +75,23 @@ async def look(
 
 
 async def _adopt(store: Store) -> None:
-    """Make a tree that opencode wrote our own: its sessions have documents and no logs, so they get logs.
+    """Make a tree that opencode wrote our own: migrate it, and give its sessions logs, for they have documents only.
 
-    The mark is set last: an adoption that was killed goes on with the next opening.
+    The mark is set last: an adoption that failed or was killed goes on with the next opening.
     """
     [done] = await store.engine.get([keys.ADOPTED])
     if done is not None:
         return
+    from turnkeeper.interop.opencode_v0.migrate import migrate
+
+    directory = Path(str((await store.engine.inspect())["path"]))
+    report = await migrate(directory)
     if await store.engine.scan(("session",), limit=1):
         from turnkeeper.interop.opencode import import_opencode
 
-        facts = await store.engine.inspect()
-        await import_opencode(store, Path(str(facts["path"])))
-    await store.engine.put({keys.ADOPTED: b"{}"})
+        await import_opencode(store, directory)
+    if not report.failures:
+        await store.engine.put({keys.ADOPTED: b"{}"})
 
 
 def default_store() -> str:

@@ -9,9 +9,9 @@ import pytest
 from opencode_files import a_repository, contents, database, dump, exported
 
 from turnkeeper.app import Turnkeeper
+from turnkeeper.interop.opencode_v0.migrate import migrate
 from turnkeeper.interop.report import Counts
 from turnkeeper.model.todo import Todo
-from turnkeeper.store.engines.file_migrations import migrate
 
 PROJECT = "5b0fc27fd1de8d7c1e6a8dd0ffb2bdd6f05dd1a0"
 DIFF = {"file": "a.py", "before": "1\n", "after": "2\n", "additions": 1, "deletions": 1}

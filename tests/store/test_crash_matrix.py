@@ -88,11 +88,7 @@ async def crash_at(url: str, point: str, hit: int) -> int | None:
     return len(acknowledged.split())
 
 
-def is_reached_in_the_life(point: str) -> bool:
-    return point != "files.migration-batch"
-
-
-@pytest.mark.parametrize(("engine", "point"), [pair for pair in MATRIX if is_reached_in_the_life(pair[1])])
+@pytest.mark.parametrize(("engine", "point"), MATRIX)
 async def test_killed_at_a_crash_point_a_store_holds_every_acknowledged_step(
     tmp_path: Path, expected: list[Dump], engine: str, point: str
 ) -> None:
@@ -105,7 +101,7 @@ async def test_killed_at_a_crash_point_a_store_holds_every_acknowledged_step(
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("engine", "point"), [pair for pair in MATRIX if is_reached_in_the_life(pair[1])])
+@pytest.mark.parametrize(("engine", "point"), MATRIX)
 async def test_killed_at_every_hit_of_a_crash_point_a_store_holds_every_acknowledged_step(
     tmp_path: Path, expected: list[Dump], engine: str, point: str
 ) -> None:
@@ -124,27 +120,6 @@ async def check(url: str, expected: list[Dump], acknowledged: int) -> None:
     assert damage == []
     assert found in expected[acknowledged : acknowledged + 2]
     assert await look(url) == (found, [])
-
-
-@pytest.mark.parametrize("point", [point for point in POINTS if point.startswith("files.migration")])
-async def test_killed_in_a_migration_a_tree_is_migrated_by_the_next_process(tmp_path: Path, point: str) -> None:
-    for name in ("killed", "whole"):
-        write_old_tree(tmp_path / name)
-    migrated, _ = await look(f"files:{tmp_path}/whole")
-    assert ("session_diff", "ses_old") in migrated[0]
-    url = f"files:{tmp_path}/killed"
-    assert await crash_at(url, point, 1) is not None
-    assert (await look(url))[0] == migrated
-
-
-def write_old_tree(directory: Path) -> None:
-    """A tree of the JSON store before diffs were kept apart."""
-    diffs = [{"file": "a", "before": "", "after": "x", "additions": 1, "deletions": 0}]
-    session = {"id": "ses_old", "projectID": "prj", "title": "Old", "summary": {"diffs": diffs}}
-    file = directory / "session/prj/ses_old.json"
-    file.parent.mkdir(parents=True)
-    file.write_text(json.dumps(session))
-    (directory / "migration").write_text("1")
 
 
 # Killed at any moment, by nobody's choice.

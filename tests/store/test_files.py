@@ -4,27 +4,32 @@ import asyncio
 import errno
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
+import anyio.from_thread
 import anyio.to_thread
 import pytest
 
 from turnkeeper.store.crash import POINTS
-from turnkeeper.store.engine import EngineError, Key, StoreUnavailable
+from turnkeeper.store.engine import EngineError, InvalidKey, Key, StoreUnavailable
 from turnkeeper.store.engines import open_engine
-from turnkeeper.store.engines.file_disk import Disk
-from turnkeeper.store.engines.file_journal import Intent, record, records
-from turnkeeper.store.engines.file_lock import FileLock
 from turnkeeper.store.engines.files import FilesEngine, open_files
+from turnkeeper.store.engines.files.disk import Disk
+from turnkeeper.store.engines.files.lock import StoreLock
+from turnkeeper.store.engines.files.record import Write, decoded, encoded, is_cut_short
+from turnkeeper.store.engines.files.tree import ATTEMPTS_MAX
 from turnkeeper.testing.engine_contract import StoreUnderTest
 from turnkeeper.testing.engine_contract.processes import check_streamed, kill_after, read_acknowledged
 
-WRITE_POINTS = [point for point in POINTS if point.startswith("files.") and "migration" not in point]
+WRITE_POINTS = [point for point in POINTS if point.startswith("files.")]
 WAIT_S = 30
 
 
@@ -53,6 +58,13 @@ def tree_of(directory: Path) -> list[str]:
     return sorted(str(file) for file in files if file.parts[0] != ".store")
 
 
+async def problems_of(engine: FilesEngine) -> list[str]:
+    """What inspection finds wrong with a store."""
+    problems = (await engine.inspect())["problems"]
+    assert isinstance(problems, list)
+    return problems
+
+
 async def test_documents_lie_where_the_seeds_draw_them_as_formatted_json(tmp_path: Path) -> None:
     engine = await open_files(tmp_path)
     documents: dict[Key, bytes | None] = {
@@ -69,7 +81,6 @@ async def test_documents_lie_where_the_seeds_draw_them_as_formatted_json(tmp_pat
     assert tree_of(tmp_path) == [
         "log/ses_1.jsonl",
         "message/ses_1/msg_1.json",
-        "migration",
         "part/msg_1/prt_1.json",
         "project/p.json",
         "session/p/ses_1.json",
@@ -80,7 +91,6 @@ async def test_documents_lie_where_the_seeds_draw_them_as_formatted_json(tmp_pat
     formatted = '{\n  "id": "ses_1",\n  "time": {\n    "created": 1\n  }\n}'
     assert (tmp_path / "session/p/ses_1.json").read_text() == formatted
     assert (tmp_path / "log/ses_1.jsonl").read_bytes() == b'{"seq":1}\n{"seq":2}\n'
-    assert (tmp_path / "migration").read_text() == "2"
 
 
 @pytest.mark.parametrize(
@@ -190,7 +200,7 @@ async def test_a_damaged_log_is_reported_and_never_read_as_a_shorter_one(tmp_pat
     lines.unlink()
     with pytest.raises(StoreUnavailable, match="damaged"):
         await engine.read("ses_1")
-    assert len((await engine.inspect())["problems"]) == 1  # type: ignore[arg-type]
+    assert len(await problems_of(engine)) == 1
     await engine.aclose()
 
 
@@ -252,9 +262,7 @@ async def test_killed_at_a_crash_point_it_keeps_what_was_acknowledged(tmp_path: 
         await check_streamed(store, acknowledged)
 
 
-@pytest.mark.parametrize(
-    "point", ["files.staged", "files.intent-synced", "files.document-placed", "files.checkpoint-synced"]
-)
+@pytest.mark.parametrize("point", ["files.staged", "files.intent-synced", "files.document-placed", "files.synced"])
 async def test_killed_while_it_repairs_it_is_repaired_by_the_next(tmp_path: Path, point: str) -> None:
     store = a_store(tmp_path)
     with store.child("stream", "200", crash="files.document-placed:7") as child:
@@ -325,44 +333,152 @@ async def test_two_processes_killed_while_both_write_lose_nothing(tmp_path: Path
 # The journal.
 
 
+WRITES = [Write([(f"a/{number}", b"x" * number)], log="ses_1", entries=[b"y"]) for number in range(4)]
+
+
 def test_a_journal_is_read_up_to_the_first_record_that_is_not_whole() -> None:
-    intents = [Intent(documents=[(f"a/{number}", b"x" * number)]) for number in range(4)]
-    data = b"".join(record(number + 7, intent) for number, intent in enumerate(intents))
-    ends = [end for _, end, _ in records(data)]
-    assert [(number, intent) for number, _, intent in records(data)] == list(enumerate(intents, 7))
+    records = [encoded(number, write) for number, write in enumerate(WRITES, 7)]
+    data = b"".join(records)
+    ends = [len(b"".join(records[: number + 1])) for number in range(len(records))]
+    assert decoded(data) == (WRITES, len(data))
     for cut in range(len(data)):
-        assert len(list(records(data[:cut]))) == len([end for end in ends if end <= cut])
+        whole = [end for end in ends if end <= cut]
+        assert decoded(data[:cut]) == (WRITES[: len(whole)], max(whole, default=0))
+        assert is_cut_short(data[:cut], max(whole, default=0))
     for position in range(len(data)):
         flipped = data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :]
-        whole = len([end for end in ends if end <= position])
-        assert [intent for _, _, intent in records(flipped)] == intents[:whole]
+        whole = [end for end in ends if end <= position]
+        assert decoded(flipped) == (WRITES[: len(whole)], max(whole, default=0))
 
 
 def test_the_rest_of_an_older_journal_is_not_taken_for_this_one() -> None:
-    newer, older = record(9, Intent(removed_logs=["a"])), record(4, Intent(removed_logs=["b"]))
-    assert [number for number, _, _ in records(newer + older)] == [9]
+    newer, older = encoded(9, WRITES[0]), encoded(4, WRITES[1])
+    assert decoded(newer + older) == ([WRITES[0]], len(newer))
 
 
 async def test_a_record_that_was_cut_while_it_was_written_is_dropped(tmp_path: Path) -> None:
+    reader = await open_files(tmp_path)
+    journal = tmp_path / ".store/journal"
+    for number in range(3):
+        engine = await open_files(tmp_path)
+        journal.write_bytes(encoded(2, Write(log="ses_1", after=number, entries=[b"never"]))[:-1])
+        if number == 2:
+            await (await open_files(tmp_path)).aclose()
+        await engine.append("ses_1", number, [b"%d" % number])
+        await engine.aclose()
+        assert journal.read_bytes() == b""
+    assert await reader.read("ses_1") == [b"0", b"1", b"2"]
+    assert (await reader.inspect())["problems"] == []
+    await reader.aclose()
+
+
+async def test_behind_a_write_the_journal_is_empty(tmp_path: Path) -> None:
+    engine = await open_files(tmp_path)
+    await engine.append("ses_1", 0, [b"one"], {("a",): b"1"})
+    await engine.aclose()
+    assert (tmp_path / ".store/journal").read_bytes() == b""
+
+
+# Damage.
+
+
+async def killed_at(tmp_path: Path, point: str) -> Path:
+    """A store whose writer was killed in its ninth write, or behind it."""
+    with a_store(tmp_path).child("stream", "200", crash=f"{point}:9") as child:
+        child.wait(WAIT_S)
+    assert child.returncode == 137
+    return tmp_path / "store"
+
+
+@pytest.mark.parametrize("point", ["files.intent-synced", "files.log-placed", "files.placed", "files.synced"])
+async def test_no_flipped_bit_in_the_journal_costs_a_log_an_entry(tmp_path: Path, point: str) -> None:
+    killed = await killed_at(tmp_path / "killed", point)
+    whole = {file.name: file.read_bytes() for file in (killed / "log").iterdir()}
+    size = (killed / ".store/journal").stat().st_size
+    for position in range(0, size, 1 + size // 8):
+        tree = tmp_path / str(position)
+        shutil.copytree(killed, tree)
+        flip(tree / ".store/journal", position)
+        engine = await open_files(tree)
+        for name, content in whole.items():
+            assert (tree / "log" / name).read_bytes().startswith(content)
+        problems = await problems_of(engine)
+        if point == "files.log-placed":
+            assert any("journal" in problem for problem in problems)
+        await engine.aclose()
+        again = await open_files(tree)
+        assert await problems_of(again) == problems
+        await again.aclose()
+
+
+def flip(file: Path, position: int) -> None:
+    data = bytearray(file.read_bytes())
+    data[position] ^= 1 << position % 8
+    file.write_bytes(data)
+
+
+async def test_a_flipped_bit_in_an_index_is_reported_and_the_log_stays_whole(tmp_path: Path) -> None:
+    entries = [b"%d" % number * number for number in range(1, 9)]
+    engine = await open_files(tmp_path)
+    await engine.append("ses_1", 0, entries)
+    log, index = tmp_path / "log/ses_1.jsonl", tmp_path / ".store/index/ses_1"
+    content, numbers = log.read_bytes(), index.read_bytes()
+    for position in range(16, len(numbers)):
+        flip(index, position)
+        for after in range(8):
+            with suppress(StoreUnavailable):
+                assert await engine.read("ses_1", after=after, limit=1) == [entries[after]]
+        if position >= len(numbers) - 8:
+            with pytest.raises(StoreUnavailable, match="is damaged"):
+                await engine.append("ses_1", 8, [b"next"])
+        assert log.read_bytes() == content
+        assert len(await problems_of(engine)) == 1
+        index.write_bytes(numbers)
+    index.unlink()
+    assert await engine.read("ses_1") == entries
+    await engine.append("ses_1", 8, [b"next"])
+    assert await problems_of(engine) == []
+    await engine.aclose()
+
+
+async def test_lines_that_no_write_acknowledged_are_reported_and_never_cut(tmp_path: Path) -> None:
     engine = await open_files(tmp_path)
     await engine.append("ses_1", 0, [b"one"])
-    journal = tmp_path / ".store/journal"
-    cut = record(2, Intent(log="ses_1", after=1, entries=[b"never"]))[:-1]
-    journal.write_bytes(journal.read_bytes() + cut)
-    await engine.append("ses_1", 1, [b"two"])
-    journal.write_bytes(journal.read_bytes() + cut)
-    reopened = await open_files(tmp_path)
-    assert await reopened.read("ses_1") == [b"one", b"two"]
-    assert journal.read_bytes() == b""
-    journal.write_bytes(cut)
-    await engine.append("ses_1", 2, [b"three"])
+    log = tmp_path / "log/ses_1.jsonl"
+    log.write_bytes(b"one\ntwo\nthr")
+    with pytest.raises(StoreUnavailable, match="whole lines stand behind"):
+        await engine.append("ses_1", 1, [b"new"])
+    assert log.read_bytes() == b"one\ntwo\nthr"
+    assert await engine.read("ses_1") == [b"one"]
+    [problem] = await problems_of(engine)
+    assert "goes on behind entry 1" in problem
     await engine.aclose()
-    await reopened.aclose()
-    journal.write_bytes(cut)
-    last = await open_files(tmp_path)
-    assert await last.read("ses_1") == [b"one", b"two", b"three"]
-    assert journal.read_bytes() == b""
-    await last.aclose()
+
+
+@pytest.mark.parametrize("name", ["ses_1", "x" * 249, "漢" * 83])
+async def test_an_incomplete_last_line_is_set_aside_and_reported(tmp_path: Path, name: str) -> None:
+    engine = await open_files(tmp_path)
+    await engine.append(name, 0, [b"one"])
+    file = tmp_path / f"log/{name}.jsonl"
+    with file.open("ab") as log:
+        log.write(b"tw")
+    await engine.append(name, 1, [b"new"])
+    assert await engine.read(name) == [b"one", b"new"]
+    assert file.read_bytes() == b"one\nnew\n"
+    [problem] = await problems_of(engine)
+    assert Path(problem.split()[0]).read_bytes() == b"tw"
+    await engine.aclose()
+
+
+async def test_a_write_whose_log_was_changed_meanwhile_is_set_aside_and_the_store_opens(tmp_path: Path) -> None:
+    store = await killed_at(tmp_path, "files.place-begun")
+    for log in (store / "log").iterdir():
+        with log.open("ab") as file:
+            file.write(b"something else\n")
+    engine = await open_files(store)
+    assert any("journal" in problem for problem in await problems_of(engine))
+    await engine.append("other", 0, [b"x"])
+    await engine.aclose()
 
 
 @pytest.mark.parametrize("keep", [0.0, 0.3, 0.5, 0.9, 1.0])
@@ -371,10 +487,18 @@ async def test_after_a_power_cut_the_journal_brings_back_what_the_files_have_los
     engine = await open_files(tmp_path)
     await engine.append("ses_1", 0, [b"one"], {("a", "kept"): b'{"old":1}', ("a", "gone"): b"1"})
     await engine.aclose()
-    engine = await open_files(tmp_path)
-    for number in range(2, 12):
-        documents = {("a", "kept"): b'{"new":%d}' % number, ("b", f"{number}"): b"%d" % number, ("a", "gone"): None}
-        await engine.append("ses_1", number - 1, [b"%d" % number], documents, texts={("b", f"{number}"): "pear"})
+
+    class Unsyncable(Disk):
+        def about_to(self, action: str, target: str) -> None:
+            if action == "sync" and not target.endswith("journal"):
+                raise OSError(errno.EIO, os.strerror(errno.EIO), target)
+
+    engine = await open_files(tmp_path, disk=Unsyncable())
+    documents: dict[Key, bytes | None] = {("a", "gone"): None, ("a", "kept"): b'{"new":2}'}
+    documents |= {("b", f"{number}"): b"%d" % number for number in range(10)}
+    texts: dict[Key, str | None] = {("b", f"{number}"): "pear" for number in range(10)}
+    await engine.append("ses_1", 1, [b"2", b"3"], documents, texts=texts)
+    await engine.aclose()
     chance = random.Random(keep)
     for file in [*(tmp_path / "b").iterdir(), tmp_path / "a/kept.json", tmp_path / ".store/words"]:
         os.truncate(file, int(file.stat().st_size * keep * chance.random()))
@@ -382,10 +506,10 @@ async def test_after_a_power_cut_the_journal_brings_back_what_the_files_have_los
     os.truncate(tmp_path / ".store/index/ses_1", 24)
     (tmp_path / "a/gone.json").write_text("1")
     if keep < 0.5:
-        (tmp_path / ".store/state").unlink()
+        (tmp_path / ".store/version").unlink()
     reopened = await open_files(tmp_path)
-    assert await reopened.read("ses_1") == [b"one", *(b"%d" % number for number in range(2, 12))]
-    assert await reopened.get([("a", "kept"), ("a", "gone")]) == [b'{"new":11}', None]
+    assert await reopened.read("ses_1") == [b"one", b"2", b"3"]
+    assert await reopened.get([("a", "kept"), ("a", "gone")]) == [b'{"new":2}', None]
     assert len(await reopened.scan(("b",))) == 10
     assert len(await reopened.search("pear", ())) == 10
     assert (await reopened.inspect())["problems"] == []
@@ -428,6 +552,8 @@ async def test_when_any_one_call_to_the_disk_fails_a_write_is_whole_or_refused(t
         directory = tmp_path / str(call)
         engine = await open_files(directory, disk=disk)
         await engine.append("ses_1", 0, [b"one"], {("a", "kept"): b"old", ("a", "gone"): b"1"}, fence=1)
+        await engine.aclose()  # Once it is closed, nothing is left to be synced.
+        engine = await open_files(directory, disk=disk)
         disk.left = call
         is_acknowledged = await try_to_write(engine)
         is_reached = disk.left <= 0
@@ -449,8 +575,11 @@ async def test_when_any_one_call_to_the_disk_fails_a_write_is_whole_or_refused(t
 async def test_on_a_disk_that_stays_broken_nothing_is_acknowledged_and_nothing_torn(tmp_path: Path) -> None:
     for call in range(1, 30):
         disk = FaultyDisk(errno.EIO, is_broken=True)
-        engine = await open_files(tmp_path / str(call), disk=disk)
+        directory = tmp_path / str(call)
+        engine = await open_files(directory, disk=disk)
         await engine.append("ses_1", 0, [b"one"], {("a", "kept"): b"old", ("a", "gone"): b"1"}, fence=1)
+        await engine.aclose()  # Once it is closed, nothing is left to be synced.
+        engine = await open_files(directory, disk=disk)
         disk.left = call
         is_acknowledged = await try_to_write(engine)
         disk.left = None
@@ -461,10 +590,10 @@ async def test_on_a_disk_that_stays_broken_nothing_is_acknowledged_and_nothing_t
 
 async def test_a_write_that_does_not_fit_does_not_hurt_those_beside_it(tmp_path: Path) -> None:
     class SmallDisk(Disk):
-        def create(self, target: str, body: bytes) -> None:
+        def write(self, target: str, body: bytes, offset: int | None = None) -> None:
             if len(body) > 1000:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), target)
-            super().create(target, body)
+            super().write(target, body, offset)
 
     engine = await open_files(tmp_path, disk=SmallDisk())
     refused: list[int] = []
@@ -483,14 +612,14 @@ async def test_a_write_that_does_not_fit_does_not_hurt_those_beside_it(tmp_path:
     await engine.aclose()
 
 
-async def test_what_could_not_be_flushed_is_written_again_before_the_journal_is_emptied(tmp_path: Path) -> None:
-    """After a flush has failed, the system may drop what it held although the next flush succeeds."""
+async def test_what_could_not_be_synced_is_written_again_before_the_journal_is_emptied(tmp_path: Path) -> None:
+    """After a sync has failed, the system may drop what it held although the next sync succeeds."""
 
     class ForgetfulDisk(Disk):
         fails = 0
 
         def about_to(self, action: str, target: str) -> None:
-            if action == "flush" and target.endswith("a.json"):
+            if action == "sync" and target.endswith("a.json"):
                 self.fails += 1
                 if self.fails == 1:
                     os.truncate(target, 0)
@@ -498,11 +627,12 @@ async def test_what_could_not_be_flushed_is_written_again_before_the_journal_is_
 
     disk = ForgetfulDisk()
     engine = await open_files(tmp_path, disk=disk)
+    reader = await open_files(tmp_path, disk=disk)
     await engine.put({("a",): b'{"n":1}'})
-    await anyio.to_thread.run_sync(engine.tree.checkpoint)
-    assert disk.fails == 1
-    assert await engine.get([("a",)]) == [b'{"n":1}']
     await engine.aclose()
+    assert disk.fails == 1
+    assert await reader.get([("a",)]) == [b'{"n":1}']
+    await reader.aclose()
     assert disk.fails > 1
     assert (tmp_path / ".store/journal").read_bytes() == b""
     assert (tmp_path / "a.json").read_text() == '{\n  "n": 1\n}'
@@ -542,80 +672,26 @@ async def test_a_place_that_cannot_be_a_store_is_refused(tmp_path: Path) -> None
 # Locks.
 
 
-def test_readers_share_a_lock_and_a_writer_has_it_alone(tmp_path: Path) -> None:
-    lock = FileLock(str(tmp_path), "x", wait_s=0.05)
-    with lock.shared(), lock.shared(), pytest.raises(StoreUnavailable, match="has held"), lock.exclusive():
-        pass
-    with lock.exclusive():
-        with pytest.raises(StoreUnavailable), lock.shared():
-            pass
-        with pytest.raises(StoreUnavailable), lock.exclusive():
-            pass
-    with lock.exclusive():
-        pass
-
-
-def test_a_lock_holds_between_processes_and_ends_with_its_holder(tmp_path: Path) -> None:
+def test_a_lock_holds_between_threads_and_processes_and_ends_with_its_holder(tmp_path: Path) -> None:
+    file = str(tmp_path / "lock")
     program = (
         "import sys\n"
-        "from turnkeeper.store.engines.file_lock import FileLock\n"
-        "with getattr(FileLock(sys.argv[1], 'x'), sys.argv[2])():\n"
+        "from turnkeeper.store.engines.files.lock import StoreLock\n"
+        "with StoreLock(sys.argv[1]).held():\n"
         "    sys.stdout.write('held\\n'); sys.stdout.flush(); sys.stdin.read()\n"
     )
-    impatient = FileLock(str(tmp_path), "x", wait_s=0.05)
-    for mode, is_shared in (("exclusive", False), ("shared", True)):
-        command = [sys.executable, "-c", program, str(tmp_path), mode]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
-            assert child.stdout is not None
-            assert child.stdout.readline() == "held\n"
-            with pytest.raises(StoreUnavailable), impatient.exclusive():
-                pass
-            if is_shared:
-                with impatient.shared():
-                    pass
-            else:
-                with pytest.raises(StoreUnavailable), impatient.shared():
-                    pass
-            child.kill()
-        with FileLock(str(tmp_path), "x").exclusive():
+    impatient = StoreLock(file, wait_s=0.05)
+    with impatient.held(), pytest.raises(StoreUnavailable, match="has held"), impatient.held():
+        pass
+    command = [sys.executable, "-c", program, file]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "held\n"
+        with pytest.raises(StoreUnavailable), impatient.held():
             pass
-
-
-def test_a_waiting_writer_is_not_starved_by_readers_that_keep_coming(tmp_path: Path) -> None:
-    lock = FileLock(str(tmp_path), "x", wait_s=WAIT_S)
-    done = threading.Event()
-    reading = threading.Semaphore(0)
-
-    def read() -> None:
-        # Two hands: the next lock is taken before the last one is let go, so there is always a reader.
-        held = lock.shared()
-        held.__enter__()
-        reading.release()
-        while not done.is_set():
-            following = FileLock(str(tmp_path), "x", wait_s=0.01).shared()
-            try:
-                following.__enter__()
-            except StoreUnavailable:
-                # Nobody new is let in while a writer waits; a patient reader lets go of its old lock.
-                held.__exit__(None, None, None)
-                held = lock.shared()
-                held.__enter__()
-                continue
-            held.__exit__(None, None, None)
-            held = following
-        held.__exit__(None, None, None)
-
-    readers = [threading.Thread(target=read) for _ in range(3)]
-    for reader in readers:
-        reader.start()
-        reading.acquire()
-    try:
-        with lock.exclusive():
-            done.set()
-    finally:
-        done.set()
-        for reader in readers:
-            reader.join()
+        child.kill()
+    with StoreLock(file).held():
+        pass
 
 
 class StuckDisk(Disk):
@@ -626,7 +702,7 @@ class StuckDisk(Disk):
         self.stuck, self.freed = threading.Event(), threading.Event()
 
     def about_to(self, action: str, target: str) -> None:
-        if self.is_armed and action == "flush":
+        if self.is_armed and action == "sync":
             self.stuck.set()
             assert self.freed.wait(WAIT_S)
 
@@ -650,44 +726,48 @@ async def test_a_reader_does_not_wait_while_a_writer_waits_for_the_disk(tmp_path
     await engine.aclose()
 
 
-async def test_nothing_is_put_in_place_while_a_reader_is_in(tmp_path: Path) -> None:
-    class WatchedDisk(Disk):
-        def __init__(self) -> None:
-            self.committed, self.placing = threading.Event(), threading.Event()
-
-        def about_to(self, action: str, target: str) -> None:
-            if action == "rename":
-                self.placing.set()
-            if action == "flush":
-                self.committed.set()
-
-    disk = WatchedDisk()
-    engine = await open_files(tmp_path, disk=disk)
+async def test_a_reader_that_met_a_write_reads_again(tmp_path: Path) -> None:
+    engine = await open_files(tmp_path)
     await engine.put({("a",): b"old", ("b",): b"old"})
-    disk.committed.clear()
-    disk.placing.clear()
+    entered, written = threading.Event(), threading.Event()
+    tries: list[bytes | None] = []
 
-    def read_slowly() -> tuple[bytes | None, bytes | None]:
-        with engine.tree.reading():
-            first = engine.tree.documents.read("a")
-            entered.set()
-            assert disk.committed.wait(WAIT_S)
-            assert not disk.placing.wait(0.1)
-            return first, engine.tree.documents.read("b")
+    def read_slowly(_: object) -> tuple[bytes | None, bytes | None]:
+        first = engine.tree.documents.read("a")
+        tries.append(first)
+        entered.set()
+        assert written.wait(WAIT_S)
+        return first, engine.tree.documents.read("b")
 
-    entered = threading.Event()
-    found: list[tuple[bytes | None, bytes | None]] = []
-
-    async def read() -> None:
-        found.append(await anyio.to_thread.run_sync(read_slowly))
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(read)
+    async def write() -> None:
         assert await anyio.to_thread.run_sync(entered.wait, WAIT_S)
         await engine.put({("a",): b"new", ("b",): b"new"})
-    assert found == [(b"old", b"old")]
-    assert await engine.get([("a",), ("b",)]) == [b"new", b"new"]
+        written.set()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(write)
+        assert await anyio.to_thread.run_sync(engine.tree.read, read_slowly) == (b"new", b"new")
+    assert tries == [b"old", b"new"]
     await engine.aclose()
+
+
+async def test_a_reader_that_meets_a_write_each_time_keeps_writers_out_in_the_end(tmp_path: Path) -> None:
+    engine = await open_files(tmp_path)
+    other = await open_files(tmp_path)
+    await engine.put({("a",): b"0"})
+    tries: list[int] = []
+
+    def read_and_let_write(_: object) -> bytes | None:
+        tries.append(len(tries))
+        if len(tries) <= ATTEMPTS_MAX:
+            documents: dict[Key, bytes | None] = {("a",): b"%d" % len(tries)}
+            anyio.from_thread.run(other.put, documents)
+        return engine.tree.documents.read("a")
+
+    assert await anyio.to_thread.run_sync(engine.tree.read, read_and_let_write) == b"%d" % ATTEMPTS_MAX
+    assert len(tries) == ATTEMPTS_MAX + 1
+    await engine.aclose()
+    await other.aclose()
 
 
 async def test_an_append_that_is_cancelled_before_its_turn_is_absent(tmp_path: Path) -> None:
@@ -721,19 +801,61 @@ async def test_a_cancelled_append_does_not_take_those_beside_it_along(tmp_path: 
     await engine.aclose()
 
 
-async def test_appends_that_come_together_share_a_flush(tmp_path: Path) -> None:
-    class CountingDisk(Disk):
-        flushes = 0
+# Permissions and keys.
 
-        def about_to(self, action: str, target: str) -> None:
-            self.flushes += action == "flush" and target.endswith("journal")
 
-    disk = CountingDisk()
-    engine = await open_files(tmp_path, disk=disk)
-    disk.flushes = 0
-    async with anyio.create_task_group() as group:
-        for number in range(32):
-            group.start_soon(engine.append, f"ses_{number}", 0, [b"x"])
-    assert disk.flushes <= 2
-    assert len(await engine.logs()) == 32
+async def test_nothing_that_is_created_can_be_read_by_others(tmp_path: Path) -> None:
+    program = (
+        "import asyncio, os, sys\n"
+        "from pathlib import Path\n"
+        "from turnkeeper.store.engines.files import open_files\n"
+        "async def main():\n"
+        "    os.umask(0)\n"
+        "    engine = await open_files(Path(sys.argv[1]))\n"
+        "    long = ' '.join(f'word{n}' for n in range(60_000))\n"
+        "    for n in range(3):\n"
+        "        documents = {('a', 'b', str(n)): b'{}', ('raw',): b'x'}\n"
+        "        await engine.append('ses_1', n, [b'x'], documents, texts={('t',): long}, fence=n)\n"
+        "    open(sys.argv[1] + '/log/ses_1.jsonl', 'a').write('torn')\n"
+        "    await engine.append('ses_1', 3, [b'x'])\n"
+        "    engine.tree.set_form(2)\n"
+        "    await engine.aclose()\n"
+        "asyncio.run(main())\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "new/store")], check=True)
+    made = [tmp_path / "new", *(tmp_path / "new").rglob("*")]
+    assert len(made) > 15
+    assert {file.name for file in made} >= {"journal", "version", "writers.lock", "words", "aside", "migration"}
+    assert [file for file in made if file.stat().st_mode & 0o777 != (0o700 if file.is_dir() else 0o600)] == []
+
+
+@pytest.mark.parametrize("bad", ["", "a/b", "\x00", "\ud800", "x" * 5000, "é" * 130])
+async def test_what_cannot_be_a_key_is_refused_by_every_call_and_nothing_is_written(tmp_path: Path, bad: str) -> None:
+    engine = await open_files(tmp_path)
+    key: Key = ("a", bad)
+    calls: list[Callable[[], Awaitable[object]]] = [
+        lambda: engine.append(bad, 0, [b"x"]),
+        lambda: engine.append("ses_1", 0, [b"x"], {key: b"x"}),
+        lambda: engine.append("ses_1", 0, [b"x"], texts={key: "x"}),
+        lambda: engine.put({("a",): b"x", key: b"x"}),
+        lambda: engine.put({key: None}),
+        lambda: engine.update(key, lambda body: b"x"),
+        lambda: engine.read(bad),
+        lambda: engine.length(bad),
+        lambda: engine.fence(bad),
+        lambda: engine.get([key]),
+        lambda: engine.scan(key),
+        lambda: engine.gather([key]),
+        lambda: engine.keys(key),
+        lambda: engine.remove({bad: 0}, []),
+        lambda: engine.remove({}, [key]),
+        lambda: engine.remove({}, [], orphans={key: ("a",)}),
+        lambda: engine.remove({}, [], orphans={("a",): key}),
+    ]
+    for call in calls:
+        with pytest.raises(InvalidKey) as refusal:
+            await call()
+        assert len(str(refusal.value)) < 400
+    assert await engine.scan(()) == []
+    assert await engine.logs() == []
     await engine.aclose()

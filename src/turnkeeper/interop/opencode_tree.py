@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 
 from turnkeeper.interop.opencode_row import arrival
+from turnkeeper.interop.opencode_v0 import messages
 from turnkeeper.interop.raw import RawMessage, RawObject, RawSession, Unreadable, parse
 from turnkeeper.interop.report import Finding
 from turnkeeper.interop.shapes import age, as_object, created
 from turnkeeper.model.value import Json
-from turnkeeper.store.engines import file_epoch0
 
 
 class OpencodeTree:
@@ -110,8 +110,8 @@ class _Old(_Place):
             folder = self._storage / "session" / "part" / name / file.stem
             parts: list[RawObject] = [{**part, "id": one.stem} for one, part in _readable(folder, session)]
             try:
-                info, embedded, dropped = file_epoch0.current({"sessionID": name, **info, "id": file.stem})
-            except (file_epoch0.Unreadable, AttributeError, KeyError, TypeError) as error:
+                info, embedded, dropped = messages.current({"sessionID": name, **info, "id": file.stem})
+            except (messages.Unreadable, AttributeError, KeyError, TypeError) as error:
                 # Some facts of that age stand three objects deep; any of them may be something else.
                 session.unreadable.append(Finding(reason=str(error), place=str(file), session_id=name))
                 continue

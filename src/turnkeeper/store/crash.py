@@ -35,13 +35,8 @@ POINTS: tuple[str, ...] = (
     "files.document-placed",
     "files.log-placed",
     "files.placed",
-    "files.checkpoint-synced",
-    "files.checkpoint-emptied",
-    "files.checkpoint-done",
-    "files.migration-begun",
-    "files.migration-batch",
-    "files.migration-written",
-    "files.migration-marked",
+    "files.synced",
+    "files.emptied",
 )
 """Every name that may be armed."""
 

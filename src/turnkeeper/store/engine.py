@@ -22,6 +22,10 @@ class EngineError(Exception):
     """Something an engine refuses or cannot do. Nothing of the refused call was written."""
 
 
+class InvalidKey(EngineError, ValueError):
+    """A key or the name of a log that cannot be one: empty, with ``/`` or NUL, not text, or too long for the engine."""
+
+
 class LogConflict(EngineError):
     """Another writer was first: the log is not as long as the caller believed."""
 
@@ -156,14 +160,14 @@ class Engine(Protocol):
 
 
 def path(key: Key) -> str:
-    """A key as one string; the order of these strings is the order of keys. Raises ValueError for what is no key."""
+    """A key as one string; the order of these strings is the order of keys. Raises InvalidKey."""
     joined = "/".join(key)
     # Whole-string tests, and those first that most keys pass.
     is_whole = joined.count("/") == len(key) - 1 and "\x00" not in joined and "" not in key
     if is_whole and joined.isascii():
         return joined
     if key and not (is_whole and _is_text(joined)):
-        raise ValueError(f"a key segment may not be empty or hold '/', NUL or half a character: {key!r}")
+        raise InvalidKey(f"a key segment may not be empty or hold '/', NUL or half a character: {key!r:.200}")
     return joined
 
 

@@ -67,7 +67,7 @@ class Storage:
 
 
 async def open_storage(directory: Path) -> Storage:
-    """Open the tree in a directory; make it if it is not there, and migrate an old one."""
+    """Open the tree in a directory; make it if it does not exist. ``interop.opencode_v0`` migrates an old one."""
     return Storage(await open_files(directory))
 
 

@@ -1,0 +1,135 @@
+"""Messages of the first generation, as old project trees hold them, in the shape that came after them.
+
+Three things changed in those trees one after the other, and a message may be at any of the levels: all facts in
+``metadata`` (p1), parts inside the message (p2), assistants without a mode (p3). The shape of a message tells which.
+"""
+
+import hashlib
+from typing import Any, Final
+
+JsonObject = dict[str, Any]
+"""A JSON object as it was read. Any: whatever an old program wrote."""
+
+_BASE62: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_ASSISTANT_KEYS: Final = ("system", "modelID", "providerID", "path", "summary", "cost", "tokens")
+
+
+class Unreadable(ValueError):
+    """A message that is of no known shape."""
+
+
+def current(message: JsonObject) -> tuple[JsonObject, list[JsonObject], int]:
+    """A message without its parts, the parts it held, and how many of them have no place in the new shape.
+
+    Doing this again gives the same ids. Raises Unreadable.
+    """
+    held = message.get("parts")
+    if isinstance(message.get("metadata"), dict):
+        message, parts = _without_metadata(message)
+    else:
+        parts = held if isinstance(held, list) else []
+    info = {key: value for key, value in message.items() if key != "parts"}
+    for key in ("id", "sessionID", "role"):
+        if not isinstance(info.get(key), str):
+            raise Unreadable(f"it has no {key}")
+    if info["role"] == "assistant" and not info.get("mode"):
+        info["mode"] = "build"
+    dropped = len(held) - len(parts) if isinstance(held, list) else 0
+    return info, [_with_ids(info, number, part) for number, part in enumerate(parts)], dropped
+
+
+def worktree(message: JsonObject) -> str | None:
+    """The worktree that a message, old or current, says it was written in."""
+    for place in (("path", "root"), ("metadata", "assistant", "path", "root")):
+        found: Any = message
+        for key in place:
+            found = found.get(key) if isinstance(found, dict) else None
+        if isinstance(found, str) and found:
+            return found
+    return None
+
+
+def _without_metadata(message: JsonObject) -> tuple[JsonObject, list[JsonObject]]:
+    metadata = message["metadata"]
+    times = metadata.get("time")
+    if not isinstance(times, dict) or "created" not in times:
+        raise Unreadable("its metadata does not say when it was created")
+    info: JsonObject = {
+        "id": message.get("id"),
+        "sessionID": metadata.get("sessionID"),
+        "role": message.get("role"),
+        "time": {"created": times["created"]},
+    }
+    if info["role"] == "assistant":
+        if "completed" in times:
+            info["time"]["completed"] = times["completed"]
+        facts = metadata.get("assistant") or {}
+        info |= {key: facts[key] for key in _ASSISTANT_KEYS if key in facts}
+        if "error" in metadata:
+            info["error"] = metadata["error"]
+    elif info["role"] != "user":
+        raise Unreadable(f"its role is {info['role']!r}")
+    parts = [_part(part, metadata) for part in message.get("parts") or []]
+    return info, [part for part in parts if part is not None]
+
+
+def _part(part: JsonObject, metadata: JsonObject) -> JsonObject | None:
+    match part:
+        case {"type": "text", "text": text}:
+            return {"type": "text", "text": text}
+        case {"type": "step-start"}:
+            return {"type": "step-start"}
+        case {"type": "file", "url": url, "mediaType": mime}:
+            name = {"filename": part["filename"]} if "filename" in part else {}
+            return {"type": "file", "mime": mime, **name, "url": url}
+        case {"type": "tool-invocation"}:
+            # Programs of that time wrote the call inside, documents of that time draw it flat.
+            return _call(part.get("toolInvocation", part), metadata)
+        case {"type": "reasoning" | "source-url"}:
+            return None
+    raise Unreadable(f"it holds a part of an unknown shape: {part!r:.80}")
+
+
+def _call(invocation: JsonObject, metadata: JsonObject) -> JsonObject:
+    match invocation:
+        case {"toolCallId": str(call), "toolName": tool}:
+            return {"type": "tool", "callID": call, "tool": tool, "state": _state(call, invocation, metadata)}
+    raise Unreadable(f"it holds a tool call of an unknown shape: {invocation!r:.80}")
+
+
+def _state(call: str, invocation: JsonObject, metadata: JsonObject) -> JsonObject:
+    created = metadata["time"]["created"]
+    arguments = invocation.get("args")
+    match invocation.get("state"):
+        case "partial-call":
+            return {"status": "pending"}
+        case "call":
+            return {"status": "running", "input": arguments, "time": {"start": created}}
+        case "result":
+            facts = dict((metadata.get("tool") or {}).get(call) or {})
+            ended = metadata["time"].get("completed", created)
+            return {
+                "status": "completed",
+                "input": arguments,
+                "output": invocation.get("result"),
+                "title": facts.pop("title", ""),
+                "time": facts.pop("time", {"start": created, "end": ended}),
+                "metadata": facts,
+            }
+    raise Unreadable(f"tool call {call!r} is in the state {invocation.get('state')!r}")
+
+
+def _with_ids(info: JsonObject, number: int, part: JsonObject) -> JsonObject:
+    call = {"callID": part.get("callID") or part.get("id")} if part.get("type") == "tool" else {}
+    owner = {"id": _part_id(info, number), "sessionID": info["sessionID"], "messageID": info["id"]}
+    return {**part, **owner, **call}
+
+
+def _part_id(info: JsonObject, number: int) -> str:
+    """An ascending id with the time of the message, the same each time: a migration that was killed runs again."""
+    times = info.get("time")
+    created = times.get("created") if isinstance(times, dict) else None
+    moment = int(created) if isinstance(created, int | float) else 0
+    seed = int.from_bytes(hashlib.sha256(f"{info['id']}/{number}".encode()).digest())
+    letters = "".join(_BASE62[seed // 62**place % 62] for place in range(14))
+    return f"prt_{(moment * 0x1000 + number + 1) & 0xFFFF_FFFF_FFFF:012x}{letters}"

@@ -1,0 +1,149 @@
+"""The trees in which the first generation kept each project by itself, and where their documents go."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from turnkeeper.interop.opencode_v0 import messages
+from turnkeeper.store.engine import Key
+
+GIT_TIMEOUT_S: Final = 60.0
+GLOBAL: Final = "global"
+"""Where sessions outside any repository were kept."""
+
+RootCommits = Callable[[Path], list[str]]
+
+
+class Unresolved(Exception):
+    """It cannot be told which project a tree belongs to."""
+
+
+def git_root_commits(worktree: Path) -> list[str]:
+    """The commits without a parent in the repository around a directory; none without one."""
+    # A GIT_DIR set by a hook or a person would answer for another place.
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        done = subprocess.run(
+            ["git", "rev-list", "--max-parents=0", "--all"],
+            cwd=worktree,
+            env=environ | {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=GIT_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return done.stdout.split() if done.returncode == 0 else []
+
+
+def project_trees(project_dir: Path, skip: Callable[[str], None]) -> "list[ProjectTree]":
+    """The trees below ``DATA/project`` that hold sessions, in the order of their names."""
+    trees = [ProjectTree(directory, skip) for directory in _folders(project_dir)]
+    return [tree for tree in trees if tree.root.is_dir()]
+
+
+class ProjectTree:
+    """One project's own tree."""
+
+    def __init__(self, directory: Path, skip: Callable[[str], None]) -> None:
+        self.directory = directory
+        self.root = directory / "storage" / "session"
+        self._skip = skip
+
+    def identity(self, root_commits: RootCommits) -> tuple[str, str]:
+        """The id and worktree of the project. Raises Unresolved."""
+        if self.directory.name == GLOBAL:
+            return GLOBAL, "/"
+        worktree = self._worktree()
+        if worktree is None:
+            raise Unresolved("none of its messages says which worktree it was written in")
+        if not Path(worktree).is_dir():
+            raise Unresolved(f"its worktree {worktree} is not there")
+        commits = sorted(root_commits(Path(worktree)))
+        if not commits:
+            raise Unresolved(f"its worktree {worktree} has no commits")
+        return commits[0], worktree
+
+    def names(self) -> list[str]:
+        """The ids of its sessions."""
+        names = {file.stem for kind in ("info", "share") for file in self._files(kind)}
+        names |= {folder.name for kind in ("message", "part") for folder in _folders(self.root / kind)}
+        return sorted(names)
+
+    def session(self, session: str, project_id: str) -> tuple[dict[Key, bytes], int]:
+        """The documents of a session under their new keys, and how many old parts have none."""
+        documents: dict[Key, bytes] = {}
+        self._add(documents, self.root / "info" / f"{session}.json", "session", project_id)
+        self._add(documents, self.root / "share" / f"{session}.json", "share")
+        dropped = self._add_messages(session, documents)
+        for folder in _folders(self.root / "part" / session):
+            for file in _json_files(folder):
+                self._add(documents, file, "part", folder.name)
+        return documents, dropped
+
+    def _add(self, documents: dict[Key, bytes], file: Path, *folder: str) -> None:
+        body = self._compact(file)
+        if body is not None:
+            documents[*folder, file.stem] = body
+
+    def _add_messages(self, session: str, documents: dict[Key, bytes]) -> int:
+        dropped = 0
+        for file in self._files(f"message/{session}"):
+            message = self._message(file)
+            if message is None:
+                continue
+            try:
+                info, parts, without_place = messages.current(message)
+            except messages.Unreadable as reason:
+                self._skip(f"{file} is left as it is: {reason}")
+                continue
+            dropped += without_place
+            body = self._compact(file) if info == message else msgspec.json.encode(info)
+            documents["message", session, file.stem] = body or b"null"
+            for part in parts:
+                documents["part", file.stem, part["id"]] = msgspec.json.encode(part)
+        return dropped
+
+    def _worktree(self) -> str | None:
+        for folder in _folders(self.root / "message"):
+            for file in _json_files(folder):
+                message = self._message(file, is_quiet=True)
+                found = messages.worktree(message) if message is not None else None
+                if found is not None:
+                    return found
+        return None
+
+    def _message(self, file: Path, *, is_quiet: bool = False) -> messages.JsonObject | None:
+        try:
+            return msgspec.json.decode(file.read_bytes(), type=messages.JsonObject)
+        except msgspec.DecodeError as error:
+            if not is_quiet:
+                self._skip(f"{file} is left as it is: {error}")
+            return None
+
+    def _compact(self, file: Path) -> bytes | None:
+        """The JSON in a file without its blanks, else unchanged; None if there is none."""
+        try:
+            return msgspec.json.format(file.read_bytes(), indent=-1)
+        except FileNotFoundError:
+            return None
+        except msgspec.DecodeError as error:
+            self._skip(f"{file} is left as it is: {error}")
+            return None
+
+    def _files(self, below: str) -> list[Path]:
+        return _json_files(self.root / below)
+
+
+def _json_files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.json"))
+
+
+def _folders(folder: Path) -> list[Path]:
+    return sorted(found for found in folder.iterdir() if found.is_dir()) if folder.is_dir() else []

@@ -1,0 +1,143 @@
+"""Documents on disk: formatted JSON under their keys, or any other body as it is, with another suffix."""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from turnkeeper.store.crash import crash_point
+from turnkeeper.store.engine import StoreUnavailable
+from turnkeeper.store.engines.files.disk import Disk, read
+from turnkeeper.store.engines.files.names import JSON, RAW, decoded, relative
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A document that is written and not yet in its place. Without a file it is one that will be removed."""
+
+    place: str
+    file: str | None
+    suffix: str
+
+
+class Documents:
+    """The documents of one store. When a method may be called is the tree's business."""
+
+    def __init__(self, directory: str, staging: str, disk: Disk) -> None:
+        self._directory, self._staging, self._disk = directory, staging, disk
+
+    def read(self, place: str) -> bytes | None:
+        """The body under a path. Raises StoreUnavailable if its file is not JSON."""
+        file = self._file(place)
+        formatted = read(file + JSON)
+        if formatted is None:
+            return read(file + RAW)
+        try:
+            return msgspec.json.format(formatted, indent=-1)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise StoreUnavailable(f"{file + JSON} is damaged: {error}") from error
+
+    def stage(self, documents: Iterable[tuple[str, bytes | None]]) -> list[Staged]:
+        """Write bodies where no reader looks, and make the directories they go into."""
+        staged: list[Staged] = []
+        for number, (place, body) in enumerate(documents):
+            if body is None:
+                staged.append(Staged(place, None, ""))
+                continue
+            suffix, content = _encoded(body)
+            file = f"{self._staging}/{number}"
+            self._disk.write(file, content)
+            self._disk.make_directory(os.path.dirname(self._file(place)))
+            staged.append(Staged(place, file, suffix))
+        return staged
+
+    def place(self, staged: list[Staged]) -> None:
+        """Put staged documents in their places, then remove the others and the directories this empties."""
+        for document in sorted(staged, key=lambda document: document.file is None):
+            file = self._file(document.place)
+            if document.file is not None:
+                self._disk.rename(document.file, file + document.suffix)
+            for suffix in (JSON, RAW):
+                if suffix != document.suffix:
+                    self._disk.unlink(file + suffix)
+            if document.file is None:
+                self._remove_empty(os.path.dirname(file))
+            crash_point("files.document-placed")
+
+    def files(self, place: str) -> Iterator[str]:
+        """What must be synced for a change of this document to last: its file, and every directory above."""
+        file = self._file(place)
+        yield from (file + JSON, file + RAW)
+        while file != self._directory:
+            file = os.path.dirname(file)
+            yield file
+
+    def _file(self, place: str) -> str:
+        return f"{self._directory}/{relative(place)}"
+
+    def _remove_empty(self, folder: str) -> None:
+        while folder != self._directory and self._disk.remove_directory(folder):
+            folder = os.path.dirname(folder)
+
+
+class Listings:
+    """The names in the directories of a store at one version, each directory listed when it is first needed."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._names: dict[str, list[str]] = {}
+
+    def walk(
+        self, parent: str, after: str | None = None, before: str | None = None, *, reverse: bool = False
+    ) -> Iterator[str]:
+        """The paths of the documents strictly below a directory and strictly between two paths, in order."""
+        prefix = parent + "/" if parent else ""
+        names = self._names_in(parent)
+        for name in reversed(names) if reverse else names:
+            place = prefix + name
+            is_begun = after is None or place > after
+            is_over = before is not None and place >= before
+            if name.endswith("/"):
+                if not is_over and (is_begun or (after is not None and after.startswith(place))):
+                    yield from self.walk(place[:-1], after, before, reverse=reverse)
+            elif is_begun and not is_over:
+                yield place
+
+    def _names_in(self, parent: str) -> list[str]:
+        """A document by its segment, a directory by its segment and ``/``: sorted, they are in the order of keys."""
+        names = self._names.get(parent)
+        if names is None:
+            names = sorted({name for _, name in entries(self._directory, parent) if name is not None})
+            self._names[parent] = names
+        return names
+
+
+def entries(directory: str, parent: str) -> Iterator[tuple[str, str | None]]:
+    """Each file and directory in the directory of a path, and the name under which it is listed, if any."""
+    folder = f"{directory}/{relative(parent)}" if parent else directory
+    try:
+        with os.scandir(folder) as found:
+            things = [(thing.name, thing.is_dir(follow_symlinks=False)) for thing in found]
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for name, is_directory in things:
+        if is_directory:
+            segment = decoded(name, top=not parent)
+            yield name, None if segment is None else segment + "/"
+        elif name.endswith((JSON, RAW)):
+            yield name, decoded(name.rpartition(".")[0], top=not parent)
+        else:
+            yield name, None
+
+
+def _encoded(body: bytes) -> tuple[str, bytes]:
+    """The suffix and content of the file for a body: JSON only if it comes back byte for byte."""
+    try:
+        formatted = msgspec.json.format(body, indent=2)
+        if msgspec.json.format(formatted, indent=-1) == body:
+            body.decode()
+            return JSON, formatted
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        pass
+    return RAW, body

@@ -1,0 +1,77 @@
+"""The text index: one file with a line of words for each text, the newest last; a search scans it from the end.
+
+A line begins with its line break, so a line that was cut short ends where the next one begins. Of several lines for one
+path the last counts. The file is rewritten without the others once they outweigh the rest.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import msgspec
+
+from turnkeeper.store.engines.files.disk import Disk, read, read_range, size_of
+
+SLACK_BYTES = 1 << 20
+"""A file is not rewritten before it has doubled and grown by this much."""
+
+_GONE, _GONE_BELOW = b"-", b"*"
+
+
+class Words:
+    """The text index of one store."""
+
+    def __init__(self, file: str, disk: Disk) -> None:
+        self.file, self._disk = file, disk
+
+    def add(self, removed: Sequence[str], texts: Sequence[tuple[str, str | None]]) -> None:
+        """Remove the texts at and below paths, and take in others (None removes). Twice is the same as once."""
+        lines = [_line(place, _GONE_BELOW) for place in removed]
+        lines += [_line(place, _GONE if words is None else f" {words} ".encode()) for place, words in texts]
+        if lines:
+            self._disk.write(self.file, b"".join(lines), size_of(self.file) or 0)
+
+    def search(self, wanted: Sequence[str], below: str, limit: int) -> list[str]:
+        """Paths that begin with ``below`` and whose text has a word beginning with each wanted one, newest first."""
+        if not wanted or limit < 1:
+            return []
+        starts = [b" " + word.encode() for word in wanted]
+        matches = (path for path, words in self._live() if all(start in words for start in starts))
+        return list(islice((place for place in map(_place, matches) if place and place.startswith(below)), limit))
+
+    def is_due(self) -> bool:
+        """Whether the file has grown so much that it should be rewritten. A rewritten file begins with its size."""
+        size = size_of(self.file) or 0
+        first = read_range(self.file, 0, 32).partition(b"\n")[0]
+        return size > 2 * (int(first) if first.isdigit() else 0) + SLACK_BYTES
+
+    def rewritten(self) -> bytes:
+        """The file without the lines that no longer count."""
+        body = b"".join(b"\n" + path + b"\t" + words for path, words in reversed([*self._live()]))
+        return b"%d" % len(body) + body
+
+    def _live(self) -> Iterator[tuple[bytes, bytes]]:
+        """Path, as JSON, and words of each line that counts, the newest first."""
+        decided: set[bytes] = set()
+        removed: tuple[bytes, ...] = ()
+        for line in reversed((read(self.file) or b"").split(b"\n")):
+            path, _, words = line.partition(b"\t")
+            if not words or path in decided or path.startswith(removed):
+                continue
+            decided.add(path)
+            if words == _GONE_BELOW:
+                # JSON escapes each character by itself, so what begins alike before begins alike after.
+                removed += (path[:-1] + b"/" if path != b'""' else b'"',)
+            elif words != _GONE:
+                yield path, words
+
+
+def _line(place: str, words: bytes) -> bytes:
+    return b"\n" + msgspec.json.encode(place) + b"\t" + words
+
+
+def _place(path: bytes) -> str | None:
+    """The path of a line; None for a line that was damaged."""
+    try:
+        return msgspec.json.decode(path, type=str)
+    except msgspec.DecodeError:
+        return None
