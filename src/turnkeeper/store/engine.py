@@ -43,6 +43,14 @@ class StoreUnavailable(EngineError):
     """The disk or the file said no (full, read-only, locked, damaged). The store is as it was before the call."""
 
 
+class StoreFull(StoreUnavailable):
+    """The disk has no room for the write."""
+
+
+class StoreDamaged(StoreUnavailable):
+    """What is on the disk cannot be read as a store; other parts of the store may still be sound."""
+
+
 @runtime_checkable
 class Engine(Protocol):
     """Where bytes are kept."""

@@ -12,7 +12,7 @@ import msgspec
 
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.engine import NO_DOCUMENTS, NO_TEXTS, Key, path, paths
-from turnkeeper.store.engines import sqlite_pack, sqlite_words
+from turnkeeper.store.engines import sqlite_pack, sqlite_wal, sqlite_words
 from turnkeeper.store.engines.sqlite_batch import Append, Removal, below, tables
 from turnkeeper.store.engines.sqlite_file import BUSY_TIMEOUT_S, StoreFile
 from turnkeeper.store.engines.sqlite_hand import CHECKPOINT_PAGES, REST_S
@@ -209,15 +209,31 @@ class SqliteEngine:
 
     async def inspect(self) -> dict[str, str | int | list[str]]:
         """See Engine.inspect."""
-        problems = await self._readers.read(_integrity)
+        problems, leftovers = await asyncio.to_thread(self._examined)
         return {
             "path": str(self._file.path),
             "bytes": self._file.bytes_on_disk(),
             "sqlite": apsw.sqlite_lib_version(),
             "schema": len(MIGRATIONS),
             "apsw": apsw.apsw_version(),
+            "removed texts still indexed": leftovers,
             "problems": problems,
         }
+
+    def _examined(self) -> tuple[list[str], int]:
+        """What is wrong with the file, and how many texts of removed sessions the search index still has."""
+        problems = list(sqlite_wal.kept(self._file.path))
+        try:
+            # A connection of its own: FTS5 checks the word index by what the connection knew of it last, and calls
+            # what another process has written since damaged.
+            reader = self._file.connect()
+            try:
+                with reader:  # One transaction, so that the file is seen at one moment.
+                    return [*problems, *_integrity(reader)], sqlite_words.leftovers(reader)
+            finally:
+                self._file.disconnect(reader)
+        except apsw.Error as error:
+            return [*problems, str(error)], 0
 
     async def aclose(self) -> None:
         """See Engine.aclose."""
@@ -284,8 +300,5 @@ def _key(place: bytes) -> Key:
 
 
 def _integrity(reader: apsw.Connection) -> list[str]:
-    try:
-        rows = reader.execute(f"PRAGMA integrity_check({PROBLEMS_MAX})").fetchall()
-    except (apsw.CorruptError, apsw.NotADBError) as error:
-        return [str(error)]
+    rows = reader.execute(f"PRAGMA integrity_check({PROBLEMS_MAX})").fetchall()
     return [str(row[0]) for row in rows if row[0] != "ok"]
