@@ -8,8 +8,11 @@ import secrets
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
+from turnkeeper.core.entry import Damaged
 from turnkeeper.model.refusal import Busy, Conflict, Forbidden, Invalid, NotFound, Refusal
 from turnkeeper.server.answer import Answer, json
+from turnkeeper.store.damaged import DamagedDocument
+from turnkeeper.store.engine import StoreFull, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +85,25 @@ def unknown(method: str, path: str, *, is_second: bool) -> Answer:
     return json({"name": "NotFoundError", "data": {"message": message}}, 404)
 
 
-def defect(error: Exception, *, is_second: bool) -> Answer:
+def failed(error: Exception, *, is_second: bool) -> Answer:
+    """What ended a request and is no refusal: the store says why it cannot answer, or there is a bug."""
+    match error:
+        case StoreFull():
+            status = 507
+        case StoreUnavailable():
+            status = 503
+        case DamagedDocument() | Damaged():
+            status = 500
+        case _:
+            return _defect(error, is_second=is_second)
+    log.error("%s", error)
+    message = str(error)
+    if is_second:
+        return json({"_tag": "UnknownError", "message": message}, status)
+    return json({"name": "UnknownError", "data": {"message": message}}, status)
+
+
+def _defect(error: Exception, *, is_second: bool) -> Answer:
     """A bug of ours. What it was stands in the log under the reference; the caller is told no more than that."""
     reference = f"err_{secrets.token_hex(4)}"
     log.error("%s: %s", reference, type(error).__name__, exc_info=error)

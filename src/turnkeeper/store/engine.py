@@ -84,7 +84,10 @@ class Engine(Protocol):
         ...
 
     async def read(self, log: str, *, after: int = 0, limit: int | None = None) -> list[bytes]:
-        """The entries of a log from number ``after + 1`` on. An unknown log is empty."""
+        """The entries of a log from number ``after + 1`` on. An unknown log is empty.
+
+        An entry that is lost, between others that are not, is empty bytes.
+        """
         ...
 
     async def length(self, log: str) -> int:
@@ -169,6 +172,14 @@ def path(key: Key) -> str:
     if key and not (is_whole and _is_text(joined)):
         raise ValueError(f"a key segment may not be empty or hold '/', NUL or half a character: {key!r}")
     return joined
+
+
+def is_key(key: Key) -> bool:
+    """Whether a document can stand under this key; the key of a damaged row may be none."""
+    try:
+        return bool(path(key)) and "\ufffd" not in "".join(key)
+    except ValueError:
+        return False
 
 
 def paths(keys: Collection[Key]) -> list[str]:

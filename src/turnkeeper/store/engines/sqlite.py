@@ -228,8 +228,8 @@ class SqliteEngine:
             # what another process has written since damaged.
             reader = self._file.connect()
             try:
-                with reader:  # One transaction, so that the file is seen at one moment.
-                    return [*problems, *_integrity(reader)], sqlite_words.leftovers(reader)
+                reader.execute("BEGIN")  # The file is seen at one moment.
+                return [*problems, *_integrity(reader)], sqlite_words.leftovers(reader)
             finally:
                 self._file.disconnect(reader)
         except apsw.Error as error:

@@ -1,12 +1,12 @@
 """Commits that a damaged write-ahead log holds and SQLite does not give back.
 
-When a store is opened after a crash, SQLite reads the write-ahead log up to the first frame whose checksum is wrong, and
-the next write overwrites the rest. If frames of the same generation behind that place end a commit, that commit was
+When a store is opened after a crash, SQLite reads the write-ahead log up to the first frame whose checksum is wrong,
+and the next write overwrites the rest. If frames of the same generation behind that place end a commit, that commit was
 written once. It is gone from the store, so the log is copied before it is overwritten, and ``doctor`` reports the copy.
 
-What this cannot see: damage in the last frame, for a process that ends while it writes leaves the same trace; and damage
-in pages that were copied into the file. A power cut may write later frames and not an earlier one: then a commit is
-reported that was never acknowledged.
+What this cannot see: damage in the last frame, for a process that ends while it writes leaves the same trace; and
+damage in pages that were copied into the file. A power cut may write later frames and not an earlier one: then a commit
+is reported that was never acknowledged.
 """
 
 import glob
