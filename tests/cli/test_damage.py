@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import anyio
 import apsw
 import pytest
 from cli_store import Answer, tk
@@ -28,8 +29,9 @@ async def fill(path: Path) -> None:
         create = opened.store.journal.create
         long = [event for turn in range(1, 20) for event in a_turn(LONG, turn, answer=f"tide {turn} " * 5)]
         await create(a_session(LONG, title="Long tide"), *long, *a_turn(LONG, 30, answer="blob " * BLOB_CHARS_MIN))
-        while not await asyncio.to_thread(rows, path, "packed"):
-            await asyncio.sleep(0)
+        with anyio.fail_after(60):
+            while not await asyncio.to_thread(rows, path, "packed"):
+                await asyncio.sleep(0)
         await create(a_session(OTHER, title="Other tide", parent_id=LONG), *a_turn(OTHER, 1))
 
 
@@ -42,7 +44,7 @@ def rows(path: Path, table: str) -> int:
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store that nobody has damaged yet."""
     path = tmp_path_factory.mktemp("sound") / "turnkeeper.db"
-    asyncio.run(asyncio.wait_for(fill(path), 60))
+    asyncio.run(fill(path))
     return path
 
 
