@@ -157,6 +157,16 @@ async def test_a_disk_that_is_full_costs_a_result_nothing_but_its_file(play: Pla
         assert "outputPath" not in state.metadata
 
 
+async def test_the_files_of_a_removed_session_go_with_it(play: Play, tmp_path: Path) -> None:
+    environ = {"TURNKEEPER_DATA": str(tmp_path)}
+    async with play(Pager(), tools=(PRINTS, RECALL), environ=environ) as stage:
+        session, state = await a_long_output(stage)
+        _, kept = await a_long_output(stage)
+        await stage.tk.remove(session)
+        [gone], [there] = state.output_paths or (), kept.output_paths or ()
+        assert (Path(gone).exists(), Path(there).exists()) == (False, True)
+
+
 async def test_limits_are_configured(play: Play) -> None:
     config = {"tool_output": {"max_lines": 10, "max_bytes": 2000}}
     async with play(Scripted().calls("prints").then().says("ok"), tools=(PRINTS,), config=config) as stage:

@@ -4,12 +4,17 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import anyio
+import apsw
 import pytest
+from faulty_disk import faulty_disk
 from served import served
 
+from turnkeeper.providers.scripted import Scripted
 from turnkeeper.server.service import Options
+from turnkeeper.store import keys
 from turnkeeper.store.engine import Key, StoreFull, StoreUnavailable
 from turnkeeper.store.engines.memory import MemoryEngine
+from turnkeeper.store.engines.sqlite import open_sqlite
 
 
 async def test_unknown_paths_and_methods_are_not_found_in_json(tmp_path: Path) -> None:
@@ -125,6 +130,50 @@ class Failing(MemoryEngine):
 
     async def append(self, *given: object, **more: object) -> None:
         raise self._refusal
+
+
+async def test_a_full_disk_is_told_in_the_words_of_the_store(tmp_path: Path) -> None:
+    with faulty_disk("full-server") as disk:
+        engine = await open_sqlite(tmp_path / "store", vfs="full-server")
+        async with served(tmp_path, store=engine) as server:
+            session = await server.session()
+            disk.fail(("write",), first=1, count=1_000_000, error=apsw.FullError)
+            first = await server.post("/session", {}, 507)
+            second = await server.call("POST", "/api/session", 507, json={})
+            assert (await server.get(f"/session/{session}"))["id"] == session
+            disk.heal()
+            await server.session()
+        assert "the disk is full; make room and try again" in first["data"]["message"]
+        assert "the disk is full; make room and try again" in second["message"]
+
+
+async def test_a_damaged_document_is_named_to_who_asks_for_it(tmp_path: Path) -> None:
+    engine = MemoryEngine()
+    async with served(tmp_path, store=engine) as server:
+        session = await server.session()
+        await engine.put({keys.todo(session): b"{"})
+        answer = await server.get(f"/session/{session}/todo", 500)
+        assert f"todo/{session} cannot be read" in answer["data"]["message"]
+
+
+async def test_a_damaged_part_leaves_the_rest_of_a_history_to_be_read(tmp_path: Path) -> None:
+    engine = MemoryEngine()
+    async with served(tmp_path, Scripted().says("answer"), store=engine) as server:
+        session = await server.session()
+        answer = await server.ask(session, "question")
+        lost = answer["parts"].pop(1)
+        await engine.put({keys.part(lost["messageID"], lost["id"]): b'{"half'})
+        for params in ({}, {"limit": 10}):
+            [_, left] = await server.get(f"/session/{session}/message", params=params)
+            assert left == answer
+
+
+async def test_a_damaged_session_leaves_the_others_in_the_list(tmp_path: Path) -> None:
+    engine = MemoryEngine()
+    async with served(tmp_path, store=engine) as server:
+        sound, broken = await server.session(), await server.post("/session")
+        await engine.put({keys.session(broken["projectID"], broken["id"]): b"{"})
+        assert [one["id"] for one in await server.get("/session")] == [sound]
 
 
 class Buggy(MemoryEngine):

@@ -88,7 +88,8 @@ async def test_a_session_that_exists_is_not_created_over(tk: Turnkeeper) -> None
 
 async def test_a_session_removed_elsewhere_can_be_created_again(tk: Turnkeeper) -> None:
     session = await tk.create(id="ses_mine")
-    await tk.store.engine.remove({"ses_mine": 1}, [*keys.of_session(session), *keys.places(session)])
+    own = [keys.session(session.project_id, session.id), *((kind, session.id) for kind in keys.OWN)]
+    await tk.store.engine.remove({"ses_mine": 1}, [*own, *keys.places(session)])
     await tk.create(id="ses_mine", title="Again")
     await tk.rename("ses_mine", "And on")
     assert (await tk.doctor()).problems == ()

@@ -6,9 +6,10 @@ import os
 import sqlite3
 import stat
 import threading
+import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from faulty_disk import faulty_disk
 
 from turnkeeper.store.engine import Key, StoreUnavailable
 from turnkeeper.store.engines.sqlite import SqliteEngine, open_sqlite
+from turnkeeper.store.engines.sqlite_hand import REST_S
 from turnkeeper.store.engines.sqlite_schema import MIGRATIONS
 from turnkeeper.store.engines.sqlite_words import FRESH_MAX
 from turnkeeper.store.engines.sqlite_writer import GROUP_JOBS_MAX, QUEUE_JOBS_MAX
@@ -489,6 +491,67 @@ async def test_inspection_names_the_damage(tmp_path: Path) -> None:
     reopened = await open_sqlite(tmp_path / "store")
     assert (await reopened.inspect())["problems"] != []
     await reopened.aclose()
+
+
+async def test_a_store_that_another_process_writes_to_is_inspected_as_sound(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    async with opened(path) as engine, opened(path, rest_s=0) as other:
+        for number in range(3):
+            texts = {("t", str(number), str(n)): f"word{n} number{number}" for n in range(FRESH_MAX)}
+            await other.append("ses_1", number, [b"x"], texts=texts)
+            await wait_for_texts(path, FRESH_MAX * (number + 1))
+        for number in range(3):
+            # Several at a time, so that each thread that reads knows an older index when its turn comes again.
+            found = await asyncio.gather(*(engine.inspect() for _ in range(4)))
+            assert [one["problems"] for one in found] == [[]] * 4
+            await other.remove({}, [("t", str(number))])
+            await wait_for_texts(path, FRESH_MAX * (2 - number))
+
+
+async def wait_for_texts(path: Path, count: int) -> None:
+    """Wait until so many texts are indexed, which is done in the background."""
+    with anyio.fail_after(60):
+        while rows_of_texts(path) != [(count, count)]:
+            await asyncio.sleep(0)
+
+
+async def test_a_removed_text_is_not_left_in_the_queue_before_the_index(tmp_path: Path) -> None:
+    # The clock stands still: nothing is put in order while the store is open.
+    engine = await open_sqlite(tmp_path / "store", clock=lambda: 0.0)
+    await engine.append("ses_1", 0, [b"x"], texts={("t", "1", str(n)): "secret words" for n in range(3)})
+    await engine.append("ses_2", 0, [b"x"], texts={("t", "2"): "other words"})
+    await engine.remove({"ses_1": 1}, [("t", "1")])
+    with closing(apsw.Connection(str(tmp_path / "store"))) as reader:
+        assert reader.execute("SELECT key, said FROM fresh").fetchall() == [("t/2", "other words")]
+    await engine.aclose()
+
+
+async def test_what_a_removal_left_in_the_index_goes_when_the_store_is_next_closed(tmp_path: Path) -> None:
+    path, texts = tmp_path / "store", {("t", "1", str(n)): f"word{n}" for n in range(3 * FRESH_MAX)}
+    async with opened(path) as engine:
+        await engine.append("ses_1", 0, [b"x"], texts=texts)
+        await wait_for_texts(path, len(texts))
+    copy = tmp_path / "copy"
+    async with opened(path, clock=lambda: 0.0) as engine:
+        await engine.remove({"ses_1": 1}, [("t", "1")])
+        assert (await engine.inspect())["removed texts still indexed"] == len(texts)
+        with closing(apsw.Connection(str(path))) as reader:
+            reader.execute("VACUUM INTO ?", (str(copy),))  # As a process leaves it that is killed now.
+    assert rows_of_texts(path) == [(0, 0)]
+    async with opened(copy, clock=lambda: 0.0) as engine:
+        await engine.get([("any",)])
+    assert rows_of_texts(copy) == [(0, 0)]
+
+
+@asynccontextmanager
+async def opened(
+    path: Path, *, clock: Callable[[], float] = time.monotonic, rest_s: float = REST_S
+) -> AsyncIterator[SqliteEngine]:
+    engine = await open_sqlite(path, clock=clock, rest_s=rest_s)
+    try:
+        yield engine
+    finally:
+        await engine.aclose()
 
 
 async def test_texts_that_are_gone_leave_nothing_behind(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from faulty_disk import FaultyDisk, faulty_disk
 from turnkeeper.store.engine import Engine, StoreUnavailable
 from turnkeeper.store.engines import open_engine
 from turnkeeper.store.engines.sqlite import open_sqlite
+from turnkeeper.store.engines.sqlite_file import PAGE_BYTES
 from turnkeeper.testing.engine_child import LOGS, entry, extend
 from turnkeeper.testing.engine_contract.processes import check_streamed, read_acknowledged
 from turnkeeper.testing.engine_contract.store import StoreUnderTest
@@ -166,7 +167,6 @@ async def check_prefix(path: Path) -> int:
     total = sum(lengths)
     assert lengths == [(total + 2) // 3, (total + 1) // 3, total // 3]
     await engine.aclose()
-    await check_streamed(store_at(path), {})
     return total
 
 
@@ -183,8 +183,18 @@ async def cut_and_check(tmp_path: Path, moments: random.Random, rounds: int) -> 
             del damaged[place:]
         path.write_bytes(file)
         path.with_name(path.name + "-wal").write_bytes(damaged)
-        found.add(await check_prefix(path))
+        total = await check_prefix(path)
+        found.add(total)
+        kept = copies_of_damaged_logs(path)
+        assert len(kept) == (number % 2 and total < ROUNDS * len(LOGS))
+        for copy in kept:
+            copy.unlink()
+        await check_streamed(store_at(path), {})
     return found
+
+
+def copies_of_damaged_logs(path: Path) -> list[Path]:
+    return list(path.parent.glob(f"{path.name}-wal.*.damaged"))
 
 
 async def test_a_cut_or_flipped_write_ahead_log_gives_a_beginning_of_what_was_written(tmp_path: Path) -> None:
@@ -196,6 +206,40 @@ async def test_a_cut_or_flipped_write_ahead_log_gives_a_beginning_of_what_was_wr
 @pytest.mark.parametrize("seed", range(20))
 async def test_a_write_ahead_log_cut_anywhere_gives_a_beginning_of_what_was_written(tmp_path: Path, seed: int) -> None:
     await cut_and_check(tmp_path, random.Random(seed), 200)
+
+
+@pytest.mark.parametrize("place", [0, 17, 40, 60, 32 + (24 + PAGE_BYTES) * 3 + 100], ids=lambda place: f"byte {place}")
+async def test_commits_behind_damage_in_the_write_ahead_log_are_reported(
+    tmp_path: Path, place: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    file, wal = await copies_of_a_store_in_use(tmp_path / "whole")
+    path = tmp_path / "store"
+    path.write_bytes(file)
+    damaged = bytearray(wal)
+    damaged[place] ^= 4
+    path.with_name("store-wal").write_bytes(damaged)
+    engine = await open_sqlite(path)
+    assert "commits behind the damage are lost" in caplog.text
+    [copy] = copies_of_damaged_logs(path)
+    assert copy.read_bytes() == damaged
+    [problem] = (await engine.inspect())["problems"]
+    assert str(copy) in problem
+    await engine.aclose()
+    copy.unlink()
+    assert await check_prefix(path) < ROUNDS * len(LOGS)
+    assert copies_of_damaged_logs(path) == []
+
+
+@pytest.mark.parametrize("left", [20, 24, 500], ids=lambda left: f"{left} bytes")
+async def test_a_commit_whose_writing_was_cut_off_is_not_reported(tmp_path: Path, left: int) -> None:
+    file, wal = await copies_of_a_store_in_use(tmp_path / "whole")
+    path = tmp_path / "store"
+    path.write_bytes(file)
+    # The rest of the frame has what stood there before: the file of a log is used again.
+    last = len(wal) - 24 - PAGE_BYTES
+    path.with_name("store-wal").write_bytes(wal[: last + left] + wal[32 + left : 32 + 24 + PAGE_BYTES])
+    assert await check_prefix(path) == ROUNDS * len(LOGS) - 1
+    assert copies_of_damaged_logs(path) == []
 
 
 async def test_the_whole_write_ahead_log_gives_everything_that_was_acknowledged(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from turnkeeper.model.session import Session
 from turnkeeper.sessions import remove
 from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.store.store import Store
+from turnkeeper.workspace.outputs import OutputFiles
 from turnkeeper.workspace.project import identify
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from turnkeeper.run.runtime import Runtime, Settings
     from turnkeeper.sessions.compact import Compacted
     from turnkeeper.sessions.diagnosis import Diagnosis
+    from turnkeeper.store.damaged import DamagedNames
 
 
 class Turnkeeper(Records):
@@ -175,14 +177,27 @@ class Turnkeeper(Records):
         """Remove a session, its descendants and all that belongs to them; what was removed, children first."""
         if self._running is not None:
             await self._running.forget(session_id)
-        return await remove.remove(self.store, session_id, self._bus.publish)
+        return await remove.remove(self.store, session_id, self._bus.publish, self._outputs())
 
-    def export(self, session_id: str, *, sanitise: bool = False) -> AsyncIterator[bytes]:
-        """A session as JSON in opencode's shape, piece by piece; ``sanitise`` leaves out what was said."""
+    def _outputs(self) -> OutputFiles | None:
+        """Where the whole outputs of tools are kept."""
+        if self._running is not None:
+            return self._running.outputs
+        environ = os.environ if self._settings is None or callable(self._settings) else self._settings.environ
+        return OutputFiles.of(environ, self.store.mint.now, self.store.mint.ascending)
+
+    def export(
+        self, session_id: str, *, sanitise: bool = False, damaged: "DamagedNames | None" = None
+    ) -> AsyncIterator[bytes]:
+        """A session as JSON in opencode's shape, piece by piece; ``sanitise`` leaves out what was said.
+
+        Raises DamagedDocument where the store is damaged. With a list the export goes on without what cannot be read,
+        and the list names that, and what contradicts the log.
+        """
         # Imported here, as below: most programs that open a store neither export, import nor examine it.
         from turnkeeper.interop import export
 
-        return export.chunks(self.store, session_id, sanitise=sanitise)
+        return export.chunks(self.store, session_id, sanitise=sanitise, damaged=damaged)
 
     async def export_all(
         self,
@@ -192,12 +207,16 @@ class Turnkeeper(Records):
         layout: "Layout" = "json",
         sanitise: bool = False,
         progress: "Progress | None" = None,
+        damaged: "DamagedNames | None" = None,
     ) -> int:
-        """Write these sessions (by default all) into a folder or a ``.jsonl`` file, and say how many they were."""
+        """Write these sessions (by default all) into a folder or a ``.jsonl`` file, and say how many they were.
+
+        With a list for what is ``damaged``, a session that cannot be read is named there and left out.
+        """
         from turnkeeper.interop import export_all
 
         return await export_all.export_all(
-            self.store, Path(target), session_ids, layout=layout, sanitise=sanitise, progress=progress
+            self.store, Path(target), session_ids, layout=layout, sanitise=sanitise, progress=progress, damaged=damaged
         )
 
     async def import_sessions(self, path: str | Path, *, progress: "Progress | None" = None) -> "ImportReport":

@@ -1,10 +1,14 @@
 """Answers: a value as JSON for programs, or as text for people."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from turnkeeper.cli.failures import OK, REFUSED
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.screen import Screen, show
+
+DAMAGED_SHOWN = 10
+"""How many damaged documents are named."""
 
 
 def answer(options: Options, value: object, text: Callable[[Screen], str]) -> None:
@@ -32,6 +36,17 @@ def write(body: bytes) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.write(body)
     sys.stdout.buffer.flush()
+
+
+def note_damaged(names: Sequence[str]) -> int:
+    """Name what a command could not read, and give the exit code that follows from it."""
+    for name in names[:DAMAGED_SHOWN]:
+        note(f"Damaged: {name}")
+    if (more := len(names) - DAMAGED_SHOWN) > 0:
+        note(f"... and {more:,} more")
+    if names:
+        note("`turnkeeper doctor` shows how far the damage goes; `--fix` writes documents again from the log.")
+    return REFUSED if names else OK
 
 
 def note(text: str) -> None:

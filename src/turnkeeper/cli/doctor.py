@@ -77,6 +77,7 @@ def _diagnosis(screen: Screen, found: "Diagnosis") -> str:
         ("On disk", size(found.bytes) if found.bytes else ""),
         ("Engine", _build(found)),
         ("Checked", ", ".join(counts)),
+        ("Left over", _left_over(found)),
         ("Verdict", _verdict(screen, found)),
     ]
     shown = [_problem(screen, one) for one in found.problems[:PROBLEMS_SHOWN]]
@@ -88,6 +89,13 @@ def _diagnosis(screen: Screen, found: "Diagnosis") -> str:
 def _build(found: "Diagnosis") -> str:
     names = {"sqlite": "SQLite", "apsw": "apsw"}
     return ", ".join(f"{shown} {found.engine[name]}" for name, shown in names.items() if name in found.engine)
+
+
+def _left_over(found: "Diagnosis") -> str:
+    count = found.engine.get("removed texts still indexed")
+    if not isinstance(count, int) or not count:
+        return ""
+    return f"{plural(count, 'text')} of removed sessions in the search index; the next commands take them out"
 
 
 def _verdict(screen: Screen, found: "Diagnosis") -> str:

@@ -46,6 +46,7 @@ def _refused(error: BaseException) -> Problem | None:
     from turnkeeper.cli.reach import NotServed
     from turnkeeper.core.entry import Damaged
     from turnkeeper.model.refusal import Refusal
+    from turnkeeper.store.damaged import DamagedDocument
     from turnkeeper.store.engine import EngineError
 
     name = type(error).__name__
@@ -54,7 +55,7 @@ def _refused(error: BaseException) -> Problem | None:
             return Problem(name, f"{error}; run `turnkeeper doctor` to see how far the damage goes", REFUSED)
         case NotServed() | UsageError():
             return Problem("Usage", str(error), USAGE)
-        case Refusal() | EngineError():
+        case Refusal() | EngineError() | DamagedDocument():
             return Problem(name, str(error), REFUSED)
         case OSError(strerror=str(reason), filename=str() | bytes() as place):
             return Problem("System", f"{_text(place)}: {reason}; check the path and its permissions", REFUSED)

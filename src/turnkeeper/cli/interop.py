@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from turnkeeper.cli import names
-from turnkeeper.cli.answer import answer, note, write
+from turnkeeper.cli.answer import answer, note, note_damaged, write
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import EVERYWHERE, Options
 from turnkeeper.cli.progress import progress
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from turnkeeper.app import Turnkeeper
     from turnkeeper.interop.report import Counts, Finding, ImportReport, Progress
+    from turnkeeper.store.damaged import DamagedNames
 
 FINDINGS_SHOWN = 10
 
@@ -43,12 +44,15 @@ async def export(
     ] = "json",
     sanitize: Annotated[bool, Parameter(help="Leave out what was said; keep its structure.")] = False,
     options: Options = EVERYWHERE,
-) -> None:
+) -> int:
     """Write one session, or all, in the shape that opencode exports and imports.
 
     One session goes to standard output, or with --output to a file. With --all, --output names a folder, or a file
     that ends in .jsonl; with --layout tree it names a folder. With --json and --output the answer is
     {"sessions": COUNT, "output": PATH}; without --output the answer is the session, which is JSON as it is.
+
+    Each session is checked against its log. Of a damaged one what can be read is written; the rest is named on standard
+    error, and the command ends with 1.
 
     Examples:
       turnkeeper session export calm-otter > wind.json
@@ -66,17 +70,19 @@ async def export(
         raise UsageError("export one session or --all, not both")
     if output is None and (all or layout == "tree"):
         raise UsageError(f"{'--all' if all else '--layout tree'} writes more than one file; add --output DIR")
+    damaged: DamagedNames = []
     async with options.read() as tk:
         chosen = None if all else [await _chosen(tk, id)]
         if output is None:
             assert chosen is not None
-            return await _to_stdout(tk.export(chosen[0], sanitise=sanitize))
+            await _to_stdout(tk.export(chosen[0], sanitise=sanitize, damaged=damaged))
+            return note_damaged(damaged)
         target = output.expanduser()
         with progress("Exporting sessions") as moved:
-            count = await _to_disk(tk, target, chosen, layout, sanitize=sanitize, moved=moved)
+            count = await _to_disk(tk, target, chosen, layout, sanitize=sanitize, moved=moved, damaged=damaged)
     done = {"sessions": count, "output": str(target)}
     answer(options, done, lambda screen: f"Exported {plural(count, 'session')} to {screen.path(str(target))}")
-    return None
+    return note_damaged(damaged)
 
 
 async def import_files(
@@ -156,13 +162,14 @@ async def _to_disk(
     *,
     sanitize: bool,
     moved: "Progress",
+    damaged: "DamagedNames",
 ) -> int:
     if chosen is not None and layout == "json" and not target.is_dir():
-        await _to_file(tk.export(chosen[0], sanitise=sanitize), target)
+        await _to_file(tk.export(chosen[0], sanitise=sanitize, damaged=damaged), target)
         return 1
     if target.suffix == ".json" and not target.is_dir():
         raise UsageError(f"{str(target)!r} would be a folder; name a folder, or with --all a file that ends in .jsonl")
-    return await tk.export_all(target, chosen, layout=layout, sanitise=sanitize, progress=moved)
+    return await tk.export_all(target, chosen, layout=layout, sanitise=sanitize, progress=moved, damaged=damaged)
 
 
 async def _to_file(pieces: "AsyncIterator[bytes]", target: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from cyclopts import Parameter
 
 from turnkeeper.cli import names
-from turnkeeper.cli.answer import answer, note
+from turnkeeper.cli.answer import answer, note, note_damaged
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import EVERYWHERE, Options
 from turnkeeper.cli.screen import Screen, one_line
@@ -34,11 +34,12 @@ async def list_sessions(
     limit: Annotated[int, Parameter(name=("--limit", "-n"), metavar="N", help="How many at most.")] = LIMIT,
     after: Annotated[str | None, Parameter(metavar="CURSOR", help="Go on behind the page before.")] = None,
     options: Options = EVERYWHERE,
-) -> None:
+) -> int:
     """List sessions, newest activity first.
 
     Shows roots that are not archived; --all shows everything. With --json the answer is a page:
-    {"items": [...], "older": CURSOR}, without "older" on the last one.
+    {"items": [...], "older": CURSOR}, without "older" on the last one. A session that is damaged is left out and named
+    on standard error, and in "damaged"; then the command ends with 1.
 
     Examples:
       turnkeeper session list
@@ -65,6 +66,7 @@ async def list_sessions(
         note("No sessions here." if after or all else "No sessions here; `--all` shows children and archived ones.")
     if not options.json and page.older is not None:
         note(f"There are more: add --after {page.older}")
+    return note_damaged(page.damaged)
 
 
 async def children(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from turnkeeper.cli import names
-from turnkeeper.cli.answer import answer, note
+from turnkeeper.cli.answer import answer, note, note_damaged
 from turnkeeper.cli.options import EVERYWHERE, Options
 from turnkeeper.cli.reach import here
 from turnkeeper.cli.screen import Screen, fields, harmless, one_line, plural
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from turnkeeper.model.session import Session
     from turnkeeper.model.todo import Todo
     from turnkeeper.store.documents import State
+    from turnkeeper.store.page import Page
+    from turnkeeper.store.queries import MessageWithParts
 
 _MARKS = {"completed": "✓", "in_progress": "●", "cancelled": "✗"}
 
@@ -46,11 +48,12 @@ async def messages(
     after: Annotated[str | None, Parameter(metavar="CURSOR", help="The page after this cursor.")] = None,
     context: Annotated[bool, Parameter(help="Also System Messages: what the model was told of its context.")] = False,
     options: Options = EVERYWHERE,
-) -> None:
+) -> int:
     """Show a session's history as a transcript: its newest messages, oldest on top.
 
     With --json the answer is a page: {"items": [{"info", "parts"}], "older": CURSOR, "newer": CURSOR}. Give "older"
-    to --before, and "newer" to --after.
+    to --before, and "newer" to --after. Messages and parts that are damaged are left out and named on standard error,
+    and in "damaged"; then the command ends with 1.
 
     Examples:
       turnkeeper session messages calm-otter
@@ -67,14 +70,9 @@ async def messages(
     if not context:
         page = page.but(items=tuple(one for one in page.items if not isinstance(one.info, SystemMessage)))
     answer(options, page, lambda screen: transcript(screen, page.items))
-    if options.json:
-        return
-    if not page.items:
-        note("Nothing was said here.")
-    if page.older is not None:
-        note(f"There are older ones: add --before {page.older}")
-    if page.newer is not None:
-        note(f"There are newer ones: add --after {page.newer}")
+    if not options.json:
+        _note_neighbours(page)
+    return note_damaged(page.damaged)
 
 
 async def todo(id: SessionName, /, *, options: Options = EVERYWHERE) -> None:
@@ -88,6 +86,15 @@ async def todo(id: SessionName, /, *, options: Options = EVERYWHERE) -> None:
     answer(options, todos, lambda screen: "\n".join(_todo(screen, one) for one in todos))
     if not options.json and not todos:
         note("The task list is empty.")
+
+
+def _note_neighbours(page: "Page[MessageWithParts]") -> None:
+    if not page.items:
+        note("Nothing was said here.")
+    if page.older is not None:
+        note(f"There are older ones: add --before {page.older}")
+    if page.newer is not None:
+        note(f"There are newer ones: add --after {page.newer}")
 
 
 def _session(screen: Screen, session: "Session", state: "State | None", children: int) -> str:

@@ -13,30 +13,51 @@ from turnkeeper.model.message import Message
 from turnkeeper.model.parts import ForeignPart, Part
 from turnkeeper.model.session import Session
 from turnkeeper.model.value import JsonObject
+from turnkeeper.sessions.doctor_session import contradictions
+from turnkeeper.store.damaged import DamagedDocument, DamagedNames
 from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.store.store import Store
 
 
-async def chunks(store: Store, session_id: str, *, sanitise: bool = False) -> AsyncIterator[bytes]:
-    """The export of one session, piece by piece: JSON with two spaces of indentation. Raises NotFound."""
-    session = await store.queries.session(session_id)
+async def chunks(
+    store: Store, session_id: str, *, sanitise: bool = False, damaged: DamagedNames | None = None
+) -> AsyncIterator[bytes]:
+    """The export of one session, piece by piece: JSON with two spaces of indentation. Raises NotFound.
+
+    Raises DamagedDocument too. With a list for what is ``damaged``, only for the session itself: messages and parts
+    that cannot be read are left out and named, and so is what contradicts the log.
+    """
+    session = await verified(store, session_id, damaged)
     yield b'{\n  "info": ' + _indented(session_json(session, sanitise=sanitise), 2) + b',\n  "messages": ['
     separator = b"\n"
-    async for message in store.queries.stream(session_id, reverse=False):
+    async for message in store.queries.stream(session_id, reverse=False, damaged=damaged):
         yield separator + b"    " + _indented(message_json(message, sanitise=sanitise), 4)
         separator = b",\n"
     yield b"]\n}\n" if separator == b"\n" else b"\n  ]\n}\n"
 
 
-async def line(store: Store, session_id: str, *, sanitise: bool = False) -> AsyncIterator[bytes]:
-    """The same on one line, as files with many sessions have it."""
-    session = await store.queries.session(session_id)
+async def line(
+    store: Store, session_id: str, *, sanitise: bool = False, damaged: DamagedNames | None = None
+) -> AsyncIterator[bytes]:
+    """The export of one session on one line, as files with many sessions have it."""
+    session = await verified(store, session_id, damaged)
     yield b'{"info":' + msgspec.json.encode(session_json(session, sanitise=sanitise)) + b',"messages":['
     separator = b""
-    async for message in store.queries.stream(session_id, reverse=False):
+    async for message in store.queries.stream(session_id, reverse=False, damaged=damaged):
         yield separator + msgspec.json.encode(message_json(message, sanitise=sanitise))
         separator = b","
     yield b"]}\n"
+
+
+async def verified(store: Store, session_id: str, damaged: DamagedNames | None) -> Session:
+    """The session, after a look at its log: an export is what a backup is made of, so damage must not pass for data."""
+    session = await store.queries.session(session_id)
+    found = await contradictions(store.engine, session_id)
+    if found and damaged is None:
+        raise DamagedDocument(f"session {session_id}", found[0])
+    if damaged is not None:
+        damaged.extend(found)
+    return session
 
 
 def session_json(session: Session, *, sanitise: bool = False) -> RawObject:

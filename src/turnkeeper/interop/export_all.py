@@ -1,17 +1,19 @@
 """Export many sessions: a folder of files, one file of lines, or a folder for each session (seed 003's tree)."""
 
 import shutil
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
-from tempfile import mkdtemp
-from typing import Literal, TypeAlias
+from tempfile import SpooledTemporaryFile, mkdtemp
+from typing import IO, Literal, TypeAlias
 
 import msgspec
 
 from turnkeeper.interop import export
 from turnkeeper.interop.report import Progress
 from turnkeeper.model.parts import Part, SnapshotPart, StepFinishPart, StepStartPart
-from turnkeeper.model.refusal import Invalid
+from turnkeeper.model.refusal import Invalid, NotFound
+from turnkeeper.store.damaged import DamagedDocument, DamagedNames
+from turnkeeper.store.engine import StoreDamaged
 from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.files import PRIVATE, replacing
@@ -19,6 +21,8 @@ from turnkeeper.workspace.files import PRIVATE, replacing
 Layout: TypeAlias = Literal["json", "tree"]
 
 LINES_SUFFIX = ".jsonl"
+LINE_BYTES_IN_MEMORY = 16 * 1024 * 1024
+"""A longer session waits on disk until it was read whole."""
 
 
 async def export_all(
@@ -29,41 +33,46 @@ async def export_all(
     layout: Layout = "json",
     sanitise: bool = False,
     progress: Progress | None = None,
+    damaged: DamagedNames | None = None,
 ) -> int:
     """Write these sessions (by default all) and say how many. Files and folders of the same name are replaced.
 
     ``json`` writes ``<target>/<id>.json``, or with a target that ends in ``.jsonl`` one session on each line;
-    ``tree`` writes ``<target>/<id>/``.
+    ``tree`` writes ``<target>/<id>/``. A session that cannot be read raises DamagedDocument; with a list for what is
+    ``damaged`` it is named there and left out, and so are messages and parts.
     """
     names = await _every(store) if session_ids is None else list(session_ids)
-    for name in names:
-        await store.queries.state(name)  # An unknown one is refused before anything is written.
-    if layout == "tree" and target.suffix == LINES_SUFFIX:
-        raise Invalid(f"{target} names a file of lines, and a tree needs a folder; give another name")
+    for name in names if session_ids is not None else ():
+        await store.queries.written_state(name)  # An unknown one is refused before anything is written.
     if target.suffix == LINES_SUFFIX:
-        await _lines(store, target, names, sanitise, progress)
-        return len(names)
-    _folder(target)
-    for done, name in enumerate(names):
-        _tell(progress, done, len(names), name)
         if layout == "tree":
-            await export_tree(store, name, target, sanitise=sanitise)
+            raise Invalid(f"{target} names a file of lines, and a tree needs a folder; give another name")
+        _folder(target.parent)
+        with replacing(target, mode=PRIVATE) as file:
+            return await _each(names, lambda name: _line(store, name, file, sanitise, damaged), progress, damaged)
+    _folder(target)
+
+    async def write(name: str) -> None:
+        if layout == "tree":
+            await export_tree(store, name, target, sanitise=sanitise, damaged=damaged)
         else:
-            await _write(export.chunks(store, name, sanitise=sanitise), target / f"{name}.json")
-    _tell(progress, len(names), len(names), "")
-    return len(names)
+            await _write(export.chunks(store, name, sanitise=sanitise, damaged=damaged), target / f"{name}.json")
+
+    return await _each(names, write, progress, damaged)
 
 
-async def export_tree(store: Store, session_id: str, target: Path, *, sanitise: bool = False) -> Path:
+async def export_tree(
+    store: Store, session_id: str, target: Path, *, sanitise: bool = False, damaged: DamagedNames | None = None
+) -> Path:
     """Write ``<target>/<id>/``: ``meta.json``, ``message/<id>.json`` with its parts, ``snapshot/``, ``todo.json``.
 
     The folder is made under another name and takes its place when it is whole.
     """
-    session = await store.queries.session(session_id)
+    session = await export.verified(store, session_id, damaged)
     draft = Path(mkdtemp(dir=target, prefix=f".{session_id}."))
     try:
         tree = _Tree(draft, sanitise)
-        async for message in store.queries.stream(session_id, reverse=False):
+        async for message in store.queries.stream(session_id, reverse=False, damaged=damaged):
             tree.message(message)
         tree.write("meta", {**export.session_json(session, sanitise=sanitise), "messages": tree.order})
         if not sanitise:
@@ -112,6 +121,27 @@ class _Tree:
         (self._folder / f"{name}.json").write_bytes(body + b"\n")
 
 
+async def _each(
+    names: Sequence[str],
+    write: Callable[[str], Awaitable[None]],
+    progress: Progress | None,
+    damaged: DamagedNames | None,
+) -> int:
+    """Write each session, and say how many were written. One that cannot be read is named, if there is a list."""
+    written = 0
+    for done, name in enumerate(names):
+        _tell(progress, done, len(names), name)
+        try:
+            await write(name)
+            written += 1
+        except (DamagedDocument, StoreDamaged, NotFound) as error:
+            if damaged is None:
+                raise
+            damaged.append(f"session {name}: {error}")
+    _tell(progress, len(names), len(names), "")
+    return written
+
+
 async def _every(store: Store) -> list[str]:
     names: list[str] = []
     while page := await store.engine.logs(after=names[-1] if names else "", limit=1000):
@@ -119,17 +149,13 @@ async def _every(store: Store) -> list[str]:
     return names
 
 
-async def _lines(store: Store, target: Path, names: list[str], sanitise: bool, progress: Progress | None) -> None:
-    _folder(target.parent)
-
-    async def pieces() -> AsyncIterator[bytes]:
-        for done, name in enumerate(names):
-            _tell(progress, done, len(names), name)
-            async for piece in export.line(store, name, sanitise=sanitise):
-                yield piece
-        _tell(progress, len(names), len(names), "")
-
-    await _write(pieces(), target)
+async def _line(store: Store, session_id: str, file: IO[bytes], sanitise: bool, damaged: DamagedNames | None) -> None:
+    """Add a session to a file of lines, once it was read whole."""
+    with SpooledTemporaryFile(LINE_BYTES_IN_MEMORY) as whole:
+        async for piece in export.line(store, session_id, sanitise=sanitise, damaged=damaged):
+            whole.write(piece)
+        whole.seek(0)
+        shutil.copyfileobj(whole, file)
 
 
 async def _write(pieces: AsyncIterator[bytes], target: Path) -> None:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,7 +49,7 @@ class Means(msgspec.Struct, frozen=True):
     instructions: tuple[str, ...] = ()
     timezone: str | None = None
     window: Window = msgspec.field(default_factory=Window)
-    bounds: Callable[[], Bounds] = Bounds
+    bounds: Callable[[str], Bounds] = lambda session_id: Bounds()
     """The limits of one turn's results, which they share."""
     outputs: str | None = None
     """Where whole outputs are kept for tools to read; free to every agent that is not denied it."""
@@ -118,7 +119,7 @@ class DirectoryMeans:
             instructions=config.instructions,
             timezone=config.timezone,
             window=window(config.compaction, self._environ),
-            bounds=lambda: self.bounds(config),
+            bounds=lambda session_id: self.bounds(config, session_id),
             outputs=str(self._outputs.place) if self._outputs is not None else None,
             environ=command_environ(self.environ(config), config.command_environment, catalog.key_variables),
         )
@@ -127,13 +128,13 @@ class DirectoryMeans:
         """What the user's own commands are run with: in the shell that is configured, if one is."""
         return {**self._environ, "SHELL": config.shell} if config.shell else self._environ
 
-    def bounds(self, config: Config) -> Bounds:
-        """The limits of the results of one turn."""
+    def bounds(self, config: Config, session_id: str) -> Bounds:
+        """The limits of the results of one turn of a session."""
         given = config.tool_output
         return Bounds(
             lines_max=given.max_lines or OUTPUT_LINES_MAX,
             bytes_max=given.max_bytes or OUTPUT_BYTES_MAX,
-            keep=self._outputs.keep if self._outputs is not None else None,
+            keep=partial(self._outputs.keep, session_id=session_id) if self._outputs is not None else None,
         )
 
     def catalog(self, place: ProjectPlace) -> tuple[Config, Catalog]:

@@ -139,7 +139,7 @@ class Preparation(msgspec.Struct, frozen=True):
             earlier=latest_calls(asking.history, asking.action.user),
             is_last=asking.is_last,
             schema=asking.schema,
-            bounds=means.bounds(),
+            bounds=means.bounds(session_id),
             recall=SessionRecall(self.store.queries, session_id),
             environ=means.environ,
         )

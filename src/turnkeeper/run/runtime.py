@@ -78,8 +78,8 @@ class Runtime:
         self._network = Network(settings.environ)
         self.components = Components()
         transport = settings.transport or self._network.provider
-        outputs = OutputFiles.of(settings.environ, store.mint.now, store.mint.ascending)
-        self.means = DirectoryMeans(transport, settings.tools, settings.environ, outputs)
+        self.outputs = OutputFiles.of(settings.environ, store.mint.now, store.mint.ascending)
+        self.means = DirectoryMeans(transport, settings.tools, settings.environ, self.outputs)
         world = Surroundings(mint=store.mint, publish=publish, sleep=settings.sleep, random=settings.random)
         self._histories = Histories(store)
         preparation = Preparation(

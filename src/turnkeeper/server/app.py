@@ -85,7 +85,7 @@ class App:
         except Refusal as error:
             return route.operation, errors.refused(error, params, is_second=is_second)
         except Exception as error:  # The top of a request: a bug ends it and nothing else.
-            return route.operation, errors.defect(error, is_second=is_second)
+            return route.operation, errors.failed(error, is_second=is_second)
 
     async def _call(
         self, route: AnyRoute, params: Mapping[str, str], scope: Scope, headers: Mapping[str, str], receive: Receive

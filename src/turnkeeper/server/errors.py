@@ -8,9 +8,11 @@ import secrets
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
+from turnkeeper.core.entry import Damaged
 from turnkeeper.model.refusal import Busy, Conflict, Forbidden, Invalid, NotFound, Refusal
 from turnkeeper.server.answer import Answer, json
 from turnkeeper.server.names import directory_fault
+from turnkeeper.store.damaged import DamagedDocument
 from turnkeeper.store.engine import StoreFull, StoreUnavailable
 
 log = logging.getLogger(__name__)
@@ -91,12 +93,23 @@ def unknown(method: str, path: str, *, is_second: bool) -> Answer:
     return json({"name": "NotFoundError", "data": {"message": message}}, 404)
 
 
-def defect(error: Exception, *, is_second: bool) -> Answer:
-    """A store that cannot be used now, or a bug of ours. Of a bug the caller is told only where the log has it."""
-    if isinstance(error, StoreUnavailable):
-        log.error("%s", error)
-        status = 507 if isinstance(error, StoreFull) else 503
-        return json(_unavailable(str(error), is_second=is_second), status)
+def failed(error: Exception, *, is_second: bool) -> Answer:
+    """What ended a request and is no refusal: the store says why it cannot answer, or there is a bug."""
+    match error:
+        case StoreFull():
+            status = 507
+        case StoreUnavailable():
+            status = 503
+        case DamagedDocument() | Damaged():
+            status = 500
+        case _:
+            return _defect(error, is_second=is_second)
+    log.error("%s", error)
+    return json(_unavailable(str(error), is_second=is_second), status)
+
+
+def _defect(error: Exception, *, is_second: bool) -> Answer:
+    """A bug of ours. The log has it under the reference; the caller is told no more than that."""
     reference = f"err_{secrets.token_hex(4)}"
     log.error("%s: %s", reference, type(error).__name__, exc_info=error)
     message = f"Unexpected error; the server's log has it under {reference}"

@@ -4,6 +4,7 @@ The types are those of ``model`` without some fields, and what a type lacks is s
 does the same to values that are at hand already.
 """
 
+import logging
 import re
 from collections.abc import Iterable
 from functools import reduce
@@ -20,7 +21,10 @@ from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolPending, T
 from turnkeeper.model.session import Session
 from turnkeeper.model.value import Value
 from turnkeeper.server.wire import OURS_IN_CALL, OURS_IN_OUTPUT, OURS_IN_PART, OURS_IN_SESSION
+from turnkeeper.store.damaged import UNREADABLE, DamagedNames
 from turnkeeper.store.written import Written
+
+log = logging.getLogger(__name__)
 
 
 def _without(kind: type[Value], ours: Iterable[str], **others: object) -> type[msgspec.Struct]:
@@ -84,7 +88,18 @@ class Told(msgspec.Struct, frozen=True, gc=False):
 
 
 def messages(stored: Iterable[Written]) -> list[Told]:
-    """Messages with their parts, from their documents; without those that clients do not know."""
+    """Messages with their parts, from their documents; without those that clients do not know, or that are damaged."""
+    found = list(stored)
+    try:
+        return _told(found)
+    except UNREADABLE:
+        damaged: DamagedNames = []
+        readable = [rest for one in found if (rest := one.readable(damaged)) is not None]
+        log.warning("left out, because damaged: %s; run `turnkeeper doctor`", ", ".join(damaged))
+        return _told(readable)
+
+
+def _told(stored: Iterable[Written]) -> list[Told]:
     shown = [one for one in stored if not one.info.startswith(_SYSTEM)]
     groups = [one.in_order() for one in shown]
     # Two readings for all of them: one for each would take longer than what is read.

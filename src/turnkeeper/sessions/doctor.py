@@ -9,7 +9,7 @@ from collections.abc import Callable
 from turnkeeper.sessions.diagnosis import Diagnosis, Problem
 from turnkeeper.sessions.doctor_session import ADVICE_LOG, Examination
 from turnkeeper.sessions.doctor_sweep import Sweep
-from turnkeeper.store.engine import Key
+from turnkeeper.store.engine import Key, StoreDamaged
 from turnkeeper.store.store import Store
 
 UNSOUND = (
@@ -19,6 +19,7 @@ UNSOUND = (
     "truncated log",
     "missing document",
     "stale document",
+    "medium",
 )
 NAMES_AT_ONCE = 1000
 
@@ -77,7 +78,12 @@ class _Round:
 
     async def _session(self, name: str) -> None:
         one = Examination(self._engine, name, fix=self._fix)
-        await one.run()
+        try:
+            await one.run()
+        except StoreDamaged as error:
+            # A page of the file cannot be read. The other sessions may not need it.
+            self._problems.append(_medium(str(error), name))
+            return
         if one.is_gone:
             self._known.discard(name)
             return
@@ -112,5 +118,5 @@ class _Round:
         ]
 
 
-def _medium(message: str) -> Problem:
-    return Problem(kind="medium", session_id=None, seq=None, message=message, fixed=False, advice=ADVICE_LOG)
+def _medium(message: str, session_id: str | None = None) -> Problem:
+    return Problem(kind="medium", session_id=session_id, seq=None, message=message, fixed=False, advice=ADVICE_LOG)

@@ -9,6 +9,7 @@ from turnkeeper.model.value import Value
 from turnkeeper.sessions.diagnosis import Kind, Problem
 from turnkeeper.sessions.doctor_log import Damage, Fold
 from turnkeeper.store import documents, keys
+from turnkeeper.store.damaged import UNREADABLE
 from turnkeeper.store.engine import Engine, Key, LogConflict
 from turnkeeper.store.engines.words import words
 
@@ -49,8 +50,9 @@ _tail = msgspec.json.Decoder(_Tail)
 class Examination:
     """One session under examination. The findings are complete once ``run`` has returned."""
 
-    def __init__(self, engine: Engine, session_id: str, *, fix: bool) -> None:
-        self._engine, self._fix = engine, fix
+    def __init__(self, engine: Engine, session_id: str, *, fix: bool, search: bool = True) -> None:
+        """``search`` also asks the search index for the texts of the session."""
+        self._engine, self._fix, self._search = engine, fix, search
         self.session_id = session_id
         self.fold = Fold(engine, session_id)
         self.problems: list[Problem] = []
@@ -60,15 +62,20 @@ class Examination:
 
     async def run(self) -> None:
         """Examine, and again if the log grew meanwhile: what was read of the documents may then be newer than it."""
+        before = 0
         for _ in range(ATTEMPTS_MAX):
             self.problems.clear()
             await self.fold.read_on()
-            self.events = await self._engine.length(self.session_id)
+            before, self.events = self.events, await self._engine.length(self.session_id)
             if self.events == 0:
                 self.is_gone = True
                 return
             if self.fold.damage is None and self.events != self.fold.seq:
-                continue
+                if self.events == before:  # It did not grow while it was read, so some of it is not there.
+                    reason = f"it cannot be read; the store counts {self.events} events"
+                    self.fold.damage = Damage("truncated log", self.fold.seq + 1, reason)
+                else:
+                    continue
             try:
                 await self._examine(self.events)
             except LogConflict:
@@ -98,7 +105,7 @@ class Examination:
             "stale document": [key for key in expected if key in stored and not _same(expected[key], stored[key])],
             "surplus document": [key for key in stored if key not in expected],
         }
-        unfound = await self._unfound()
+        unfound = await self._unfound() if self._search else []
         is_fixed = self._fix and (any(wrong.values()) or bool(unfound))
         if is_fixed:
             changes = {key: expected.get(key) for found in wrong.values() for key in found}
@@ -117,17 +124,26 @@ class Examination:
         """
         [stored] = await self._engine.get([keys.state(self.session_id)])
         state = documents.state_or_none(stored)
-        place = keys.session(state.project_id, self.session_id) if state is not None else None
-        if damage.seq == 1 or (place and (await self._engine.get([place]))[0] is not None):
+        if damage.seq == 1 or (state is not None and await self._has_session(state.project_id)):
             return
         sound = Fold(self._engine, self.session_id)
         await sound.read_on(until=damage.seq - 1)
         expected = sound.documents()
         present = await self._engine.get(list(expected))
         missing = {key: expected[key] for key, body in zip(expected, present, strict=True) if body is None}
-        missing[keys.state(self.session_id)] = expected[keys.state(self.session_id)]
+        for key in expected:
+            if key[0] in ("state", "session"):
+                missing[key] = expected[key]
         await self._engine.append(self.session_id, length, [], missing)
         self._report("missing document", named(list(missing)), fixed=True, advice=ADVICE_FIX)
+
+    async def _has_session(self, project_id: str) -> bool:
+        """Whether the session document is there and can be read."""
+        [stored] = await self._engine.get([keys.session(project_id, self.session_id)])
+        try:
+            return stored is not None and bool(documents.read_session(stored))
+        except UNREADABLE:
+            return False
 
     async def _stored(self, expected: dict[Key, bytes]) -> dict[Key, bytes]:
         """What stands where this session's documents belong, expected or not."""
@@ -191,6 +207,13 @@ class Examination:
         )
 
 
+async def contradictions(engine: Engine, session_id: str) -> list[str]:
+    """What is wrong with the data of one session: damage in its log, and documents that its log contradicts."""
+    one = Examination(engine, session_id, fix=False, search=False)
+    await one.run()
+    return [f"{found.kind} in session {session_id}: {found.message}" for found in one.problems if found.is_damage]
+
+
 def named(found: Sequence[Key]) -> str:
     """Some documents by name, and how many more there are."""
     listed = ", ".join("/".join(key) for key in found[:NAMED_MAX])
@@ -228,7 +251,7 @@ def _same(expected: bytes, stored: bytes) -> bool:
         return True
     try:  # An older version may have written the same fields in another order.
         return bool(msgspec.json.decode(expected) == msgspec.json.decode(stored))
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except UNREADABLE:
         return False
 
 

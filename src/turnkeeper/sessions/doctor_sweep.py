@@ -1,6 +1,7 @@
 """Examine what no single session vouches for: leftovers, entries of lists, blobs and their users."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from typing import TypeAlias
 
@@ -11,7 +12,8 @@ from turnkeeper.model.value import Value
 from turnkeeper.sessions.diagnosis import Kind, Problem
 from turnkeeper.sessions.doctor_session import ADVICE_FIX, ADVICE_LOG, named
 from turnkeeper.store import documents, keys
-from turnkeeper.store.engine import Engine, Key, LogConflict
+from turnkeeper.store.damaged import UNREADABLE
+from turnkeeper.store.engine import Engine, Key, LogConflict, StoreDamaged, is_key
 
 PAGE = 500
 BLOBS_AT_ONCE = 16
@@ -27,6 +29,9 @@ class _Owned(Value):
     session_id: str
 
 
+_SEGMENTS = {"session": 3, "part": 3, "blobuser": 3}
+"""How many segments the keys of some kinds have at least; others have two."""
+
 _owned = msgspec.json.Decoder(_Owned)
 
 
@@ -38,23 +43,39 @@ class Sweep:
         self._known, self._sealed, self._stray = known, sealed, stray
         self._leftovers: dict[str | None, list[Key]] = {}
         self._surplus: dict[str, list[Key]] = {}
+        self._misplaced: list[Key] = []
         self.problems: list[Problem] = []
 
     async def run(self, mentioned: Mapping[str, tuple[str, int]]) -> None:
         """Walk. ``mentioned`` has each blob some log refers to, with the session and the place of a mention."""
-        for kind in (*keys.ONE_EACH, *keys.MANY_EACH):  # Inside a session these were compared already.
-            await self._walk(kind, _none_wrong, lambda key, _: key[1])
-        await self._walk("session", self._unlisted, lambda key, _: key[2])
-        await self._walk("recent", self._unlisted, lambda key, _: key[-1])
-        await self._walk("fork", self._unlisted, lambda key, _: key[-1])
-        await self._walk("part", self._without_message, _PartOwners())
-        await self._walk("receipt", self._unreceipted, lambda _, body: _owner(body))
-        await self._walk("blobuser", self._unused, lambda key, _: key[2])
+        is_whole = all([await self._walked(walk) for walk in self._walks(mentioned)])
+        self._report_misplaced()
+        if not is_whole:
+            return  # What nobody claims may belong to what could not be read.
         for session_id, found in self._leftovers.items():
             await self._leftover(session_id, found)
         for owner, found in self._surplus.items():
             await self._drop(owner, found)
-        await self._blobs(dict(mentioned))
+
+    def _walks(self, mentioned: Mapping[str, tuple[str, int]]) -> Iterator[Awaitable[None]]:
+        for kind in (*keys.ONE_EACH, *keys.MANY_EACH):  # Inside a session these were compared already.
+            yield self._walk(kind, _none_wrong, lambda key, _: key[1])
+        yield self._walk("session", self._unlisted, lambda key, _: key[2])
+        yield self._walk("recent", self._unlisted, lambda key, _: key[-1])
+        yield self._walk("fork", self._unlisted, lambda key, _: key[-1])
+        yield self._walk("part", self._without_message, _PartOwners())
+        yield self._walk("receipt", self._unreceipted, lambda _, body: _owner(body))
+        yield self._walk("blobuser", self._unused, lambda key, _: key[2])
+        yield self._blobs(dict(mentioned))
+
+    async def _walked(self, walk: Awaitable[None]) -> bool:
+        """Walk, and report it if a page of the file cannot be read: other walks may not need it."""
+        try:
+            await walk
+        except StoreDamaged as error:
+            self._report("medium", str(error), advice=ADVICE_LOG)
+            return False
+        return True
 
     async def _walk(
         self,
@@ -65,6 +86,9 @@ class Sweep:
         async for page in self._pages((kind,), PAGE):
             owned: list[Owned] = []
             for key, body in page:
+                if not is_key(key) or len(key) < _SEGMENTS.get(kind, 2):
+                    self._misplaced.append(key)
+                    continue
                 session_id = owner(key, body)
                 if session_id is None or not await self._has_log(session_id):
                     self._leftovers.setdefault(session_id, []).append(key)
@@ -74,6 +98,11 @@ class Sweep:
             suspects = await self._still_there(await wrong(owned))
             for key, session_id in await wrong(suspects):
                 self._surplus.setdefault(session_id, []).append(key)
+
+    def _report_misplaced(self) -> None:
+        if self._misplaced:
+            message = f"documents stand under keys that are none: {named(self._misplaced)}"
+            self._report("medium", message, advice=ADVICE_LOG)
 
     async def _still_there(self, suspects: list[Owned]) -> list[Owned]:
         bodies = await self._engine.get([key for key, _ in suspects]) if suspects else []
@@ -102,7 +131,8 @@ class Sweep:
         right: set[Key] = set(places)
         for one in await self._engine.get(places):
             if one is not None:
-                right.update(keys.places(documents.read_session(one)))
+                with suppress(*UNREADABLE):  # The examination of its session reported it.
+                    right.update(keys.places(documents.read_session(one)))
         return [one for one in found if one[0] not in right]
 
     async def _without_message(self, found: list[Owned]) -> list[Owned]:
@@ -220,12 +250,12 @@ def _place(body: bytes | None) -> int:
     """Where a receipt says that its prompt was admitted; 0 if it says nothing."""
     try:
         return documents.read_admission(body).seq if body is not None else 0
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except UNREADABLE:
         return 0
 
 
 def _owner(body: bytes) -> str | None:
     try:
         return _owned.decode(body).session_id
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except UNREADABLE:
         return None

@@ -2,10 +2,10 @@
 
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.session import Session
-from turnkeeper.store import documents, keys
+from turnkeeper.store import keys
 from turnkeeper.store.documents import Listing
 from turnkeeper.store.page import Page
-from turnkeeper.store.queries import Filter
+from turnkeeper.store.queries import Filter, decoded
 from turnkeeper.store.store import Store
 
 
@@ -35,7 +35,7 @@ async def sessions(
         limit=limit,
         after=after,
     )
-    return Page(items=tuple(map(documents.read_session, page.items)), older=page.older)
+    return decoded(page)
 
 
 async def written(

@@ -1,49 +1,104 @@
-"""Remove a session and all that belongs to it: children, messages, parts, blobs, share. Nothing is left."""
+"""Remove a session and all that belongs to it: children, messages, parts, blobs, share, files. Nothing is left.
 
-from collections.abc import Callable
+A session is removed by the keys of its documents. What is damaged in them does not keep it in the store.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from turnkeeper.core import entry
 from turnkeeper.core.notify import deleted
 from turnkeeper.model.notification import Notification
 from turnkeeper.model.refusal import Conflict, NotFound
 from turnkeeper.model.session import Session
-from turnkeeper.store import keys
-from turnkeeper.store.engine import Key, LogConflict
+from turnkeeper.store import documents, keys
+from turnkeeper.store.damaged import UNREADABLE, DamagedDocument
+from turnkeeper.store.engine import Key, LogConflict, is_key
 from turnkeeper.store.journal import ATTEMPTS_MAX
 from turnkeeper.store.store import Store
+from turnkeeper.workspace.outputs import OutputFiles
 
 
-async def remove(store: Store, session_id: str, publish: Callable[[Notification], None]) -> list[Session]:
-    """Remove a session with its descendants in one transaction; what was removed, children first."""
+async def remove(
+    store: Store, session_id: str, publish: Callable[[Notification], None], outputs: OutputFiles | None = None
+) -> list[Session]:
+    """Remove a session with its descendants in one transaction, and their output files.
+
+    Gives what was removed, children first, without sessions whose documents could not be read. Raises NotFound.
+    """
     for _ in range(ATTEMPTS_MAX):
-        root = await store.queries.session(session_id)
-        family = [*reversed(await store.queries.children(session_id, recursive=True)), root]
+        family = await _family(store, session_id)
+        readable = [session for one in family if (session := await _session(store, one)) is not None]
+        if outputs is not None:  # First: a process that ends here leaves a session whose outputs are in the store.
+            await outputs.remove(family)
         try:
             await _remove(store, family)
-        except (LogConflict, NotFound):
-            continue  # Somebody wrote meanwhile: look again, so that nothing of it is left.
-        for session in family:
-            store.journal.forget(session.id)
+        except LogConflict:
+            continue  # Another process wrote meanwhile: look again, so that nothing of it is left.
+        for one in family:
+            store.journal.forget(one)
+        for session in readable:
             publish(deleted(session))
-        return family
+        return readable
     raise Conflict(f"session {session_id!r} is being written without pause; stop what writes to it and try again")
 
 
-async def _remove(store: Store, family: list[Session]) -> None:
+async def _family(store: Store, session_id: str) -> list[str]:
+    """The session and its descendants, children first. The lists say who they are, so no document is decoded."""
+    [state] = await store.engine.get([keys.state(session_id)])
+    if state is None and not await store.engine.length(session_id):
+        raise NotFound(f"there is no session {session_id!r}")
+    found = [session_id]
+    for parent in found:  # It grows while it is walked.
+        below = await store.engine.scan(keys.recent(keys.below(parent), keys.UNLISTED))
+        found.extend(key[-1] for key, _ in reversed(below) if key[-1] not in found)
+    return found[::-1]
+
+
+async def _session(store: Store, session_id: str) -> Session | None:
+    try:
+        return await store.queries.session(session_id)
+    except (DamagedDocument, NotFound):
+        return None
+
+
+async def _remove(store: Store, family: list[str]) -> None:
     logs: dict[str, int] = {}
     prefixes: list[Key] = []
     orphans: dict[Key, Key] = {}
     for one in family:
         # The length first: what is written after it makes the removal be refused, and so nothing is overlooked.
-        logs[one.id] = await store.engine.length(one.id)
-        session = await store.queries.session(one.id)
-        prefixes.extend(keys.of_session(session))
-        prefixes.extend(keys.places(session))
-        messages = [key[-1] for key, _ in await store.engine.scan(("message", session.id))]
+        logs[one] = await store.engine.length(one)
+        prefixes.extend((kind, one) for kind in keys.OWN)
+        prefixes.extend(await _listed(store, one))
+        messages = [key[-1] for key, _ in await store.engine.scan(("message", one))]
         prefixes.extend(("part", name) for name in messages)
-        # The log knows them all, also those of prompts that were withdrawn.
-        prefixes.extend(map(keys.receipt, entry.admitted(await store.engine.read(one.id))))
-        for key, _ in await store.engine.scan(("blobused", session.id)):
-            prefixes.append(keys.blob_user(key[-1], session.id))
+        # The log knows all receipts, also those of prompts that were withdrawn. Of a damaged log messages know more.
+        prefixes.extend(map(keys.receipt, entry.admitted(await store.engine.read(one))))
+        prefixes.extend(await _receipts(store, one, messages))
+        for key, _ in await store.engine.scan(("blobused", one)):
+            prefixes.append(keys.blob_user(key[-1], one))
             orphans[keys.blob(key[-1])] = ("blobuser", key[-1])
-    await store.engine.remove(logs, prefixes, orphans=orphans)
+    # Damage may have left documents under keys that are none; ``doctor`` reports those.
+    await store.engine.remove(logs, list(filter(is_key, prefixes)), orphans=orphans)
+
+
+async def _receipts(store: Store, session_id: str, messages: Sequence[str]) -> list[Key]:
+    """The receipts of these messages that belong to the session."""
+    wanted = [keys.receipt(name) for name in messages if is_key((name,))]
+    owned: list[Key] = []
+    for key, body in zip(wanted, await store.engine.get(wanted) if wanted else (), strict=True):
+        with suppress(*UNREADABLE):
+            if body is not None and documents.read_admission(body).session_id == session_id:
+                owned.append(key)
+    return owned
+
+
+async def _listed(store: Store, session_id: str) -> list[Key]:
+    """The session document, and where the session stands in lists."""
+    session = await _session(store, session_id)
+    if session is not None:
+        return [keys.session(session.project_id, session_id), *keys.places(session)]
+    # Its document would say where. Without it every list is searched.
+    kinds = [await store.engine.scan((kind,)) for kind in ("session", "recent", "fork")]
+    return [key for found in kinds for key, _ in found if key[-1] == session_id]

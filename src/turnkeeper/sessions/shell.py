@@ -41,7 +41,7 @@ async def shell(
     if model is not None:
         runtime.model(model, place)
     means = runtime.means
-    running = ShellCommand(store.mint, user, command, place, means.environ(config), means.bounds(config))
+    running = ShellCommand(store.mint, user, command, place, means.environ(config), means.bounds(config, session.id))
     await runtime.alone(session.id, running.run)
     return await _answer(store, session.id, user.id)
 

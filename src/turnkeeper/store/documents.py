@@ -92,6 +92,7 @@ read_state = _state.decode
 read_session = _session.decode
 read_message = _message.decode
 read_part = _part.decode
+read_piece = _piece.decode
 read_todos = _todos.decode
 read_ledger_row = msgspec.json.Decoder(LedgerRow).decode
 

@@ -51,6 +51,10 @@ class StoreFull(StoreUnavailable):
     """The disk has no room for the write."""
 
 
+class StoreDamaged(StoreUnavailable):
+    """What is on the disk cannot be read as a store; other parts of the store may still be sound."""
+
+
 @runtime_checkable
 class Engine(Protocol):
     """Where bytes are kept."""
@@ -84,7 +88,10 @@ class Engine(Protocol):
         ...
 
     async def read(self, log: str, *, after: int = 0, limit: int | None = None) -> list[bytes]:
-        """The entries of a log from number ``after + 1`` on. An unknown log is empty."""
+        """The entries of a log from number ``after + 1`` on. An unknown log is empty.
+
+        An entry that is lost, between others that are not, is empty bytes.
+        """
         ...
 
     async def length(self, log: str) -> int:
@@ -169,6 +176,14 @@ def path(key: Key) -> str:
     if key and not (is_whole and _is_text(joined)):
         raise InvalidKey(f"a key segment may not be empty or hold '/', NUL or half a character: {key!r:.200}")
     return joined
+
+
+def is_key(key: Key) -> bool:
+    """Whether a document can stand under this key; the key of a damaged row may be none."""
+    try:
+        return bool(path(key)) and "\ufffd" not in "".join(key)
+    except ValueError:
+        return False
 
 
 def paths(keys: Collection[Key]) -> list[str]:

@@ -26,6 +26,7 @@ from turnkeeper.model.value import encode
 from turnkeeper.store import documents, keys
 from turnkeeper.store.batch import Batch, Step
 from turnkeeper.store.crash import crash_point
+from turnkeeper.store.damaged import reading
 from turnkeeper.store.documents import Changes
 from turnkeeper.store.engine import Engine, Key, LogConflict
 
@@ -218,7 +219,8 @@ class Journal:
 
     async def _load(self, slot: _Slot, session_id: str) -> None:
         """Read the view from its documents, and bring both up to the log if a crash left them behind it."""
-        loaded = await documents.load(self._engine, session_id)
+        with reading(("state", session_id)):
+            loaded = await documents.load(self._engine, session_id)
         view, head = loaded if loaded is not None else (None, entry.genesis(session_id))
         behind = await self._engine.read(session_id, after=view.seq if view else 0)
         if behind:
@@ -257,7 +259,8 @@ class Journal:
             self.forget(session_id)
             slot.drop()
             return
-        state = documents.read_state(stored)
+        with reading(keys.state(session_id)):
+            state = documents.read_state(stored)
         if state.seq != view.seq or state.head != slot.head:
             await self._fold_news(slot, session_id, view)
 

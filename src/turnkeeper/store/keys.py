@@ -182,7 +182,5 @@ MANY_EACH = ("message", "order", "inbox", "blobused", "ledger")
 """Kinds of which a session has any number, below its id."""
 
 
-def of_session(owner: Session) -> list[Key]:
-    """Prefixes that hold everything of a session but its parts, its blobs and its places in the lists."""
-    own = (*ONE_EACH, *MANY_EACH, "text")
-    return [session(owner.project_id, owner.id), *((kind, owner.id) for kind in own)]
+OWN = (*ONE_EACH, *MANY_EACH, "text")
+"""Kinds below which a session's id holds all that is its own, but for its parts, its blobs and where it is listed."""

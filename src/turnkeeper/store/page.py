@@ -19,6 +19,8 @@ class Page(Value, Generic[T]):
     items: tuple[T, ...]
     older: str | None = None
     newer: str | None = None
+    damaged: tuple[str, ...] = ()
+    """Names of documents that belong here and cannot be read."""
 
 
 def cursor(place: Value) -> str:

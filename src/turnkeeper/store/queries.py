@@ -1,6 +1,9 @@
 """The read side: sessions, lists, messages and their parts, from documents alone. Never waits for a writer."""
 
+import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from hashlib import sha256
 from sys import intern
 from typing import Final, TypeAlias, TypeVar
 
@@ -14,10 +17,13 @@ from turnkeeper.model.session import FileDiff, Session
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Value, encode
 from turnkeeper.store import documents, keys
+from turnkeeper.store.damaged import UNREADABLE, DamagedDocument, DamagedNames, reading, skipping
 from turnkeeper.store.documents import LedgerRow, Listing, State
 from turnkeeper.store.engine import Engine, Key
 from turnkeeper.store.page import Page, check_limit, cursor, place_of
 from turnkeeper.store.written import MessageWithParts, Written
+
+log = logging.getLogger(__name__)
 
 __all__ = ["Found", "MessageWithParts", "Queries"]
 
@@ -77,7 +83,9 @@ class Queries:
 
     async def state(self, session_id: str) -> State:
         """Where a session's log stands. Raises NotFound."""
-        return documents.read_state(await self.written_state(session_id))
+        stored = await self.written_state(session_id)
+        with reading(keys.state(session_id)):
+            return documents.read_state(stored)
 
     async def written_state(self, session_id: str) -> bytes:
         """The same as it is written: another one whenever something happened. Raises NotFound."""
@@ -88,7 +96,9 @@ class Queries:
 
     async def session(self, session_id: str) -> Session:
         """One session. Raises NotFound."""
-        return documents.read_session(await self.written_session(session_id))
+        stored = await self.written_session(session_id)
+        with reading(("session", session_id)):
+            return documents.read_session(stored)
 
     async def written_session(self, session_id: str) -> bytes:
         """The same as it is written. Raises NotFound."""
@@ -110,7 +120,7 @@ class Queries:
         [stored] = await self._engine.get([keys.session(state.project_id, session_id)])
         if stored is None:  # It moved to another project, or went, between the two reads.
             if (await self.state(session_id)).project_id == state.project_id:
-                raise NotFound(f"the documents of session {session_id!r} are incomplete; run `turnkeeper doctor --fix`")
+                raise DamagedDocument("/".join(keys.session(state.project_id, session_id)), "it is missing")
             return await self._looked_up(session_id)
         self._make_room()
         self._projects[session_id] = intern(state.project_id)
@@ -131,7 +141,7 @@ class Queries:
     ) -> Page[Session]:
         """A page of sessions from some lists, newest activity first; each list may be filtered by what it says."""
         page = await self.written_sessions(scope, lists=lists, since=since, limit=limit, after=after)
-        return Page(items=tuple(map(documents.read_session, page.items)), older=page.older)
+        return decoded(page)
 
     async def written_sessions(
         self,
@@ -142,8 +152,9 @@ class Queries:
         limit: int = 100,
         after: str | None = None,
     ) -> Page[bytes]:
-        """The same as they are written."""
+        """A page of sessions as they are written. A document that is no JSON is left out and named."""
         limit = check_limit(limit)
+        damaged: DamagedNames = []
         place = place_of(after, _ListPlace) if after is not None else None
         before: Key | None = (place.updated, place.id) if place else None
         names: list[Key] = []
@@ -152,15 +163,16 @@ class Queries:
             found = await self._newest([keys.recent(scope, one) for one in lists], since, before, step)
             for key, body in found:
                 keep = lists[key[-3]]
-                if keep is None or keep(_listing.decode(body)):
-                    names.append(key)
+                with skipping(key, damaged):
+                    if keep is None or keep(_listing.decode(body)):
+                        names.append(key)
             if len(found) < step:
                 break
             before = found[-1][0][-2:]
-        items = await self._sessions([key[-1] for key in names[:limit]])
+        items = await self._sessions([key[-1] for key in names[:limit]], damaged)
         last = names[limit - 1] if len(names) > limit else None
         older = cursor(_ListPlace(updated=last[-2], id=last[-1])) if last else None
-        return Page(items=tuple(items), older=older)
+        return Page(items=tuple(items), older=older, damaged=tuple(damaged))
 
     async def _newest(
         self, lists: Sequence[Key], since: int | None, before: Key | None, limit: int
@@ -175,24 +187,27 @@ class Queries:
             found.sort(key=_place_in_list, reverse=True)
         return found[:limit]
 
-    async def _sessions(self, names: Sequence[str]) -> list[bytes]:
+    async def _sessions(self, names: Sequence[str], damaged: DamagedNames) -> list[bytes]:
         self._make_room()
         unknown = [name for name in names if name not in self._projects]
         states = await self._engine.get(list(map(keys.state, unknown))) if unknown else ()
         for name, state in zip(unknown, states, strict=True):
             if state is not None:
-                self._projects[name] = intern(_belongs.decode(state).project_id)
+                with suppress(*UNREADABLE):  # It is looked up below, and named then.
+                    self._projects[name] = intern(_belongs.decode(state).project_id)
         found = await self._where_last(names)
-        looked = [one or await self._if_there(name) for name, one in zip(names, found, strict=True)]
-        there = [one for one in looked if one is not None]
-        return [await self._spelt(one) for one in there] if blobs.is_marked(there) else there
+        there: list[bytes] = []
+        for name, one in zip(names, found, strict=True):
+            there.extend(await self._if_there(name, one, damaged))
+        return [await self._spelt(one, damaged) for one in there] if blobs.is_marked(there) else there
 
-    async def _if_there(self, session_id: str) -> bytes | None:
-        """One that moved, or went in between."""
-        try:
-            return await self._looked_up(session_id)
-        except NotFound:
-            return None
+    async def _if_there(self, session_id: str, found: bytes | None, damaged: DamagedNames) -> list[bytes]:
+        """The document of a session, unless it was removed in between or is no JSON."""
+        with suppress(NotFound), skipping(("session", session_id), damaged):
+            found = found if found is not None else await self._looked_up(session_id)
+            _is_json(found)
+            return [found]
+        return []
 
     async def children(self, session_id: str, *, recursive: bool = False) -> list[Session]:
         """The Child Sessions of a session, newest activity first; with all their descendants if asked."""
@@ -202,6 +217,7 @@ class Queries:
             parent, after = pending.pop(0), None
             while True:
                 page = await self.sessions(keys.below(parent), lists={keys.UNLISTED: None}, after=after)
+                _tell(page.damaged)
                 found.extend(page.items)
                 if recursive:
                     pending.extend(child.id for child in page.items)
@@ -212,7 +228,8 @@ class Queries:
     async def todos(self, session_id: str) -> tuple[Todo, ...]:
         """The task list."""
         [stored] = await self._engine.get([keys.todo(session_id)])
-        return documents.read_todos(await self._spelt(stored)) if stored else ()
+        with reading(keys.todo(session_id)):
+            return documents.read_todos(await self._spelt(stored)) if stored is not None else ()
 
     async def ledger(self, session_id: str | None = None) -> AsyncIterator[LedgerRow]:
         """The rows of the ledger, of one session or of all; by session, then in the order they were recorded."""
@@ -220,8 +237,10 @@ class Queries:
         place: Key | None = None
         while True:
             found = await self._engine.scan(prefix, after=place, limit=LEDGER_PAGE)
-            for _, body in found:
-                yield documents.read_ledger_row(body)
+            for key, body in found:
+                with reading(key):
+                    row = documents.read_ledger_row(body)
+                yield row
             if len(found) < LEDGER_PAGE:
                 return
             place = found[-1][0]
@@ -229,7 +248,8 @@ class Queries:
     async def diffs(self, session_id: str) -> tuple[FileDiff, ...]:
         """What the session changed on disk."""
         [stored] = await self._engine.get([keys.diff(session_id)])
-        return _diffs.decode(await self._spelt(stored)) if stored else ()
+        with reading(keys.diff(session_id)):
+            return _diffs.decode(await self._spelt(stored)) if stored is not None else ()
 
     async def message(self, session_id: str, message_id: str) -> MessageWithParts:
         """One message with its parts. Raises NotFound."""
@@ -249,15 +269,21 @@ class Queries:
         [stored], pieces = await self._engine.get([key]), await self._engine.scan(key)
         if stored is None:
             raise NotFound(f"there is no part {part_id!r} in message {message_id!r}")
-        [part] = documents.in_order([(key, await self._spelt(stored)), *pieces])
-        return part
+        with reading(key):
+            [part] = documents.in_order([(key, await self._spelt(stored)), *pieces])
+            return part
 
     async def messages(
         self, session_id: str, *, limit: int = 50, before: str | None = None, after: str | None = None
     ) -> Page[MessageWithParts]:
-        """A page of the history in the order it happened: the newest ones, or those next to a cursor."""
+        """A page of the history in the order it happened: the newest ones, or those next to a cursor.
+
+        What cannot be read is left out, and named in the page.
+        """
         page = await self.written(session_id, limit=check_limit(limit), before=before, after=after)
-        return Page(items=tuple(one.value() for one in page.items), older=page.older, newer=page.newer)
+        damaged = list(page.damaged)
+        items = tuple(value for one in page.items for value in one.values(damaged))
+        return Page(items=items, older=page.older, newer=page.newer, damaged=tuple(damaged))
 
     async def written(
         self, session_id: str, *, limit: int, before: str | None = None, after: str | None = None
@@ -272,30 +298,34 @@ class Queries:
         if not found:
             await self.state(session_id)
         kept = found[:limit] if forward else found[:limit][::-1]
-        items = await self._written(session_id, [_name.decode(body) for _, body in kept])
+        damaged: DamagedNames = []
+        items = await self._written(session_id, _names(kept, damaged))
         more_older = len(found) > limit if not forward else after is not None
         more_newer = len(found) > limit if forward else before is not None
         if found and not kept:  # None are wanted, but for the way to the older ones.
             return Page(items=(), older=cursor(_MessagePlace(seq=_seq(found[0]) + 1)))
         return Page(
-            items=tuple(await self._all_spelt(items)),
+            items=tuple(await self._all_spelt(items, damaged)),
             older=_seq_cursor(kept[0]) if kept and more_older else None,
             newer=_seq_cursor(kept[-1]) if kept and more_newer else None,
+            damaged=tuple(damaged),
         )
 
     async def written_whole(self, session_id: str) -> AsyncIterator[list[Written]]:
         """The whole history as it is written, many at a time: a walk is cheaper than to ask for each message."""
-        async for found in self._walk(session_id):
-            yield await self._all_spelt(found)
+        damaged: DamagedNames = []
+        async for found in self._walk(session_id, damaged):
+            yield await self._all_spelt(found, damaged)
+        _tell(damaged)
 
-    async def _walk(self, session_id: str) -> AsyncIterator[list[Written]]:
+    async def _walk(self, session_id: str, damaged: DamagedNames | None = None) -> AsyncIterator[list[Written]]:
         found = await self._engine.scan(("message", session_id))
         if not found:
             await self.state(session_id)
-        found.sort(key=_place_of_message)
-        for begin in range(0, len(found), WALKED_MAX):
-            some = found[begin : begin + WALKED_MAX]
-            yield await self._joined([key[2] for key, _ in some], [body for _, body in some])
+        placed = [(seq, key, body) for key, body in found for seq in _place_of_message(key, body, damaged)]
+        placed.sort()
+        for begin in range(0, len(placed), WALKED_MAX):
+            yield await self._joined([(key, body) for _, key, body in placed[begin : begin + WALKED_MAX]])
 
     async def waiting(self, session_id: str) -> list[MessageWithParts]:
         """Prompts that are admitted and not yet part of the history, in the order they came."""
@@ -306,23 +336,31 @@ class Queries:
         prompts = sorted(map(documents.read_admitted, whole), key=lambda prompt: prompt.seq)
         return [MessageWithParts(info=prompt.message, parts=prompt.parts) for prompt in prompts]
 
-    async def stream(self, session_id: str, *, reverse: bool = True) -> AsyncIterator[MessageWithParts]:
-        """Every message, newest first unless asked otherwise, a few at a time: a history is never loaded whole."""
-        async for found in self._pages(session_id, STREAM_PAGE, reverse=reverse):
-            for one in await self._all_spelt(found):
-                yield one.value()
+    async def stream(
+        self, session_id: str, *, reverse: bool = True, damaged: DamagedNames | None = None
+    ) -> AsyncIterator[MessageWithParts]:
+        """Every message, newest first unless asked otherwise, a few at a time: a history is never loaded whole.
+
+        A document that cannot be read raises DamagedDocument; with a list for their names, it is left out.
+        """
+        async for found in self._pages(session_id, STREAM_PAGE, reverse=reverse, damaged=damaged):
+            for one in await self._all_spelt(found, damaged):
+                for message in one.values(damaged):
+                    yield message
 
     async def stored(self, session_id: str) -> AsyncIterator[Iterator[MessageWithParts]]:
         """The history as the store has it, marks in the place of blobs, many at a time: for copies inside the store."""
         async for found in self._walk(session_id):
             yield (one.value() for one in found)
 
-    async def _pages(self, session_id: str, size: int, *, reverse: bool = False) -> AsyncIterator[list[Written]]:
+    async def _pages(
+        self, session_id: str, size: int, *, reverse: bool, damaged: DamagedNames | None
+    ) -> AsyncIterator[list[Written]]:
         place: Key | None = None
         while True:
             low, high = (None, place) if reverse else (place, None)
             found = await self._engine.scan(("order", session_id), after=low, before=high, limit=size, reverse=reverse)
-            yield await self._written(session_id, [_name.decode(body) for _, body in found])
+            yield await self._written(session_id, _names(found, damaged))
             if len(found) < size:
                 return
             place = found[-1][0]
@@ -334,13 +372,13 @@ class Queries:
 
     async def _written(self, session_id: str, names: Sequence[str]) -> list[Written]:
         """The documents of these messages; one that went in between is left out."""
-        infos = await self._engine.get([keys.message(session_id, name) for name in names])
-        there = [(name, info) for name, info in zip(names, infos, strict=True) if info is not None]
-        return await self._joined([name for name, _ in there], [info for _, info in there])
+        wanted = [keys.message(session_id, name) for name in names]
+        infos = await self._engine.get(wanted)
+        return await self._joined([(key, info) for key, info in zip(wanted, infos, strict=True) if info is not None])
 
-    async def _joined(self, names: Sequence[str], infos: Sequence[bytes]) -> list[Written]:
-        groups = await self._engine.gather([("part", name) for name in names])
-        return list(map(Written, infos, groups))
+    async def _joined(self, infos: Sequence[tuple[Key, bytes]]) -> list[Written]:
+        groups = await self._engine.gather([("part", key[2]) for key, _ in infos])
+        return [Written(info, parts, key) for (key, info), parts in zip(infos, groups, strict=True)]
 
     async def whole(self, value: V) -> V:
         """A value taken from a view, with its blobs read back into it."""
@@ -348,20 +386,28 @@ class Queries:
         texts = {name: body.decode("utf-8", "replace") for name, body in (await self._blobs(names)).items()}
         return blobs.lower(value, texts) if texts else value
 
-    async def _spelt(self, stored: bytes) -> bytes:
+    async def _spelt(self, stored: bytes, damaged: DamagedNames | None = None) -> bytes:
         """A document with its blobs in the place of their marks."""
         names = blobs.references(stored)
-        return blobs.spelt(stored, await self._blobs(names)) if names else stored
+        return blobs.spelt(stored, await self._blobs(names, damaged)) if names else stored
 
-    async def _all_spelt(self, found: list[Written]) -> list[Written]:
+    async def _all_spelt(self, found: list[Written], damaged: DamagedNames | None = None) -> list[Written]:
         if not blobs.is_marked([body for one in found for body in one.bodies()]):
             return found
-        texts = await self._blobs({name for one in found for body in one.bodies() for name in blobs.references(body)})
+        names = {name for one in found for body in one.bodies() for name in blobs.references(body)}
+        texts = await self._blobs(names, damaged)
         return [one.spelt(texts) for one in found] if texts else found
 
-    async def _blobs(self, names: Iterable[str]) -> dict[str, bytes]:
+    async def _blobs(self, names: Iterable[str], damaged: DamagedNames | None = None) -> dict[str, bytes]:
+        """Blobs by name, if they are what their names say. One that is missing went with its session, or is damaged."""
         wanted = sorted(names)
         found = await self._engine.get([keys.blob(name) for name in wanted]) if wanted else ()
+        for name, body in zip(wanted, found, strict=True):
+            if body is None and damaged is not None:
+                damaged.append("/".join(keys.blob(name)))
+            elif body is not None and sha256(body).hexdigest() != name:
+                with skipping(keys.blob(name), damaged):
+                    raise DamagedDocument("/".join(keys.blob(name)), "it was altered")
         return {name: body for name, body in zip(wanted, found, strict=True) if body is not None}
 
 
@@ -377,8 +423,46 @@ def _seq(found: tuple[Key, bytes]) -> int:
     return int(found[0][-1])
 
 
-def _place_of_message(found: tuple[Key, bytes]) -> int:
-    return _placed.decode(found[1]).seq
+def _place_of_message(key: Key, body: bytes, damaged: DamagedNames | None) -> list[int]:
+    """The place of a message in the history; nothing if it cannot be read."""
+    with skipping(key, damaged):
+        return [_placed.decode(body).seq]
+    return []
+
+
+def _names(found: Sequence[tuple[Key, bytes]], damaged: DamagedNames | None) -> list[str]:
+    """The messages that entries of the order name."""
+    names: list[str] = []
+    for key, body in found:
+        with skipping(key, damaged):
+            names.append(_name.decode(body))
+    return names
+
+
+def decoded(page: Page[bytes]) -> Page[Session]:
+    """A page of sessions as values; one that cannot be read is left out and named."""
+    damaged, items = list(page.damaged), []
+    for body in page.items:
+        try:
+            items.append(documents.read_session(body))
+        except UNREADABLE:
+            damaged.append(f"session/{_id_of(body)}")
+    return Page(items=tuple(items), older=page.older, damaged=tuple(damaged))
+
+
+def _id_of(body: bytes) -> str:
+    found = msgspec.json.decode(body)
+    return str(found.get("id")) if isinstance(found, dict) else "?"
+
+
+def _is_json(body: bytes) -> None:
+    """Raise what a decoder raises if this is no JSON."""
+    msgspec.json.decode(body, type=msgspec.Raw)
+
+
+def _tell(damaged: Iterable[str]) -> None:
+    for name in damaged:
+        log.warning("%s cannot be read and is left out; run `turnkeeper doctor`", name)
 
 
 def _found(key: Key) -> Found:

@@ -1,12 +1,13 @@
 """Output files: whole outputs of tools, where other tools can read and search them. A convenience: the store has all.
 
-Each file is made once, under a name of its own, and removed when it is old. Nothing is lost with it: the same text is
-given back by its handle for as long as the session is there.
+Each file is made once, under a name of its own that ends with a mark of its session. It is removed when it is old, and
+with its session. Nothing is lost with it: its handle gives back the same text for as long as the session is there.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -36,29 +37,37 @@ class OutputFiles:
         # Links are resolved: rules are about where a path leads.
         return cls(Path(os.path.realpath(data / DIRECTORY)), now, name)
 
-    async def keep(self, text: str) -> Path:
-        """Write a text to a new file. Raises OSError if there is no room or no right to."""
-        return await to_thread.run_sync(self._keep, text)
+    async def keep(self, text: str, *, session_id: str) -> Path:
+        """Write a text of a session to a new file. Raises OSError if there is no room or no right to."""
+        return await to_thread.run_sync(self._keep, text, _mark(session_id))
+
+    async def remove(self, session_ids: Iterable[str]) -> None:
+        """Remove the files of these sessions. What cannot be removed stays until it is old."""
+        marks = tuple(map(_mark, session_ids))
+        await to_thread.run_sync(self._remove, lambda entry: entry.name.endswith(marks))
 
     def sweep(self) -> int:
         """Remove the files that are old; how many they were. What cannot be removed stays."""
         oldest = self._now() / 1000 - OUTPUT_FILE_KEPT_S
+        return self._remove(lambda entry: entry.stat(follow_symlinks=False).st_mtime < oldest)
+
+    def _remove(self, is_gone: "Callable[[os.DirEntry[str]], bool]") -> int:
         count = 0
         with suppress(OSError), os.scandir(self.place) as found:
             for entry in found:
                 with suppress(OSError):
-                    if entry.name.startswith(f"{PREFIX}_") and entry.stat(follow_symlinks=False).st_mtime < oldest:
+                    if entry.name.startswith(f"{PREFIX}_") and is_gone(entry):
                         os.unlink(entry.path)
                         count += 1
         return count
 
-    def _keep(self, text: str) -> Path:
+    def _keep(self, text: str, mark: str) -> Path:
         now = self._now()
         if self._swept is None or now - self._swept >= OUTPUT_SWEEP_S * 1000:
             self._swept = now
             self.sweep()
         self.place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self.place / self._name(PREFIX)
+        path = self.place / f"{self._name(PREFIX)}{mark}"
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             with open(descriptor, "wb") as file:
@@ -69,3 +78,8 @@ class OutputFiles:
                 path.unlink()
             raise
         return path
+
+
+def _mark(session_id: str) -> str:
+    """How the names of a session's files end. A hash: an id may hold what a file name cannot."""
+    return f"_{sha256(session_id.encode('utf-8', 'replace')).hexdigest()[:16]}"

@@ -12,7 +12,7 @@ import msgspec
 
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.engine import NO_DOCUMENTS, NO_TEXTS, Key, path, paths
-from turnkeeper.store.engines import sqlite_pack, sqlite_words
+from turnkeeper.store.engines import sqlite_pack, sqlite_wal, sqlite_words
 from turnkeeper.store.engines.sqlite_batch import Append, Removal, below, tables
 from turnkeeper.store.engines.sqlite_file import BUSY_TIMEOUT_S, StoreFile
 from turnkeeper.store.engines.sqlite_hand import CHECKPOINT_PAGES, REST_S
@@ -25,20 +25,24 @@ PROBLEMS_MAX = 20
 GLANCE_ROWS = 128
 """So few rows are read without a thread: a page is, and a list."""
 
+# Keys and values are read as bytes, and a value that is NULL as empty bytes: damage must not end a read of many rows.
+_KEY, _VALUE = "CAST(found.key AS BLOB)", "CAST(coalesce(found.value, '') AS BLOB)"
+
 # One statement, because one statement sees one moment, and because a thousand of them cost more than the rows. The
 # whole store has no upper bound that is text; the last character there is stands for it.
 _GATHER = (
-    "SELECT wanted.key, found.key, CAST(found.value AS BLOB) FROM json_each(?) AS wanted CROSS JOIN {source} AS found"
+    f"SELECT wanted.key, {_KEY}, {_VALUE} FROM json_each(?) AS wanted CROSS JOIN {{source}} AS found"
     " ON found.key > iif(wanted.value = '', '', wanted.value || '/')"
     " AND found.key < iif(wanted.value = '', char(1114111), wanted.value || '0')"
 )
-_GET_ONE = "SELECT CAST(value AS BLOB) FROM {table} WHERE key = ?"
+_GET_ONE = f"SELECT {_VALUE} FROM {{table}} AS found WHERE key = ?"
 _GET = (
-    "SELECT CAST(found.value AS BLOB) FROM json_each(?) AS wanted"
+    f"SELECT iif(found.key IS NULL, NULL, {_VALUE}) FROM json_each(?) AS wanted"
     " LEFT JOIN {table} AS found ON found.key = wanted.value ORDER BY wanted.key"
 )
 _GET_BOTH = (
-    "SELECT CAST(coalesce(document.value, small.value) AS BLOB) FROM json_each(?) AS wanted"
+    "SELECT CAST(coalesce(document.value, small.value, iif(document.key IS NULL AND small.key IS NULL, NULL, ''))"
+    " AS BLOB) FROM json_each(?) AS wanted"
     " LEFT JOIN document ON document.key = wanted.value LEFT JOIN small ON small.key = wanted.value"
     " ORDER BY wanted.key"
 )
@@ -132,17 +136,18 @@ class SqliteEngine:
 
     async def fence(self, log: str) -> int:
         """See Engine.fence."""
-        found: list[int] = await self._few("SELECT fence FROM log WHERE name = ?", (log,))
+        found: list[int] = await self._few("SELECT CAST(coalesce(fence, 0) AS INTEGER) FROM log WHERE name = ?", (log,))
         return found[0] if found else 0
 
     async def logs(self, *, after: str = "", limit: int | None = None) -> list[str]:
         """See Engine.logs."""
-        return await self._column(
-            "SELECT name FROM log WHERE name > ?"
+        names: list[bytes] = await self._column(
+            "SELECT CAST(name AS BLOB) FROM log WHERE name > ?"
             " AND EXISTS (SELECT 1 FROM entry WHERE id BETWEEN log.id << 32 AND log.id << 32 | 4294967295)"
             " ORDER BY name LIMIT ?",
             (after, -1 if limit is None else limit),
         )
+        return [name.decode("utf-8", "replace") for name in names]
 
     async def get(self, keys: Sequence[Key]) -> list[bytes | None]:
         """See Engine.get."""
@@ -181,13 +186,13 @@ class SqliteEngine:
         # How many rows there are is not known; if they are many, the next question goes to a thread.
         ask = self._readers.glance if len(prefixes) <= GLANCE_ROWS else self._readers.read
         rows = await ask(lambda reader: reader.execute(_GATHER.format(source=source), (wanted,)).fetchall())
-        found: list[list[tuple[str, bytes]]] = [[] for _ in prefixes]
-        for number, place, value in cast(list[tuple[int, str, bytes]], rows):  # The statement says what they hold.
+        found: list[list[tuple[bytes, bytes]]] = [[] for _ in prefixes]
+        for number, place, value in cast(list[tuple[int, bytes, bytes]], rows):  # The statement says what they hold.
             found[number].append((place, value))
         for group in found:
             if len(group) > 1:  # Put in order here: SQLite would sort all of them together, and most are alone.
                 group.sort()
-        return [[(tuple(place.split("/")), value) for place, value in group] for group in found]
+        return [[(_key(place), value) for place, value in group] for group in found]
 
     async def search(self, query: str, prefix: Key, *, limit: int = 50) -> list[Key]:
         """See Engine.search."""
@@ -204,15 +209,31 @@ class SqliteEngine:
 
     async def inspect(self) -> dict[str, str | int | list[str]]:
         """See Engine.inspect."""
-        problems = await self._readers.read(_integrity)
+        problems, leftovers = await asyncio.to_thread(self._examined)
         return {
             "path": str(self._file.path),
             "bytes": self._file.bytes_on_disk(),
             "sqlite": apsw.sqlite_lib_version(),
             "schema": len(MIGRATIONS),
             "apsw": apsw.apsw_version(),
+            "removed texts still indexed": leftovers,
             "problems": problems,
         }
+
+    def _examined(self) -> tuple[list[str], int]:
+        """What is wrong with the file, and how many texts of removed sessions the search index still has."""
+        problems = list(sqlite_wal.kept(self._file.path))
+        try:
+            # A connection of its own: FTS5 checks the word index by what the connection knew of it last, and calls
+            # what another process has written since damaged.
+            reader = self._file.connect()
+            try:
+                reader.execute("BEGIN")  # The file is seen at one moment.
+                return [*problems, *_integrity(reader)], sqlite_words.leftovers(reader)
+            finally:
+                self._file.disconnect(reader)
+        except apsw.Error as error:
+            return [*problems, str(error)], 0
 
     async def aclose(self) -> None:
         """See Engine.aclose."""
@@ -266,16 +287,18 @@ def _scan(
 ) -> list[tuple[Key, bytes]]:
     direction = "DESC" if reverse else "ASC"
     rows = reader.execute(
-        f"SELECT key, CAST(value AS BLOB) FROM {source} WHERE key > ? AND key < ? ORDER BY key {direction} LIMIT ?",
+        f"SELECT {_KEY}, {_VALUE} FROM {source} AS found WHERE key > ? AND key < ? ORDER BY key {direction} LIMIT ?",
         (low, high, limit),
     )
-    found = cast(list[tuple[str, bytes]], rows.fetchall())  # The statement says what the columns hold.
-    return [(tuple(place.split("/")), value) for place, value in found]
+    found = cast(list[tuple[bytes, bytes]], rows.fetchall())  # The statement says what the columns hold.
+    return [(_key(place), value) for place, value in found]
+
+
+def _key(place: bytes) -> Key:
+    """The key of a row. Bytes that are no text are replaced, and such a key finds nothing."""
+    return tuple(place.decode("utf-8", "replace").split("/"))
 
 
 def _integrity(reader: apsw.Connection) -> list[str]:
-    try:
-        rows = reader.execute(f"PRAGMA integrity_check({PROBLEMS_MAX})").fetchall()
-    except (apsw.CorruptError, apsw.NotADBError) as error:
-        return [str(error)]
+    rows = reader.execute(f"PRAGMA integrity_check({PROBLEMS_MAX})").fetchall()
     return [str(row[0]) for row in rows if row[0] != "ok"]

@@ -135,7 +135,9 @@ class Batch:
         if head is None:
             run = self._connection.execute
             head = Head(0, 0, 0, 0)
-            if found := run("SELECT id, fence FROM log WHERE name = ?", (log,)).fetchone():
+            if found := run(
+                "SELECT id, CAST(coalesce(fence, 0) AS INTEGER) FROM log WHERE name = ?", (log,)
+            ).fetchone():
                 span = behind(found[0], 0)
                 length = run("SELECT max(id) FROM entry WHERE id > ? AND id <= ?", span).get
                 packed = run("SELECT max(id) FROM packed WHERE id > ? AND id <= ?", span).get
@@ -145,7 +147,7 @@ class Batch:
 
     def _newest(self, head: Head) -> int | None:
         if head.newest is None and head.length:
-            sql = "SELECT CAST(body AS BLOB) FROM entry WHERE id = ?"
+            sql = "SELECT CAST(coalesce(body, '') AS BLOB) FROM entry WHERE id = ?"
             head.newest = hash(self._connection.execute(sql, (row(head.id, head.length),)).get)
         return head.newest
 

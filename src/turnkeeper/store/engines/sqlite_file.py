@@ -5,11 +5,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import quote
 
 import apsw
 
-from turnkeeper.store.engine import StoreUnavailable
-from turnkeeper.store.engines.sqlite_schema import ForeignStore, migrate, schema
+from turnkeeper.store.engine import StoreDamaged, StoreFull, StoreUnavailable
+from turnkeeper.store.engines import sqlite_wal, sqlite_words
+from turnkeeper.store.engines.sqlite_schema import MIGRATIONS, ForeignStore, migrate, schema
 
 BUSY_TIMEOUT_S = 10.0
 """How long one call waits for another process before it gives up."""
@@ -33,6 +35,12 @@ _ADVICE: tuple[tuple[type[apsw.Error], str], ...] = (
     (apsw.IOError, "the disk reported an error; check it and try again"),
 )
 
+_KINDS: tuple[tuple[type[apsw.Error], type[StoreUnavailable]], ...] = (
+    (apsw.FullError, StoreFull),
+    (apsw.NotADBError, StoreDamaged),
+    (apsw.CorruptError, StoreDamaged),
+)
+
 
 class StoreFile:
     """Where the store lies and how it is opened."""
@@ -40,6 +48,9 @@ class StoreFile:
     def __init__(self, path: Path, *, busy_timeout_s: float, vfs: str | None, crash: Callable[[str], None]) -> None:
         self.path, self.crash = path, crash
         self._busy_timeout_s, self._vfs = busy_timeout_s, vfs
+        self._read_only: Callable[[Path, str | None], apsw.Connection] | None = None
+        self.has_leftovers = False
+        """Whether texts of removed sessions were in the search index when the store was opened."""
 
     def create(self) -> None:
         """Make the file if it is not there, for its owner only, and bring it to the newest schema."""
@@ -51,12 +62,34 @@ class StoreFile:
             connection = self._open()
             try:
                 schema(connection)  # Before anything is set: another program's database is left as it is.
+                sqlite_wal.keep_lost(connection, self.path)
                 self._configure(connection)
                 migrate(connection, self.crash)
+                self.has_leftovers = sqlite_words.leftovers(connection) > 0
             finally:
                 self.disconnect(connection)
+        except (apsw.CantOpenError, apsw.ReadOnlyError) as error:
+            if not self._is_readable():
+                raise self.unavailable(error) from error
         except (apsw.Error, ForeignStore, OSError) as error:
             raise self.unavailable(error) from error
+
+    def _is_readable(self) -> bool:
+        """Find a way to read a store that cannot be written, such as one on a read-only medium."""
+        for way in _READ_ONLY:
+            self._read_only = way
+            try:
+                connection = self._open()
+                try:
+                    # An older schema is one that this program cannot read.
+                    if schema(connection) == len(MIGRATIONS):
+                        return True
+                finally:
+                    self.disconnect(connection)
+            except (apsw.Error, ForeignStore):
+                continue
+        self._read_only = None
+        return False
 
     def connect(self, *, patient: bool = True) -> apsw.Connection:
         """A connection whose commits are on disk when they return. One that is not ``patient`` waits for no lock."""
@@ -81,15 +114,20 @@ class StoreFile:
             connection.close(force=True)
 
     def _open(self) -> apsw.Connection:
-        connection = apsw.Connection(str(self.path), vfs=self._vfs)
+        if self._read_only is None:
+            connection = apsw.Connection(str(self.path), vfs=self._vfs)
+        else:
+            connection = self._read_only(self.path, self._vfs)
         connection.set_busy_handler(self.patience().wait)
         return connection
 
     def _configure(self, connection: apsw.Connection) -> None:
+        connection.pragma("cache_size", -CACHE_KIB)
+        if self._read_only is not None:
+            return
         connection.pragma("page_size", PAGE_BYTES)  # Of a new file; one that is there keeps its own.
         self._begin_wal(connection)
         connection.pragma("synchronous", "full")
-        connection.pragma("cache_size", -CACHE_KIB)
         connection.pragma("journal_size_limit", WAL_KEPT_BYTES)
 
     def _begin_wal(self, connection: apsw.Connection) -> None:
@@ -108,7 +146,8 @@ class StoreFile:
         """What went wrong, in words that say what to do."""
         advice = next((advice for kind, advice in _ADVICE if isinstance(error, kind)), "")
         said = f"{advice} ({error})" if advice else str(error)
-        refusal = StoreUnavailable(f"the store {str(self.path)!r}: {said}")
+        kind = next((kind for known, kind in _KINDS if isinstance(error, known)), StoreUnavailable)
+        refusal = kind(f"the store {str(self.path)!r}: {said}")
         refusal.__cause__ = error
         return refusal
 
@@ -116,6 +155,35 @@ class StoreFile:
         """The size of the file and its companions."""
         names = [self.path, *(self.path.with_name(self.path.name + ending) for ending in ("-wal", "-shm"))]
         return sum(name.stat().st_size for name in names if name.exists())
+
+
+def _beside_writers(path: Path, vfs: str | None) -> apsw.Connection:
+    """Read a store that another user may be writing: the index of its write-ahead log is there."""
+    return apsw.Connection(_uri(path), flags=_READ_FLAGS, vfs=vfs)
+
+
+def _with_own_index(path: Path, vfs: str | None) -> apsw.Connection:
+    """Read a store with a write-ahead log that nobody writes: no file is locked, and the index is in memory."""
+    connection = apsw.Connection(_uri(path), flags=_READ_FLAGS, vfs=vfs or "unix-none")
+    connection.pragma("locking_mode", "exclusive")
+    return connection
+
+
+def _immutable(path: Path, vfs: str | None) -> apsw.Connection:
+    """Read a store that consists of its file alone."""
+    wal = sqlite_wal.companion(path)
+    if wal.exists() and wal.stat().st_size:
+        raise apsw.CantOpenError("the write-ahead log would be ignored")
+    return apsw.Connection(_uri(path) + "&immutable=1", flags=_READ_FLAGS, vfs=vfs)
+
+
+_READ_FLAGS = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+_READ_ONLY = (_beside_writers, _with_own_index, _immutable)
+"""How a store that cannot be written is read; the first way that works is used."""
+
+
+def _uri(path: Path) -> str:
+    return f"file:{quote(str(path.absolute()))}?mode=ro"
 
 
 def _make_directories(directory: Path) -> None:

@@ -1,14 +1,15 @@
 """The connection that writes to a SQLite store, and what it knows of what it wrote. Used by one thread at a time."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import apsw
 
 from turnkeeper.store.engines.sqlite_batch import Append, Batch, Head, Removal
 from turnkeeper.store.engines.sqlite_file import StoreFile
 from turnkeeper.store.engines.sqlite_pack import RUN, pack
-from turnkeeper.store.engines.sqlite_words import FRESH_MAX, waiting, work_off
+from turnkeeper.store.engines.sqlite_words import FRESH_MAX, leftovers, waiting, work_off
 
 CHECKPOINT_PAGES = 2000
 CHECKPOINT_TIMES = 3
@@ -23,6 +24,8 @@ PAUSE_TIMES_AT_WORK = 40
 """The same while somebody writes. Without any tidying a store that is never at rest would grow without end."""
 PAUSE_TIMES_TO_PACK = 15
 """The same while somebody writes and a log is to be packed: what is packed late has made the file larger before."""
+REMOVAL_S = 1.0
+"""How long closing a store may go on taking removed texts out of the word index."""
 HEADS_MAX = 10_000
 """Logs whose length and fence are remembered from one transaction to the next."""
 
@@ -48,6 +51,7 @@ class Hand:
         self._heads_version = 0  # What was committed last, by us or by others, when we looked.
         self._long: dict[str, None] = {}  # Logs of which something is to be packed, in the order they were seen.
         self._fresh = 0  # What waits for the index of words.
+        self._has_removed = False
         self._written_at = self._tidied_at = self._tidied_s = 0.0
         self._busy_since: float | None = None  # Since when there was no rest; None if there was one just now.
 
@@ -125,6 +129,26 @@ class Hand:
         self._tidied_at = self._clock()
         self._tidied_s = self._tidied_at - begun
 
+    def finish_removals(self) -> None:
+        """Before the store is closed, take out of the word index what removed sessions left there.
+
+        A short command would otherwise leave it to a long one. The time is bounded, and another process is not waited
+        for; the next command that closes the store goes on.
+        """
+        if not self._has_removed and not self._file.has_leftovers:
+            return
+        deadline = self._clock() + REMOVAL_S
+        self._patience.is_at_end = True
+        try:
+            connection = self._connect()
+            while leftovers(connection) and self._clock() < deadline:
+                with self._tidying(connection):
+                    work_off(connection)
+        except apsw.Error:
+            self.roll_back()
+        finally:
+            self._patience.is_at_end = False
+
     def roll_back(self) -> None:
         """Leave no transaction open; a connection that cannot even do that is replaced."""
         self._heads = {}
@@ -151,6 +175,7 @@ class Hand:
         for job in jobs:
             if isinstance(job, Removal):
                 self._fresh += FRESH_MAX  # Its texts are taken out soon.
+                self._has_removed = True
                 continue
             self._fresh += len(job.texts)
             # A log that was removed in the same group has no head any more.
@@ -159,12 +184,18 @@ class Hand:
 
     def _tidy_some(self, connection: apsw.Connection) -> None:
         log = next(iter(self._long), None)
+        with self._tidying(connection):
+            if log is None:
+                self._fresh = work_off(connection)
+            elif not self._packed(connection, log):
+                del self._long[log]
+
+    @contextmanager
+    def _tidying(self, connection: apsw.Connection) -> Iterator[None]:
+        """A transaction in which a piece of tidying is done."""
         connection.execute("BEGIN IMMEDIATE")
         self._file.crash("sqlite.begin-tidying")
-        if log is None:
-            self._fresh = work_off(connection)
-        elif not self._packed(connection, log):
-            del self._long[log]
+        yield
         self._file.crash("sqlite.before-tidied")
         connection.execute("COMMIT")
         self._heads_version = connection.data_version()

@@ -52,7 +52,7 @@ def read(connection: apsw.Connection, name: str, after: int, limit: int) -> list
 def read_end(connection: apsw.Connection, name: str, after: int, limit: int) -> list[tuple[int, bytes]]:
     """Those that are not packed, with their numbers. One statement, so it sees one moment too."""
     found = connection.execute(
-        "SELECT entry.id & 4294967295, CAST(entry.body AS BLOB) FROM log CROSS JOIN entry"
+        "SELECT entry.id & 4294967295, CAST(coalesce(entry.body, '') AS BLOB) FROM log CROSS JOIN entry"
         " ON entry.id > (log.id << 32 | ?) AND entry.id <= (log.id << 32 | 4294967295)"
         " WHERE log.name = ? ORDER BY entry.id LIMIT ?",
         (min(after, SEQ_MAX), name, limit),
@@ -72,9 +72,12 @@ def length(connection: apsw.Connection, name: str) -> int:
 
 def _unpacked(connection: apsw.Connection, log: int, after: int, limit: int) -> list[bytes]:
     found: list[bytes] = []
-    runs = connection.execute("SELECT id, bodies FROM packed WHERE id > ? AND id <= ? ORDER BY id", behind(log, after))
+    runs = connection.execute(
+        "SELECT id, CAST(coalesce(bodies, '') AS BLOB) FROM packed WHERE id > ? AND id <= ? ORDER BY id",
+        behind(log, after),
+    )
     for number, packed in cast("list[tuple[int, bytes]]", runs):  # The statement says what a row holds.
-        bodies = zlib.decompress(packed).split(_SEPARATOR)
+        bodies = _bodies(connection, number, packed)
         # Only the first run may begin before the place that was asked for.
         found.extend(bodies[max(0, after + len(found) + len(bodies) - seq_of(number)) :])
         if 0 <= limit <= len(found):
@@ -82,9 +85,32 @@ def _unpacked(connection: apsw.Connection, log: int, after: int, limit: int) -> 
     return found
 
 
+def _bodies(connection: apsw.Connection, number: int, packed: bytes) -> list[bytes]:
+    """The entries of one run. In a damaged run each entry keeps its place; one that is lost is empty."""
+    try:
+        return zlib.decompress(packed).split(_SEPARATOR)
+    except zlib.error:
+        begin = number - seq_of(number)
+        before = connection.execute("SELECT max(id) FROM packed WHERE id > ? AND id < ?", (begin, number)).get
+        count = min(seq_of(number) - seq_of(before), RUN)
+        found = _readable(packed).split(_SEPARATOR)[:count]
+        return found + [b""] * (count - len(found))
+
+
+def _readable(packed: bytes) -> bytes:
+    """As much of a damaged run as can be inflated. Its end may be wrong; the hash chain of the log shows where."""
+    inflating, found = zlib.decompressobj(), b""
+    try:
+        for byte in packed:  # One byte at a time: an error takes with it what was inflated in the same call.
+            found += inflating.decompress(bytes([byte]))
+    except zlib.error:
+        pass
+    return found
+
+
 def _plain(connection: apsw.Connection, log: int, after: int, limit: int) -> list[tuple[int, bytes]]:
     found = connection.execute(
-        "SELECT id, CAST(body AS BLOB) FROM entry WHERE id > ? AND id <= ? ORDER BY id LIMIT ?",
+        "SELECT id, CAST(coalesce(body, '') AS BLOB) FROM entry WHERE id > ? AND id <= ? ORDER BY id LIMIT ?",
         (*behind(log, after), limit),
     )
     return cast("list[tuple[int, bytes]]", found.fetchall())

@@ -20,6 +20,9 @@ WORKED_OFF_MAX = 128
 _PLACE_END = "/"
 """A key in the queue that ends so stands for all at and below a path."""
 
+_KEY_AND_TEXT = "CAST(coalesce(key, '') AS BLOB), CAST(said AS BLOB)"
+"""Read as bytes: damaged text must not end a search."""
+
 
 def note(connection: apsw.Connection, texts: Mapping[str, str | None]) -> None:
     """Have texts indexed, in this order; None if a path says nothing any more."""
@@ -27,7 +30,7 @@ def note(connection: apsw.Connection, texts: Mapping[str, str | None]) -> None:
 
 
 def note_gone(connection: apsw.Connection, places: Sequence[str]) -> None:
-    """Have everything at and below these paths taken out of the index, if there is anything."""
+    """Take everything at and below these paths out of the queue, and have it taken out of the index."""
     run = connection.execute
     found = run(
         "SELECT value FROM json_each(:places) AS wanted WHERE EXISTS (SELECT 1 FROM text WHERE key = wanted.value)"
@@ -35,18 +38,27 @@ def note_gone(connection: apsw.Connection, places: Sequence[str]) -> None:
         " AND key < iif(wanted.value = '', char(1114111), wanted.value || '0'))",
         {"places": json.dumps(places)},
     )
-    gone = {place for (place,) in cast("list[tuple[str]]", found)}
-    waiting = cast("list[tuple[str]]", run("SELECT key FROM fresh WHERE said IS NOT NULL"))
-    gone |= {place for (key,) in waiting for place in _at_or_above(key)} & set(places)
-    connection.executemany("INSERT INTO fresh (key) VALUES (?)", [(place + _PLACE_END,) for place in sorted(gone)])
+    indexed = sorted({place for (place,) in cast("list[tuple[str]]", found)})
+    removed = set(places)
+    waiting = cast("list[tuple[int, bytes]]", run("SELECT id, CAST(coalesce(key, '') AS BLOB) FROM fresh").fetchall())
+    superseded = [
+        (number,)
+        for number, key in waiting
+        if not removed.isdisjoint(_at_or_above(_text(key).removesuffix(_PLACE_END)))
+    ]
+    connection.executemany("DELETE FROM fresh WHERE id = ?", superseded)
+    connection.executemany("INSERT INTO fresh (key) VALUES (?)", [(place + _PLACE_END,) for place in indexed])
 
 
 def work_off(connection: apsw.Connection) -> int:
     """Do the oldest of what waits, and say how much waits still. Inside a transaction."""
-    rows = connection.execute("SELECT id, key, said FROM fresh ORDER BY id LIMIT ?", (WORKED_OFF_MAX,)).fetchall()
+    rows = connection.execute(
+        f"SELECT id, {_KEY_AND_TEXT} FROM fresh ORDER BY id LIMIT ?", (WORKED_OFF_MAX,)
+    ).fetchall()
     said: dict[str, str | None] = {}
     last = 0
-    for number, key, text in cast("list[tuple[int, str, str | None]]", rows):
+    for number, place, text in cast("list[tuple[int, bytes, bytes | None]]", rows):
+        key = _text(place)
         if key.endswith(_PLACE_END):
             if said:
                 break  # First what was said before it.
@@ -54,7 +66,7 @@ def work_off(connection: apsw.Connection) -> int:
                 last = number
             break
         said.pop(key, None)  # Out and in again: the order of this dict is the age of the texts.
-        said[key] = text
+        said[key] = _text(text) if text is not None else None
         last = number
     _put_in(connection, said)
     connection.execute("DELETE FROM fresh WHERE id <= ?", (last,))
@@ -68,6 +80,18 @@ def waiting(connection: apsw.Connection) -> int:
     return int(left)
 
 
+def leftovers(connection: apsw.Connection) -> int:
+    """How many texts that were removed are still in the index."""
+    return int(
+        connection.execute(
+            "SELECT count(*) FROM fresh JOIN text ON text.key = rtrim(fresh.key, '/')"
+            " OR (text.key > iif(fresh.key = '/', '', fresh.key)"
+            " AND text.key < iif(fresh.key = '/', char(1114111), rtrim(fresh.key, '/') || '0'))"
+            " WHERE fresh.key GLOB '*/'"
+        ).get
+    )
+
+
 def search(connection: apsw.Connection, wanted: Sequence[str], low: str, high: str | bytes, limit: int) -> list[str]:
     """Paths between two bounds whose texts hold words that begin with these, newest first."""
     bounds = (low, high)
@@ -79,13 +103,14 @@ def search(connection: apsw.Connection, wanted: Sequence[str], low: str, high: s
                 found.append(place)
         # CROSS JOIN keeps the word index outside: it gives the newest first, and the walk ends at the limit.
         rows = connection.execute(
-            "SELECT text.key FROM word CROSS JOIN text ON text.id = word.rowid"
+            "SELECT CAST(text.key AS BLOB) FROM word CROSS JOIN text ON text.id = word.rowid"
             " WHERE word MATCH ? AND text.key > ? AND text.key < ? ORDER BY word.rowid DESC",
             (" ".join(f'"{word}"*' for word in wanted), *bounds),
         )
-        for (place,) in cast("Iterable[tuple[str]]", rows):
+        for (key,) in cast("Iterable[tuple[bytes]]", rows):
             if len(found) >= limit:
                 break
+            place = _text(key)
             if not queue.hides(place):
                 found.append(place)
     return found[:limit]
@@ -95,8 +120,11 @@ class _Queue:
     """What waits, newest first, and what it takes the place of."""
 
     def __init__(self, connection: apsw.Connection) -> None:
-        rows = connection.execute("SELECT key, said FROM fresh ORDER BY id DESC").fetchall()
-        self._rows = cast("list[tuple[str, str | None]]", rows)
+        rows = connection.execute(f"SELECT {_KEY_AND_TEXT} FROM fresh ORDER BY id DESC").fetchall()
+        self._rows = [
+            (_text(key), _text(said) if said is not None else None)
+            for key, said in cast("list[tuple[bytes, bytes | None]]", rows)
+        ]
         self._keys: set[str] = set()
 
     def said(self) -> Iterator[tuple[str, str]]:
@@ -109,6 +137,11 @@ class _Queue:
     def hides(self, place: str) -> bool:
         """Whether something newer says what is under this path, or that nothing is. Once ``said`` has been walked."""
         return place in self._keys or any(above + _PLACE_END in self._keys for above in _at_or_above(place))
+
+
+def _text(stored: bytes) -> str:
+    """A column that holds text; bytes that are none are replaced."""
+    return stored.decode("utf-8", "replace")
 
 
 def _at_or_above(place: str) -> Iterator[str]:

@@ -154,6 +154,8 @@ class Writer:
                 if self._hand.is_untidy:
                     with self._writing:
                         self._hand.tidy(is_idle=self._queue.empty())
+            with self._writing:
+                self._hand.finish_removals()
         except BaseException as error:
             # The top of this thread. Without it nobody would answer those who wait, nor those who come.
             log.exception("the writer of %s ended", self._file.path)
