@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 import httpx2
 import pytest
+from caller import call
 from served import DEADLINE_S
 
 from turnkeeper.model.refusal import Conflict, Invalid
@@ -60,6 +61,31 @@ async def test_stopping_in_the_middle_of_a_turn_answers_whoever_waits(tmp_path: 
                 await gate.wait_reached()
         assert answers[0]["info"]["error"]["name"] == "MessageAbortedError"
         assert [part["text"] for part in answers[0]["parts"] if part["type"] == "text"] == ["half"]
+
+
+async def test_stopping_ends_in_time_with_streams_hanging_requests_and_half_open_peers(tmp_path: Path) -> None:
+    asks = Asks()
+    with anyio.fail_after(DEADLINE_S):
+        async with stage("memory:", tmp_path, Scripted(), Staging(ask=asks.ask)) as opened:
+            service = Service(opened.tk, tmp_path, Options(environ={}), asks)
+            bound = serving.listen("127.0.0.1", 0)
+            port = bound.getsockname()[1]
+            async with serving.serving(service, bound, requests_s=0.1):
+                streams = [await call(port) for _ in range(3)]
+                for caller in streams:
+                    await caller.says(b"GET /event HTTP/1.1", b"host: localhost")
+                    await caller.head()
+                hanging, half_open, idle = [await call(port) for _ in range(3)]
+                await hanging.says(b"POST /session HTTP/1.1", b"host: localhost", b"content-length: 9", body=b"{")
+                await half_open.says(b"GET /doc HTTP/1.1", b"host: localhost")
+                await half_open.stream.send_eof()
+                began = anyio.current_time()
+            assert anyio.current_time() - began < DEADLINE_S / 2
+            for caller in streams:
+                assert b"server.instance.disposed" in (await caller.rest()).rpartition(b"data: ")[2]
+            assert await idle.rest() == b""
+            for caller in (*streams, hanging, half_open, idle):
+                await caller.stream.aclose()
 
 
 async def test_metrics_count_what_was_done(tmp_path: Path) -> None:

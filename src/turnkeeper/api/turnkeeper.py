@@ -9,6 +9,7 @@ from anyio.abc import TaskGroup
 
 from turnkeeper.api.records import Records
 from turnkeeper.bus import Bus, Listener, Subscription
+from turnkeeper.core.limits import STOP_S
 from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.model.session import Session
 from turnkeeper.sessions import remove
@@ -77,10 +78,10 @@ class Turnkeeper(Records):
         """
         return self.runtime.components.register(component)
 
-    async def stop(self) -> None:
-        """Stop every session that is being run here, and wait until all is settled."""
+    async def stop(self, timeout_s: float = STOP_S) -> None:
+        """Stop every session that is being run here, all at once, and wait until they have settled or time is up."""
         if self._running is not None:
-            await self._running.aclose()
+            await self._running.aclose(timeout_s)
 
     async def prompt(
         self,

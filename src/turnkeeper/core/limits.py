@@ -120,6 +120,9 @@ COMMAND_TIMEOUT_MAX_S = 3600.0
 SEARCH_TIMEOUT_S = 60.0
 """How long a search may take."""
 
+STOP_S = 10.0
+"""How long sessions that are told to stop may take to settle when a store is closed. Longer than ``KILL_GRACE_S``."""
+
 KILL_GRACE_S = 3.0
 """How long a process group has between the request to end and the end."""
 

@@ -16,6 +16,7 @@ from anyio.abc import TaskGroup
 from turnkeeper.context.components import Components
 from turnkeeper.core.agents import TITLE
 from turnkeeper.core.history import History
+from turnkeeper.core.limits import STOP_S
 from turnkeeper.core.next_action import last_user
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.agent import Agent
@@ -138,10 +139,17 @@ class Runtime:
         await self.interrupt(session_id)
         self._histories.forget(session_id)
 
-    async def aclose(self) -> None:
-        """Stop every drain, wait until all is settled, and let go of the network."""
-        for session_id in self.active:
-            await self.interrupt(session_id)
+    async def aclose(self, timeout_s: float = STOP_S) -> None:
+        """Stop every drain, wait until all have settled or time is up, and close the network connections.
+
+        A session that did not settle stays open in the log; the next process to take over closes it.
+        """
+        with anyio.move_on_after(timeout_s) as waiting:
+            async with anyio.create_task_group() as group:
+                for session_id in self.active:
+                    group.start_soon(self.interrupt, session_id)
+        if waiting.cancelled_caught:
+            log.error("these sessions did not stop within %g s: %s", timeout_s, ", ".join(sorted(self.active)))
         await self._network.aclose()
 
     async def wait_upkeep(self, session_id: str) -> None:

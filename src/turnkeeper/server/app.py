@@ -15,9 +15,8 @@ from turnkeeper.model.value import encode
 from turnkeeper.server import errors
 from turnkeeper.server.answer import JSON, NOTHING, Answer, Pairs
 from turnkeeper.server.asgi import Application, Message, Receive, Scope, Send
-from turnkeeper.server.begun import Begun
 from turnkeeper.server.call import Call
-from turnkeeper.server.errors import Malformed, TooLarge, TooSlow
+from turnkeeper.server.errors import Incomplete, Malformed, TooLarge, TooSlow
 from turnkeeper.server.gate import Gate
 from turnkeeper.server.metrics import Metrics
 from turnkeeper.server.names import fault
@@ -116,17 +115,12 @@ class App:
 
     async def _read(self, receive: Receive) -> bytes:
         options = self._service.options
-        body, first = _Body(options.body_bytes_max), Begun(receive())
-        # Most bodies come with their heads. Then nothing is waited for, and no clock is set.
-        is_whole = first.is_done and body.take(await first)
-        if not is_whole:
-            with anyio.move_on_after(options.body_timeout_s):
-                is_whole = not first.is_done and body.take(await first)
-                while not is_whole:
-                    is_whole = body.take(await receive())
-        if not is_whole:
-            raise TooSlow(f"the body did not come within {options.body_timeout_s:g} s; send it again")
-        return body.whole
+        body = _Body(options.body_bytes_max)
+        with anyio.move_on_after(options.body_timeout_s):
+            while not body.take(await receive()):
+                pass
+            return body.whole
+        raise TooSlow(f"the body did not come within {options.body_timeout_s:g} s; send it again")
 
     def _note(self, scope: Scope, operation: str, status: int, began: float) -> None:
         seconds = perf_counter() - began
@@ -143,14 +137,16 @@ class App:
 
 
 class _Body:
-    """A body as far as it has come."""
+    """A body, as far as it was received."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max, self._size = bytes_max, 0
         self._pieces: list[bytes] = []
 
     def take(self, message: Message) -> bool:
-        """Take one more piece; whether it was the last."""
+        """Add one more piece; whether it was the last."""
+        if message["type"] == "http.disconnect":
+            raise Incomplete("the client disconnected before it had sent the whole body")
         piece: bytes = message.get("body", b"")
         self._size += len(piece)
         if self._size > self._bytes_max:

@@ -56,6 +56,18 @@ class TooSlow(Refusal):
     """The body did not come in time."""
 
 
+class Incomplete(Refusal):
+    """The client disconnected before it had sent the whole body."""
+
+
+class HeadTooLarge(Refusal):
+    """The head of a request is larger than this server takes."""
+
+
+class Overloaded(Refusal):
+    """As many connections are open as this server takes."""
+
+
 class Missing(NotFound):
     """There is no such thing, and clients want to hear which kind of thing it would be."""
 
@@ -72,6 +84,8 @@ STATUS: Final[Mapping[type[Refusal], int]] = {
     Busy: 409,
     TooLarge: 413,
     TooSlow: 408,
+    HeadTooLarge: 431,
+    Overloaded: 503,
 }
 
 
@@ -140,6 +154,8 @@ def _first(error: Refusal, params: Mapping[str, str]) -> object:
             return {"_tag": "ConflictError", "name": "ConflictError", "data": {"message": message}}
         case Forbidden():
             return {"name": "ForbiddenError", "data": {"message": message}}
+        case Overloaded():
+            return {"_tag": "ServiceUnavailableError", "name": "ServiceUnavailableError", "data": {"message": message}}
         case _:
             return {"_tag": "BadRequest", "name": "BadRequest", "data": {"message": message}}
 

@@ -15,7 +15,7 @@ from turnkeeper.model.refusal import Conflict, Forbidden, Invalid, Refusal
 from turnkeeper.server import routes
 from turnkeeper.server.app import App
 from turnkeeper.server.gate import is_loopback
-from turnkeeper.server.http1 import Site
+from turnkeeper.server.http_server import HttpServer, limits
 from turnkeeper.server.service import Options, Service
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 
 PORT_MAX: Final = 65_535
 
-STOP_S: Final = 5
-"""How long requests that are still under way may take once the server stops."""
+REQUESTS_S: Final = 5
+"""Time for requests that are under way when the server stops. Then they are cancelled."""
 
 PAUSE_S: Final = 0.01
 """How long what is loaded beside the first requests lets the very first one go ahead."""
@@ -90,21 +90,25 @@ def address(bound: socket.socket) -> str:
 
 
 @asynccontextmanager
-async def serving(service: Service, bound: socket.socket) -> AsyncIterator[App]:
-    """Serve while the scope is open. Leaving it stops turns, ends streams and waits for what is under way."""
+async def serving(service: Service, bound: socket.socket, *, requests_s: float = REQUESTS_S) -> AsyncIterator[App]:
+    """Serve while the scope is open. Leaving it stops turns, ends streams and waits for requests that are under way.
+
+    Each of these has a deadline: ``Turnkeeper.stop`` its own, requests ``requests_s``.
+    """
     app = App(service, routes.load)
+    server = HttpServer(app, limits())
+    await server.open(bound)
     async with anyio.create_task_group() as group:
-        site = Site(app)
-        group.start_soon(site.serve, bound)
+        group.start_soon(server.watch)
         try:
             yield app
         finally:
             with anyio.CancelScope(shield=True):
-                # Turns first, so that what they have said is recorded and told; then the streams that tell it.
-                site.deafen()
+                # Turns first, so that their last events are recorded and published; then the streams that carry them.
+                server.refuse_connections()
                 await service.turnkeeper.stop()
                 service.close()
-                await site.close(STOP_S)
+                await server.close(requests_s)
             group.cancel_scope.cancel()
 
 

@@ -5,7 +5,7 @@ from typing import Final, TypeAlias
 
 import anyio
 
-from turnkeeper.server.asgi import Receive, Scope, Send
+from turnkeeper.server.asgi import ABORT, Receive, Scope, Send
 from turnkeeper.server.streams.channel import Tune
 from turnkeeper.server.streams.frame import COMMENT
 from turnkeeper.server.streams.hub import Hub, Membership
@@ -39,7 +39,7 @@ class Stream:
             async with anyio.create_task_group() as group:
                 group.start_soon(_until_gone, receive, member.subscriber)
                 group.start_soon(self._beat, member)
-                await _send_all(member.subscriber, send)
+                await _send_all(member.subscriber, scope, send)
                 group.cancel_scope.cancel()
         finally:
             self._hub.leave(member)
@@ -68,7 +68,7 @@ class Tail:
             async with anyio.create_task_group() as group:
                 group.start_soon(_until_gone, receive, subscriber)
                 group.start_soon(self._fill, subscriber)
-                await _send_all(subscriber, send)
+                await _send_all(subscriber, scope, send)
                 group.cancel_scope.cancel()
         finally:
             self._hub.leave_alone(subscriber)
@@ -79,12 +79,17 @@ class Tail:
         subscriber.end()
 
 
-async def _send_all(subscriber: Subscriber, send: Send) -> None:
+async def _send_all(subscriber: Subscriber, scope: Scope, send: Send) -> None:
     with subscriber.scope:
         await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         while (chunk := await subscriber.take()) is not None:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
+        if not subscriber.is_dropped:
+            await send({"type": "http.response.body", "body": b""})
+            return
+    # Stopped in the middle: its client has gone or does not read. What waits in the connection would wait for ever.
+    if (abort := scope.get("extensions", {}).get(ABORT)) is not None:
+        abort()
 
 
 async def _until_gone(receive: Receive, subscriber: Subscriber) -> None:
