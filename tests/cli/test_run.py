@@ -207,6 +207,21 @@ def test_a_message_that_begins_with_a_mark_is_a_command_of_the_user(shop: Shop) 
     assert len(shop.sessions()) == 1
 
 
+def test_the_agent_of_a_session_holds_until_another_is_named(shop: Shop) -> None:
+    made = json.loads(shop.process("session", "create", "--agent", "plan", "--json").stdout)["id"]
+    asked = "replace `100` with `60` in tides.py"
+    refused = shop.process("run", "-m", "offline/tk-1", "-s", made, asked)
+    assert "> plan · offline/tk-1" in refused.stderr
+    assert "100" in (shop.project / "tides.py").read_text()
+    assert shop.sessions()[0]["agent"] == "plan"
+    shop.process("run", "-m", "offline/tk-1", "-s", made, "!true")
+    assert [one["info"]["agent"] for one in shop.messages(made)] == ["plan"] * len(shop.messages(made))
+    changed = shop.process("run", "-m", "offline/tk-1", "-s", made, "--agent", "build", asked)
+    assert changed.returncode == 0
+    assert "60" in (shop.project / "tides.py").read_text()
+    assert shop.sessions()[0]["agent"] == "build"
+
+
 def test_without_a_model_the_offline_one_answers_and_says_so(shop: Shop) -> None:
     run = shop.process("run", "read tides.py")
     assert (run.returncode, run.stderr.count(NOTE)) == (0, 1)

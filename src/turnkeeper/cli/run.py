@@ -229,7 +229,7 @@ async def _model(
 
     place = await identify(Path(session.directory) if session is not None else directory)
     config, catalog = tk.runtime.means.catalog(place)
-    own = (await tk.runtime.agent(agent, place)).model
+    own = (await tk.runtime.agent(agent or (session.agent if session is not None else None), place)).model
     if (choice := names.model(given)) is not None:
         find(catalog, choice)
         return choice

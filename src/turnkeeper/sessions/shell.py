@@ -27,7 +27,7 @@ async def shell(
     Raises Busy unless the session rests, Invalid if there is no such agent or model.
     """
     _check(command)
-    chosen = await runtime.agent(agent, place)
+    chosen = await runtime.agent(agent or session.agent, place)
     config, _ = runtime.means.catalog(place)
     user = UserMessage(
         id=store.mint.message_id(),
