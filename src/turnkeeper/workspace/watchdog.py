@@ -36,7 +36,7 @@ _ENROL: Final = 'echo "+ $$" >&0; exec "$@" </dev/null'
 
 
 class Watchdog:
-    """Ends process groups when this process is gone. It is started with the first command, and again if it was ended."""
+    """Ends process groups when this process is gone. Started with the first command, and again if it was ended."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
