@@ -141,3 +141,28 @@ async def test_a_kill_in_the_middle_of_an_answer_is_told_and_resumed(shop: Shop)
         assert b"is gone" in done.stderr
         assert await status(shop, env) == []
     assert (await run(shop, env, "doctor")).returncode == 0
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+async def test_an_attempt_that_is_stopped_or_killed_is_in_the_ledger(shop: Shop, sent: signal.Signals) -> None:
+    gate = Gate()
+    script = Script().says("Half an answer. ").waits(gate).usage(input=1000, output=50)
+    script = script.then().says("The rest.").usage(input=1100, output=3)
+    async with ScriptedServer(script) as server:
+        env = environ(shop, server)
+        with shop.terminal("run", "--title", "T", "hello", env=env) as seat:
+            await anyio.to_thread.run_sync(seat.read_until, "Half an answer.")
+            seat.process.send_signal(sent)
+            await anyio.to_thread.run_sync(seat.end)
+        session_id, _ = await history(shop, env)
+        assert (await run(shop, env, "session", "abort", session_id)).returncode == 0
+        stats = json.loads((await run(shop, env, "stats", "--json")).stdout)
+        # The provider counts the input at once, and one token of output. Dollars are exact.
+        assert (stats["total"]["attempts"], stats["total"]["cost"]) == (1, 0.003015)
+        assert (stats["total"]["tokens"]["input"], stats["total"]["tokens"]["output"]) == (1000, 1)
+        assert (await run(shop, env, "session", "resume", session_id)).returncode == 0
+        stats = json.loads((await run(shop, env, "stats", "--json")).stdout)
+        assert (stats["total"]["attempts"], stats["total"]["cost"]) == (2, 0.00636)
+        shown = json.loads((await run(shop, env, "session", "show", session_id, "--json")).stdout)
+        assert shown["cost"] == 0.00636
+    assert (await run(shop, env, "doctor")).returncode == 0

@@ -22,6 +22,7 @@ from turnkeeper.cli.reach import Sessions, here
 from turnkeeper.cli.screen import Screen, money, one_line, plural
 from turnkeeper.core.next_action import REFUSED
 from turnkeeper.core.prefix import reuse_percent
+from turnkeeper.core.usage import add_costs
 from turnkeeper.model.event import TurnStarted
 from turnkeeper.model.failure import AbortedFailure, UnknownData, UnknownFailure
 from turnkeeper.model.parts import TextPart, ToolPart
@@ -227,7 +228,7 @@ class Live:
             f"{used.input + used.cache.write - had.input - had.cache.write:,} in",
             f"{used.output + used.reasoning - had.output - had.reasoning:,} out",
             f"{used.cache.read - had.cache.read:,} cached",
-            money(after.cost - before.cost),
+            money(add_costs(after.cost, -before.cost)),
             *reuse,
             f"{seconds:.1f} s",
         ]

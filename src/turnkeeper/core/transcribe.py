@@ -154,6 +154,8 @@ class Scribe:
                 self._hosted(event, now)
             case s.StartStep():
                 self._record(self._new(StepStartPart))
+            case s.UsageCounted(usage=usage):
+                self.usage = usage
             case s.FinishStep():
                 self.finish, self.usage = event, event.usage or self.usage
             case s.StreamError(failure=failure, usage=usage):
