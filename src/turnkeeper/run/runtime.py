@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -26,6 +26,7 @@ from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.run.boundary import Boundary
 from turnkeeper.run.compact import Compaction
 from turnkeeper.run.coordinator import Coordinator, Outcome
+from turnkeeper.run.discovery import all_near
 from turnkeeper.run.drain import Drain
 from turnkeeper.run.fit import Fitting
 from turnkeeper.run.histories import Histories
@@ -73,7 +74,7 @@ class Runtime:
         publish: Callable[[Delta], None],
         settings: Settings,
     ) -> None:
-        self._store, self._group = store, group
+        self._store, self._group, self._environ = store, group, settings.environ
         self._upkeep: dict[str, anyio.Event] = {}
         self._network = Network(settings.environ)
         self.components = Components()
@@ -164,6 +165,10 @@ class Runtime:
             return self.means.model(place, wanted)
         except NotFound as error:
             raise Invalid(str(error)) from error
+
+    def instructions_near(self, read: Iterable[Path], place: ProjectPlace) -> list[str]:
+        """The instruction files near files of a place that were read."""
+        return all_near(read, place, self._environ)
 
     async def rehearse(self, directory: Path) -> None:
         """Load what the first turn in a directory will need, in steps beside whatever else is going on.

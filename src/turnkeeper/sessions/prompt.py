@@ -2,7 +2,10 @@
 
 from collections.abc import Callable
 from hashlib import sha256
+from pathlib import Path
 from typing import NamedTuple
+
+from anyio import to_thread
 
 from turnkeeper.core.limits import INBOX_MAX
 from turnkeeper.core.permission import merge
@@ -19,6 +22,7 @@ from turnkeeper.model.refusal import Busy, Conflict, Invalid
 from turnkeeper.model.session import Session, SessionModel
 from turnkeeper.model.status import Idle
 from turnkeeper.model.value import encode
+from turnkeeper.run.discovery import discovered
 from turnkeeper.run.runtime import Runtime
 from turnkeeper.sessions.attach import Attaching
 from turnkeeper.sessions.resolve import Resolution, resolve
@@ -78,7 +82,7 @@ async def _admit(store: Store, runtime: Runtime, session_id: str, prompt: Prompt
         if prompt.model is not None or not prompt.no_reply:
             runtime.model(message.model, resolved.place)
         admitted = e.PromptAdmitted(message=message, parts=resolved.parts, delivery=prompt.delivery, digest=digest)
-        deciding = _Deciding(prompt, admitted, view)
+        deciding = _Deciding(prompt, admitted, view, resolved.instructions)
         crash_point("run.before-admit")
         await store.journal.change(session_id, deciding)
         crash_point("run.after-admit")
@@ -97,6 +101,8 @@ class _Resolved(NamedTuple):
     agent: Agent
     parts: tuple[Part, ...]
     fallback: Callable[[], ModelChoice]
+    instructions: list[str]
+    """Instruction files near the files it names."""
 
 
 class _Settings(NamedTuple):
@@ -120,9 +126,12 @@ async def _resolve(store: Store, runtime: Runtime, session: Session, prompt: Pro
     named = [type(part) for part in prompt.parts]
     limits = limits_of(configured.config.attachment.image) if FileInput in named else LIMITS
     rules = merge((await runtime.means.means(place)).rules, who.permission) if AgentInput in named else ()
-    attaching = Attaching(session.id, message_id, place, limits)
+    read: list[Path] = []
+    attaching = Attaching(session.id, message_id, place, limits, met=read.append)
     parts = await resolve(prompt.parts, Resolution(store.mint, attaching, rules))
-    return _Resolved(_settings(session, prompt), place, who, parts, lambda: runtime.means.default_model(place))
+    # Files are read side by side; their order must not depend on which was read first.
+    near = await to_thread.run_sync(runtime.instructions_near, sorted(read), place) if read else []
+    return _Resolved(_settings(session, prompt), place, who, parts, lambda: runtime.means.default_model(place), near)
 
 
 def _message(store: Store, prompt: Prompt, message_id: str, session: Session, resolved: _Resolved) -> UserMessage:
@@ -141,15 +150,19 @@ def _message(store: Store, prompt: Prompt, message_id: str, session: Session, re
 class _Deciding:
     """Decides what admitting a prompt changes, and remembers the place that it gave it."""
 
-    def __init__(self, prompt: Prompt, admitted: e.PromptAdmitted, before: SessionView) -> None:
-        self._prompt, self._admitted, self._before = prompt, admitted, before
+    def __init__(
+        self, prompt: Prompt, admitted: e.PromptAdmitted, before: SessionView, instructions: list[str]
+    ) -> None:
+        self._prompt, self._admitted, self._before, self._instructions = prompt, admitted, before, instructions
         self.seq = 0
         """The place in the log, as decided last; 0 if nothing was, because things are not as they were before."""
 
     def __call__(self, view: SessionView) -> list[Event]:
         """What it changes in the newest view."""
         self.seq = view.seq + 1 if self._holds(view) else 0
-        return _facts(self._admitted, self._prompt, view) if self.seq else []
+        if not self.seq:
+            return []
+        return [*_facts(self._admitted, self._prompt, view), *discovered(self._instructions, view.instructions)]
 
     def _holds(self, view: SessionView) -> bool:
         """Whether the prompt says in this view what it said in the one it was resolved for."""
