@@ -225,6 +225,7 @@ async def _model(
     """The model to ask for; None leaves it to the agent, the session and the configuration."""
     from turnkeeper.providers.catalog import OFFLINE
     from turnkeeper.run.means import find
+    from turnkeeper.sessions.prompt import last_model
     from turnkeeper.workspace.project import identify
 
     place = await identify(Path(session.directory) if session is not None else directory)
@@ -233,7 +234,7 @@ async def _model(
     if (choice := names.model(given)) is not None:
         find(catalog, choice)
         return choice
-    last = session.model if session is not None else None
+    last = (session.model or await last_model(tk.store, session)) if session is not None else None
     if own is not None or (last is not None and last.provider_id != OFFLINE.provider_id):
         return None
     # A session that fell back to the offline model must not stay with it once there is a key.

@@ -19,14 +19,12 @@ from turnkeeper.interop.normalise_part import part_of
 from turnkeeper.interop.raw import RawMessage, RawObject, RawSession, Unreadable
 from turnkeeper.interop.report import Finding
 from turnkeeper.model.identifier import LENGTH_MAX, timestamp
+from turnkeeper.model.message import UNKNOWN_MODEL as UNKNOWN
 from turnkeeper.model.message import AssistantMessage, Message
 from turnkeeper.model.parts import Part, StepFinishPart
 from turnkeeper.model.session import ZERO_TOKENS, FileDiff, Session, Tokens
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Json, Value
-
-UNKNOWN = "unknown"
-"""Provider and model of a prompt that nobody answered, in data too old to say."""
 
 TIME_MAX = 253_402_300_799_999
 """The last millisecond of the year 9999."""

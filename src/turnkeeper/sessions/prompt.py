@@ -1,6 +1,7 @@
 """Admit a prompt: resolve its parts, choose agent and model, and make it durable. From then on it is safe."""
 
 from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -14,12 +15,12 @@ from turnkeeper.model import event as e
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.event import Event
 from turnkeeper.model.identifier import check
-from turnkeeper.model.message import MessageTime, ModelChoice, UserMessage
+from turnkeeper.model.message import UNKNOWN_MODEL, MessageTime, ModelChoice, UserMessage
 from turnkeeper.model.parts import Part
 from turnkeeper.model.permission import Rule
 from turnkeeper.model.prompt import AgentInput, FileInput, Prompt, Receipt
 from turnkeeper.model.refusal import Busy, Conflict, Invalid
-from turnkeeper.model.session import Session, SessionModel
+from turnkeeper.model.session import NO_VARIANT, Session, SessionModel
 from turnkeeper.model.status import Idle
 from turnkeeper.model.value import encode
 from turnkeeper.run.discovery import discovered
@@ -33,8 +34,6 @@ from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.images import LIMITS, limits_of
 from turnkeeper.workspace.project import ProjectPlace
-
-NO_VARIANT = "default"
 
 
 class Admission(NamedTuple):
@@ -131,7 +130,13 @@ async def _resolve(store: Store, runtime: Runtime, session: Session, prompt: Pro
     parts = await resolve(prompt.parts, Resolution(store.mint, attaching, rules))
     # Files are read side by side; their order must not depend on which was read first.
     near = await to_thread.run_sync(runtime.instructions_near, sorted(read), place) if read else []
-    return _Resolved(_settings(session, prompt), place, who, parts, lambda: runtime.means.default_model(place), near)
+    last = await last_model(store, session)
+    fallback = partial(_fallback, runtime, place, last)
+    return _Resolved(_settings(session, prompt), place, who, parts, fallback, near)
+
+
+def _fallback(runtime: Runtime, place: ProjectPlace, last: ModelChoice | None) -> ModelChoice:
+    return last or runtime.means.default_model(place)
 
 
 def _message(store: Store, prompt: Prompt, message_id: str, session: Session, resolved: _Resolved) -> UserMessage:
@@ -236,10 +241,22 @@ def _facts(admitted: e.PromptAdmitted, prompt: Prompt, view: SessionView) -> lis
     return facts
 
 
+async def last_model(store: Store, session: Session) -> ModelChoice | None:
+    """The model of the newest prompt in the history that has one, for a session that has none of its own.
+
+    Forks and imports that an older version made, and imports of histories that do not say, are such sessions.
+    """
+    if session.model is None:
+        async for message in store.queries.stream(session.id):
+            if isinstance(message.info, UserMessage) and message.info.model.provider_id != UNKNOWN_MODEL:
+                return message.info.model
+    return None
+
+
 def model_of(
     prompt: Prompt, agent: Agent, last: SessionModel | None, fallback: Callable[[], ModelChoice]
 ) -> ModelChoice:
-    """The prompt's model, else the agent's, else the one the session used last, else the default."""
+    """The prompt's model, else the agent's, else that of the session, else the fallback."""
     if prompt.model is not None:
         return prompt.model.but(variant=prompt.variant or prompt.model.variant)
     if agent.model is not None:
