@@ -222,6 +222,24 @@ def test_the_agent_of_a_session_holds_until_another_is_named(shop: Shop) -> None
     assert shop.sessions()[0]["agent"] == "build"
 
 
+@pytest.mark.parametrize("config", [{}, {"model": "anthropic/claude-sonnet-4-5"}])
+def test_a_missing_key_is_found_before_anything_is_stored(shop: Shop, config: dict[str, object]) -> None:
+    shop.configure(**config)
+    named = () if config else ("-m", "anthropic/claude-sonnet-4-5")
+    refused = shop.process("run", *named, "hello")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "turnkeeper auth login anthropic" in refused.stderr
+    assert shop.sessions() == []
+    shop.configure()
+    shop.run("hello")
+    refused = shop.process("run", "-c", "-m", "anthropic/claude-sonnet-4-5", "and now?")
+    assert "turnkeeper auth login anthropic" in refused.stderr
+    [session] = shop.sessions()
+    assert texts(shop, session["id"], "user") == ["hello"]
+    # A command of the user's asks no model.
+    assert shop.process("run", "-c", "-m", "anthropic/claude-sonnet-4-5", "!true").returncode == 0
+
+
 def test_without_a_model_the_offline_one_answers_and_says_so(shop: Shop) -> None:
     run = shop.process("run", "read tides.py")
     assert (run.returncode, run.stderr.count(NOTE)) == (0, 1)

@@ -47,8 +47,8 @@ class Admission(NamedTuple):
 async def prompt(store: Store, runtime: Runtime, session_id: str, prompt: Prompt) -> Receipt:
     """Resolve a prompt's parts and admit it. A prompt that names no agent is for the agent of the session.
 
-    The same prompt sent again gets the same receipt. Raises Conflict if its id stands for something else, Invalid if
-    there is no such agent or model, Busy if too much is waiting.
+    The same prompt sent again gets the same receipt. Raises Invalid, and records nothing, if its agent or model is not
+    known or its model has no key; Conflict if its id stands for something else; Busy if too much is waiting.
     """
     return (await _admit(store, runtime, session_id, prompt)).receipt
 
@@ -78,8 +78,10 @@ async def _admit(store: Store, runtime: Runtime, session_id: str, prompt: Prompt
         if resolved is None or resolved.session != _settings(view.session, prompt):
             resolved = await _resolve(store, runtime, view.session, prompt, message_id)
         message = _message(store, prompt, message_id, view.session, resolved)
-        if prompt.model is not None or not prompt.no_reply:
-            runtime.model(message.model, resolved.place)
+        if not prompt.no_reply:
+            runtime.means.require(resolved.place, message.model)
+        elif prompt.model is not None:
+            runtime.model(prompt.model, resolved.place)
         admitted = e.PromptAdmitted(message=message, parts=resolved.parts, delivery=prompt.delivery, digest=digest)
         deciding = _Deciding(prompt, admitted, view, resolved.instructions)
         crash_point("run.before-admit")
