@@ -3,7 +3,7 @@
 import json
 import signal
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import anyio
@@ -97,6 +97,27 @@ async def test_a_refused_key_is_one_clear_line_and_exit_code_1(shop: Shop) -> No
     [line] = [line for line in done.stderr.decode().splitlines() if line.startswith("✗")]
     assert "invalid x-api-key" in line
     assert "turnkeeper auth login anthropic" in line
+
+
+@pytest.mark.parametrize("form", ["default", "json"])
+@pytest.mark.parametrize(
+    ("script", "said", "words"),
+    [
+        (lambda: Script().says("Half an ans").finishes("length"), "Half an ans", "the answer is cut off"),
+        (lambda: Script().forever(), "", "the model gave an empty answer"),
+        (lambda: Script().thinks("Hm.").forever(), "", "the model gave an empty answer"),
+    ],
+    ids=["cut off", "empty", "only thoughts"],
+)
+async def test_an_answer_that_is_cut_off_or_empty_is_told_and_is_exit_code_1(
+    shop: Shop, script: Callable[[], Script], said: str, words: str, form: str
+) -> None:
+    async with ScriptedServer(script()) as server:
+        done = await run(shop, environ(shop, server), "run", "--title", "T", "--format", form, "hello")
+    assert done.returncode == 1, done.stderr
+    assert said in done.stdout.decode()
+    [line] = [line for line in done.stderr.decode().splitlines() if line.startswith("✗")]
+    assert words in line
 
 
 async def test_json_ends_with_the_failure(shop: Shop) -> None:

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +15,7 @@ from anyio.abc import TaskGroup
 from turnkeeper.cli import failures
 from turnkeeper.cli.asking import Desk, Nobody
 from turnkeeper.cli.calls import subject
-from turnkeeper.cli.feed import Display, Feed
+from turnkeeper.cli.feed import Display, Feed, Lack
 from turnkeeper.cli.json_lines import JsonLines
 from turnkeeper.cli.plain import Plain, failure_text
 from turnkeeper.cli.reach import Sessions, here
@@ -46,6 +46,11 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 LOST_S: Final = 1.0
 """How long a server may be away before anybody is told."""
 TICK_S: Final = 0.08
+LACKS: Final[Mapping[Lack, str]] = {
+    "cut off": "the answer is cut off: it reached the model's output limit; ask for the rest, or for a shorter answer",
+    "empty": "the model gave an empty answer; ask again, or choose another model with -m",
+}
+"""What is wrong with an answer whose turn did not fail."""
 UPKEEP_S: Final = 5.0
 """How long the end of the process waits for a title."""
 
@@ -204,6 +209,9 @@ class Live:
             return failures.REFUSED
         if outcome.reason == REFUSED:
             self._say("■ stopped, for a call was refused", "yellow")
+            return failures.REFUSED
+        if feed.lack is not None:
+            self._say(f"✗ {LACKS[feed.lack]}", "red")
             return failures.REFUSED
         return failures.OK
 

@@ -65,7 +65,7 @@ async def run(
 
     What the rules leave open is asked at the terminal: y allows it once, a always, n refuses, and other words are
     advice for the model. Where nobody can be asked it is refused, unless --auto is given. Ends with 1 if the turn
-    failed or a call was refused, and with 130 if it was stopped.
+    failed, the answer is empty or cut off, or a call was refused, and with 130 if it was stopped.
 
     Examples:
       turnkeeper run "list the files, then read README.md"
