@@ -10,7 +10,6 @@ from turnkeeper.model.parts.base import BasePart
 from turnkeeper.model.parts.tool import ToolPending, ToolRunning
 from turnkeeper.model.status import Retrying
 
-
 Lack: TypeAlias = Literal["cut off", "empty"]
 
 
