@@ -207,6 +207,39 @@ def test_a_message_that_begins_with_a_mark_is_a_command_of_the_user(shop: Shop) 
     assert len(shop.sessions()) == 1
 
 
+def test_the_agent_of_a_session_holds_until_another_is_named(shop: Shop) -> None:
+    made = json.loads(shop.process("session", "create", "--agent", "plan", "--json").stdout)["id"]
+    asked = "replace `100` with `60` in tides.py"
+    refused = shop.process("run", "-m", "offline/tk-1", "-s", made, asked)
+    assert "> plan · offline/tk-1" in refused.stderr
+    assert "100" in (shop.project / "tides.py").read_text()
+    assert shop.sessions()[0]["agent"] == "plan"
+    shop.process("run", "-m", "offline/tk-1", "-s", made, "!true")
+    assert [one["info"]["agent"] for one in shop.messages(made)] == ["plan"] * len(shop.messages(made))
+    changed = shop.process("run", "-m", "offline/tk-1", "-s", made, "--agent", "build", asked)
+    assert changed.returncode == 0
+    assert "60" in (shop.project / "tides.py").read_text()
+    assert shop.sessions()[0]["agent"] == "build"
+
+
+@pytest.mark.parametrize("config", [{}, {"model": "anthropic/claude-sonnet-4-5"}])
+def test_a_missing_key_is_found_before_anything_is_stored(shop: Shop, config: dict[str, object]) -> None:
+    shop.configure(**config)
+    named = () if config else ("-m", "anthropic/claude-sonnet-4-5")
+    refused = shop.process("run", *named, "hello")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "turnkeeper auth login anthropic" in refused.stderr
+    assert shop.sessions() == []
+    shop.configure()
+    shop.run("hello")
+    refused = shop.process("run", "-c", "-m", "anthropic/claude-sonnet-4-5", "and now?")
+    assert "turnkeeper auth login anthropic" in refused.stderr
+    [session] = shop.sessions()
+    assert texts(shop, session["id"], "user") == ["hello"]
+    # A command of the user's asks no model.
+    assert shop.process("run", "-c", "-m", "anthropic/claude-sonnet-4-5", "!true").returncode == 0
+
+
 def test_without_a_model_the_offline_one_answers_and_says_so(shop: Shop) -> None:
     run = shop.process("run", "read tides.py")
     assert (run.returncode, run.stderr.count(NOTE)) == (0, 1)

@@ -1,7 +1,10 @@
 """kill -9 in the middle of a run: nothing acknowledged is lost, no side effect happens twice, resume goes on."""
 
+import os
+import select
 import signal
 
+import pytest
 from cli_store import tk
 from workshop import Shop
 
@@ -44,3 +47,20 @@ def test_a_command_of_the_user_in_a_session_that_was_left_closes_it_first(shop: 
     assert "    │ still here" in said.err
     assert tk(shop.data, "session", "status", "--json").json == []
     assert tk(shop.data, "doctor").code == 0
+
+
+@pytest.mark.parametrize("refusal", ["", "trap '' TERM; "])
+@pytest.mark.parametrize("prompt", ["run `{command}`", "!{command}"])
+def test_a_killed_process_takes_its_commands_and_all_they_started_with_it(
+    shop: Shop, prompt: str, refusal: str
+) -> None:
+    # Who reads a pipe hears its end when the last process that can write to it is gone.
+    os.mkfifo(shop.project / "alive")
+    alive = os.open(shop.project / "alive", os.O_RDONLY | os.O_NONBLOCK)
+    command = f"exec 9>alive; program=$PPID; (echo begun >&9; {refusal}kill -9 $program; sleep 60; sleep 60); sleep 60"
+    killed = shop.process("run", "--auto", prompt.format(command=command))
+    assert killed.returncode == -signal.SIGKILL
+    assert os.read(alive, 100) == b"begun\n"
+    assert select.select([alive], [], [], 30)[0], "something the command started is still running"
+    assert os.read(alive, 100) == b""
+    os.close(alive)

@@ -3,7 +3,7 @@
 import json
 import signal
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import anyio
@@ -99,6 +99,27 @@ async def test_a_refused_key_is_one_clear_line_and_exit_code_1(shop: Shop) -> No
     assert "turnkeeper auth login anthropic" in line
 
 
+@pytest.mark.parametrize("form", ["default", "json"])
+@pytest.mark.parametrize(
+    ("script", "said", "words"),
+    [
+        (lambda: Script().says("Half an ans").finishes("length"), "Half an ans", "the answer is cut off"),
+        (lambda: Script().forever(), "", "the model gave an empty answer"),
+        (lambda: Script().thinks("Hm.").forever(), "", "the model gave an empty answer"),
+    ],
+    ids=["cut off", "empty", "only thoughts"],
+)
+async def test_an_answer_that_is_cut_off_or_empty_is_told_and_is_exit_code_1(
+    shop: Shop, script: Callable[[], Script], said: str, words: str, form: str
+) -> None:
+    async with ScriptedServer(script()) as server:
+        done = await run(shop, environ(shop, server), "run", "--title", "T", "--format", form, "hello")
+    assert done.returncode == 1, done.stderr
+    assert said in done.stdout.decode()
+    [line] = [line for line in done.stderr.decode().splitlines() if line.startswith("✗")]
+    assert words in line
+
+
 async def test_json_ends_with_the_failure(shop: Shop) -> None:
     async with ScriptedServer(Script().titles("T").fails(400, message="no such thing")) as server:
         done = await run(shop, environ(shop, server), "run", "--format", "json", "hello")
@@ -140,4 +161,29 @@ async def test_a_kill_in_the_middle_of_an_answer_is_told_and_resumed(shop: Shop)
         assert (done.returncode, done.stdout.decode()) == (0, "And the rest.\n"), done.stderr
         assert b"is gone" in done.stderr
         assert await status(shop, env) == []
+    assert (await run(shop, env, "doctor")).returncode == 0
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+async def test_an_attempt_that_is_stopped_or_killed_is_in_the_ledger(shop: Shop, sent: signal.Signals) -> None:
+    gate = Gate()
+    script = Script().says("Half an answer. ").waits(gate).usage(input=1000, output=50)
+    script = script.then().says("The rest.").usage(input=1100, output=3)
+    async with ScriptedServer(script) as server:
+        env = environ(shop, server)
+        with shop.terminal("run", "--title", "T", "hello", env=env) as seat:
+            await anyio.to_thread.run_sync(seat.read_until, "Half an answer.")
+            seat.process.send_signal(sent)
+            await anyio.to_thread.run_sync(seat.end)
+        session_id, _ = await history(shop, env)
+        assert (await run(shop, env, "session", "abort", session_id)).returncode == 0
+        stats = json.loads((await run(shop, env, "stats", "--json")).stdout)
+        # The provider counts the input at once, and one token of output. Dollars are exact.
+        assert (stats["total"]["attempts"], stats["total"]["cost"]) == (1, 0.003015)
+        assert (stats["total"]["tokens"]["input"], stats["total"]["tokens"]["output"]) == (1000, 1)
+        assert (await run(shop, env, "session", "resume", session_id)).returncode == 0
+        stats = json.loads((await run(shop, env, "stats", "--json")).stdout)
+        assert (stats["total"]["attempts"], stats["total"]["cost"]) == (2, 0.00636)
+        shown = json.loads((await run(shop, env, "session", "show", session_id, "--json")).stdout)
+        assert shown["cost"] == 0.00636
     assert (await run(shop, env, "doctor")).returncode == 0

@@ -126,7 +126,12 @@ def test_ctrl_c_while_a_command_runs_stops_it_and_says_so(shop: Shop) -> None:
         seat.process.send_signal(signal.SIGINT)
         assert seat.end() == 130
     shown = seat.shown
-    assert "$ echo begun; sleep 20  stopped" in shown
+    [at] = [number for number, line in enumerate(seat.screen) if "$ echo begun; sleep 20  stopped" in line]
+    assert seat.screen[at + 1].strip() == "│ begun"
+    [session] = shop.sessions()
+    told = tk(shop.data, "session", "messages", session["id"]).out
+    assert "│ begun" in told
+    assert "interrupted" in told
     assert "■ stopped; what was said and done is kept" in shown
     [_, turn] = shop.messages(shop.sessions()[0]["id"])
     assert turn["info"]["error"]["name"] == "MessageAbortedError"

@@ -61,9 +61,55 @@ def test_a_block_is_recorded_before_its_first_delta_and_whole_when_it_closes() -
     assert len({act.part.id if isinstance(act, PartRecorded) else act.part_id for act in (*begun, *more, *end)}) == 1  # type: ignore[union-attr]
 
 
-def test_a_block_that_opens_and_closes_in_one_batch_is_recorded_once() -> None:
+def test_a_block_that_opens_and_closes_in_one_batch_has_a_beginning_and_a_delta() -> None:
     [acts] = feed([s.TextStart(id="a"), s.TextDelta(id="a", text="Hello"), s.TextEnd(id="a")])
-    assert told(acts) == [("record", "Hello", "closed")]
+    assert told(acts) == [("record", "", "open"), ("send", 0, "Hello"), ("record", "Hello", "closed")]
+
+
+ANSWER: list[s.StreamEvent] = [
+    s.StartStep(),
+    s.ReasoningStart(id="r"),
+    s.ReasoningDelta(id="r", text="I should "),
+    s.ReasoningDelta(id="r", text="look."),
+    s.ReasoningEnd(id="r"),
+    s.TextDelta(id="a", text="Looking"),
+    s.TextDelta(id="a", text=" now."),
+    s.ToolCall(id="c", name="bash", input={"command": "ls"}),
+    s.ToolInputStart(id="d", name="bash"),
+    s.TextDelta(id="b", text="More."),
+    s.TextEnd(id="b"),
+]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, len(ANSWER)])
+def test_the_deltas_of_every_text_add_up_to_it_however_the_answer_is_divided(size: int) -> None:
+    scribe = a_scribe()
+    batches = [ANSWER[at : at + size] for at in range(0, len(ANSWER), size)]
+    acts = [act for batch in batches for act in scribe.feed(batch, NOW)] + list(scribe.close(NOW))
+    said: dict[str, str] = {}
+    for act in acts:
+        match act:
+            case PartRecorded(part=TextPart() | ReasoningPart() as part) if part.id not in said:
+                assert part.text == ""
+                said[part.id] = ""
+            case PartRecorded(part=TextPart() | ReasoningPart() as part):
+                assert part.text == said[part.id]
+            case Delta(part_id=part_id, offset=offset, delta=text):
+                assert offset == len(said[part_id])
+                said[part_id] += text
+    assert list(said.values()) == ["I should look.", "Looking now.", "More."]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, len(ANSWER)])
+def test_every_call_begins_as_pending_however_the_answer_is_divided(size: int) -> None:
+    scribe = a_scribe()
+    batches = [ANSWER[at : at + size] for at in range(0, len(ANSWER), size)]
+    acts = [act for batch in batches for act in scribe.feed(batch, NOW)] + list(scribe.close(NOW))
+    states: dict[str, list[type]] = {}
+    for act in acts:
+        if isinstance(act, PartRecorded) and isinstance(act.part, ToolPart):
+            states.setdefault(act.part.call_id, []).append(type(act.part.state))
+    assert states == {"c": [ToolPending, ToolRunning], "d": [ToolPending, ToolError]}
 
 
 @pytest.mark.parametrize(
@@ -153,12 +199,12 @@ def test_a_call_goes_from_pending_to_running_and_is_handed_out_once() -> None:
     assert scribe.has_output
 
 
-def test_a_call_without_input_events_is_recorded_as_running_at_once() -> None:
+def test_a_call_without_input_events_is_recorded_as_pending_and_then_as_running() -> None:
     [acts] = feed([s.ToolCall(id="c", name="bash", input=[1], raw="[1]")])
-    assert told(acts) == [("record", "ToolRunning")]
-    assert isinstance(acts[0], PartRecorded)
-    assert isinstance(acts[0].part, ToolPart)
-    assert (acts[0].part.state.input, acts[0].part.state.raw) == ({"value": [1]}, "[1]")
+    assert told(acts) == [("record", "ToolPending"), ("record", "ToolRunning")]
+    assert isinstance(acts[1], PartRecorded)
+    assert isinstance(acts[1].part, ToolPart)
+    assert (acts[1].part.state.input, acts[1].part.state.raw) == ({"value": [1]}, "[1]")
 
 
 def test_a_call_that_the_provider_cannot_read_is_an_error_with_what_was_written() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnkeeper.core.usage import add_tokens, cost, price_at, step_tokens
+from turnkeeper.core.usage import add_costs, add_tokens, cost, price_at, step_tokens
 from turnkeeper.model.catalog import ModelInfo, Price, PriceTier
 from turnkeeper.model.session import ZERO_TOKENS, CacheTokens, Tokens
 from turnkeeper.model.stream import Usage
@@ -164,3 +164,25 @@ def test_tokens_add_up_by_kind(one: Usage, other: Usage) -> None:
     assert total == add_tokens(right, left)
     assert total.cache.read == left.cache.read + right.cache.read
     assert add_tokens(left, ZERO_TOKENS) == left.but(total=None)
+
+
+def test_dollars_are_added_as_decimals() -> None:
+    total: float = 0
+    for one in [0.0012, 0.002456, 0.003712]:
+        total = add_costs(total, one)
+    assert (total, sum([0.0012, 0.002456, 0.003712])) == (0.007368, 0.0073679999999999995)
+
+
+@pytest.mark.parametrize(
+    ("amounts", "total"),
+    [
+        ((), 0),
+        ((0.1, 0.2), 0.3),
+        ((0.3, -0.1), 0.2),
+        ((0.0073679999999999995, 0.0), 0.007368),
+        ((1e-8, 1e-8), 2e-8),
+        ((1e300, 1.0), 1e300),
+    ],
+)
+def test_a_sum_of_dollars_has_no_false_digits(amounts: tuple[float, ...], total: float) -> None:
+    assert repr(add_costs(*amounts)) == repr(total)

@@ -15,6 +15,7 @@ from turnkeeper.model.event import ContextAdmitted, EpochStarted, InstructionDis
 from turnkeeper.model.message import JsonSchemaFormat, ModelChoice, SystemMessage
 from turnkeeper.model.parts import ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted
+from turnkeeper.model.prompt import FileInput, TextInput
 from turnkeeper.model.request import ModelRequest, SystemTurn
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.testing.harness import TOOLS as USUAL
@@ -50,6 +51,46 @@ async def met(stage: Stage, session: str) -> list[str]:
 async def prefixes(stage: Stage, session: str) -> list[Prefix]:
     started = [one for one in await stage.events(session) if isinstance(one, TurnStarted)]
     return [one.prefix for one in started if one.prefix is not None]
+
+
+GIF = b"GIF89a" + (1).to_bytes(2, "little") * 2 + b"\0" * 20
+
+
+@pytest.mark.parametrize(
+    ("name", "mime", "content"),
+    [("a.py", "text/plain", b"x\n"), ("a.gif", "image/gif", GIF), ("a.pdf", "application/pdf", b"%PDF-1.4")],
+)
+async def test_instructions_near_a_file_that_is_attached_hold_from_that_prompt_on_and_are_on_record_once(
+    play: Play, here: Path, name: str, mime: str, content: bytes
+) -> None:
+    rules = put(here / "pkg/AGENTS.md", "Only in pkg.")
+    file = put(here / "pkg" / name)
+    file.write_bytes(content)
+    other = put(here / "pkg/deep/b.py")
+    deeper = put(here / "pkg/deep/AGENTS.md", "Only in deep.")
+    script = Scripted().says("ok").forever()
+    async with play(script) as stage:
+        session = await stage.session()
+        attached = tuple(
+            FileInput(mime=kind, url=path.as_uri()) for path, kind in ((other, "text/plain"), (file, mime))
+        )
+        await stage.ask(session, "look", parts=(*attached, TextInput(text="look")))
+        assert sorted(await met(stage, session)) == sorted([str(rules), str(deeper)])
+        told = "\n".join([*script.requests[0].system, *news(script.requests[0])])
+        assert "Only in pkg." in told
+        assert "Only in deep." in told
+        await stage.ask(session, "again", parts=(*attached, TextInput(text="again")))
+        assert len(await met(stage, session)) == 2
+        assert await stage.is_sound(session)
+
+
+async def test_a_file_that_cannot_be_attached_discovers_nothing(play: Play, here: Path) -> None:
+    put(here / "pkg/AGENTS.md", "Only in pkg.")
+    async with play(Scripted().says("ok")) as stage:
+        session = await stage.session()
+        gone = FileInput(mime="text/plain", url=(here / "pkg/gone.py").as_uri())
+        await stage.ask(session, "look", parts=(gone, TextInput(text="look")))
+        assert await met(stage, session) == []
 
 
 async def test_instructions_met_by_several_calls_are_on_record_once_each_beside_the_call(

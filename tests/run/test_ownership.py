@@ -5,6 +5,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from turnkeeper.core.lowering import STOPPED
 from turnkeeper.model import event as e
 from turnkeeper.model.failure import AbortedFailure
 from turnkeeper.model.parts import TextPart, ToolPart
@@ -232,7 +233,7 @@ async def test_an_interrupted_turn_keeps_what_was_said_and_the_partial_output_of
         assert (await stage.tk.run(session)).reason.startswith("the last turn failed")
         await stage.ask(session, "What happened?")
         result = script.requests[1].messages[2].results[0]
-        assert (result.output[0].text, result.is_error) == ("half of it", False)
+        assert (result.output[0].text, result.is_error) == (f"half of it\n\n{STOPPED}", False)
 
 
 async def test_a_tool_that_settles_itself_when_it_is_stopped_keeps_its_result(play: Play) -> None:

@@ -5,6 +5,7 @@ import pytest
 from turnkeeper.model import event as e
 from turnkeeper.model.failure import ApiFailure
 from turnkeeper.model.message import AssistantMessage
+from turnkeeper.model.notification import Notification
 from turnkeeper.model.parts import FilePart
 from turnkeeper.model.prompt import FileInput, Prompt, TextInput
 from turnkeeper.providers.endpoint import Endpoint
@@ -54,6 +55,15 @@ async def test_what_a_provider_points_at_is_left_out_and_the_turn_tried_once_mor
             kept = [part for m in await stage.messages(session) for part in m.parts if isinstance(part, FilePart)]
             assert [part.id for part in kept] == list(told.part_ids)
             assert await stage.is_sound(session)
+            async with stage.tk.subscribe() as heard:
+                forked = (await stage.tk.fork(session)).id
+                heard.close()
+                assert "session.error" not in [one.type async for one in heard if isinstance(one, Notification)]
+            script.then().says("c")
+            assert (await stage.tk.run(forked)).reason == "answered"
+            assert (await stage.ask(forked, "and in a copy?")).reason == "answered"
+            assert "iVBORw0KGgo" not in str(server.requests[-1].body)
+            assert await stage.is_sound(forked)
 
 
 def wire_length(server: ScriptedServer) -> int:

@@ -13,7 +13,7 @@ from turnkeeper.model.parts.tool import RunningTime, ToolError, ToolPending, Too
 from turnkeeper.model.status import BUSY, IDLE, Owner
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run.abandon import LOST
-from turnkeeper.testing.builders import NOW, a_call, a_text, an_assistant, completed, running
+from turnkeeper.testing.builders import NOW, SOME_TOKENS, a_call, a_text, an_assistant, completed, running
 from turnkeeper.testing.harness import Play, Stage
 from turnkeeper.workspace.owner import this_process
 
@@ -65,6 +65,31 @@ async def test_a_turn_that_had_said_nothing_is_asked_again_by_itself(play: Play)
         [(message, _)] = await stage.turns(session)
         assert message.id != turn_of(session)
         assert message.error is None
+        assert await stage.is_sound(session)
+
+
+async def test_what_a_provider_had_counted_of_a_killed_attempt_is_billed_beside_the_attempts_before_it(
+    play: Play,
+) -> None:
+    async with play(Scripted()) as stage:
+        session = await left_behind(stage, STEP, *OPEN_TEXT)
+        view = await stage.tk.store.journal.view(session)
+        assert view.turn is not None
+        first = e.UsageRecorded(
+            purpose="turn",
+            provider_id="acme",
+            model_id="large",
+            message_id=turn_of(session),
+            tokens=SOME_TOKENS,
+            cost=0.1,
+        )
+        counted = view.turn.message.but(tokens=SOME_TOKENS, cost=0.3)
+        await stage.tk.store.journal.append(session, first, e.MessageRecorded(message=counted))
+        await stage.tk.runtime.recover("rest")
+        rows = [(one.attempt, one.tokens, one.cost) async for one in stage.tk.ledger(session)]
+        assert rows == [(1, SOME_TOKENS, 0.1), (2, SOME_TOKENS, 0.2)]
+        [(message, _)] = await stage.turns(session)
+        assert (message.tokens, message.cost, (await stage.tk.get(session)).cost) == (SOME_TOKENS, 0.3, 0.3)
         assert await stage.is_sound(session)
 
 

@@ -10,6 +10,7 @@ from turnkeeper.model import stream as s
 from turnkeeper.model.failure import AbortedFailure, ApiFailure, AuthFailure, OverflowFailure
 from turnkeeper.model.parts import RetryPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted
+from turnkeeper.model.session import ZERO_TOKENS
 from turnkeeper.model.status import BUSY, Retrying
 from turnkeeper.model.stream import Usage
 from turnkeeper.providers.script import Gate, lost_connection
@@ -222,12 +223,40 @@ async def test_the_bill_of_every_attempt_is_in_the_ledger_and_sums_to_the_totals
         await gate.wait_reached()
         await stage.tk.interrupt(session)
         rows = [one for one in await stage.events(session) if isinstance(one, e.UsageRecorded)]
-        assert [(row.attempt, row.purpose) for row in rows] == [(2, "turn"), (1, "turn")]
-        # 500,000 new input at 3, 100,000 output at 15, 400,000 read at 0.3, 100,000 written at 3.75.
-        assert rows[0].cost == pytest.approx(1.5 + 1.5 + 0.12 + 0.375)
-        assert rows[1].cost == pytest.approx(6.0)
+        assert [(row.attempt, row.purpose) for row in rows] == [(1, "turn"), (2, "turn"), (1, "turn"), (1, "turn")]
+        # 500,000 new input at 3, 100,000 output at 15, 400,000 read at 0.3, 100,000 written at 3.75. Of an attempt that
+        # was cut off or interrupted before the provider counted anything, it is only known that there was one.
+        assert [row.cost for row in rows] == [0, 1.5 + 1.5 + 0.12 + 0.375, 6.0, 0]
         stored = await stage.tk.get(session)
-        assert stored.cost == pytest.approx(sum(row.cost for row in rows))
+        assert stored.cost == 9.495
         assert stored.tokens.input == sum(row.tokens.input for row in rows)
         costs = [message.cost for message, _ in await stage.turns(session)]
-        assert sum(costs) == pytest.approx(stored.cost)
+        assert costs == [3.495, 6.0, 0]
+
+
+async def test_what_was_counted_before_an_attempt_failed_is_billed_once_and_not_shown_as_the_next_attempt_s(
+    play: Play,
+) -> None:
+    """The message of an open turn has the tokens of the attempt under way, and the cost of all of them."""
+    counted = s.UsageCounted(usage=Usage(input=1000))
+    failing = [[s.StartStep(), counted], [s.TextDelta(id="t", text="x")], [s.StreamError(failure=lost_connection())]]
+    whole = [[s.StartStep(), counted], [s.TextDelta(id="t", text="ok"), s.FinishStep(reason="stop")]]
+    async with play(Told(failing, whole)) as stage:
+        session = await stage.session()
+        await stage.say(session, "go")
+        await stage.time.asleep(2.0)
+        [(message, _)] = await stage.turns(session)
+        assert (message.tokens, message.cost) == (ZERO_TOKENS, 0.003)
+        stage.time.advance(2000)
+        await stage.tk.wait(session)
+        rows = [(one.attempt, one.tokens.input, one.cost) async for one in stage.tk.ledger(session)]
+        assert rows == [(1, 1000, 0.003), (2, 1000, 0.003)]
+        [(message, _)] = await stage.turns(session)
+        assert (message.tokens.input, message.cost) == (1000, 0.006)
+        amended = [event for event in await stage.events(session) if isinstance(event, e.MessageRecorded)]
+        assert [(one.message.tokens.input, one.message.cost) for one in amended] == [  # type: ignore[union-attr]
+            (1000, 0.003),
+            (0, 0.003),
+            (1000, 0.006),
+        ]
+        assert await stage.is_sound(session)

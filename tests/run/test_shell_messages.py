@@ -11,12 +11,14 @@ import pytest
 from anyio import to_thread
 
 from turnkeeper.core.limits import OUTPUT_LINES_MAX
+from turnkeeper.core.lowering import STOPPED
 from turnkeeper.model.event import PartRecorded
 from turnkeeper.model.failure import AbortedFailure
 from turnkeeper.model.message import AssistantMessage, ModelChoice, UserMessage
 from turnkeeper.model.parts import TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolRunning
 from turnkeeper.model.refusal import Busy, Invalid
+from turnkeeper.model.request import Result, Text, ToolTurn
 from turnkeeper.model.status import BUSY, IDLE
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.store.queries import MessageWithParts
@@ -47,6 +49,12 @@ async def on(tmp_path: Path) -> AsyncIterator[Stage]:
 def script(on: Stage) -> Scripted:
     assert isinstance(on.provider, Scripted)
     return on.provider
+
+
+def results(script: Scripted) -> list[Result]:
+    """The results that the newest request tells the model of."""
+    turns = [message for message in script.requests[-1].messages if isinstance(message, ToolTurn)]
+    return [result for turn in turns for result in turn.results]
 
 
 def call(message: MessageWithParts) -> ToolPart:
@@ -257,7 +265,7 @@ async def test_a_command_that_is_stopped_keeps_what_it_printed(on: Stage) -> Non
     [_, answer] = await on.messages(session_id)
     state = call(answer).state
     assert isinstance(state, ToolError)
-    assert state.metadata == {"output": "half\n[stopped by the user]", "interrupted": True}
+    assert state.metadata == {"output": "half\n", "interrupted": True}
     assert isinstance(answer.info, AssistantMessage)
     assert isinstance(answer.info.error, AbortedFailure)
     with pytest.raises(ProcessLookupError):
@@ -265,7 +273,24 @@ async def test_a_command_that_is_stopped_keeps_what_it_printed(on: Stage) -> Non
     assert await on.is_sound(session_id)
     script(on).says("I see")
     await on.ask(session_id, "what did it say?")
-    assert "half\\n[stopped by the user]" in str(script(on).requests[-1].messages)
+    assert [one.output for one in results(script(on))] == [(Text(text=f"half\n\n{STOPPED}"),)]
+
+
+async def test_the_model_is_told_that_its_command_was_stopped_and_what_it_had_printed(tmp_path: Path) -> None:
+    command = "trap 'echo on the way out; exit' TERM; echo half; while :; do :; done"
+    provider = Scripted().calls("bash", command=command).then().says("I see")
+    async with stage("memory:", tmp_path / "place", provider, Options(tools=load_tools())) as on:
+        session_id = await on.session()
+        await on.say(session_id, "go")
+        await printed(on, session_id, "half")
+        assert await on.tk.interrupt(session_id)
+        [(_, parts)] = await on.turns(session_id)
+        [state] = [part.state for part in parts if isinstance(part, ToolPart)]
+        assert isinstance(state, ToolError)
+        assert (state.metadata or {})["output"] == "half\non the way out\n"
+        await on.ask(session_id, "what happened?")
+        [told] = results(provider)
+        assert (told.output, told.is_error) == ((Text(text=f"half\non the way out\n\n{STOPPED}"),), False)
 
 
 async def test_a_prompt_survives_the_stop_of_the_command_before_it(on: Stage) -> None:

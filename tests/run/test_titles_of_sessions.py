@@ -11,7 +11,7 @@ from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run.upkeep import cleaned, wants_title
 from turnkeeper.testing.builders import a_session, a_text, a_user
-from turnkeeper.testing.harness import Play, Stage
+from turnkeeper.testing.harness import CONFIG, MODEL, Play, Stage
 
 
 async def titled(stage: Stage, session: str) -> str:
@@ -98,6 +98,40 @@ async def test_a_model_that_fails_to_give_a_title_disturbs_nobody(play: Play) ->
         assert await stage.is_sound(session)
 
 
+@pytest.mark.parametrize("answer", [Scripted().fails(500), Scripted().says("  ")])
+async def test_a_session_that_no_model_gives_a_title_is_named_after_its_first_prompt(
+    play: Play, answer: Scripted
+) -> None:
+    class Untitled(Scripted):
+        async def stream(self, request):  # type: ignore[no-untyped-def]
+            async for batch in (super() if request.tools else answer).stream(request):
+                yield batch
+
+    async with play(Untitled().says("ok"), titles=True) as stage:
+        session = await stage.session()
+        await stage.ask(session, "  Why is\nthe sky blue? " + "And the sea? " * 10)
+        assert await titled(stage, session) == "Why is the sky blue? And the sea? And the sea? And..."
+
+
+async def test_a_session_whose_process_ended_before_it_had_a_title_gets_one_with_the_next_prompt(play: Play) -> None:
+    script = Scripted().says("ok").forever().titles("Given")
+    async with play(script, titles=True) as stage:
+        session = await stage.session()
+        await stage.say(session, "Hi there", no_reply=True)
+        await stage.ask(session, "Are you there?")
+        assert await titled(stage, session) == "Given"
+
+
+async def test_a_small_model_without_an_address_is_no_traceback(play: Play, caplog: pytest.LogCaptureFixture) -> None:
+    bare = {"bare": {"protocol": "openai-chat", "models": {"small": MODEL}}}
+    config = {"small_model": "bare/small", "provider": {**CONFIG["provider"], **bare}}  # type: ignore[dict-item]
+    async with play(Scripted().says("ok"), titles=True, config=config) as stage:
+        session = await stage.session()
+        await stage.ask(session, "Hi there")
+        assert await titled(stage, session) == "Hi there"
+        assert not [record for record in caplog.records if record.exc_info]
+
+
 @pytest.mark.parametrize(
     ("answer", "title"),
     [
@@ -114,7 +148,7 @@ def test_the_title_is_the_first_line_that_says_something(answer: str, title: str
     assert cleaned(answer) == title
 
 
-def test_only_the_first_real_message_makes_a_title_wanted() -> None:
+def test_only_what_the_user_said_makes_a_title_wanted() -> None:
     view = SessionView(session=a_session(title=default_title(0)), seq=1)
     real, other = (a_user("ses_one", name) for name in ("msg_a", "msg_b"))
     one = Entry(message=real, parts=(a_text(real, "prt_a", "Hello"),))
@@ -122,6 +156,6 @@ def test_only_the_first_real_message_makes_a_title_wanted() -> None:
     assert wants_title(view, History(seq=1, entries=(one,)))
     assert wants_title(view, History(seq=1, entries=(made_up, one)))
     assert not wants_title(view, History(seq=1, entries=(made_up,)))
-    assert not wants_title(view, History(seq=1, entries=(one, one)))
+    assert wants_title(view, History(seq=1, entries=(one, one)))
     assert not wants_title(view.but(session=a_session(title="Mine")), History(seq=1, entries=(one,)))
     assert not wants_title(view.but(session=view.session.but(parent_id="ses_two")), History(seq=1, entries=(one,)))

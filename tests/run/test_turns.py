@@ -13,6 +13,7 @@ from turnkeeper.model.failure import ContentFilterFailure, OutputLengthFailure, 
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.parts import ReasoningPart, StepFinishPart, StepStartPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError
+from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.request import Call, ModelRequest, Reasoning, Result, SystemTurn, Text, ToolTurn, UserTurn
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
@@ -475,6 +476,26 @@ async def test_a_provider_with_a_bug_ends_the_turn_and_the_session_goes_on(play:
         assert (message.error.data.message, texts(parts)) == ("KeyError: 'a bug'", ["half"])
         assert await stage.is_sound(session)
         assert (await stage.ask(session, "again")).kind == "rested"
+
+
+@pytest.mark.parametrize(
+    ("named", "why"),
+    [
+        ({"model": ModelChoice(provider_id="acme", model_id="none")}, "none"),
+        ({"model": ModelChoice(provider_id="nobody", model_id="none")}, "nobody"),
+        ({"model": ModelChoice(provider_id="anthropic", model_id="claude-sonnet-4-5")}, "auth login anthropic"),
+        ({"agent": "none"}, "none"),
+    ],
+)
+async def test_a_prompt_for_a_model_or_an_agent_that_cannot_answer_is_refused_and_leaves_no_trace(
+    play: Play, named: dict[str, object], why: str
+) -> None:
+    async with play(Scripted()) as stage:
+        session = await stage.session()
+        before = await stage.tk.store.journal.view(session)
+        with pytest.raises(Invalid, match=why):
+            await stage.ask(session, "go", **named)
+        assert await stage.tk.store.journal.view(session) == before
 
 
 async def test_a_prompt_whose_model_is_gone_when_its_turn_comes_is_answered_with_why(play: Play) -> None:

@@ -30,6 +30,21 @@ async def test_a_prompt_answers_with_what_the_assistant_said_last(tmp_path: Path
         assert one == answer
 
 
+async def test_a_prompt_without_an_agent_is_for_the_agent_of_the_session(tmp_path: Path) -> None:
+    async with served(tmp_path, Scripted().says("yes").forever()) as server:
+        session = str((await server.post("/api/session", {"agent": "plan"}))["data"]["id"])
+        answer = await server.ask(session, "go")
+        assert (answer["info"]["agent"], (await server.get(f"/session/{session}"))["agent"]) == ("plan", "plan")
+        answer = await server.ask(session, "go", agent="build")
+        assert answer["info"]["agent"] == "build"
+        answer = await server.ask(session, "go")
+        assert (answer["info"]["agent"], (await server.get(f"/session/{session}"))["agent"]) == ("build", "build")
+        await server.post(f"/api/session/{session}/agent", {"agent": "plan"}, 204)
+        await server.post(f"/api/session/{session}/prompt", {"prompt": {"text": "go"}})
+        await server.stage.tk.wait(session)
+        assert [turn.agent for turn, _ in await server.stage.turns(session)] == ["plan", "build", "build", "plan"]
+
+
 async def test_messages_and_parts_have_no_places_in_a_log(tmp_path: Path) -> None:
     async with served(tmp_path, Scripted().says("hello")) as server:
         session = await server.session()

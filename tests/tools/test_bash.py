@@ -54,6 +54,13 @@ async def test_a_command_out_of_time_is_ended_with_its_whole_group_and_keeps_its
     await gone(int(shell))
 
 
+async def test_a_cancelled_command_reports_what_it_printed_until_its_end(desk) -> None:
+    with anyio.CancelScope() as scope:
+        desk.on_progress = scope.cancel
+        await desk.run("bash", command="trap 'echo last; exit' TERM; echo first; while :; do :; done")
+    assert desk.progress[-1]["output"] == "first\nlast\n"
+
+
 async def test_a_cancelled_command_is_ended_with_its_whole_group(desk) -> None:
     with anyio.CancelScope() as scope:
         desk.on_progress = lambda: scope.cancel() if len(numbers(desk)) == 2 else None

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from turnkeeper.cli.patch import counts, patch_lines
 from turnkeeper.cli.screen import Screen, harmless, one_line, plural, shortened
+from turnkeeper.core.lowering import partial_output
 from turnkeeper.model.parts import ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolPending, ToolRunning
 from turnkeeper.model.value import JsonObject
@@ -38,7 +39,9 @@ def call_lines(screen: Screen, part: ToolPart) -> Iterator[str]:
             stopped = (metadata or {}).get("interrupted")
             about = "stopped" if stopped else "refused" if (metadata or {}).get("rejected") else "failed"
             yield head(screen, part, f"{about}, {took(time.start, time.end)}", "yellow" if stopped else "red")
-            if not stopped:
+            if stopped:
+                yield from _quoted(screen, partial_output(metadata), "dim")
+            else:
                 yield from _quoted(screen, error, "red")
         case _:
             yield head(screen, part, "", "yellow")

@@ -1,6 +1,6 @@
 """The feed: what a session's notifications mean to whoever shows a run, in the order it happens."""
 
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from turnkeeper.model.failure import Failure
 from turnkeeper.model.message import AssistantMessage
@@ -9,6 +9,8 @@ from turnkeeper.model.parts import ReasoningPart, TextPart, ToolPart
 from turnkeeper.model.parts.base import BasePart
 from turnkeeper.model.parts.tool import ToolPending, ToolRunning
 from turnkeeper.model.status import Retrying
+
+Lack: TypeAlias = Literal["cut off", "empty"]
 
 
 class Display(Protocol):
@@ -61,6 +63,9 @@ class Feed:
         """How many turns are over."""
         self.failure: Failure | None = None
         """What was wrong with the last turn."""
+        self.lack: Lack | None = None
+        """What the last answer lacks, though its turn did not fail."""
+        self._has_said = False
 
     def take(self, one: Notification | Delta) -> None:
         """Tell what this means."""
@@ -87,6 +92,7 @@ class Feed:
                 self._display.notice("Older history is being summarised.")
             elif message.id not in self._begun:
                 self._begun.add(message.id)
+                self._has_said = False
                 self._display.began(message)
         elif message.id in self._summaries:
             self._summarised(message)
@@ -95,6 +101,7 @@ class Feed:
             self._lengths.clear()
             self.turns += 1
             self.failure = message.error
+            self.lack = self._lacking(message)
             self._display.ended(message)
 
     def _summarised(self, message: AssistantMessage) -> None:
@@ -109,7 +116,15 @@ class Feed:
         else:
             self._display.note("Older history was summarised; `session recall` gives it back.")
 
+    def _lacking(self, message: AssistantMessage) -> Lack | None:
+        if message.error is not None:
+            return None
+        if message.finish == "length":
+            return "cut off"
+        return None if self._has_said or message.structured is not None else "empty"
+
     def _part(self, part: BasePart) -> None:
+        self._has_said = self._has_said or is_answer(part)
         if is_settled(part):
             self._lengths.pop(part.id, None)
             self._display.settled(part)
@@ -123,6 +138,11 @@ class Feed:
         if self._lengths.get(delta.part_id) == delta.offset:
             self._lengths[delta.part_id] += len(delta.delta)
             self._display.grew(delta.part_id, delta.delta)
+
+
+def is_answer(part: BasePart) -> bool:
+    """Whether a part is something for the user: words, or something done. Thoughts alone are no answer."""
+    return isinstance(part, ToolPart) or (isinstance(part, TextPart) and bool(part.text.strip()))
 
 
 def is_settled(part: BasePart) -> bool:

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -15,13 +15,14 @@ from anyio.abc import TaskGroup
 from turnkeeper.cli import failures
 from turnkeeper.cli.asking import Desk, Nobody
 from turnkeeper.cli.calls import subject
-from turnkeeper.cli.feed import Display, Feed
+from turnkeeper.cli.feed import Display, Feed, Lack
 from turnkeeper.cli.json_lines import JsonLines
 from turnkeeper.cli.plain import Plain, failure_text
 from turnkeeper.cli.reach import Sessions, here
 from turnkeeper.cli.screen import Screen, money, one_line, plural
 from turnkeeper.core.next_action import REFUSED
 from turnkeeper.core.prefix import reuse_percent
+from turnkeeper.core.usage import add_costs
 from turnkeeper.model.event import TurnStarted
 from turnkeeper.model.failure import AbortedFailure, UnknownData, UnknownFailure
 from turnkeeper.model.parts import TextPart, ToolPart
@@ -45,6 +46,11 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 LOST_S: Final = 1.0
 """How long a server may be away before anybody is told."""
 TICK_S: Final = 0.08
+LACKS: Final[Mapping[Lack, str]] = {
+    "cut off": "the answer is cut off: it reached the model's output limit; ask for the rest, or for a shorter answer",
+    "empty": "the model gave an empty answer; ask again, or choose another model with -m",
+}
+"""What is wrong with an answer whose turn did not fail."""
 UPKEEP_S: Final = 5.0
 """How long the end of the process waits for a title."""
 
@@ -204,6 +210,9 @@ class Live:
         if outcome.reason == REFUSED:
             self._say("■ stopped, for a call was refused", "yellow")
             return failures.REFUSED
+        if feed.lack is not None:
+            self._say(f"✗ {LACKS[feed.lack]}", "red")
+            return failures.REFUSED
         return failures.OK
 
     def _failed(self, reason: str) -> None:
@@ -227,7 +236,7 @@ class Live:
             f"{used.input + used.cache.write - had.input - had.cache.write:,} in",
             f"{used.output + used.reasoning - had.output - had.reasoning:,} out",
             f"{used.cache.read - had.cache.read:,} cached",
-            money(after.cost - before.cost),
+            money(add_costs(after.cost, -before.cost)),
             *reuse,
             f"{seconds:.1f} s",
         ]

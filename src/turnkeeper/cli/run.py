@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from turnkeeper.run.coordinator import Outcome
 
 COMPACT = "/compact"
-TITLE_CHARS = 50
 
 
 async def run(
@@ -66,7 +65,7 @@ async def run(
 
     What the rules leave open is asked at the terminal: y allows it once, a always, n refuses, and other words are
     advice for the model. Where nobody can be asked it is refused, unless --auto is given. Ends with 1 if the turn
-    failed or a call was refused, and with 130 if it was stopped.
+    failed, the answer is empty or cut off, or a call was refused, and with 130 if it was stopped.
 
     Examples:
       turnkeeper run "list the files, then read README.md"
@@ -101,7 +100,7 @@ async def run(
             return await _far(client, live, chosen.id, said, prompt)
     async with options.run(directory, Settings(ask=live.ask, environ=options.environ)) as tk:
         chosen = await _session(tk, session, directory if dir is not None or session is None else None, continue_, fork)
-        wanted = await _model(tk, live, model, agent, chosen, directory)
+        wanted = await _model(tk, live, model, agent, chosen, directory, is_asked=not said.startswith("!"))
         if chosen is None:
             chosen = await tk.create(title=_title(title, said))
         if said == COMPACT and not inputs:
@@ -220,24 +219,40 @@ async def _session(
 
 
 async def _model(
-    tk: "Turnkeeper", live: "Live", given: str | None, agent: str | None, session: "Session | None", directory: Path
+    tk: "Turnkeeper",
+    live: "Live",
+    given: str | None,
+    agent: str | None,
+    session: "Session | None",
+    directory: Path,
+    *,
+    is_asked: bool,
 ) -> "ModelChoice | None":
-    """The model to ask for; None leaves it to the agent, the session and the configuration."""
+    """The model to ask for; None leaves it to the agent, the session and the configuration.
+
+    Raises Invalid, before there is a session, if a model that is to be asked has no key.
+    """
     from turnkeeper.providers.catalog import OFFLINE
-    from turnkeeper.run.means import find
+    from turnkeeper.sessions.prompt import last_model
     from turnkeeper.workspace.project import identify
 
     place = await identify(Path(session.directory) if session is not None else directory)
-    config, catalog = tk.runtime.means.catalog(place)
-    own = (await tk.runtime.agent(agent, place)).model
+    means = tk.runtime.means
+    config, _ = means.catalog(place)
+    own = (await tk.runtime.agent(agent or (session.agent if session is not None else None), place)).model
     if (choice := names.model(given)) is not None:
-        find(catalog, choice)
+        means.model(place, choice)
+    if is_asked and (first := choice or own) is not None:
+        means.require(place, first)
+    if choice is not None:
         return choice
-    last = session.model if session is not None else None
+    last = (session.model or await last_model(tk.store, session)) if session is not None else None
     if own is not None or (last is not None and last.provider_id != OFFLINE.provider_id):
         return None
     # A session that fell back to the offline model must not stay with it once there is a key.
-    default = tk.runtime.means.default_model(place)
+    default = means.default_model(place)
+    if is_asked:
+        means.require(place, default)
     if default.provider_id == OFFLINE.provider_id and not config.model:
         live.display.note(
             "No model has a key, so the offline one answers, by simple rules. `turnkeeper auth login PROVIDER` or a "
@@ -267,5 +282,6 @@ def _title(given: str | None, said: str) -> str | None:
     """The title that was asked for; an empty one is the beginning of the message."""
     if given is None or given.strip():
         return given
-    line = " ".join(said.split())
-    return (line if len(line) <= TITLE_CHARS else f"{line[:TITLE_CHARS]}...") or None
+    from turnkeeper.core.titles import prompt_title
+
+    return prompt_title(said)

@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from turnkeeper.cli.screen import Screen, harmless, one_line, shortened
+from turnkeeper.core.lowering import partial_output
 from turnkeeper.model.failure import Failure
 from turnkeeper.model.message import AssistantMessage, Message, SystemMessage, UserMessage
 from turnkeeper.model.parts import (
@@ -106,6 +107,7 @@ def _tool(screen: Screen, part: ToolPart) -> Iterator[str]:
         case ToolError() as state:
             took = _seconds(state.time.start, state.time.end)
             yield _line(screen, f"{screen.paint('✗', 'red')} {name}", _arguments(state.input), took)
+            yield from _output(screen, partial_output(state.metadata))
             yield from _output(screen, state.error, "red")
         case ToolRunning() as state:
             title = state.title or _arguments(state.input)

@@ -1,9 +1,9 @@
 """Fork: the copy of a history under new ids, with every link inside it pointing into the copy."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
-from turnkeeper.model.event import MessageRecorded
+from turnkeeper.model.event import MessageRecorded, PartsQuarantined
 from turnkeeper.model.message import AssistantMessage, Message
 from turnkeeper.model.parts import CompactionPart, FilePart, Part, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted
@@ -15,8 +15,16 @@ _LINKED: Final = frozenset({CompactionPart, ToolPart})
 class Copier:
     """Copies messages one by one into another session. Give them in order: links point back."""
 
-    def __init__(self, session_id: str, message_id: Callable[[], str], part_id: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        session_id: str,
+        message_id: Callable[[], str],
+        part_id: Callable[[], str],
+        quarantined: Collection[str] = frozenset(),
+    ) -> None:
+        """``quarantined`` are the parts of the source that no request has any more."""
         self._session_id, self._message_id, self._part_id = session_id, message_id, part_id
+        self._quarantined = quarantined
         self._new: dict[str, str] = {}
 
     def copy(self, message: Message, parts: Iterable[Part]) -> MessageRecorded:
@@ -27,10 +35,17 @@ class Copier:
             changes["parent_id"] = self._new.get(message.parent_id, message.parent_id)
         return MessageRecorded(message=message.but(**changes), parts=self._parts(parts, new))
 
+    def quarantine(self, event: PartsQuarantined) -> list[PartsQuarantined]:
+        """The quarantine of the copies of these parts; nothing if they were not copied."""
+        ids = tuple(self._new[part_id] for part_id in event.part_ids if part_id in self._new)
+        return [event.but(message_id=self._new[event.message_id], part_ids=ids)] if ids else []
+
     def _parts(self, parts: Iterable[Part], message_id: str) -> tuple[Part, ...]:
         session_id, part_id, copied = self._session_id, self._part_id, []
         for part in parts:
             own = part_id()
+            if part.id in self._quarantined:
+                self._new[part.id] = own
             if type(part) in _LINKED:
                 part = self._linked(part, message_id)
             copied.append(part.but(id=own, session_id=session_id, message_id=message_id, seq=0, nth=0))

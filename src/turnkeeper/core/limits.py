@@ -30,6 +30,9 @@ CHECKPOINT_CHARS = 2048
 CHECKPOINT_MS = 250
 """... or after so long; with the time a commit takes, a kill loses less than half a second of it."""
 
+USAGE_MS = 5000
+"""So often, at the most, what a provider counts while an answer comes in becomes durable."""
+
 INBOX_MAX = 200
 """How many admitted prompts may wait in one session."""
 

@@ -45,6 +45,7 @@ from turnkeeper.model.value import JsonObject, encode
 
 CLEARED = "[Old tool result content cleared]"
 INTERRUPTED = "[The tool was interrupted before it gave a result]"
+STOPPED = "[The tool was stopped before it was done; above is its output until then]"
 NO_OUTPUT = "[The tool gave no output]"
 COMPACTED = "What did we do so far?"
 DELEGATED = "The following tool was executed by the user"
@@ -319,12 +320,17 @@ def _outcome(part: ToolPart) -> tuple[str, bool]:
             text = output if time.compacted is None else cleared(part.state)
             return clean(text) if text.strip() else NO_OUTPUT, False
         case ToolError(error=error, metadata=metadata):
-            partial = metadata.get("output") if metadata and metadata.get("interrupted") is True else None
-            if isinstance(partial, str) and partial.strip():
-                return clean(partial), False
+            if partial := partial_output(metadata):
+                return f"{clean(partial)}\n\n{STOPPED}", False
             return clean(error) if error.strip() else INTERRUPTED, True
         case _:
             return INTERRUPTED, True
+
+
+def partial_output(metadata: JsonObject | None) -> str:
+    """What a call that was stopped had put out until then; empty if there is nothing, or the call failed otherwise."""
+    partial = metadata.get("output") if metadata and metadata.get("interrupted") is True else None
+    return partial.rstrip() if isinstance(partial, str) else ""
 
 
 def _prunable(part: Part) -> int:

@@ -103,7 +103,7 @@ def _of_event(before: SessionView | None, recorded: Recorded) -> list[Said]:
             return [_part(part, time)]
         case e.PartRemoved(message_id=message_id, part_id=part_id):
             return [("message.part.removed", {"messageID": message_id, "partID": part_id})]
-        case e.PartsQuarantined(reason=reason):
+        case e.PartsQuarantined(reason=reason) if before is not None and not isinstance(before.status, Idle):
             return [("session.error", {"error": UnknownFailure(data=UnknownData(message=reason))})]
         case e.TodosSet(todos=todos):
             return [("todo.updated", {"todos": todos})]

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from turnkeeper.core.entry import Damaged, Recorded
-from turnkeeper.core.usage import add_tokens
+from turnkeeper.core.usage import add_costs, add_tokens
 from turnkeeper.core.view import Admitted, OpenTurn, Rewritten, SessionView
 from turnkeeper.model import event as e
 from turnkeeper.model.event import MessageRecorded, PartExtended, PartRecorded, SessionCreated
@@ -124,7 +124,7 @@ def _apply(view: SessionView, recorded: Recorded) -> SessionView:
             return _active(view.but(turn=None), time)
         case e.UsageRecorded(cost=cost, tokens=tokens):
             session = view.session
-            return _session(view, cost=session.cost + cost, tokens=add_tokens(session.tokens, tokens))
+            return _session(view, cost=add_costs(session.cost, cost), tokens=add_tokens(session.tokens, tokens))
         case e.StatusChanged(status=status, owner=owner):
             return view.but(status=status, owner=owner)
         case _:

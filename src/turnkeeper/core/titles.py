@@ -4,6 +4,8 @@ import re
 from datetime import datetime, timedelta
 from typing import Final
 
+PROMPT_CHARS: Final = 50
+"""So much of a prompt is its title."""
 ROOT_PREFIX: Final = "New session - "
 CHILD_PREFIX: Final = "Child session - "
 
@@ -25,6 +27,12 @@ def default_title(now_ms: int, *, child: bool = False) -> str:
 def is_default(title: str) -> bool:
     """Whether nobody, neither a person nor a model, has named this session yet."""
     return _DEFAULT.fullmatch(title) is not None
+
+
+def prompt_title(text: str) -> str | None:
+    """A title for a session that no model has named: the beginning of its prompt in one line; None if it is blank."""
+    line = " ".join(text[: PROMPT_CHARS * 20].split())
+    return (line if len(line) <= PROMPT_CHARS else f"{line[:PROMPT_CHARS]}...") or None
 
 
 def base_of_fork(title: str) -> str:

@@ -1,8 +1,9 @@
 """Transcribe: stream events in, facts and live deltas out. The Scribe keeps the open turn's blocks and calls.
 
 It does nothing by itself: the shell feeds it what the provider said, appends the events it gives back and publishes
-the deltas, in that order. A part is recorded before its first delta and recorded whole when it closes; in between,
-text becomes durable piece by piece (``checkpoint``).
+the deltas, in that order. Every part is recorded when it begins, text as empty and a call as pending, however much of
+it arrived in the same packet. The deltas of a text add up to it. It is recorded whole when it closes; in between, text
+becomes durable piece by piece (``checkpoint``).
 """
 
 from collections.abc import Callable, Iterable
@@ -153,6 +154,8 @@ class Scribe:
                 self._hosted(event, now)
             case s.StartStep():
                 self._record(self._new(StepStartPart))
+            case s.UsageCounted(usage=usage):
+                self.usage = usage
             case s.FinishStep():
                 self.finish, self.usage = event, event.usage or self.usage
             case s.StreamError(failure=failure, usage=usage):
@@ -183,13 +186,13 @@ class Scribe:
             block.metadata = metadata
         if not block.length and not block.metadata:
             return
-        if block.part_id not in self._unrecorded:
-            self._send(block)
-        self._record(block.part(self._message, end=now))
+        self._record_begun(block.part_id)
+        self._send(block)
+        self._put(block.part(self._message, end=now))
 
     def _settle_batch(self, now: int) -> None:
         """After a batch: record what began in it and is still open, send its text, save what has grown large."""
-        self._record_begun()
+        self._record_begun(None)
         for block in self._blocks.values():
             self._send(block)
             if block.length - block.saved >= CHECKPOINT_CHARS:
@@ -293,16 +296,23 @@ class Scribe:
         return kind(id=self._part_id(), session_id=self._message.session_id, message_id=self._message.id)
 
     def _record(self, part: Part) -> None:
-        if part.id not in self._seen:
-            self._record_begun(until=part.id)
+        self._record_begun(part.id)
         self._put(part)
 
-    def _record_begun(self, until: str | None = None) -> None:
-        """Record what began before a part, so that the order of parts is the order in which they began."""
-        while self._unrecorded and (first := next(iter(self._unrecorded))) != until:
+    def _record_begun(self, part_id: str | None) -> None:
+        """Record the beginning of a part and of all that began before it; None: of all that began.
+
+        So the order of parts is the order in which they began. A part that was never announced begins now, behind all
+        others; one whose beginning is on record changes nothing.
+        """
+        if part_id in self._seen:
+            return
+        while self._unrecorded:
+            first = next(iter(self._unrecorded))
             begun = self._unrecorded.pop(first)
             self._put(begun.part(self._message) if isinstance(begun, _Block) else begun)
-        self._unrecorded.pop(until or "", None)
+            if first == part_id:
+                return
 
     def _put(self, part: Part) -> None:
         self._seen[part.id] = None

@@ -9,6 +9,8 @@ from turnkeeper.model.session import CacheTokens, Tokens
 from turnkeeper.model.stream import Usage
 from turnkeeper.model.value import Json, JsonObject
 
+COST_DIGITS: Final = 12
+"""Dollars are exact to so many decimal places: a token of the cheapest model costs ten thousand times as much."""
 _MILLION: Final = Decimal(1_000_000)
 _NANO_UNITS_PER_DOLLAR: Final = Decimal(100_000_000_000)
 
@@ -30,6 +32,16 @@ def add_tokens(one: Tokens, other: Tokens) -> Tokens:
         reasoning=one.reasoning + other.reasoning,
         cache=cache,
     )
+
+
+def add_costs(*dollars: float) -> float:
+    """The sum of amounts of dollars, added as decimals: 0.1 and 0.2 are 0.3.
+
+    Sums that an older version added as binary numbers lose their false digits here.
+    """
+    if all(isinstance(one, int) for one in dollars):
+        return sum(dollars)
+    return round(float(sum(map(_decimal, dollars), Decimal(0))), COST_DIGITS)
 
 
 def step_tokens(usage: Usage, metadata: JsonObject | None = None) -> Tokens:

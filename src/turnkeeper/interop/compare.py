@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from turnkeeper.core.edits import edits
-from turnkeeper.core.usage import add_tokens
+from turnkeeper.core.usage import add_costs, add_tokens
 from turnkeeper.core.view import SessionView
 from turnkeeper.interop.later import is_message_later, is_part_later
 from turnkeeper.interop.normalise import Incoming, IncomingMessage
@@ -94,7 +94,7 @@ class Comparison:
         steps = [part for part in new if isinstance(part, StepFinishPart)]
         # Histories too old for steps have their usage on the message alone.
         for counted in steps if self._has_steps else [info] if info.id in self._pending else []:
-            cost, tokens = cost + counted.cost, add_tokens(tokens, counted.tokens)
+            cost, tokens = add_costs(cost, counted.cost), add_tokens(tokens, counted.tokens)
         if cost or tokens != ZERO_TOKENS:
             self._usage.append(
                 e.UsageRecorded(

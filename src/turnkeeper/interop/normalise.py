@@ -12,21 +12,19 @@ from typing import cast
 
 from turnkeeper.core import slug
 from turnkeeper.core.titles import default_title
-from turnkeeper.core.usage import add_tokens
+from turnkeeper.core.usage import add_costs, add_tokens
 from turnkeeper.interop import shapes
 from turnkeeper.interop.fit import fit, trimmed
 from turnkeeper.interop.normalise_part import part_of
 from turnkeeper.interop.raw import RawMessage, RawObject, RawSession, Unreadable
 from turnkeeper.interop.report import Finding
 from turnkeeper.model.identifier import LENGTH_MAX, timestamp
+from turnkeeper.model.message import UNKNOWN_MODEL as UNKNOWN
 from turnkeeper.model.message import AssistantMessage, Message
 from turnkeeper.model.parts import Part, StepFinishPart
 from turnkeeper.model.session import ZERO_TOKENS, FileDiff, Session, Tokens
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Json, Value
-
-UNKNOWN = "unknown"
-"""Provider and model of a prompt that nobody answered, in data too old to say."""
 
 TIME_MAX = 253_402_300_799_999
 """The last millisecond of the year 9999."""
@@ -84,10 +82,10 @@ def usage(messages: list[IncomingMessage]) -> tuple[int | float, Tokens]:
     """What a history cost: the sum of its step-finish parts, or of its turns where it is too old to have any."""
     steps = [part for one in messages for part in one.parts if isinstance(part, StepFinishPart)]
     turns = [one.info for one in messages if isinstance(one.info, AssistantMessage)]
-    cost, tokens = 0.0, ZERO_TOKENS
+    tokens = ZERO_TOKENS
     for counted in steps or turns:
-        cost, tokens = cost + counted.cost, add_tokens(tokens, counted.tokens)
-    return cost, tokens
+        tokens = add_tokens(tokens, counted.tokens)
+    return add_costs(0.0, *(counted.cost for counted in steps or turns)), tokens
 
 
 def _session_info(raw: RawSession) -> RawObject:

@@ -1,7 +1,7 @@
 """Message: one entry of a session's history, said by the user, the assistant or the system."""
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -29,6 +29,10 @@ class ModelChoice(Value):
     provider_id: str
     model_id: str
     variant: str | None = None
+
+
+UNKNOWN_MODEL: Final = "unknown"
+"""Provider and model of an imported prompt that nobody answered, in data too old to say."""
 
 
 class TextFormat(Value, tag_field="type", tag="text"):

@@ -65,6 +65,10 @@ class Tokens(Value):
 ZERO_TOKENS = Tokens(input=0, output=0, reasoning=0, cache=CacheTokens(read=0, write=0))
 
 
+NO_VARIANT = "default"
+"""The variant of a session's model that has none."""
+
+
 class SessionModel(Value):
     """The model a session last used. The key is ``id`` here and ``modelID`` in messages, as clients expect."""
 

@@ -124,6 +124,12 @@ class ToolFailed(Value, tag_field="type", tag="tool-error"):
     metadata: JsonObject | None = None
 
 
+class UsageCounted(Value, tag_field="type", tag="usage"):
+    """What the provider has counted until now. The end of the answer has the final count."""
+
+    usage: Usage
+
+
 class FinishStep(Value, tag_field="type", tag="finish-step"):
     """The answer is over: ``stop``, ``length``, ``tool-calls``, ``content-filter``, ``error`` or ``unknown``."""
 
@@ -158,6 +164,7 @@ StreamEvent: TypeAlias = (
     | ToolCall
     | ToolResult
     | ToolFailed
+    | UsageCounted
     | FinishStep
     | StreamError
     | Finish

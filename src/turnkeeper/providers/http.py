@@ -16,7 +16,7 @@ import msgspec
 from turnkeeper.core.failures import broken, stream_failure
 from turnkeeper.model.failure import AuthData, AuthFailure, Failure
 from turnkeeper.model.request import ModelRequest
-from turnkeeper.model.stream import Start, StartStep, StreamEvent
+from turnkeeper.model.stream import Start, StartStep, StreamEvent, UsageCounted
 from turnkeeper.providers import codec_of
 from turnkeeper.providers.bodies import Bodies
 from turnkeeper.providers.codec import Codec, Reader
@@ -99,8 +99,14 @@ class HttpProvider:
                     return
                 yield [Start(request_id=_request_id(response.headers)), StartStep()]
                 chunks = await stack.enter_async_context(aclosing(_chunks(response)))
+                counted = None
                 while not reader.is_over and (chunk := await wait.next(chunks)) is not None:
-                    if events := _read(parser.feed(chunk), reader):
+                    events = _read(parser.feed(chunk), reader)
+                    if not reader.is_over and (usage := reader.answer.usage) is not None and usage is not counted:
+                        # Known before the end, and paid even if the end never comes.
+                        counted = usage
+                        events = [*events, UsageCounted(usage=usage)]
+                    if events:
                         yield events
                 if reader.is_over:
                     await _drain(response, chunks)

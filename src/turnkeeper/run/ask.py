@@ -8,7 +8,8 @@ from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.event import UsageRecorded
 from turnkeeper.model.failure import Failure
 from turnkeeper.model.request import ModelRequest
-from turnkeeper.model.stream import FinishStep, StreamError, TextDelta, ToolCall, Usage
+from turnkeeper.model.session import ZERO_TOKENS
+from turnkeeper.model.stream import FinishStep, StreamError, TextDelta, ToolCall, Usage, UsageCounted
 from turnkeeper.model.value import Value
 from turnkeeper.providers.provider import Provider
 
@@ -34,6 +35,8 @@ async def ask(provider: Provider, request: ModelRequest) -> Answer:
                         pieces.append(more)
                     case ToolCall():
                         answer = answer.but(called=True)
+                    case UsageCounted(usage=counted):
+                        answer = answer.but(usage=counted)
                     case FinishStep(usage=counted):
                         answer = answer.but(usage=counted or answer.usage)
                     case StreamError(usage=counted, failure=failure):
@@ -51,10 +54,8 @@ def bill(
     message_id: str | None = None,
     attempt: int = 1,
 ) -> list[UsageRecorded]:
-    """The row of the ledger for an answer; none if nothing was counted."""
-    if usage is None:
-        return []
-    tokens = step_tokens(usage)
+    """The row of the ledger for an answer. If nothing was counted, it only says that there was one."""
+    tokens = step_tokens(usage) if usage is not None else ZERO_TOKENS
     return [
         UsageRecorded(
             purpose=purpose,
@@ -63,6 +64,6 @@ def bill(
             message_id=message_id,
             attempt=attempt,
             tokens=tokens,
-            cost=float(cost(tokens, usage, model)),
+            cost=float(cost(tokens, usage, model)) if usage is not None else 0,
         )
     ]

@@ -1,6 +1,6 @@
-"""Discovery: instruction files near what a tool read become durable with the call that met them, each once."""
+"""Discovery: instruction files near a file that was read become durable with the call or prompt that read it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from turnkeeper.core.limits import NESTED_MAX
@@ -21,8 +21,17 @@ class Discovery:
 
         It never waits: two calls may have met the same file. And the folders were just read from.
         """
-        found = [path for one in read for path in nearby(one, self._place, self._environ)]
-        fresh = [path for path in dict.fromkeys(found) if path not in self._known]
-        fresh = fresh[: max(0, NESTED_MAX - len(self._known))]
-        self._known.update(fresh)
-        return [InstructionDiscovered(path=path) for path in fresh]
+        events = discovered(all_near(read, self._place, self._environ), self._known)
+        self._known.update(event.path for event in events)
+        return events
+
+
+def all_near(read: Iterable[Path], place: ProjectPlace, environ: Mapping[str, str]) -> list[str]:
+    """The instruction files near these files."""
+    return list(dict.fromkeys(path for one in read for path in nearby(one, place, environ)))
+
+
+def discovered(found: Iterable[str], known: Collection[str]) -> list[InstructionDiscovered]:
+    """The events for those of the instruction files that a session does not follow yet, as far as there is room."""
+    fresh = [path for path in found if path not in known]
+    return [InstructionDiscovered(path=path) for path in fresh[: max(0, NESTED_MAX - len(known))]]

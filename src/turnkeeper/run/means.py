@@ -18,7 +18,7 @@ from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.config import Config
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.permission import Ruleset
-from turnkeeper.model.refusal import Invalid
+from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.value import encode
 from turnkeeper.providers import choice
 from turnkeeper.providers.catalog import OFFLINE, Catalog
@@ -169,6 +169,21 @@ class DirectoryMeans:
     def model(self, place: ProjectPlace, wanted: ModelChoice) -> ModelInfo:
         """A model that can be used in a place. Raises NotFound with what looks alike."""
         return find(self.catalog(place)[1], wanted)
+
+    def require(self, place: ProjectPlace, wanted: ModelChoice) -> None:
+        """Check that a model can be asked in a place. Raises Invalid if it is not known, or has no key or address."""
+        _, catalog = self.catalog(place)
+        try:
+            model = find(catalog, wanted)
+            endpoint = choice.endpoint(catalog.provider(model.provider_id), model, self._auth.read())
+        except NotFound as error:
+            raise Invalid(str(error)) from error
+        if endpoint.key_required and not endpoint.api_key:
+            name = model.provider_id
+            raise Invalid(
+                f"there is no API key for provider {name!r}; `turnkeeper auth login {name}` keeps one, "
+                "and -m chooses another model"
+            )
 
     def small_model(self, place: ProjectPlace, used: ModelChoice) -> ModelInfo:
         """The model for titles: a small one if the provider has one, else the one in use."""

@@ -18,6 +18,7 @@ from turnkeeper.model.event import Event, PromptPromoted, StatusChanged
 from turnkeeper.model.refusal import Busy
 from turnkeeper.model.status import BUSY, IDLE, Owner, Status
 from turnkeeper.store.crash import crash_point
+from turnkeeper.store.documents import LedgerRow
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.owner import is_alive
 
@@ -97,6 +98,10 @@ class Pen:
         now = self._store.mint.now()
         self._written += [Recorded(seq, now, event) for seq, event in enumerate(events, before + 1)]
         del self._written[:-WRITTEN_MAX]
+
+    async def billed(self, message_id: str) -> list[LedgerRow]:
+        """The rows of the ledger for the attempts at one turn."""
+        return [row async for row in self._store.queries.ledger(self.session_id) if row.message_id == message_id]
 
     async def status(self, status: Status) -> None:
         """Tell what the session is doing now."""

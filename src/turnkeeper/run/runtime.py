@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -23,10 +23,11 @@ from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.message import ModelChoice, UserMessage
 from turnkeeper.model.notification import Delta
-from turnkeeper.model.refusal import Invalid, NotFound
+from turnkeeper.model.refusal import Invalid, NotFound, Refusal
 from turnkeeper.run.boundary import Boundary
 from turnkeeper.run.compact import Compaction
 from turnkeeper.run.coordinator import Coordinator, Outcome
+from turnkeeper.run.discovery import all_near
 from turnkeeper.run.drain import Drain
 from turnkeeper.run.fit import Fitting
 from turnkeeper.run.histories import Histories
@@ -38,7 +39,7 @@ from turnkeeper.run.prepare import Preparation
 from turnkeeper.run.recover import Ask, Left, Recovery, TakeOver
 from turnkeeper.run.transport import Network
 from turnkeeper.run.turn import Surroundings
-from turnkeeper.run.upkeep import give_title, title_request, wants_title
+from turnkeeper.run.upkeep import Titling, ask_title, own_title, set_title, title_request, wants_title
 from turnkeeper.store.store import Store
 from turnkeeper.tools import load as load_tools
 from turnkeeper.tools.tool import AnyTool
@@ -74,7 +75,7 @@ class Runtime:
         publish: Callable[[Delta], None],
         settings: Settings,
     ) -> None:
-        self._store, self._group = store, group
+        self._store, self._group, self._environ = store, group, settings.environ
         self._upkeep: dict[str, anyio.Event] = {}
         self._network = Network(settings.environ)
         self.components = Components()
@@ -173,6 +174,10 @@ class Runtime:
         except NotFound as error:
             raise Invalid(str(error)) from error
 
+    def instructions_near(self, read: Iterable[Path], place: ProjectPlace) -> list[str]:
+        """The instruction files near files of a place that were read."""
+        return all_near(read, place, self._environ)
+
     async def rehearse(self, directory: Path) -> None:
         """Load what the first turn in a directory will need, in steps beside whatever else is going on.
 
@@ -220,14 +225,26 @@ class Runtime:
 
     async def _give_title(self, session_id: str, history: History, used: ModelChoice, place: ProjectPlace) -> None:
         try:
-            means = await self.means.means(place)
-            model = self.means.small_model(place, used)
-            agent = means.agents.get(TITLE)
-            if agent is not None:
-                request = title_request(history, model, agent.temperature)
-                await give_title(self._store, session_id, means.provider(model), request)
+            given = await self._ask_title(session_id, history, used, place)
+            if given is not None:
+                await set_title(self._store, session_id, given.title or own_title(history), given.paid)
         except Exception:
             # The top of a background job: a session without a title is no reason to end anything.
             log.exception("no title for %s", session_id)
         finally:
             self._upkeep.pop(session_id).set()
+
+    async def _ask_title(
+        self, session_id: str, history: History, used: ModelChoice, place: ProjectPlace
+    ) -> Titling | None:
+        """Ask a small model for a title; None if the configuration wants no titles."""
+        try:
+            means = await self.means.means(place)
+            agent = means.agents.get(TITLE)
+            if agent is None:
+                return None
+            model = self.means.small_model(place, used)
+            return await ask_title(means.provider(model), title_request(history, model, agent.temperature))
+        except Refusal as refusal:
+            log.info("no model can be asked for the title of %s: %s", session_id, refusal)
+            return Titling()

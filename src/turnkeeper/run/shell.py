@@ -26,7 +26,6 @@ from turnkeeper.workspace.project import ProjectPlace
 from turnkeeper.workspace.shell import KeptOutput, Ran
 
 TOOL = "bash"
-STOPPED = "[stopped by the user]"
 
 
 class ShellCommand(msgspec.Struct, frozen=True):
@@ -95,9 +94,7 @@ class ShellCommand(msgspec.Struct, frozen=True):
         )
 
     def _stopped(self, part: ToolPart, running: ToolRunning, kept: KeptOutput) -> ToolState:
-        printed = kept.ending(PROGRESS_CHARS_MAX)
-        separator = "\n" if printed and not printed.endswith("\n") else ""
-        reached = running.but(metadata={"output": f"{printed}{separator}{STOPPED}"})
+        reached = running.but(metadata={"output": kept.ending(PROGRESS_CHARS_MAX)})
         return interrupted(part.but(state=reached), self.mint.now())
 
     async def _end(self, pen: Pen, message: AssistantMessage, part: ToolPart) -> None:

@@ -8,13 +8,21 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from turnkeeper.core.failures import refusal
-from turnkeeper.core.limits import CHECKPOINT_MS, RETRIES_MAX
+from turnkeeper.core.limits import CHECKPOINT_MS, RETRIES_MAX, USAGE_MS
 from turnkeeper.core.retry import delay, retryable
 from turnkeeper.core.transcribe import Act, Scribe
-from turnkeeper.core.usage import cost, step_tokens
+from turnkeeper.core.usage import add_costs, cost, step_tokens
 from turnkeeper.mint import Mint
 from turnkeeper.model.context import Prefix
-from turnkeeper.model.event import Event, PartRecorded, PartRemoved, TurnEnded, TurnStarted, UsageRecorded
+from turnkeeper.model.event import (
+    Event,
+    MessageRecorded,
+    PartRecorded,
+    PartRemoved,
+    TurnEnded,
+    TurnStarted,
+    UsageRecorded,
+)
 from turnkeeper.model.failure import (
     AbortedFailure,
     ApiData,
@@ -33,9 +41,9 @@ from turnkeeper.model.notification import Delta
 from turnkeeper.model.parts import RetryPart, StepFinishPart, StepStartPart, ToolPart
 from turnkeeper.model.parts.marks import RetryTime
 from turnkeeper.model.request import ModelRequest
-from turnkeeper.model.session import ZERO_TOKENS
+from turnkeeper.model.session import ZERO_TOKENS, Tokens
 from turnkeeper.model.status import BUSY, Retrying
-from turnkeeper.model.stream import StreamEvent
+from turnkeeper.model.stream import StreamEvent, Usage
 from turnkeeper.model.value import Json
 from turnkeeper.providers.provider import Provider
 from turnkeeper.run.pen import Pen
@@ -85,13 +93,20 @@ class Turn:
         self._held: list[Event] = []
         """What is to be appended with the next fact, because a fact of its own would tell nobody anything."""
         self._cost: float = 0
-        self._attempt = 0
+        self._attempt = self._billed = 0
+        """The number of the attempt under way, and of the newest one that is in the ledger."""
+        self._seq = 0
+        """The place of the turn in the log."""
+        self._counted: Usage | None = None
+        self._counted_at = 0
+        """What is on record of the usage of this attempt, and since when."""
         self._is_read, self._open_calls = False, 0
         """Whether the answer was read to its end, and how many of its calls are not settled yet."""
 
     async def run(self) -> None:
         """Run the turn. Whatever happens, the log has its end."""
-        await self._pen.append(TurnStarted(message=self._message, prefix=self._prefix), at="attempt")
+        view = await self._pen.append(TurnStarted(message=self._message, prefix=self._prefix), at="attempt")
+        self._seq = view.seq
         try:
             while await self._try():
                 pass
@@ -142,7 +157,7 @@ class Turn:
             raise _first(group) from group
 
     async def _take(self, batch: Sequence[StreamEvent], calls: TaskGroup) -> None:
-        await self._write(lambda: self._scribe.feed(batch, self._now()))
+        await self._write(lambda: [*self._scribe.feed(batch, self._now()), *self._newly_counted()])
         for call in self._scribe.calls():
             self._open_calls += 1
             calls.start_soon(self._run, call, name=f"{call.tool} {call.call_id}")
@@ -152,6 +167,21 @@ class Turn:
             await self._settle(call, lambda: self._is_read and self._open_calls == 1)
         finally:
             self._open_calls -= 1
+
+    def _newly_counted(self) -> list[Event]:
+        """The message with what the provider has counted until now: if this process is killed, that was paid, too."""
+        usage, now = self._scribe.usage, self._now()
+        is_over = self._scribe.finish is not None or self._scribe.failure is not None
+        if is_over or usage is None or usage == self._counted or now - self._counted_at < USAGE_MS:
+            return []
+        self._counted, self._counted_at = usage, now
+        tokens, dollars = self._price(usage)
+        return [self._amended(tokens, dollars)]
+
+    def _amended(self, tokens: Tokens, dollars: float) -> MessageRecorded:
+        """The open message with what this attempt has taken until now, and what all attempts have cost."""
+        taken = self._message.but(seq=self._seq, tokens=tokens, cost=add_costs(self._cost, dollars))
+        return MessageRecorded(message=taken)
 
     async def _save_regularly(self, scope: anyio.CancelScope) -> None:
         """Text must not wait for more text to become durable."""
@@ -208,20 +238,21 @@ class Turn:
             if part_id not in kept  # Never recorded.
         ]
         bill = self._bill()
-        await self._pen.append(*bill, *gone, PartRecorded(part=retry))
+        self._cost = add_costs(self._cost, *(row.cost for row in bill))
+        reset = [self._amended(ZERO_TOKENS, 0)] if self._counted is not None else []
+        self._counted, self._counted_at = None, 0
+        await self._pen.append(*bill, *reset, *gone, PartRecorded(part=retry))
         self._scribe = self._new_scribe()
-        self._cost += sum(row.cost for row in bill)
         await self._pen.status(Retrying(attempt=self._attempt, message=words, next=now + wait))
         await self._world.sleep(wait / 1000)
         await self._pen.status(BUSY)
 
     def _bill(self) -> list[UsageRecorded]:
-        """The row of the ledger for this attempt, whatever came of it; none if nothing was counted."""
-        usage = self._scribe.usage
-        if usage is None:
+        """The row of the ledger for this attempt, whatever came of it; none if it has one."""
+        if self._billed == self._attempt:
             return []
-        metadata = self._scribe.finish.metadata if self._scribe.finish is not None else None
-        tokens = step_tokens(usage, metadata)
+        self._billed = self._attempt
+        tokens, dollars = self._price(self._scribe.usage)
         row = UsageRecorded(
             purpose="turn",
             provider_id=self._message.provider_id,
@@ -229,9 +260,17 @@ class Turn:
             message_id=self._message.id,
             attempt=self._attempt,
             tokens=tokens,
-            cost=float(cost(tokens, usage, self._request.model, metadata)),
+            cost=dollars,
         )
         return [row]
+
+    def _price(self, usage: Usage | None) -> tuple[Tokens, float]:
+        """The tokens of this attempt, and what they cost; none if the provider counted nothing."""
+        if usage is None:
+            return ZERO_TOKENS, 0
+        metadata = self._scribe.finish.metadata if self._scribe.finish is not None else None
+        tokens = step_tokens(usage, metadata)
+        return tokens, float(cost(tokens, usage, self._request.model, metadata))
 
     def _verdict(self) -> Failure | None:
         """What is wrong with an answer that arrived whole."""
@@ -276,7 +315,7 @@ class Turn:
         """Hold the end: it is written with what is done next, be that the next turn's begin or the session's rest."""
         bill = self._bill()
         message = message.but(
-            cost=self._cost + sum(row.cost for row in bill),
+            cost=add_costs(self._cost, *(row.cost for row in bill)),
             tokens=bill[-1].tokens if bill else ZERO_TOKENS,
             time=message.time.but(completed=self._now()),
         )

@@ -1,18 +1,19 @@
 """Upkeep: what is done for a session beside its turns, never in their way. Now: the title."""
 
 import re
-from itertools import islice
+from collections.abc import Sequence
 
 from turnkeeper.context.texts import text
 from turnkeeper.core.history import Entry, History
 from turnkeeper.core.lowering import lower
-from turnkeeper.core.titles import is_default
+from turnkeeper.core.titles import is_default, prompt_title
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.catalog import ModelInfo
-from turnkeeper.model.event import Event, SessionTitled
+from turnkeeper.model.event import Event, SessionTitled, UsageRecorded
 from turnkeeper.model.message import UserMessage
 from turnkeeper.model.parts import CompactionPart, Part, SubtaskPart, TextPart
 from turnkeeper.model.request import ModelRequest, Text, UserTurn
+from turnkeeper.model.value import Value
 from turnkeeper.providers.provider import Provider
 from turnkeeper.run.ask import ask, bill
 from turnkeeper.store.store import Store
@@ -24,11 +25,13 @@ _THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
 
 
 def wants_title(view: SessionView, history: History) -> bool:
-    """Whether a session should be named now: a root that nobody named, at its first real message."""
+    """Whether a session should be named now: a root without a name, once the user has said something.
+
+    Mostly that is the first prompt. A later one finds no name if the process ended before the first one was given.
+    """
     if view.session.parent_id is not None or not is_default(view.session.title):
         return False
-    # Two are enough to know that it was not the first.
-    return len(list(islice(filter(_is_real, history.entries), 2))) == 1
+    return any(map(_is_real, history.entries))
 
 
 def title_request(history: History, model: ModelInfo, temperature: float | None) -> ModelRequest:
@@ -54,11 +57,28 @@ def cleaned(answer: str) -> str | None:
     return title
 
 
-async def give_title(store: Store, session_id: str, provider: Provider, request: ModelRequest) -> None:
-    """Ask for a title and set it, if nobody named the session meanwhile. A failure is nobody's trouble."""
+def own_title(history: History) -> str | None:
+    """A title made of the first thing the user said, for when no model gives one."""
+    first = next(entry for entry in history.entries if _is_real(entry))
+    texts = [part.text for part in first.parts if isinstance(part, TextPart) and not part.synthetic]
+    return prompt_title("\n".join(texts))
+
+
+class Titling(Value):
+    """What came of asking a model for a title: the title, if it gave one, and the rows of the ledger."""
+
+    title: str | None = None
+    paid: tuple[UsageRecorded, ...] = ()
+
+
+async def ask_title(provider: Provider, request: ModelRequest) -> Titling:
+    """Ask a model for a title. What a provider does wrong is never raised: then there is no title."""
     answer = await ask(provider, request)
-    title = cleaned(answer.text)
-    paid = bill(request.model, answer.usage, "title")
+    return Titling(title=cleaned(answer.text), paid=tuple(bill(request.model, answer.usage, "title")))
+
+
+async def set_title(store: Store, session_id: str, title: str | None, paid: Sequence[UsageRecorded]) -> None:
+    """Record a title, unless the session was named meanwhile, and what it cost."""
 
     def decide(view: SessionView) -> list[Event]:
         named: list[Event] = [SessionTitled(title=title)] if title and is_default(view.session.title) else []

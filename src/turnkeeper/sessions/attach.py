@@ -43,13 +43,14 @@ UNNAMED: Final = ""
 
 
 class Attaching(msgspec.Struct, frozen=True):
-    """Where files are attached: to which message, and from which place on."""
+    """Where files are attached: to which message, and from which place on. ``met`` is told which files were read."""
 
     session_id: str
     message_id: str
     place: ProjectPlace
     limits: images.ImageLimits = images.LIMITS
     pillow: Callable[[], images.Encodings | None] = images.pillow
+    met: Callable[[Path], None] = lambda _: None
 
     async def attach(self, part: FileInput) -> list[Part]:
         """The parts that are stored for one file. Raises Invalid for an image that no model would take."""
@@ -107,6 +108,7 @@ class Attaching(msgspec.Struct, frozen=True):
             mime, content = await to_thread.run_sync(_media, path, part.mime)
         except ToolFailure as failure:
             return [called, self.said(f"The read tool failed: {failure}")]
+        self.met(path)
         if mime.startswith("image/"):
             return [called, await self._image(part, content, part.filename or path.name)]
         return [called, self._kept(part, mime=mime, url=_data_url(mime, content), filename=_filename(part, path))]
@@ -145,7 +147,7 @@ class Attaching(msgspec.Struct, frozen=True):
             progress=_ignore,
             todos=_no_todos,
             set_todos=_keep_todos,
-            discovered=lambda _: None,
+            discovered=self.met,
         )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from turnkeeper.core import blobs
+from turnkeeper.core.usage import COST_DIGITS
 from turnkeeper.model.value import Value
 from turnkeeper.sessions.diagnosis import Kind, Problem
 from turnkeeper.sessions.doctor_log import Damage, Fold
@@ -246,11 +247,14 @@ def _references(fold: Fold, expected: dict[Key, bytes]) -> Iterator[tuple[int | 
         yield None, "the pending revert", fold.view.session.revert.message_id
 
 
+_loosely = msgspec.json.Decoder(float_hook=lambda number: round(float(number), COST_DIGITS))
+
+
 def _same(expected: bytes, stored: bytes) -> bool:
     if expected == stored:
         return True
-    try:  # An older version may have written the same fields in another order.
-        return bool(msgspec.json.decode(expected) == msgspec.json.decode(stored))
+    try:  # An older version may have written the same fields in another order, and added dollars as binary numbers.
+        return bool(_loosely.decode(expected) == _loosely.decode(stored))
     except UNREADABLE:
         return False
 

@@ -1,16 +1,19 @@
 """Fork a session: a new one with a copy of the history, in one transaction."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from turnkeeper.core.fork import Copier
 from turnkeeper.core.titles import base_of_fork, fork_title, number_of_fork
+from turnkeeper.core.view import SessionView
 from turnkeeper.mint import Mint
-from turnkeeper.model.event import MessageRecorded
-from turnkeeper.model.session import ZERO_TOKENS, Origin, Session, SessionTime
+from turnkeeper.model.event import InstructionDiscovered, MessageRecorded, PartsQuarantined
+from turnkeeper.model.message import UNKNOWN_MODEL, UserMessage
+from turnkeeper.model.session import NO_VARIANT, ZERO_TOKENS, Origin, Session, SessionModel, SessionTime
 from turnkeeper.model.version import __version__
 from turnkeeper.sessions.create import remember_project
 from turnkeeper.store import keys
+from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import ProjectPlace
 
@@ -22,12 +25,21 @@ async def fork(
 ) -> Session:
     """Copy a history, whole or up to (without) a message, into a new session. Raises NotFound for either id.
 
-    The copy has cost nothing: what was paid for its history stands in the ledger of the session that paid.
+    The copy has cost nothing: what was paid for its history stands in the ledger of the session that paid. It goes on
+    with the agent and the model of its history, follows the instructions that were discovered in it, and its requests
+    leave out what providers rejected.
     """
-    source = await store.queries.session(session_id)
+    view = await store.journal.view(session_id)
+    source = view.session
+    cut = await store.queries.message(session_id, message_id) if message_id is not None else None
     new_id = store.mint.session_id()
-    copier = Copier(new_id, _ids(store.mint, "msg").__next__, _ids(store.mint, "prt").__next__)
-    copied = await _copies(store, copier, session_id, message_id)
+    mint = store.mint
+    copier = Copier(new_id, _ids(mint, "msg").__next__, _ids(mint, "prt").__next__, frozenset(view.quarantined))
+    met = await _met(store, view, cut)
+    copied = await _copies(store, copier, session_id, message_id, met)
+    moved = place is not None and str(place.directory) != source.directory
+    found = [event for event in met if isinstance(event, InstructionDiscovered)] if not moved else []
+    agent, model = _speaker(source, copied, is_whole=cut is None)
     now = store.mint.now()
     session = Session(
         id=new_id,
@@ -39,6 +51,8 @@ async def fork(
         origin=Origin(session_id=session_id, message_id=message_id),
         title=await _title(store, source),
         version=__version__,
+        agent=agent,
+        model=model,
         metadata=source.metadata,
         cost=0,
         tokens=ZERO_TOKENS,
@@ -46,7 +60,7 @@ async def fork(
     )
     if place is not None:
         await remember_project(store, place)
-    return (await store.journal.create(session, *copied, source=session_id)).session
+    return (await store.journal.create(session, *copied, *found, source=session_id)).session
 
 
 def _ids(mint: Mint, prefix: str) -> Iterator[str]:
@@ -55,17 +69,67 @@ def _ids(mint: Mint, prefix: str) -> Iterator[str]:
         yield from mint.several(prefix, IDS_AT_ONCE)
 
 
-async def _copies(store: Store, copier: Copier, session_id: str, message_id: str | None) -> list[MessageRecorded]:
-    """Of each message in order, ending before the named one. By place in the list: ids say nothing about order."""
-    if message_id is not None:
-        await store.queries.message(session_id, message_id)  # An unknown message is refused, not ignored.
-    copied: list[MessageRecorded] = []
+async def _met(
+    store: Store, view: SessionView, cut: MessageWithParts | None
+) -> list[InstructionDiscovered | PartsQuarantined]:
+    """The instructions discovered and the parts quarantined before the cut. Without any, the log is not read."""
+    if not view.instructions and not view.quarantined:
+        return []
+    met: list[InstructionDiscovered | PartsQuarantined] = []
+    for seq, _, event in await store.journal.read(view.session.id):
+        if cut is not None and seq >= cut.info.seq:
+            break
+        if isinstance(event, PartsQuarantined) or (
+            isinstance(event, InstructionDiscovered) and event.path in view.instructions and event not in met
+        ):
+            met.append(event)
+    return met
+
+
+async def _copies(
+    store: Store,
+    copier: Copier,
+    session_id: str,
+    message_id: str | None,
+    met: Iterable[InstructionDiscovered | PartsQuarantined],
+) -> list[MessageRecorded | PartsQuarantined]:
+    """Of each message in order, ending before the named one. By place in the list: ids say nothing about order.
+
+    A quarantine follows its message: behind the newest one it would pass for a remedy of a turn that just failed.
+    """
+    quarantines: dict[str, list[PartsQuarantined]] = {}
+    for event in met:
+        if isinstance(event, PartsQuarantined):
+            quarantines.setdefault(event.message_id, []).append(event)
+    copied: list[MessageRecorded | PartsQuarantined] = []
     async for messages in store.queries.stored(session_id):
         for message in messages:
             if message.info.id == message_id:
                 return copied
             copied.append(copier.copy(message.info, message.parts))
+            for event in quarantines.get(message.info.id, ()):
+                copied += copier.quarantine(event)
     return copied
+
+
+def _speaker(
+    source: Session, copied: Iterable[MessageRecorded | PartsQuarantined], *, is_whole: bool
+) -> tuple[str | None, SessionModel | None]:
+    """The agent and the model that the copy goes on with: those of its newest prompt, or of its source.
+
+    The source may have changed them since that prompt, which a whole copy follows.
+    """
+    prompts = [one.message for one in copied if isinstance(one, MessageRecorded)]
+    newest = next((one for one in reversed(prompts) if isinstance(one, UserMessage)), None)
+    own = (source.agent, source.model)
+    if newest is None:
+        return own
+    used = SessionModel(
+        id=newest.model.model_id, provider_id=newest.model.provider_id, variant=newest.model.variant or NO_VARIANT
+    )
+    theirs = (newest.agent, used if newest.model.provider_id != UNKNOWN_MODEL else None)
+    first, second = (own, theirs) if is_whole else (theirs, own)
+    return first[0] or second[0], first[1] or second[1]
 
 
 async def _title(store: Store, source: Session) -> str:

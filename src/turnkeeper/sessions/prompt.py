@@ -1,8 +1,12 @@
 """Admit a prompt: resolve its parts, choose agent and model, and make it durable. From then on it is safe."""
 
 from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
+from pathlib import Path
 from typing import NamedTuple
+
+from anyio import to_thread
 
 from turnkeeper.core.limits import INBOX_MAX
 from turnkeeper.core.permission import merge
@@ -11,14 +15,15 @@ from turnkeeper.model import event as e
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.event import Event
 from turnkeeper.model.identifier import check
-from turnkeeper.model.message import MessageTime, ModelChoice, UserMessage
+from turnkeeper.model.message import UNKNOWN_MODEL, MessageTime, ModelChoice, UserMessage
 from turnkeeper.model.parts import Part
 from turnkeeper.model.permission import Rule
 from turnkeeper.model.prompt import AgentInput, FileInput, Prompt, Receipt
 from turnkeeper.model.refusal import Busy, Conflict, Invalid
-from turnkeeper.model.session import Session, SessionModel
+from turnkeeper.model.session import NO_VARIANT, Session, SessionModel
 from turnkeeper.model.status import Idle
 from turnkeeper.model.value import encode
+from turnkeeper.run.discovery import discovered
 from turnkeeper.run.runtime import Runtime
 from turnkeeper.sessions.attach import Attaching
 from turnkeeper.sessions.resolve import Resolution, resolve
@@ -30,8 +35,6 @@ from turnkeeper.store.store import Store
 from turnkeeper.workspace.images import LIMITS, limits_of
 from turnkeeper.workspace.project import ProjectPlace
 
-NO_VARIANT = "default"
-
 
 class Admission(NamedTuple):
     """A prompt that is safe."""
@@ -41,20 +44,18 @@ class Admission(NamedTuple):
     """As it was admitted; None if that was done before."""
 
 
-async def prompt(
-    store: Store, runtime: Runtime, session_id: str, prompt: Prompt, *, agent: str | None = None
-) -> Receipt:
-    """Resolve a prompt's parts and admit it. ``agent`` answers where the prompt does not say who.
+async def prompt(store: Store, runtime: Runtime, session_id: str, prompt: Prompt) -> Receipt:
+    """Resolve a prompt's parts and admit it. A prompt that names no agent is for the agent of the session.
 
-    The same prompt sent again gets the same receipt. Raises Conflict if its id stands for something else, Invalid if
-    there is no such agent or model, Busy if too much is waiting.
+    The same prompt sent again gets the same receipt. Raises Invalid, and records nothing, if its agent or model is not
+    known or its model has no key; Conflict if its id stands for something else; Busy if too much is waiting.
     """
-    return (await _admit(store, runtime, session_id, prompt, agent)).receipt
+    return (await _admit(store, runtime, session_id, prompt)).receipt
 
 
 async def note(store: Store, runtime: Runtime, session_id: str, prompt: Prompt) -> MessageWithParts:
-    """The same for a prompt that nobody is to answer: its message, whether it is part of the history already or not."""
-    done = await _admit(store, runtime, session_id, prompt, None)
+    """Admit a prompt that needs no answer: its message, whether it is part of the history already or not."""
+    done = await _admit(store, runtime, session_id, prompt)
     if done.message is not None:
         return done.message
     for waiting in (await store.journal.view(session_id)).inbox:
@@ -63,7 +64,7 @@ async def note(store: Store, runtime: Runtime, session_id: str, prompt: Prompt) 
     return await store.queries.message(session_id, done.receipt.message_id)
 
 
-async def _admit(store: Store, runtime: Runtime, session_id: str, prompt: Prompt, agent: str | None) -> Admission:
+async def _admit(store: Store, runtime: Runtime, session_id: str, prompt: Prompt) -> Admission:
     if not prompt.parts:
         raise Invalid("a prompt needs at least one part")
     message_id, digest = message_id_of(store, prompt), digest_of(prompt)
@@ -74,13 +75,15 @@ async def _admit(store: Store, runtime: Runtime, session_id: str, prompt: Prompt
         view = view or await store.journal.view(session_id)
         if (known := await _known(store, session_id, message_id, prompt, digest)) is not None:
             return Admission(known, None)
-        if resolved is None or resolved.directory != view.session.directory:
-            resolved = await _resolve(store, runtime, view.session, prompt, message_id, agent)
+        if resolved is None or resolved.session != _settings(view.session, prompt):
+            resolved = await _resolve(store, runtime, view.session, prompt, message_id)
         message = _message(store, prompt, message_id, view.session, resolved)
-        if prompt.model is not None or not prompt.no_reply:
-            runtime.model(message.model, resolved.place)
+        if not prompt.no_reply:
+            runtime.means.require(resolved.place, message.model)
+        elif prompt.model is not None:
+            runtime.model(prompt.model, resolved.place)
         admitted = e.PromptAdmitted(message=message, parts=resolved.parts, delivery=prompt.delivery, digest=digest)
-        deciding = _Deciding(prompt, admitted, view, resolved.agent)
+        deciding = _Deciding(prompt, admitted, view, resolved.instructions)
         crash_point("run.before-admit")
         await store.journal.change(session_id, deciding)
         crash_point("run.after-admit")
@@ -92,27 +95,50 @@ async def _admit(store: Store, runtime: Runtime, session_id: str, prompt: Prompt
 
 
 class _Resolved(NamedTuple):
-    """What a prompt says in a directory, and who is to answer it there."""
+    """What a prompt says in a session with these settings, and which agent is to answer it."""
 
-    directory: str
+    session: "_Settings"
     place: ProjectPlace
     agent: Agent
     parts: tuple[Part, ...]
     fallback: Callable[[], ModelChoice]
+    instructions: list[str]
+    """Instruction files near the files it names."""
 
 
-async def _resolve(
-    store: Store, runtime: Runtime, session: Session, prompt: Prompt, message_id: str, agent: str | None
-) -> _Resolved:
+class _Settings(NamedTuple):
+    """The settings of a session on which the meaning of a prompt depends; None where the prompt itself decides."""
+
+    directory: str
+    agent: str | None
+    model: SessionModel | None
+
+
+def _settings(session: Session, prompt: Prompt) -> _Settings:
+    agent = session.agent if prompt.agent is None else None
+    model = session.model if prompt.model is None else None
+    return _Settings(session.directory, agent, model)
+
+
+async def _resolve(store: Store, runtime: Runtime, session: Session, prompt: Prompt, message_id: str) -> _Resolved:
     place, configured = await runtime.means.at(session.directory)
-    who = configured.agent(prompt.agent or agent)
+    who = configured.agent(prompt.agent or session.agent)
     # What only a file or the mention of an agent needs is only asked for where there is one.
     named = [type(part) for part in prompt.parts]
     limits = limits_of(configured.config.attachment.image) if FileInput in named else LIMITS
     rules = merge((await runtime.means.means(place)).rules, who.permission) if AgentInput in named else ()
-    attaching = Attaching(session.id, message_id, place, limits)
+    read: list[Path] = []
+    attaching = Attaching(session.id, message_id, place, limits, met=read.append)
     parts = await resolve(prompt.parts, Resolution(store.mint, attaching, rules))
-    return _Resolved(session.directory, place, who, parts, lambda: runtime.means.default_model(place))
+    # Files are read side by side; their order must not depend on which was read first.
+    near = await to_thread.run_sync(runtime.instructions_near, sorted(read), place) if read else []
+    last = await last_model(store, session)
+    fallback = partial(_fallback, runtime, place, last)
+    return _Resolved(_settings(session, prompt), place, who, parts, fallback, near)
+
+
+def _fallback(runtime: Runtime, place: ProjectPlace, last: ModelChoice | None) -> ModelChoice:
+    return last or runtime.means.default_model(place)
 
 
 def _message(store: Store, prompt: Prompt, message_id: str, session: Session, resolved: _Resolved) -> UserMessage:
@@ -131,23 +157,25 @@ def _message(store: Store, prompt: Prompt, message_id: str, session: Session, re
 class _Deciding:
     """Decides what admitting a prompt changes, and remembers the place that it gave it."""
 
-    def __init__(self, prompt: Prompt, admitted: e.PromptAdmitted, before: SessionView, agent: Agent) -> None:
-        self._prompt, self._admitted, self._before = prompt, admitted, before
-        self._has_model = (prompt.model or agent.model) is not None
+    def __init__(
+        self, prompt: Prompt, admitted: e.PromptAdmitted, before: SessionView, instructions: list[str]
+    ) -> None:
+        self._prompt, self._admitted, self._before, self._instructions = prompt, admitted, before, instructions
         self.seq = 0
         """The place in the log, as decided last; 0 if nothing was, because things are not as they were before."""
 
     def __call__(self, view: SessionView) -> list[Event]:
         """What it changes in the newest view."""
         self.seq = view.seq + 1 if self._holds(view) else 0
-        return _facts(self._admitted, self._prompt, view) if self.seq else []
+        if not self.seq:
+            return []
+        return [*_facts(self._admitted, self._prompt, view), *discovered(self._instructions, view.instructions)]
 
     def _holds(self, view: SessionView) -> bool:
         """Whether the prompt says in this view what it said in the one it was resolved for."""
-        session, before = view.session, self._before.session
-        if session.directory != before.directory or not (self._has_model or session.model == before.model):
+        if _settings(view.session, self._prompt) != _settings(self._before.session, self._prompt):
             return False
-        # Who admits the same id in between is noticed. One that we just made stands for nothing yet.
+        # Another admission under the caller's id in between is noticed. An id that we just made is in use nowhere.
         return self._prompt.message_id is None or _input(view) == _input(self._before)
 
 
@@ -215,10 +243,22 @@ def _facts(admitted: e.PromptAdmitted, prompt: Prompt, view: SessionView) -> lis
     return facts
 
 
+async def last_model(store: Store, session: Session) -> ModelChoice | None:
+    """The model of the newest prompt in the history that has one, for a session that has none of its own.
+
+    Forks and imports that an older version made, and imports of histories that do not say, are such sessions.
+    """
+    if session.model is None:
+        async for message in store.queries.stream(session.id):
+            if isinstance(message.info, UserMessage) and message.info.model.provider_id != UNKNOWN_MODEL:
+                return message.info.model
+    return None
+
+
 def model_of(
     prompt: Prompt, agent: Agent, last: SessionModel | None, fallback: Callable[[], ModelChoice]
 ) -> ModelChoice:
-    """The prompt's model, else the agent's, else the one the session used last, else the default."""
+    """The prompt's model, else the agent's, else that of the session, else the fallback."""
     if prompt.model is not None:
         return prompt.model.but(variant=prompt.variant or prompt.model.variant)
     if agent.model is not None:

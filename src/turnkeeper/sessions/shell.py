@@ -6,7 +6,7 @@ from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.session import Session
 from turnkeeper.run.runtime import Runtime
 from turnkeeper.run.shell import ShellCommand
-from turnkeeper.sessions.prompt import model_of
+from turnkeeper.sessions.prompt import last_model, model_of
 from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import ProjectPlace
@@ -27,15 +27,16 @@ async def shell(
     Raises Busy unless the session rests, Invalid if there is no such agent or model.
     """
     _check(command)
-    chosen = await runtime.agent(agent, place)
+    chosen = await runtime.agent(agent or session.agent, place)
     config, _ = runtime.means.catalog(place)
+    last = await last_model(store, session)
     user = UserMessage(
         id=store.mint.message_id(),
         session_id=session.id,
         time=MessageTime(created=store.mint.now()),
         agent=chosen.name,
         model=model_of(
-            Prompt(parts=(), model=model), chosen, session.model, lambda: runtime.means.default_model(place)
+            Prompt(parts=(), model=model), chosen, session.model, lambda: last or runtime.means.default_model(place)
         ),
     )
     if model is not None:

@@ -5,6 +5,7 @@ import signal
 from pathlib import Path
 from typing import Annotated, Final
 
+import anyio
 from anyio import to_thread
 from msgspec import Meta
 
@@ -14,7 +15,7 @@ from turnkeeper.model.value import Value
 from turnkeeper.tools.reach import ask_outside, located
 from turnkeeper.tools.tool import Tool, ToolContext, ToolFailure, ToolOutput, text
 from turnkeeper.workspace import files, shell
-from turnkeeper.workspace.shell import Ran
+from turnkeeper.workspace.shell import KeptOutput, Ran
 
 
 class BashArguments(Value):
@@ -46,7 +47,16 @@ async def execute(arguments: BashArguments, context: ToolContext) -> ToolOutput:
         await context.progress(title=arguments.command, metadata={"output": ending, "description": description})
 
     timeout_s = min((arguments.timeout or COMMAND_TIMEOUT_S * 1000) / 1000, COMMAND_TIMEOUT_MAX_S)
-    ran = await shell.run(arguments.command, directory, environ=context.environ, timeout_s=timeout_s, heard=heard)
+    kept = KeptOutput()
+    try:
+        ran = await shell.run(
+            arguments.command, directory, environ=context.environ, timeout_s=timeout_s, heard=heard, kept=kept
+        )
+    except anyio.get_cancelled_exc_class():
+        # Reports come at intervals: the last one may lack what was printed since.
+        with anyio.CancelScope(shield=True):
+            await heard(kept.ending(PROGRESS_CHARS_MAX))
+        raise
     metadata = {"output": ran.output[-PROGRESS_CHARS_MAX:], "exit": ran.exit_code, "description": description}
     return ToolOutput(title=arguments.command, output=said(ran, timeout_s), metadata=metadata)
 

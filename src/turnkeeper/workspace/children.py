@@ -13,6 +13,7 @@ from anyio.abc import Process
 from anyio.lowlevel import checkpoint
 
 from turnkeeper.core.limits import KILL_GRACE_S
+from turnkeeper.workspace.watchdog import Watchdog
 
 CHUNK_BYTES: Final = 64 * 1024
 _LOOK_AGAIN_S: Final = 0.02
@@ -99,16 +100,24 @@ def _has_living(group: int) -> bool:
 
 @asynccontextmanager
 async def started(
-    arguments: Sequence[str], directory: Path, environ: Mapping[str, str], *, grace_s: float = KILL_GRACE_S
+    arguments: Sequence[str],
+    directory: Path,
+    environ: Mapping[str, str],
+    *,
+    grace_s: float = KILL_GRACE_S,
+    watchdog: Watchdog | None = None,
 ) -> AsyncIterator[Running]:
-    """A process without terminal or input, ended with its group unless it was done and the block left in peace."""
+    """A process without terminal or input, ended with its group unless it was done and the block left in peace.
+
+    With a ``watchdog`` the group also ends if this process is killed.
+    """
     output, writing = os.pipe()
     try:
         os.set_blocking(output, False)
         try:
             process = await anyio.open_process(
-                list(arguments),
-                stdin=DEVNULL,
+                list(arguments) if watchdog is None else watchdog.enrolled(arguments),
+                stdin=DEVNULL if watchdog is None else watchdog.pipe(),
                 stdout=writing,
                 stderr=writing,
                 cwd=directory,
@@ -125,5 +134,7 @@ async def started(
         finally:
             if not is_done:
                 await running.end()
+            if watchdog is not None:
+                watchdog.release(running.id)
     finally:
         os.close(output)

@@ -10,6 +10,7 @@ import msgspec
 
 from turnkeeper.core.limits import DRAIN_S, KILL_GRACE_S, OUTPUT_KEPT_MAX, PROGRESS_CHARS_MAX, PROGRESS_INTERVAL_S
 from turnkeeper.workspace.children import Running, started
+from turnkeeper.workspace.watchdog import WATCHDOG
 
 KNOWN: Final = frozenset({"bash", "zsh", "sh", "dash", "ksh", "ash"})
 """Shells that understand what models write. Others, or none at all, give way to these."""
@@ -86,19 +87,22 @@ async def run(
     """
     arguments = [choose(environ), "-c", command]
     kept = KeptOutput() if kept is None else kept
-    async with started(arguments, directory, {**environ, "TERM": "dumb"}, grace_s=grace_s) as running:
-        closed = anyio.Event()
-        with anyio.move_on_after(timeout_s) as time:
-            async with anyio.create_task_group() as reading:
-                reading.start_soon(_hear, running, kept, closed, heard, interval_s)
-                await running.wait()
-                with anyio.move_on_after(DRAIN_S):
-                    await closed.wait()
-                reading.cancel_scope.cancel()
-        has_ended = running.exit_code is not None and not time.cancelled_caught
-        if not has_ended:
-            await running.end()
-        kept.add(running.read_rest())
+    given = {**environ, "TERM": "dumb"}
+    async with started(arguments, directory, given, grace_s=grace_s, watchdog=WATCHDOG) as running:
+        closed, has_ended = anyio.Event(), False
+        try:
+            with anyio.move_on_after(timeout_s) as time:
+                async with anyio.create_task_group() as reading:
+                    reading.start_soon(_hear, running, kept, closed, heard, interval_s)
+                    await running.wait()
+                    with anyio.move_on_after(DRAIN_S):
+                        await closed.wait()
+                    reading.cancel_scope.cancel()
+            has_ended = running.exit_code is not None and not time.cancelled_caught
+        finally:
+            if not has_ended:
+                await running.end()
+            kept.add(running.read_rest())
         return Ran(kept.text(), running.exit_code if has_ended else None, is_held=has_ended and not closed.is_set())
 
 

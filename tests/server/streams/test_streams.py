@@ -8,13 +8,14 @@ from heard import Event, Heard, listening
 from served import Served, served
 from shapes import check_event, check_second
 
-from turnkeeper.model.notification import Notification
+from turnkeeper.model import stream as s
+from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.server.routes.event import hub
 from turnkeeper.server.streams.hub import Hub, Metre
 from turnkeeper.server.streams.stream import HEARTBEAT_S, HEARTBEAT_SECOND_S
-from turnkeeper.testing.harness import VirtualTime
+from turnkeeper.testing.harness import Told, VirtualTime
 
 STREAMS = ("/event", "/global/event", "/api/event")
 
@@ -114,6 +115,59 @@ async def test_a_turn_is_told_in_the_order_on_record(tmp_path: Path) -> None:
         "idle",
         "session.idle",
     ]
+
+
+ONE_PACKET: list[s.StreamEvent] = [
+    s.Start(),
+    s.StartStep(),
+    s.ReasoningDelta(id="r", text="hm ok"),
+    s.ReasoningEnd(id="r"),
+    s.TextDelta(id="t", text="Hello there"),
+    s.TextEnd(id="t"),
+    s.ToolCall(id="c", name="echo", input={"text": "x"}),
+    s.FinishStep(reason="tool-calls"),
+    s.Finish(),
+]
+DONE: list[s.StreamEvent] = [
+    s.Start(),
+    s.StartStep(),
+    s.TextDelta(id="t", text="done"),
+    s.TextEnd(id="t"),
+    s.FinishStep(reason="stop"),
+    s.Finish(),
+]
+
+
+@pytest.mark.parametrize("path", STREAMS)
+async def test_an_answer_in_one_packet_has_deltas_and_a_pending_call_on_every_stream(tmp_path: Path, path: str) -> None:
+    async with served(tmp_path, Told([ONE_PACKET], [DONE])) as server:
+        session_id = await server.session()
+        async with listening(server.service, path) as heard:
+            await server.ask(session_id, "hi")
+            if path == "/api/event":
+                await heard.until_type("session.next.step.ended", 2)
+            else:
+                await heard.until_type("session.idle")
+    deltas = [one.said["delta"] for one in heard.events if one.type.endswith(".delta")]
+    assert deltas == ["hm ok", "Hello there", "done"]
+    if path.startswith("/api"):
+        assert heard.types.count("session.next.tool.input.started") == 1
+    else:
+        assert [one for one in told(heard) if one.startswith("tool")] == [
+            "tool pending",
+            "tool running",
+            "tool completed",
+        ]
+
+
+async def test_an_answer_in_one_packet_has_deltas_for_who_subscribes_in_python(tmp_path: Path) -> None:
+    async with served(tmp_path, Told([ONE_PACKET], [DONE])) as server:
+        session_id = await server.session()
+        async with server.stage.tk.subscribe(session_id=session_id) as heard:
+            await server.ask(session_id, "hi")
+            heard.close()
+            said = [one.delta async for one in heard if isinstance(one, Delta)]
+    assert said == ["hm ok", "Hello there", "done"]
 
 
 async def test_the_final_text_is_heard_before_the_prompt_is_answered(tmp_path: Path) -> None:

@@ -62,10 +62,8 @@ async def prompt(turnkeeper: Turnkeeper, session_id: str, given: PromptBody) -> 
     parts += [_file(one) for one in given.prompt.files or ()]
     parts += [AgentInput(name=one.name, source=_mention(one.source)) for one in given.prompt.agents or ()]
     wanted = Prompt(message_id=given.id, parts=tuple(parts), delivery=given.delivery)
-    session = await turnkeeper.get(session_id)
     try:
-        # Its clients switch the agent of a session, and do not name it with each prompt.
-        receipt = await admit(turnkeeper.store, turnkeeper.runtime, session_id, wanted, agent=session.agent)
+        receipt = await admit(turnkeeper.store, turnkeeper.runtime, session_id, wanted)
     except Conflict as error:
         raise Taken(str(error), given.id or "") from error
     if given.resume:

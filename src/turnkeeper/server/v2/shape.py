@@ -162,11 +162,12 @@ def said(parts: Iterable[Part]) -> str:
 
 
 def shell_output(state: ToolPending | ToolRunning | ToolCompleted | ToolError) -> str:
-    """What a command printed so far."""
+    """What a command printed so far, and why there is no more if it was stopped."""
     if isinstance(state, ToolCompleted):
         return state.output
-    printed = (getattr(state, "metadata", None) or {}).get("output", "")
-    return str(printed or getattr(state, "error", ""))
+    printed = str((getattr(state, "metadata", None) or {}).get("output", ""))
+    error = getattr(state, "error", "")
+    return f"{printed.rstrip()}\n{error}" if printed.strip() and error else printed or error
 
 
 def content_of(state: ToolCompleted) -> list[Any]:
