@@ -205,10 +205,10 @@ async def test_the_bill_of_every_attempt_is_in_the_ledger_and_sums_to_the_totals
         .cuts()
         .then()
         .calls("echo", text="a")
-        .usage(input=1_000_000, output=100_000, reasoning=20_000, cache_read=400_000, cache_write=100_000)
+        .usage(input=100_000, output=10_000, reasoning=2_000, cache_read=40_000, cache_write=10_000)
         .then()
         .says("b")
-        .usage(input=2_000_000, output=0)
+        .usage(input=120_000, output=0)
         .then()
         .says("half")
         .waits(gate)
@@ -224,14 +224,14 @@ async def test_the_bill_of_every_attempt_is_in_the_ledger_and_sums_to_the_totals
         await stage.tk.interrupt(session)
         rows = [one for one in await stage.events(session) if isinstance(one, e.UsageRecorded)]
         assert [(row.attempt, row.purpose) for row in rows] == [(1, "turn"), (2, "turn"), (1, "turn"), (1, "turn")]
-        # 500,000 new input at 3, 100,000 output at 15, 400,000 read at 0.3, 100,000 written at 3.75. Of an attempt that
-        # was cut off or interrupted before the provider counted anything, it is only known that there was one.
-        assert [row.cost for row in rows] == [0, 1.5 + 1.5 + 0.12 + 0.375, 6.0, 0]
+        # 50,000 new input at 3, 10,000 output at 15, 40,000 read at 0.3, 10,000 written at 3.75 for a million. Of an
+        # attempt that was cut off or interrupted before the provider counted anything, it is known that there was one.
+        assert [row.cost for row in rows] == [0, 0.3495, 0.36, 0]
         stored = await stage.tk.get(session)
-        assert stored.cost == 9.495
+        assert stored.cost == 0.7095
         assert stored.tokens.input == sum(row.tokens.input for row in rows)
         costs = [message.cost for message, _ in await stage.turns(session)]
-        assert costs == [3.495, 6.0, 0]
+        assert costs == [0.3495, 0.36, 0]
 
 
 async def test_what_was_counted_before_an_attempt_failed_is_billed_once_and_not_shown_as_the_next_attempt_s(
