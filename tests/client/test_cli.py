@@ -180,7 +180,7 @@ def test_the_environment_names_a_server_unless_a_store_is_named(common: tuple[Sh
     near = shop.process("session", "list", "--json", "--data", str(shop.home), TURNKEEPER_SERVER="http://127.0.0.1:1")
     assert (near.returncode, json.loads(near.stdout)["items"]) == (0, [])
     both = tk(shop.home, "session", "list", "--server", url, "--store", "memory:")
-    assert (both.code, "not both" in both.err) == (1, True)
+    assert (both.code, "not both" in both.err) == (2, True)
 
 
 def test_nobody_at_the_address_and_no_address_at_all_are_said(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from opencode_files import EXPORTS, MAIN, contents, database, dump, exported, imported
+from opencode_files import EXPORTS, MAIN, contents, database, dump, exported, imported, second_message
 
 from turnkeeper.app import Turnkeeper, open_store
 from turnkeeper.interop.report import Counts
@@ -167,3 +167,25 @@ async def test_sanitising_redacts_by_kind(tk: Turnkeeper, tmp_path: Path) -> Non
     assert parts[0]["state"] == {**state, "error": "[redacted:tool-error:prt_x]"}
     assert parts[1]["files"] == ["[redacted:patch-file:prt_y-0]", "[redacted:patch-file:prt_y-1]"]
     assert parts[2]["text"] == "  "
+
+
+async def test_system_messages_stand_where_opencode_does_not_look_and_come_back_to_their_places(
+    tk: Turnkeeper, tmp_path: Path
+) -> None:
+    path = database(tmp_path)
+    news = second_message(path, 20, "system", text="the date changed")
+    second_message(path, 21, "synthetic", text="go on")
+    await tk.import_opencode(path)
+    [session] = [one.id for one in (await tk.list(limit=100)).items if news in await ids(tk, one.id)]
+    export = await exported(tk, session)
+    assert "system" not in {message["info"]["role"] for message in export["messages"]}
+    assert [one["info"]["id"] for one in export["turnkeeper"]["system"]] == [news]
+    before = await ids(tk, session)
+    await tk.remove(session)
+    await imported(tk, tmp_path, export)
+    assert await ids(tk, session) == before
+    assert await exported(tk, session) == export
+
+
+async def ids(tk: Turnkeeper, session_id: str) -> list[str]:
+    return [message.info.id for message in (await tk.messages(session_id, limit=200)).items]

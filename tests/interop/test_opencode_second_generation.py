@@ -15,7 +15,10 @@ async def added(tk: Turnkeeper, path: Path, *names: str) -> list[Any]:
     """Import, and the export of what these rows became."""
     report = await tk.import_opencode(path)
     assert (report.skipped, report.unreadable) == ((), ())
-    messages = (await exported(tk, SECOND))["messages"]
+    export = await exported(tk, SECOND)
+    messages = export["messages"]
+    for one in export.get("turnkeeper", {}).get("system", []):
+        messages.insert(one["index"], one)
     assert [message["info"]["id"] for message in messages[3:]][: len(names)] == list(names)
     return messages[3:]
 

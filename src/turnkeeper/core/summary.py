@@ -112,7 +112,7 @@ def completed(summary: str, terms: Contract) -> str:
         # Facts that stood in what is cut are missing again: all of them are added.
         added = "\n".join(["", "", EXACT, *(f"- {fact}" for fact in terms.facts)]) if terms.facts else ""
         known = _known_handles(cut(known, terms.tokens_max * CHARS_PER_TOKEN - len(added)), terms)
-    return f"{known}{added}".strip()
+    return f"{known}{added}"
 
 
 def digest(terms: Contract, previous: str | None, head: Sequence[Entry]) -> str:

@@ -1,4 +1,8 @@
-"""Export a session in opencode's shape: ``{"info", "messages": [{"info", "parts"}]}``, written a message at a time."""
+"""Export a session in opencode's shape: ``{"info", "messages": [{"info", "parts"}]}``, written a message at a time.
+
+opencode knows no system messages, and its importer refuses them. They stand under ``turnkeeper.system``, which it
+ignores, each with its ``index`` among all messages.
+"""
 
 from collections.abc import AsyncIterator
 from typing import cast
@@ -9,7 +13,7 @@ from turnkeeper.core.extra import restore
 from turnkeeper.interop.fit import public
 from turnkeeper.interop.raw import RawObject, plain
 from turnkeeper.interop.sanitise import sanitise_message, sanitise_part, sanitise_session
-from turnkeeper.model.message import Message
+from turnkeeper.model.message import Message, SystemMessage
 from turnkeeper.model.parts import ForeignPart, Part
 from turnkeeper.model.session import Session
 from turnkeeper.model.value import JsonObject
@@ -29,11 +33,15 @@ async def chunks(
     """
     session = await verified(store, session_id, damaged)
     yield b'{\n  "info": ' + _indented(session_json(session, sanitise=sanitise), 2) + b',\n  "messages": ['
-    separator = b"\n"
+    separator, own = b"\n", _Own()
     async for message in store.queries.stream(session_id, reverse=False, damaged=damaged):
-        yield separator + b"    " + _indented(message_json(message, sanitise=sanitise), 4)
-        separator = b",\n"
-    yield b"]\n}\n" if separator == b"\n" else b"\n  ]\n}\n"
+        if (json := own.public(message, sanitise=sanitise)) is not None:
+            yield separator + b"    " + _indented(json, 4)
+            separator = b",\n"
+    yield b"]" if separator == b"\n" else b"\n  ]"
+    if own.system:
+        yield b',\n  "turnkeeper": ' + _indented({"system": own.system}, 2)
+    yield b"\n}\n"
 
 
 async def line(
@@ -42,11 +50,32 @@ async def line(
     """The export of one session on one line, as files with many sessions have it."""
     session = await verified(store, session_id, damaged)
     yield b'{"info":' + msgspec.json.encode(session_json(session, sanitise=sanitise)) + b',"messages":['
-    separator = b""
+    separator, own = b"", _Own()
     async for message in store.queries.stream(session_id, reverse=False, damaged=damaged):
-        yield separator + msgspec.json.encode(message_json(message, sanitise=sanitise))
-        separator = b","
-    yield b"]}\n"
+        if (json := own.public(message, sanitise=sanitise)) is not None:
+            yield separator + msgspec.json.encode(json)
+            separator = b","
+    yield b"]"
+    if own.system:
+        yield b',"turnkeeper":' + msgspec.json.encode({"system": own.system})
+    yield b"}\n"
+
+
+class _Own:
+    """Sorts out the messages that opencode does not know."""
+
+    def __init__(self) -> None:
+        self.system: list[RawObject] = []
+        self._count = 0
+
+    def public(self, message: MessageWithParts, *, sanitise: bool) -> RawObject | None:
+        """A message as opencode reads it; None for one that only we know, which is kept in ``system``."""
+        index, self._count = self._count, self._count + 1
+        json = message_json(message, sanitise=sanitise)
+        if not isinstance(message.info, SystemMessage):
+            return json
+        self.system.append({"index": index, **json})
+        return None
 
 
 async def verified(store: Store, session_id: str, damaged: DamagedNames | None) -> Session:

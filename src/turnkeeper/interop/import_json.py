@@ -117,9 +117,19 @@ def _session(json: RawObject, place: str) -> RawSession:
     if not isinstance(info, dict) or not isinstance(messages, list):
         raise Unreadable(SHAPE)
     session = RawSession(info, [], place=place)
-    for nth, message in enumerate(messages):
+    for nth, message in enumerate(_with_system(messages, as_object(json.get("turnkeeper")).get("system"))):
         _add(session, as_object(message).get("info"), as_object(message).get("parts"), nth)
     return session
+
+
+def _with_system(messages: list[Json], system: Json) -> list[Json]:
+    """The messages with our own system messages at their places among them."""
+    whole = list(messages)
+    for one in system if isinstance(system, list) else []:
+        index = as_object(one).get("index")
+        if isinstance(index, int) and 0 <= index <= len(whole):
+            whole.insert(index, one)
+    return whole
 
 
 def _add(session: RawSession, info: Json, parts: Json, nth: int) -> None:
