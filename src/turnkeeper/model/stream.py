@@ -124,10 +124,22 @@ class ToolFailed(Value, tag_field="type", tag="tool-error"):
     metadata: JsonObject | None = None
 
 
+class File(Value, tag_field="type", tag="file"):
+    """A file that the model made: a ``data:`` address, or one to fetch it from."""
+
+    mime: str
+    url: str
+
+
 class FinishStep(Value, tag_field="type", tag="finish-step"):
-    """The answer is over: ``stop``, ``length``, ``tool-calls``, ``content-filter``, ``error`` or ``unknown``."""
+    """The answer is over: ``stop``, ``length``, ``tool-calls``, ``content-filter``, ``error`` or ``unknown``.
+
+    ``message`` is the provider's own explanation. ``is_paused``: the provider goes on with it in the next answer.
+    """
 
     reason: str
+    message: str | None = None
+    is_paused: bool = False
     usage: Usage | None = None
     metadata: JsonObject | None = None
 
@@ -158,6 +170,7 @@ StreamEvent: TypeAlias = (
     | ToolCall
     | ToolResult
     | ToolFailed
+    | File
     | FinishStep
     | StreamError
     | Finish

@@ -193,6 +193,11 @@ def own(metadata: JsonObject | None, namespace: str) -> JsonObject:
     return found if isinstance(found, dict) else {}
 
 
+def objects(value: object) -> list[dict[str, object]]:
+    """The objects of a list; none if it is no list."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
 def text_of(value: object) -> str:
     """A string, or nothing."""
     return value if isinstance(value, str) else ""
