@@ -195,9 +195,9 @@ class Answer:
         self._settle(call_id)
         self.events.append(ToolFailed(id=call_id, name=name, error=error, metadata=metadata))
 
-    def item(self, item_id: str, kind: str, item: JsonObject) -> None:
+    def item(self, item_id: str, kind: str, item: JsonObject, metadata: JsonObject) -> None:
         """An item of the provider's own kind, neither text nor a call: kept whole, like the result of a hosted tool."""
-        self.call(item_id, kind, {}, executed=True)
+        self.call(item_id, kind, {}, executed=True, metadata=metadata)
         self.result(item_id, kind, item)
 
     def close_blocks(self) -> None:
@@ -209,15 +209,19 @@ class Answer:
         for call_id in tuple(self._calls):
             self.close_call(call_id)
 
-    def finish(self, reason: str, metadata: JsonObject | None = None) -> None:
-        """The answer is over."""
+    def finish(
+        self, reason: str, metadata: JsonObject | None = None, *, message: str | None = None, is_paused: bool = False
+    ) -> None:
+        """The answer is over. ``message`` is the provider's explanation of the reason."""
         self.close_blocks()
         if self._uncited:
             self.open_text(SOURCES)
             self.close_text(SOURCES)
         if reason == "stop" and self.has_calls:
             reason = "tool-calls"
-        self.events.append(FinishStep(reason=reason, usage=self.usage, metadata=metadata))
+        self.events.append(
+            FinishStep(reason=reason, message=message, is_paused=is_paused, usage=self.usage, metadata=metadata)
+        )
         self.events.append(Finish())
         self.is_over = True
 

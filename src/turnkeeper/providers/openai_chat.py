@@ -203,11 +203,14 @@ def _assistant(turn: AssistantTurn, field: str | None) -> list[Wire]:
     calls: list[Wire] = []
     sealed: Wire = {}
     for part in turn.content:
-        extra = codec.own(part.metadata, "openai").get("extraContent")
+        own = codec.own(part.metadata, "openai")
+        extra = own.get("extraContent")
         match part:
             case Text(text=text):
                 texts.append(text)
                 sealed |= {"extra_content": extra} if extra else {}
+            case Call(executed=True) if own.get("isInAnswer") is True:
+                pass  # The host ran it while it answered, and takes only the answer back.
             case Call(executed=True):
                 texts.append(transforms.hosted_text(part, hosted.get(part.id)))
             case Call():

@@ -239,7 +239,8 @@ class Reader(codec.Reader):
                 self._end_reasoning()
             self._ran[index] = f"executed_{index}"
             _, given = parse_input(codec.text_of(item.get("arguments")))
-            self.answer.call(self._ran[index], name, given, executed=True)
+            own = {"openai": {"isInAnswer": True}}
+            self.answer.call(self._ran[index], name, given, executed=True, metadata=own)
         if item.get("output") is not None and self.answer.is_awaited(self._ran[index]):
             self.answer.result(self._ran[index], name, item)
         searched = item.get("search_results")
