@@ -79,6 +79,15 @@ def test_the_signature_of_a_text_goes_back_with_it() -> None:
     assert message == {"role": "assistant", "content": "Noon.", "extra_content": SIGNED}
 
 
+def test_the_signature_of_a_message_without_text_goes_back_with_it() -> None:
+    made = {"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "read", "arguments": "{}"}}]}
+    events = answer(chunk({"extra_content": SIGNED}), chunk(made), finish="tool_calls")
+    (call,) = (event for event in events if isinstance(event, ToolCall))
+    message = assistant(Call(id="c1", name="read", input={}, metadata=call.metadata))
+    assert message["extra_content"] == SIGNED
+    assert "extra_content" not in message["tool_calls"][0]  # type: ignore[index]
+
+
 @pytest.mark.parametrize("interleaved", [None, "reasoning_details", "reasoning_content"])
 def test_reasoning_details_go_back_to_every_host_that_sent_them(interleaved: str | None) -> None:
     details = [{"type": "reasoning.text", "text": "hm", "signature": "sealed"}]

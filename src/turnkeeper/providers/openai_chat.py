@@ -217,6 +217,8 @@ def _assistant(turn: AssistantTurn, field: str | None) -> list[Wire]:
                 function = {"name": part.name, "arguments": encode(part.input).decode()}
                 call: Wire = {"id": part.id, "type": "function", "function": function}
                 calls.append({**call, "extra_content": extra} if extra else call)
+                message_extra = own.get("messageExtraContent")
+                sealed |= {"extra_content": message_extra} if message_extra else {}
             case _:
                 pass  # Reasoning goes to its field, results to their calls.
     text = "\n\n".join(texts) if hosted else "".join(texts)

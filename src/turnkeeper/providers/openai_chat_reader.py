@@ -276,8 +276,13 @@ class Reader(codec.Reader):
 
     def _end_call(self, call_id: str) -> None:
         self._finished.add(call_id)
-        extra = self._metadata.get(call_id)
-        self.answer.close_call(call_id, metadata={"openai": {"extraContent": extra}} if extra is not None else None)
+        own: Item = {}
+        if (extra := self._metadata.get(call_id)) is not None:
+            own["extraContent"] = extra
+        if self._extra is not None and not self.answer.has_text(f"text-{self._text}"):
+            # The message has no text that could carry its own signature, so its first call does.
+            own["messageExtraContent"], self._extra = self._extra, None
+        self.answer.close_call(call_id, metadata={"openai": own} if own else None)
 
     def _finish(self) -> None:
         if self._reason == "model_context_window_exceeded" and not self.answer.has_said:
