@@ -63,10 +63,16 @@ class Reader:
                     self.read(name, data)
                 except (Malformed, ValueError, RecursionError):
                     break  # The last event was cut; that the stream is incomplete is said below.
-        if not answer.is_over and not self.complete():
+        if not answer.is_over and not self._is_complete():
             cut = "The provider ended its answer before it was complete."
             answer.fail(cause or broken(cut, code="incomplete_stream", is_retryable=True))
         return answer.take()
+
+    def _is_complete(self) -> bool:
+        try:
+            return self.complete()
+        except Malformed:
+            return False  # The event that was cut left something half done.
 
     def read(self, name: bytes, data: bytes) -> None:
         """Take in one event of the protocol."""

@@ -221,8 +221,9 @@ class Reader(codec.Reader):
         if known is None or (call.id and name and call.id != known):
             if known is not None and known not in self._finished:
                 self._end_call(known)  # A host that gives every call the same index.
-            known = self._calls[index] = call.id or f"call_{len(self._calls)}"
+            known = call.id or f"call_{len(self._calls)}"
             self.answer.open_call(known, name or "")
+            self._calls[index] = known
             if call.extra_content is not None:
                 self._metadata[known] = call.extra_content
         given = call.function.arguments if call.function else None
