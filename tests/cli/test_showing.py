@@ -11,9 +11,10 @@ from turnkeeper.cli.calls import call_lines
 from turnkeeper.cli.feed import Feed
 from turnkeeper.cli.growing import Paragraphs
 from turnkeeper.cli.patch import counts, patch_lines
-from turnkeeper.cli.plain import failure_text
+from turnkeeper.cli.plain import Plain, failure_text
 from turnkeeper.cli.screen import Screen, money
 from turnkeeper.cli.terminal import STYLES, Terminal
+from turnkeeper.cli.transcript import transcript
 from turnkeeper.core.diff import diff
 from turnkeeper.model.failure import (
     ApiData,
@@ -30,13 +31,14 @@ from turnkeeper.model.failure import (
 )
 from turnkeeper.model.message import AssistantMessage, AssistantTime, TurnPath
 from turnkeeper.model.notification import Delta, Notification
-from turnkeeper.model.parts import Part, ReasoningPart, RetryPart, TextPart, ToolPart
+from turnkeeper.model.parts import FilePart, Part, ReasoningPart, RetryPart, TextPart, ToolPart
 from turnkeeper.model.parts.base import Span
 from turnkeeper.model.parts.marks import RetryTime
 from turnkeeper.model.parts.tool import RunningTime, SettledTime, ToolCompleted, ToolError, ToolRunning, ToolState
 from turnkeeper.model.session import ZERO_TOKENS
 from turnkeeper.model.status import Retrying
 from turnkeeper.run.permission import Reply
+from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.testing.glass import Glass
 
 OWN = {"session_id": "ses_1", "message_id": "msg_1"}
@@ -338,6 +340,41 @@ def test_text_grows_below_and_whole_paragraphs_stay_above() -> None:
     stage.display.ended(DONE)
     stage.display.close()
     assert stage.lines == ["> build · acme/large", "First.", "Second."]
+
+
+SOURCES = [
+    {"url": "https://a.example/1", "title": "A"},
+    {"url": "https://a.example/1", "title": "A", "start_index": 7},
+    {"title": "b.pdf"},
+    {"url": "https://c.example/\x1b[2J"},
+]
+CITED = text("p", "So it is.", end=2).but(metadata={"sources": SOURCES})
+SHOWN = ["[1] A https://a.example/1", "[2] b.pdf", "[3] https://c.example/␛[2J"]
+PICTURE = FilePart(id="f", mime="image/png", url="data:image/png;base64," + "AAAA" * 500, **OWN)
+
+
+def test_sources_and_files_stand_under_the_text() -> None:
+    stage = Stage()
+    stage.display.settled(CITED)
+    stage.display.settled(PICTURE)
+    stage.display.ended(DONE)
+    stage.display.close()
+    assert stage.lines == ["> build · acme/large", "So it is.", *SHOWN, "◆ a file (image/png, 1.5 KB)"]
+
+
+def test_a_pipe_gets_the_text_and_the_sources_go_beside_it(capsys: pytest.CaptureFixture[str]) -> None:
+    display = Plain(thinking=False)
+    display.settled(CITED)
+    display.settled(PICTURE)
+    display.settled(text("q", "", end=2).but(metadata={"sources": SOURCES[2:3]}))
+    out, err = capsys.readouterr()
+    assert out == "So it is.\n"
+    assert err.splitlines() == [*SHOWN, "◆ a file (image/png, 1.5 KB)", "[1] b.pdf"]
+
+
+def test_a_transcript_shows_the_sources_of_a_text() -> None:
+    shown = transcript(Screen(), [MessageWithParts(info=DONE, parts=(CITED,))])
+    assert [line.strip() for line in shown.splitlines()[1:]] == ["So it is.", *SHOWN]
 
 
 def test_a_settled_part_makes_good_what_was_not_heard() -> None:

@@ -431,3 +431,14 @@ def test_a_request_ends_where_the_model_is_to_speak() -> None:
 def test_messages_of_the_user_are_not_merged() -> None:
     assert len(conversation([ASKED, ASKED], SAME)) == 2
     assert isinstance(ASKED.message, UserMessage)
+
+
+def test_the_sources_of_a_text_do_not_go_back() -> None:
+    sources = [{"url": "https://a.example"}]
+    cited = a_text(TURN, "prt_1", "So.", metadata={"sources": sources, "acme": {"seal": 1}})
+    assert content(cited) == [Text(text="So.", metadata={"acme": {"seal": 1}})]
+    assert content(a_text(TURN, "prt_1", "So.", metadata={"sources": sources})) == [Text(text="So.")]
+
+
+def test_a_file_that_the_model_made_is_told_in_words() -> None:
+    assert content(a_file()) == [Text(text="[The assistant made a file here: a.png]")]

@@ -3,9 +3,10 @@
 import pytest
 
 from turnkeeper.core.history import Entry, History
-from turnkeeper.core.limits import EMPTY_TURNS_MAX, STEERS_MAX
+from turnkeeper.core.limits import EMPTY_TURNS_MAX, PAUSED_TURNS_MAX, STEERS_MAX
 from turnkeeper.core.next_action import (
     DISABLED,
+    PAUSED,
     REFUSED,
     STRUCTURED_TOOL,
     Abandon,
@@ -20,7 +21,7 @@ from turnkeeper.core.next_action import (
 from turnkeeper.core.view import Admitted, OpenTurn, Rewritten, SessionView
 from turnkeeper.model.failure import AbortedFailure, ApiData, ApiFailure, Failure, MessageData
 from turnkeeper.model.message import AssistantMessage, JsonSchemaFormat, UserMessage
-from turnkeeper.model.parts import CompactionPart, Part, ReasoningPart, ToolPart
+from turnkeeper.model.parts import CompactionPart, FilePart, Part, ReasoningPart, ToolPart
 from turnkeeper.model.parts.base import Span
 from turnkeeper.model.parts.tool import SettledTime, ToolError, ToolProvider
 from turnkeeper.testing.builders import NOW, a_call, a_session, a_text, a_user, an_assistant, completed, running
@@ -191,6 +192,21 @@ def test_a_word_between_begins_the_count_of_empty_turns_anew() -> None:
         told.turn()
     told.turn(DONE).turn()
     assert runs(act(told))
+
+
+def test_a_provider_that_pauses_is_asked_to_go_on_so_often_and_no_more() -> None:
+    told = Told().user()
+    for _ in range(PAUSED_TURNS_MAX + 1):
+        assert runs(act(told))
+        told.turn(WORDS, finish=PAUSED)
+    assert act(told) == Rest(reason="answered")
+
+
+def test_a_turn_that_made_a_file_is_not_empty() -> None:
+    file = FilePart(
+        id="prt_f", session_id="ses_one", message_id="msg_1", mime="image/png", url="data:image/png;base64,AA"
+    )
+    assert act(Told().user().turn(file)) == Rest(reason="answered")
 
 
 def test_steps_count_the_turns_since_the_user_spoke() -> None:

@@ -6,12 +6,12 @@ import pytest
 
 from turnkeeper.core.limits import CHECKPOINT_CHARS
 from turnkeeper.core.lowering import INTERRUPTED
-from turnkeeper.core.transcribe import Act, Scribe, interrupted
+from turnkeeper.core.transcribe import NO_RESULT, Act, Scribe, interrupted
 from turnkeeper.model import stream as s
 from turnkeeper.model.event import PartExtended, PartRecorded
 from turnkeeper.model.failure import ApiData, ApiFailure
 from turnkeeper.model.notification import Delta
-from turnkeeper.model.parts import ReasoningPart, StepStartPart, TextPart, ToolPart
+from turnkeeper.model.parts import FilePart, ReasoningPart, StepStartPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import RunningTime, ToolCompleted, ToolError, ToolPending, ToolRunning
 from turnkeeper.testing.builders import NOW, a_call, an_assistant
 
@@ -347,3 +347,32 @@ def test_an_interrupted_call_keeps_its_input_its_start_and_what_it_had_put_out()
     assert (state.time.start, state.time.end) == (NOW, NOW + 7)
     pending = interrupted(a_call(TURN, "prt_1", ToolPending(input={}, raw="")), NOW, "written so far")
     assert (pending.raw, pending.time.start) == ("written so far", NOW)
+
+
+def test_a_file_that_the_model_made_is_a_part_at_its_place() -> None:
+    scribe = a_scribe()
+    [acts] = feed(
+        [
+            s.TextStart(id="a"),
+            s.TextDelta(id="a", text="Look:"),
+            s.TextEnd(id="a"),
+            s.File(mime="image/png", url="data:image/png;base64,iVBO"),
+        ],
+        scribe=scribe,
+    )
+    assert [type(act.part) for act in acts if isinstance(act, PartRecorded)] == [TextPart, FilePart]
+    assert scribe.has_output
+
+
+def test_a_hosted_call_without_a_result_in_a_whole_answer_was_not_interrupted() -> None:
+    scribe = a_scribe()
+    feed(
+        [s.ToolCall(id="c", name="web", input={"q": "x"}, executed=True), s.FinishStep(reason="stop"), s.Finish()],
+        scribe=scribe,
+    )
+    [act] = scribe.close(NOW + 5)
+    match act:
+        case PartRecorded(part=ToolPart(state=ToolCompleted(output=output, input=given))):
+            assert (output, given) == (NO_RESULT, {"q": "x"})
+        case other:
+            pytest.fail(f"{other}")

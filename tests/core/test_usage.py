@@ -36,6 +36,9 @@ def tokens(total: int | None, input: int, output: int, reasoning: int, read: int
         ),
         pytest.param(Usage(input=10, output=4), tokens(None, 10, 4, 0, 0, 0), id="nothing cached, no total"),
         pytest.param(Usage(input=10, cache_read=30), tokens(None, 0, 0, 0, 30, 0), id="more cached than read"),
+        pytest.param(
+            Usage(input=30, cache_read=20, cache_write=20), tokens(None, 0, 0, 0, 20, 10), id="read and written at once"
+        ),
         pytest.param(Usage(output=3, reasoning=9), tokens(None, 0, 0, 9, 0, 0), id="more reasoning than output"),
         pytest.param(
             Usage(input=-5, output=-1, reasoning=-2, cache_read=-3, cache_write=-4, total=-6),

@@ -225,3 +225,20 @@ def test_nothing_at_all_is_an_incomplete_answer_worth_a_retry(protocol: str) -> 
 def test_json_nested_too_deeply_is_an_error(protocol: str) -> None:
     (event,) = read(protocol, [b'data: {"error":' + b"[" * 100_000 + b"\n\n"])
     assert isinstance(event, StreamError)
+
+
+CALLED = b'{"functionCall":{"name":"read","id":"c1","willContinue":%b}}'
+CANDIDATE = b'data: {"candidates":[{"content":{"parts":[%b]},"finishReason":"STOP"}]}'
+CHOICE = b'data: {"choices":[{"delta":%b,"finish_reason":"stop"}]}'
+
+
+@pytest.mark.parametrize(
+    ("protocol", "wire"),
+    [
+        ("gemini", CANDIDATE % (CALLED % b"false") + b"\n\n" + CANDIDATE % (CALLED % b"true") + b"\n\n"),
+        ("openai-chat", CHOICE % b"{}" + b"\n\n" + CHOICE % b'{"tool_calls":[{"index":0,"id":"c1"}]}'),
+    ],
+)
+def test_a_call_that_cannot_be_ended_makes_the_answer_incomplete(protocol: str, wire: bytes) -> None:
+    events = read(protocol, [wire])
+    assert breaches(events) == []

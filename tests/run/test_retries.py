@@ -46,8 +46,12 @@ async def test_a_failed_attempt_is_tried_again_after_a_while_and_leaves_a_mark_a
 
 @pytest.mark.parametrize(
     ("script", "last"),
-    [(lambda: Scripted().cuts(), 30.0), (lambda: Scripted().fails(500), 32.0)],
-    ids=["without headers", "with headers"],
+    [
+        (lambda: Scripted().cuts(), 30.0),
+        (lambda: Scripted().says("Half").finishes("error"), 30.0),
+        (lambda: Scripted().fails(500), 32.0),
+    ],
+    ids=["without headers", "a finish that is an error", "with headers"],
 )
 async def test_the_waits_double_and_after_five_retries_it_is_over(
     play: Play, script: Callable[[], Scripted], last: float

@@ -7,6 +7,7 @@ import anyio
 import pytest
 
 from turnkeeper.core.limits import CALLS_PARALLEL_MAX, CALLS_PER_TURN_MAX, EMPTY_TURNS_MAX
+from turnkeeper.core.transcribe import NO_RESULT
 from turnkeeper.model import event as e
 from turnkeeper.model import stream as s
 from turnkeeper.model.failure import ContentFilterFailure, OutputLengthFailure, UnknownFailure
@@ -288,8 +289,8 @@ async def test_a_hosted_call_without_a_result_is_settled_when_the_answer_ends(pl
         await stage.ask(session, "go")
         [(_, parts)] = await stage.turns(session)
         [call] = calls(parts)
-        assert isinstance(call.state, ToolError)
-        assert call.state.metadata == {"interrupted": True}
+        assert isinstance(call.state, ToolCompleted)
+        assert call.state.output == NO_RESULT
 
 
 async def test_results_that_come_late_or_for_nothing_are_ignored(play: Play) -> None:
@@ -426,6 +427,18 @@ async def test_a_refusal_is_recorded_with_the_provider_s_explanation(play: Play)
         [(message, _)] = await stage.turns(session)
         assert isinstance(message.error, ContentFilterFailure)
         assert message.error.data.message == "the provider refused the content: Blocked under the policy."
+
+
+async def test_an_answer_that_the_provider_paused_is_asked_for_the_rest(play: Play) -> None:
+    script = Scripted().says("Half").finishes("pause").then().says("and half.")
+    async with play(script) as stage:
+        session = await stage.session()
+        outcome = await stage.ask(session, "go")
+        (first, parts), (second, answer) = await stage.turns(session)
+        assert (first.finish, second.finish, outcome.reason) == ("pause", "stop", "answered")
+        assert texts(parts) + texts(answer) == ["Half", "and half."]
+        assert isinstance(parts[-1], StepFinishPart)
+        assert await stage.is_sound(session)
 
 
 async def test_content_that_the_provider_refuses_is_a_typed_failure(play: Play) -> None:

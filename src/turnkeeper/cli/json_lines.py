@@ -8,7 +8,7 @@ from turnkeeper.cli.answer import write
 from turnkeeper.cli.screen import show
 from turnkeeper.model.failure import Failure
 from turnkeeper.model.message import AssistantMessage
-from turnkeeper.model.parts import ReasoningPart, StepFinishPart, StepStartPart, TextPart, ToolPart
+from turnkeeper.model.parts import FilePart, ReasoningPart, StepFinishPart, StepStartPart, TextPart, ToolPart
 from turnkeeper.model.parts.base import BasePart
 from turnkeeper.model.status import Retrying
 from turnkeeper.model.value import encode
@@ -17,6 +17,7 @@ KINDS: Final = {
     StepStartPart: "step_start",
     ToolPart: "tool_use",
     TextPart: "text",
+    FilePart: "file",
     ReasoningPart: "reasoning",
     StepFinishPart: "step_finish",
 }

@@ -3,11 +3,12 @@
 import sys
 from collections.abc import Iterable
 
+from turnkeeper.cli.beside import file_line, source_lines
 from turnkeeper.cli.calls import call_lines
 from turnkeeper.cli.screen import Screen, harmless, one_line, show
 from turnkeeper.model.failure import Failure
 from turnkeeper.model.message import AssistantMessage
-from turnkeeper.model.parts import ReasoningPart, RetryPart, TextPart, ToolPart
+from turnkeeper.model.parts import FilePart, ReasoningPart, RetryPart, TextPart, ToolPart
 from turnkeeper.model.parts.base import BasePart
 from turnkeeper.model.status import Retrying
 
@@ -52,8 +53,12 @@ class Plain:
     def settled(self, part: BasePart) -> None:
         """Print a text; tell the rest."""
         match part:
-            case TextPart(text=text) if text.strip() and not part.synthetic:
-                self._say(text.strip())
+            case TextPart(text=text) if not part.synthetic:
+                if text.strip():
+                    self._say(text.strip())
+                self._aside(source_lines(part), "dim")
+            case FilePart():
+                self._aside([file_line(part)])
             case ReasoningPart(text=text) if text.strip() and self._thinking:
                 self._aside([f"┊ {line}" for line in harmless(text.strip()).splitlines()], "dim")
             case ToolPart():

@@ -56,7 +56,7 @@ async def run(
     """Send a prompt, and show text, thoughts and tool calls as they come, until the session rests.
 
     On a terminal all of it is shown live. Elsewhere each finished text goes to standard output and the rest to
-    standard error; --format json (or --json) writes one object a line: step_start, text, reasoning, tool_use,
+    standard error; --format json (or --json) writes one object a line: step_start, text, file, reasoning, tool_use,
     step_finish, error. Ctrl-C stops the turn and records what there is; a second one quits at once, and
     `session resume` goes on later.
 

@@ -10,12 +10,13 @@ from rich.segment import Segment, Segments
 from rich.text import Text
 from rich.theme import Theme
 
+from turnkeeper.cli.beside import file_line, source_lines
 from turnkeeper.cli.calls import call_lines, head, is_waiting
 from turnkeeper.cli.growing import Growing
 from turnkeeper.cli.plain import retried
 from turnkeeper.cli.screen import Screen, harmless, one_line, shortened
 from turnkeeper.model.message import AssistantMessage
-from turnkeeper.model.parts import ReasoningPart, RetryPart, TextPart, ToolPart
+from turnkeeper.model.parts import FilePart, ReasoningPart, RetryPart, TextPart, ToolPart
 from turnkeeper.model.parts.base import BasePart
 from turnkeeper.model.parts.tool import ToolRunning
 from turnkeeper.model.status import Retrying
@@ -147,6 +148,10 @@ class Terminal:
 
     def _finish(self, item: Growing) -> None:
         match item.part:
+            case TextPart() as part:
+                self._print("sources", *(Text(line, style="dim") for line in source_lines(part)))
+            case FilePart() as part:
+                self._print("call", Text(file_line(part)))
             case ReasoningPart():
                 self._print("thought", *self._thought(item))
             case ToolPart() as part:

@@ -4,6 +4,7 @@ import json
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
+from turnkeeper.cli.beside import source_lines
 from turnkeeper.cli.screen import Screen, harmless, one_line, shortened
 from turnkeeper.core.lowering import partial_output
 from turnkeeper.model.failure import Failure
@@ -72,6 +73,7 @@ def _part(screen: Screen, part: Part) -> Iterator[str]:
     match part:
         case TextPart(text=text):
             yield from _prose(screen, text, *(["dim"] if part.synthetic or part.ignored else []))
+            yield from (f"{INDENT}{screen.paint(line, 'dim')}" for line in source_lines(part))
         case ReasoningPart(text=text):
             # The bar tells thoughts from words where there are no colours.
             yield from (f"{INDENT}{screen.paint('┊', 'dim')} {line.strip()}" for line in _prose(screen, text, "dim"))

@@ -18,6 +18,7 @@ from turnkeeper.model.failure import (
     OverflowFailure,
 )
 from turnkeeper.model.failure import ContentFilterFailure as Filtered
+from turnkeeper.model.stream import FinishStep
 from turnkeeper.model.value import encode
 
 DETAIL_CHARS_MAX = 1000
@@ -183,6 +184,14 @@ def _reasons_given(said: Mapping[str, object]) -> Iterator[str]:
     for value in (*given, said.get("finishMessage"), said.get("blockReason"), said.get("finishReason")):
         if isinstance(value, str) and value:
             yield value
+
+
+def finish_failure(finish: FinishStep) -> Failure | None:
+    """The failure of an answer that the provider itself says has ended in an error; None if it has not."""
+    if finish.reason != "error":
+        return None
+    message = finish.message or "The provider ended its answer with an error and gave no reason."
+    return broken(message, code="finish_error", is_retryable=True)
 
 
 def broken(message: str, *, code: str, is_retryable: bool, body: str | None = None, **metadata: str) -> ApiFailure:

@@ -42,6 +42,9 @@ STEERS_MAX = 32
 EMPTY_TURNS_MAX = 2
 """How often an answer without content or known finish is asked for again."""
 
+PAUSED_TURNS_MAX = 10
+"""How often in a row a provider that paused its answer is asked to go on."""
+
 RETRIES_MAX = 5
 """How often one turn is tried again."""
 

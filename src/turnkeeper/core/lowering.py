@@ -12,6 +12,7 @@ from turnkeeper.core.handles import handle, whole_output
 from turnkeeper.core.history import Entry
 from turnkeeper.core.prefix import Meter
 from turnkeeper.core.quarantine import without
+from turnkeeper.core.sources import without_sources
 from turnkeeper.core.strand import Strand
 from turnkeeper.core.whole import clean, clean_json, clean_object
 from turnkeeper.core.window import Gauge, chars_of
@@ -49,6 +50,7 @@ STOPPED = "[The tool was stopped before it was done; above is its output until t
 NO_OUTPUT = "[The tool gave no output]"
 COMPACTED = "What did we do so far?"
 DELEGATED = "The following tool was executed by the user"
+MADE = "[The assistant made a file here: {}]"
 FROM_TOOL = "These files come from the tool result above:"
 EARLIER = "[The beginning of this conversation is not shown]"
 CONTINUE = "Continue."
@@ -238,6 +240,8 @@ class _Turn:
                         content.append(Text(text=" "))
                 case ReasoningPart():
                     content.extend(self._reasoning(part))
+                case FilePart():
+                    content.append(Text(text=MADE.format(clean(part.filename or part.mime))))
                 case ToolPart(call_id=call_id) if settled[call_id] == part.id:
                     self._tool(part, content, results, media)
                 case _:
@@ -258,7 +262,7 @@ class _Turn:
 
     def _own(self, metadata: JsonObject | None) -> JsonObject | None:
         """A provider's opaque metadata, for the model it came from."""
-        return clean_object(metadata) if self._keeps and metadata else None
+        return (clean_object(without_sources(metadata)) or None) if self._keeps and metadata else None
 
     def _tool(
         self,

@@ -10,19 +10,22 @@
 | an unanswered user message, or calls that were settled | RunTurn | the model owes an answer |
 | a failed turn, and a quarantine of what made it fail | RunTurn | once more without it |
 | an empty or unknown finish, not too often | RunTurn | some providers end a stream without a word |
+| an answer that the provider paused, not too often | RunTurn | the provider goes on with it when it is asked again |
 | a structured answer missing, tries left | RunTurn | the caller asked for JSON |
 | a queued prompt | Promote the first | one at a time, when it would otherwise rest |
 | anything else | Rest | |
 """
 
+from collections.abc import Callable
+from itertools import takewhile
 from typing import TypeAlias
 
 from turnkeeper.core.history import Entry, History, compaction_of
-from turnkeeper.core.limits import EMPTY_TURNS_MAX, STEERS_MAX
+from turnkeeper.core.limits import EMPTY_TURNS_MAX, PAUSED_TURNS_MAX, STEERS_MAX
 from turnkeeper.core.lowering import DELEGATED
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.message import AssistantMessage, JsonSchemaFormat, UserMessage
-from turnkeeper.model.parts import Part, ReasoningPart, TextPart, ToolPart
+from turnkeeper.model.parts import FilePart, Part, ReasoningPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError
 from turnkeeper.model.value import Value
 
@@ -102,6 +105,8 @@ def _is_remedied(view: SessionView, history: History) -> bool:
 
 REFUSED = "the user refused a tool"
 STRUCTURED_TOOL = "StructuredOutput"
+PAUSED = "pause"
+"""How the message of an answer finishes that the provider will go on with."""
 DISABLED = "disabled"
 """Marks a call that was made although the last step has no tools: answering it would be a step too many."""
 
@@ -126,7 +131,9 @@ def _owed(user: Entry | None, turns: list[Entry], *, resume: bool) -> RunTurn | 
         return Rest(reason="answered")
     if any(is_continuable(part) for part in last.parts):
         return turn
-    if _is_empty(last) and _empty_streak(turns) <= EMPTY_TURNS_MAX:
+    if _is_empty(last) and _streak(turns, _is_empty) <= EMPTY_TURNS_MAX:
+        return turn
+    if _is_paused(last) and _streak(turns, _is_paused) <= PAUSED_TURNS_MAX:
         return turn
     if turn.tries_left is not None and turn.tries_left >= 0:
         return turn
@@ -203,16 +210,16 @@ def _is_empty(turn: Entry) -> bool:
     if message.finish in ("length", "content-filter"):
         return False
     said = any(
-        isinstance(part, ToolPart) or (isinstance(part, TextPart | ReasoningPart) and part.text.strip())
+        isinstance(part, ToolPart | FilePart) or (isinstance(part, TextPart | ReasoningPart) and part.text.strip())
         for part in turn.parts
     )
     return not said
 
 
-def _empty_streak(turns: list[Entry]) -> int:
-    count = 0
-    for turn in reversed(turns):
-        if not _is_empty(turn):
-            break
-        count += 1
-    return count
+def _is_paused(turn: Entry) -> bool:
+    return isinstance(turn.message, AssistantMessage) and turn.message.finish == PAUSED
+
+
+def _streak(turns: list[Entry], is_one: Callable[[Entry], bool]) -> int:
+    """How many of the newest turns are of a kind, one after the other."""
+    return sum(1 for _ in takewhile(is_one, reversed(turns)))

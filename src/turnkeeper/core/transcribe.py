@@ -16,7 +16,7 @@ from turnkeeper.model.event import Event, PartExtended, PartRecorded
 from turnkeeper.model.failure import Failure
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.notification import Delta
-from turnkeeper.model.parts import Part, ReasoningPart, StepStartPart, TextPart, ToolPart
+from turnkeeper.model.parts import FilePart, Part, ReasoningPart, StepStartPart, TextPart, ToolPart
 from turnkeeper.model.parts.base import Span
 from turnkeeper.model.parts.tool import (
     RunningTime,
@@ -31,6 +31,8 @@ from turnkeeper.model.parts.tool import (
 from turnkeeper.model.value import JsonObject, encode
 
 Act: TypeAlias = Event | Delta
+
+NO_RESULT = "[The provider gave no result of this call in the same answer]"
 
 
 class _Block:
@@ -122,7 +124,10 @@ class Scribe:
             self._end(block, None, now)
         for call_id, part in list(self._tools.items()):
             hosted = part.provider is not None and part.provider.executed
-            if isinstance(part.state, ToolPending) or (hosted and isinstance(part.state, ToolRunning)):
+            if hosted and isinstance(part.state, ToolRunning) and self.finish is not None:
+                # The answer is whole: the provider gives the result in its next answer, or never.
+                self._record(self._with(part, _without_result(part, part.state, now)))
+            elif isinstance(part.state, ToolPending) or (hosted and isinstance(part.state, ToolRunning)):
                 self._record(self._with(part, interrupted(part, now, self._raw_of(call_id))))
         acts, self._acts = self._acts, []
         return acts
@@ -152,6 +157,8 @@ class Scribe:
                 self._called(event, now)
             case s.ToolResult() | s.ToolFailed():
                 self._hosted(event, now)
+            case s.File(mime=mime, url=url):
+                self._made(mime, url)
             case s.StartStep():
                 self._record(self._new(StepStartPart))
             case s.UsageCounted(usage=usage):
@@ -292,6 +299,11 @@ class Scribe:
     def _raw_of(self, call_id: str) -> str:
         return "".join(self._raw.get(call_id, ()))
 
+    def _made(self, mime: str, url: str) -> None:
+        session_id, message_id = self._message.session_id, self._message.id
+        self._record(FilePart(id=self._part_id(), session_id=session_id, message_id=message_id, mime=mime, url=url))
+        self.has_output = True
+
     def _new(self, kind: type[StepStartPart]) -> StepStartPart:
         return kind(id=self._part_id(), session_id=self._message.session_id, message_id=self._message.id)
 
@@ -338,6 +350,18 @@ def _result(running: ToolRunning, event: s.ToolResult | s.ToolFailed, now: int) 
         metadata={},
         time=time,
         structured=event.output,
+    )
+
+
+def _without_result(part: ToolPart, running: ToolRunning, now: int) -> ToolCompleted:
+    """How a hosted call is settled that an otherwise whole answer has no result of."""
+    return ToolCompleted(
+        input=running.input,
+        raw=running.raw,
+        output=NO_RESULT,
+        title=part.tool,
+        metadata={},
+        time=SettledTime(start=running.time.start, end=now),
     )
 
 

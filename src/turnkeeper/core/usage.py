@@ -47,7 +47,8 @@ def add_costs(*dollars: float) -> float:
 def step_tokens(usage: Usage, metadata: JsonObject | None = None) -> Tokens:
     """One turn's tokens, no token counted under two kinds. Nothing is ever negative, whatever a provider reports."""
     read = max(0, usage.cache_read)
-    write = max(0, usage.cache_write) or _cache_write(metadata)
+    # A gateway may count the same tokens as read and as written.
+    write = min(max(0, usage.cache_write) or _cache_write(metadata), max(0, usage.input - read))
     reasoning = max(0, usage.reasoning)
     return Tokens(
         total=None if usage.total is None else max(0, usage.total),

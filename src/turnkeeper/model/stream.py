@@ -130,10 +130,22 @@ class UsageCounted(Value, tag_field="type", tag="usage"):
     usage: Usage
 
 
+class File(Value, tag_field="type", tag="file"):
+    """A file that the model made: a ``data:`` address, or one to fetch it from."""
+
+    mime: str
+    url: str
+
+
 class FinishStep(Value, tag_field="type", tag="finish-step"):
-    """The answer is over: ``stop``, ``length``, ``tool-calls``, ``content-filter``, ``error`` or ``unknown``."""
+    """The answer is over: ``stop``, ``length``, ``tool-calls``, ``content-filter``, ``error`` or ``unknown``.
+
+    ``message`` is the provider's own explanation. ``is_paused``: the provider goes on with it in the next answer.
+    """
 
     reason: str
+    message: str | None = None
+    is_paused: bool = False
     usage: Usage | None = None
     metadata: JsonObject | None = None
 
@@ -165,6 +177,7 @@ StreamEvent: TypeAlias = (
     | ToolResult
     | ToolFailed
     | UsageCounted
+    | File
     | FinishStep
     | StreamError
     | Finish

@@ -6,8 +6,10 @@ whole; one ``finish`` or one ``error`` is last.
 
 import msgspec
 
+from turnkeeper.core.sources import SOURCES
 from turnkeeper.model.failure import Failure
 from turnkeeper.model.stream import (
+    File,
     Finish,
     FinishStep,
     ReasoningDelta,
@@ -57,6 +59,9 @@ class Answer:
         self._calls: dict[str, _Writing] = {}
         self._closed: set[str] = set()
         self._awaited: set[str] = set()
+        self._cited: list[JsonObject] = []
+        self._uncited = 0
+        """How many sources, at the end of the list, no text was closed with yet."""
 
     def take(self) -> list[StreamEvent]:
         """The events since the last time."""
@@ -82,7 +87,25 @@ class Answer:
         if block in self._texts:
             del self._texts[block]
             self._closed.add(block)
+            if self._uncited:
+                metadata = {**(metadata or {}), SOURCES: self._cited[-self._uncited :]}
+                self._uncited = 0
             self.events.append(TextEnd(id=block, metadata=metadata))
+
+    def cite(self, source: JsonObject, *, url: object = None, title: object = None) -> None:
+        """Name a source of the answer once; the next text that closes carries it. ``url`` and ``title`` are set where
+        the provider has other words for them.
+        """
+        named = {"url": url, "title": title}
+        source = {**source, **{key: value for key, value in named.items() if isinstance(value, str) and value}}
+        if source not in self._cited:
+            self._cited.append(source)
+            self._uncited += 1
+
+    def file(self, mime: str, url: str) -> None:
+        """A file that the model made, as a ``data:`` address or one to fetch it from."""
+        self.has_said = True
+        self.events.append(File(mime=mime, url=url))
 
     def has_text(self, block: str) -> bool:
         """Whether this block was opened."""
@@ -172,6 +195,11 @@ class Answer:
         self._settle(call_id)
         self.events.append(ToolFailed(id=call_id, name=name, error=error, metadata=metadata))
 
+    def item(self, item_id: str, kind: str, item: JsonObject, metadata: JsonObject) -> None:
+        """An item of the provider's own kind, neither text nor a call: kept whole, like the result of a hosted tool."""
+        self.call(item_id, kind, {}, executed=True, metadata=metadata)
+        self.result(item_id, kind, item)
+
     def close_blocks(self) -> None:
         """Close every open block and call, in the order in which they opened."""
         for block in tuple(self._reasonings):
@@ -181,12 +209,19 @@ class Answer:
         for call_id in tuple(self._calls):
             self.close_call(call_id)
 
-    def finish(self, reason: str, metadata: JsonObject | None = None) -> None:
-        """The answer is over."""
+    def finish(
+        self, reason: str, metadata: JsonObject | None = None, *, message: str | None = None, is_paused: bool = False
+    ) -> None:
+        """The answer is over. ``message`` is the provider's explanation of the reason."""
         self.close_blocks()
+        if self._uncited:
+            self.open_text(SOURCES)
+            self.close_text(SOURCES)
         if reason == "stop" and self.has_calls:
             reason = "tool-calls"
-        self.events.append(FinishStep(reason=reason, usage=self.usage, metadata=metadata))
+        self.events.append(
+            FinishStep(reason=reason, message=message, is_paused=is_paused, usage=self.usage, metadata=metadata)
+        )
         self.events.append(Finish())
         self.is_over = True
 
@@ -194,6 +229,10 @@ class Answer:
         """The answer broke off."""
         self.events.append(StreamError(failure=failure, usage=self.usage))
         self.is_over = True
+
+    def is_awaited(self, call_id: str) -> bool:
+        """Whether the result of this hosted call is still to come."""
+        return call_id in self._awaited
 
     def _settle(self, call_id: str) -> None:
         if call_id not in self._awaited:

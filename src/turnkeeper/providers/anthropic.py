@@ -233,8 +233,12 @@ def _reasoning(part: Reasoning) -> Wire:
 
 def _hosted(call: Call, result: Result | None) -> list[Wire]:
     block = (result.raw or codec.own(result.metadata, "anthropic").get("block")) if result else None
-    if not isinstance(block, dict) or not codec.text_of(block.get("type")).endswith("_tool_result"):
+    own = codec.own(call.metadata, "anthropic")
+    if isinstance(block, dict) and own.get("isItem") is True:
+        return [dict(block)]
+    is_result = isinstance(block, dict) and codec.text_of(block.get("type")).endswith("_tool_result")
+    if not isinstance(block, dict) or not is_result or own.get("isContinued") is True:
         return [{"type": "text", "text": transforms.hosted_text(call, result)}]
-    kind = codec.own(call.metadata, "anthropic").get("callType") or "server_tool_use"
+    kind = own.get("callType") or "server_tool_use"
     used: Wire = {"type": kind, "id": call.id, "name": call.name, "input": call.input}
     return [used, {**block, "tool_use_id": call.id}]

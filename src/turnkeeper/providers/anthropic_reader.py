@@ -30,6 +30,7 @@ class _Delta(msgspec.Struct):
     thinking: str | None = None
     signature: str | None = None
     partial_json: str | None = None
+    content: str | None = None
     citation: object = None
     stop_reason: str | None = None
     stop_details: object = None
@@ -66,6 +67,7 @@ class _Block:
         self.kind, self.name, self.given = kind, name, given
         self.signature = ""
         self.citations: list[object] = []
+        self.content = ""
 
 
 class Reader(codec.Reader):
@@ -77,7 +79,7 @@ class Reader(codec.Reader):
         self._closed: set[int] = set()
         self._tools: dict[str, str] = {}
         self._usage = _Usage()
-        self._has_begun = False
+        self._begun: str | None = None
         self._reason: str | None = None
         self._details: object = None
 
@@ -92,10 +94,7 @@ class Reader(codec.Reader):
         elif kind == "content_block_stop":
             self._close(event.index)
         elif kind == "message_start":
-            if self._has_begun:
-                raise Malformed("the message begins twice")
-            self._has_begun = True
-            self._count(event.message.usage if event.message else None)
+            self._begin(event.message or _Message())
         elif kind == "message_delta":
             self._count(event.usage)
             if event.delta and event.delta.stop_reason:
@@ -112,6 +111,14 @@ class Reader(codec.Reader):
         self._finish(self._reason)
         return True
 
+    def _begin(self, message: _Message) -> None:
+        """Some hosts say the beginning twice; a beginning of another message is not of this answer."""
+        name = message.id or ""
+        if self._begun is not None and (not name or name != self._begun):
+            raise Malformed("the message begins twice")
+        self._begun = name
+        self._count(message.usage)
+
     def _finish(self, reason: str | None) -> None:
         if reason == "model_context_window_exceeded" and not self.answer.has_said:
             message = "The conversation fills the model's context window; there is no room for an answer."
@@ -122,7 +129,8 @@ class Reader(codec.Reader):
             said["stopDetails"] = self._details
         if self._usage.server_tool_use:
             said["serverToolUse"] = self._usage.server_tool_use
-        self.answer.finish(_REASONS.get(reason or "", "unknown"), {"anthropic": said} if said else None)
+        metadata = {"anthropic": said} if said else None
+        self.answer.finish(_REASONS.get(reason or "", "unknown"), metadata, is_paused=reason == "pause_turn")
 
     def _open(self, index: int, block: dict[str, object]) -> None:
         if index in self._blocks or index in self._closed:
@@ -147,12 +155,16 @@ class Reader(codec.Reader):
             self.answer.open_call(opened.name, tool, executed=kind != "tool_use")
         elif kind.endswith("_tool_result"):
             self._result(block)
+        elif kind:
+            opened.given = block
 
     def _result(self, block: dict[str, object]) -> None:
         call_id, content = codec.text_of(block.get("tool_use_id")), block.get("content")
         tool = self._tools.get(call_id)
         if tool is None:
-            raise Malformed(f"there is a result for the call {call_id!r}, which was never made")
+            # The call was made in the answer before this one, which the provider paused.
+            tool = codec.text_of(block.get("type")).removesuffix("_tool_result")
+            self.answer.call(call_id, tool, {}, executed=True, metadata={"anthropic": {"isContinued": True}})
         failed = isinstance(content, dict) and codec.text_of(content.get("type")).endswith("_tool_result_error")
         if failed or block.get("is_error") is True:
             code = codec.text_of(content.get("error_code")) if isinstance(content, dict) else ""
@@ -176,6 +188,16 @@ class Reader(codec.Reader):
             block.signature += delta.signature
         elif delta.citation is not None:
             block.citations.append(delta.citation)
+            self._cite(delta.citation)
+        elif delta.content is not None:
+            block.content += delta.content
+
+    def _cite(self, citation: object) -> None:
+        if isinstance(citation, dict):
+            named = {key: citation[key] for key in ("url", "title") if citation.get(key)}
+            title = citation.get("title") or citation.get("document_title") or citation.get("source")
+            if named or title:
+                self.answer.cite(named, title=title)
 
     def _begun_late(self, index: int, delta: _Delta) -> _Block:
         """A block whose beginning never came. Words can do without; a call cannot, for it has no name."""
@@ -203,6 +225,11 @@ class Reader(codec.Reader):
             # Some hosts give the input whole with the beginning and send no pieces.
             metadata = {"anthropic": {"callType": block.kind}} if block.kind == "mcp_tool_use" else None
             self.answer.close_call(block.name, given=block.given, metadata=metadata)
+        elif block.given is not None:
+            # A kind of block that is not known here, such as a compaction: kept, and given back as it came.
+            said = {"content": block.content} if block.content else {}
+            own = {"anthropic": {"isItem": True}}
+            self.answer.item(f"block-{index}", block.kind, {**block.given, **said}, metadata=own)
 
     def _count(self, usage: _Usage | None) -> None:
         """Counts come twice and in parts; the later of each wins."""

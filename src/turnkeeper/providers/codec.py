@@ -63,10 +63,16 @@ class Reader:
                     self.read(name, data)
                 except (Malformed, ValueError, RecursionError):
                     break  # The last event was cut; that the stream is incomplete is said below.
-        if not answer.is_over and not self.complete():
+        if not answer.is_over and not self._is_complete():
             cut = "The provider ended its answer before it was complete."
             answer.fail(cause or broken(cut, code="incomplete_stream", is_retryable=True))
         return answer.take()
+
+    def _is_complete(self) -> bool:
+        try:
+            return self.complete()
+        except Malformed:
+            return False  # The event that was cut left something half done.
 
     def read(self, name: bytes, data: bytes) -> None:
         """Take in one event of the protocol."""
@@ -191,6 +197,11 @@ def own(metadata: JsonObject | None, namespace: str) -> JsonObject:
     """A provider's own part of metadata; empty if there is none."""
     found = (metadata or {}).get(namespace)
     return found if isinstance(found, dict) else {}
+
+
+def objects(value: object) -> list[dict[str, object]]:
+    """The objects of a list; none if it is no list."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def text_of(value: object) -> str:

@@ -183,10 +183,12 @@ def _signed(part: Wire, own: JsonObject) -> Wire:
 
 
 def _hosted(call: Call, result: Result | None) -> list[Wire]:
-    own = codec.own(call.metadata, "google").get("part")
-    given = result.raw if result else None
-    if isinstance(own, dict) and isinstance(given, dict) and "codeExecutionResult" in given:
-        return [own, given]
+    own = codec.own(call.metadata, "google")
+    given = (result.raw or codec.own(result.metadata, "google").get("part")) if result else None
+    if isinstance(given, dict) and own.get("isItem") is True:
+        return [given]
+    if isinstance(given, dict) and isinstance(called := own.get("part"), dict):
+        return [called, given]
     return [{"text": transforms.hosted_text(call, result)}]
 
 

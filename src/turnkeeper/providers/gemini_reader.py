@@ -4,14 +4,17 @@ import msgspec
 
 from turnkeeper.model.stream import Usage
 from turnkeeper.model.value import JsonObject
-from turnkeeper.providers import codec
+from turnkeeper.providers import codec, partial_arguments
+from turnkeeper.providers.answer import Malformed
 from turnkeeper.providers.codec import Wire
 
 
-class _Call(msgspec.Struct):
+class _Call(msgspec.Struct, rename="camel"):
     name: str = ""
     id: str | None = None
     args: dict[str, object] | None = None
+    partial_args: list[dict[str, object]] | None = None
+    will_continue: bool = False
 
 
 class _Part(msgspec.Struct, rename="camel"):
@@ -22,18 +25,23 @@ class _Part(msgspec.Struct, rename="camel"):
     executable_code: dict[str, object] | None = None
     code_execution_result: dict[str, object] | None = None
     inline_data: dict[str, object] | None = None
+    file_data: dict[str, object] | None = None
+    tool_call: dict[str, object] | None = None
+    tool_response: dict[str, object] | None = None
 
 
 class _Content(msgspec.Struct):
-    parts: list[_Part] | None = None
+    parts: list[msgspec.Raw] | None = None
 
 
 class _Candidate(msgspec.Struct, rename="camel"):
     index: int = 0
     content: _Content | None = None
-    finish_reason: str | None = None
+    finish_reason: str | int | None = None
     finish_message: str | None = None
-    grounding_metadata: dict[str, object] | None = None
+    grounding_metadata: object = None
+    url_context_metadata: object = None
+    citation_metadata: object = None
 
 
 class _Feedback(msgspec.Struct, rename="camel"):
@@ -57,6 +65,8 @@ class _Chunk(msgspec.Struct, rename="camel"):
 
 
 _decoder = msgspec.json.Decoder(_Chunk)
+_part_decoder = msgspec.json.Decoder(_Part)
+_whole_decoder = msgspec.json.Decoder(dict[str, object])
 
 _FILTERED = (
     "SAFETY",
@@ -69,7 +79,10 @@ _FILTERED = (
     "IMAGE_SAFETY",
     "IMAGE_PROHIBITED_CONTENT",
     "IMAGE_RECITATION",
+    "MODEL_ARMOR",
 )
+_NUMBERED = ("FINISH_REASON_UNSPECIFIED", "STOP", "MAX_TOKENS", "SAFETY", "RECITATION")
+"""Finish reasons by the numbers that gateways send which write enumerations as numbers."""
 _BROKEN = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE")
 _REASONS = {
     "STOP": "stop",
@@ -90,6 +103,7 @@ class Reader(codec.Reader):
         self._signature: str | None = None
         self._calls = 0
         self._ran = ""
+        self._writing: _Written | None = None
         self._reason: str | None = None
         self._said: Wire = {}
 
@@ -105,44 +119,71 @@ class Reader(codec.Reader):
             self._reason = "SAFETY"
             self._said["blockReason"] = chunk.prompt_feedback.block_reason
         for candidate in chunk.candidates or ():
-            if candidate.index:
-                continue  # We ask for one answer.
-            if candidate.content is not None:
-                for part in candidate.content.parts or ():
-                    self._part(part)
-            if candidate.grounding_metadata:
-                self._said["groundingMetadata"] = candidate.grounding_metadata
-            if candidate.finish_reason:
-                self._reason = candidate.finish_reason
-                if _REASONS.get(candidate.finish_reason) != "stop":
-                    self._said["finishReason"] = candidate.finish_reason
-                if candidate.finish_message:
-                    self._said["finishMessage"] = candidate.finish_message
+            if not candidate.index:  # We ask for one answer.
+                self._candidate(candidate)
+
+    def _candidate(self, candidate: _Candidate) -> None:
+        for raw in (candidate.content.parts if candidate.content is not None else None) or ():
+            self._part(bytes(raw))
+        self._cite(candidate)
+        if candidate.grounding_metadata:
+            self._said["groundingMetadata"] = candidate.grounding_metadata
+        if reason := _named(candidate.finish_reason):
+            self._reason = reason
+            if _REASONS.get(reason) != "stop":
+                self._said["finishReason"] = reason
+            if candidate.finish_message:
+                self._said["finishMessage"] = candidate.finish_message
 
     def complete(self) -> bool:
         """The protocol has no last event: the stream ends, and a finish reason was given or it was not."""
         if self._reason is None:
             return False
+        self._end_call()
         self._end_block()
-        self.answer.finish(_REASONS.get(self._reason, "unknown"), {"google": self._said} if self._said else None)
+        reason = _REASONS.get(self._reason, "unknown")
+        message = codec.text_of(self._said.get("finishMessage"))
+        if reason == "error":
+            message = f"{self._reason}: {message}" if message else f"The provider ended its answer with {self._reason}."
+        self.answer.finish(reason, {"google": self._said} if self._said else None, message=message or None)
         return True
 
-    def _part(self, part: _Part) -> None:
+    def _part(self, raw: bytes) -> None:
+        part = codec.decode(_part_decoder, raw)
         if part.function_call is not None:
             self._call(part.function_call, part.thought_signature)
         elif part.text is not None:
             self._words(part)
-        elif part.executable_code is not None:
-            self._end_block()
-            self._ran = self._next_call()
-            own = {"google": {"part": {"executableCode": part.executable_code}}}
-            self.answer.call(self._ran, "code_execution", part.executable_code, executed=True, metadata=own)
+        elif part.inline_data is not None or part.file_data is not None:
+            self._attached(part.inline_data or {}, part.file_data or {})
+        else:
+            self._hosted(part, codec.decode(_whole_decoder, raw))
+
+    def _hosted(self, part: _Part, whole: Wire) -> None:
+        """A tool of the provider's own, or a part of a kind that is not known here. They go back with the signatures
+        that stand beside them, so they are kept whole.
+        """
+        kinds = whole.keys() - {"thought", "thoughtSignature", "partMetadata"}
+        if part.executable_code is not None:
+            self._ran = self._hosted_call("", "code_execution", part.executable_code, whole)
         elif part.code_execution_result is not None:
-            self._executed(part.code_execution_result)
-        elif part.inline_data is not None:
-            self._attached(part.inline_data)
+            self._executed(part.code_execution_result, whole)
+        elif part.tool_call is not None:
+            given, called = part.tool_call.get("args"), codec.text_of(part.tool_call.get("id"))
+            self._hosted_call(called, _tool(part.tool_call), given if isinstance(given, dict) else {}, whole)
+        elif part.tool_response is not None and self.answer.is_awaited(codec.text_of(part.tool_response.get("id"))):
+            self.answer.result(codec.text_of(part.tool_response.get("id")), _tool(part.tool_response), whole)
+        elif kinds:
+            self._end_block()
+            self.answer.item(self._next_call(), min(kinds), whole, metadata={"google": {"isItem": True}})
         elif part.thought_signature:
             self._signature = part.thought_signature
+
+    def _hosted_call(self, call_id: str, name: str, given: Wire, whole: Wire) -> str:
+        self._end_block()
+        call_id = call_id or self._next_call()
+        self.answer.call(call_id, name, given, executed=True, metadata={"google": {"part": whole}})
+        return call_id
 
     def _words(self, part: _Part) -> None:
         text = part.text or ""
@@ -169,37 +210,67 @@ class Reader(codec.Reader):
         self._block, self._signature = "", None
 
     def _call(self, call: _Call, signature: str | None) -> None:
-        self._end_block()
-        own: Wire = {}
-        if signature or self._signature:
-            own["thoughtSignature"] = signature or self._signature
-            self._signature = None
-        if call.id:
-            own["callId"] = call.id
-        call_id = call.id or self._next_call()
-        self.answer.call(call_id, call.name, call.args or {}, metadata={"google": own} if own else None)
+        """A call; where a host sends its arguments piece by piece, the pieces have no name."""
+        if call.name:
+            self._end_call()
+            self._end_block()
+            self._writing = _Written(call.id or self._next_call(), call.name, dict(call.args or {}))
+            if signature or self._signature:
+                self._writing.own["thoughtSignature"] = signature or self._signature
+                self._signature = None
+            if call.id:
+                self._writing.own["callId"] = call.id
+        elif self._writing is None and (call.args or call.partial_args):
+            raise Malformed("a call has no name")
+        if self._writing is not None:
+            for piece in call.partial_args or ():
+                partial_arguments.add(self._writing.given, piece)
+        if not call.will_continue:
+            self._end_call()
+
+    def _end_call(self) -> None:
+        written, self._writing = self._writing, None
+        if written is not None:
+            own = {"google": written.own} if written.own else None
+            self.answer.call(written.call_id, written.name, written.given, metadata=own)
 
     def _next_call(self) -> str:
         call_id = f"tool_{self._calls}"
         self._calls += 1
         return call_id
 
-    def _executed(self, result: dict[str, object]) -> None:
+    def _executed(self, result: Wire, whole: Wire) -> None:
         call_id, self._ran = self._ran, ""
         if not call_id:
             self._end_block()
             call_id = self._next_call()
             self.answer.call(call_id, "code_execution", {}, executed=True)
         if result.get("outcome") in ("OUTCOME_OK", None):
-            self.answer.result(call_id, "code_execution", {"codeExecutionResult": result})
+            self.answer.result(call_id, "code_execution", whole)
         else:
             said = codec.text_of(result.get("output")) or codec.text_of(result.get("outcome"))
-            own = {"google": {"part": {"codeExecutionResult": result}}}
-            self.answer.result_failed(call_id, "code_execution", said, own)
+            self.answer.result_failed(call_id, "code_execution", said, {"google": {"part": whole}})
 
-    def _attached(self, inline: dict[str, object]) -> None:
-        mime, size = codec.text_of(inline.get("mimeType")), len(codec.text_of(inline.get("data"))) * 3 // 4
-        self._words(_Part(text=f"[The model sent a file of type {mime}, {size} bytes, which cannot be kept.]"))
+    def _attached(self, inline: Wire, file: Wire) -> None:
+        self._end_block()
+        mime = codec.text_of(inline.get("mimeType") or file.get("mimeType"))
+        data = codec.text_of(inline.get("data"))
+        self.answer.file(mime, f"data:{mime};base64,{data}" if data else codec.text_of(file.get("fileUri")))
+
+    def _cite(self, candidate: _Candidate) -> None:
+        """The pages and documents that a candidate names. They are listed again with every chunk."""
+        for chunk in codec.objects(_at(candidate.grounding_metadata, "groundingChunks")):
+            found = next((one for one in chunk.values() if isinstance(one, dict)), {})
+            self.answer.cite(
+                found,
+                url=found.get("uri"),
+                title=found.get("title") or found.get("fileSearchStore") or found.get("text"),
+            )
+        for page in codec.objects(_at(candidate.url_context_metadata, "urlMetadata")):
+            self.answer.cite(page, url=page.get("retrievedUrl"))
+        for name in ("citationSources", "citations"):
+            for cited in codec.objects(_at(candidate.citation_metadata, name)):
+                self.answer.cite(cited, url=cited.get("uri"))
 
     def _count(self, usage: _Usage) -> None:
         thought = usage.thoughts_token_count or 0
@@ -212,3 +283,25 @@ class Reader(codec.Reader):
             cache_read=usage.cached_content_token_count or 0,
             total=usage.total_token_count if usage.total_token_count is not None else given + said,
         )
+
+
+class _Written:
+    """A call while its arguments come."""
+
+    def __init__(self, call_id: str, name: str, given: Wire) -> None:
+        self.call_id, self.name, self.given = call_id, name, given
+        self.own: Wire = {}
+
+
+def _named(reason: str | int | None) -> str | None:
+    if isinstance(reason, int):
+        return _NUMBERED[reason] if 0 <= reason < len(_NUMBERED) else str(reason)
+    return reason
+
+
+def _tool(called: Wire) -> str:
+    return codec.text_of(called.get("toolType")).lower() or "tool"
+
+
+def _at(holder: object, name: str) -> object:
+    return holder.get(name) if isinstance(holder, dict) else None

@@ -1,7 +1,7 @@
 """OpenAI Chat Completions: the wire protocol of OpenAI's older models and of most other hosts.
 
-The protocol has no place for reasoning: it goes back only to models that name a field for it (``interleaved``), for
-the others refuse it. That is the one thing left out without a word.
+The protocol has no place for reasoning. Its text goes back only to models that name a field for it (``interleaved``),
+for the others refuse it. Signatures and encrypted reasoning go back to every host that sent them.
 """
 
 from collections.abc import Mapping
@@ -201,29 +201,39 @@ def _assistant(turn: AssistantTurn, field: str | None) -> list[Wire]:
     hosted = transforms.hosted_results(turn)
     texts: list[str] = []
     calls: list[Wire] = []
+    sealed: Wire = {}
     for part in turn.content:
+        own = codec.own(part.metadata, "openai")
+        extra = own.get("extraContent")
         match part:
             case Text(text=text):
                 texts.append(text)
+                sealed |= {"extra_content": extra} if extra else {}
+            case Call(executed=True) if own.get("isInAnswer") is True:
+                pass  # The host ran it while it answered, and takes only the answer back.
             case Call(executed=True):
                 texts.append(transforms.hosted_text(part, hosted.get(part.id)))
             case Call():
                 function = {"name": part.name, "arguments": encode(part.input).decode()}
-                calls.append({"id": part.id, "type": "function", "function": function})
+                call: Wire = {"id": part.id, "type": "function", "function": function}
+                calls.append({**call, "extra_content": extra} if extra else call)
+                message_extra = own.get("messageExtraContent")
+                sealed |= {"extra_content": message_extra} if message_extra else {}
             case _:
                 pass  # Reasoning goes to its field, results to their calls.
     text = "\n\n".join(texts) if hosted else "".join(texts)
-    message: Wire = {"role": "assistant", "content": text or (None if calls else "")}
-    if field:
-        message[field] = _reasoning([part for part in turn.content if isinstance(part, Reasoning)], field)
-    elif not text and not calls:
+    sealed |= _reasoning([part for part in turn.content if isinstance(part, Reasoning)], field)
+    if not text and not calls and not sealed:
         return []  # It held nothing but reasoning; hosts refuse an empty message.
+    message: Wire = {"role": "assistant", "content": text or (None if calls else ""), **sealed}
     return [{**message, "tool_calls": calls} if calls else message]
 
 
-def _reasoning(parts: list[Reasoning], field: str) -> object:
-    if field == "reasoning_details":
-        details = [codec.own(part.metadata, "openrouter").get("reasoning_details") for part in parts]
-        if any(details):
-            return [item for found in details if isinstance(found, list) for item in found]
-    return "".join(part.text for part in parts)
+def _reasoning(parts: list[Reasoning], field: str | None) -> Wire:
+    """Reasoning under the names by which hosts take it back."""
+    found = [codec.own(part.metadata, "openrouter").get("reasoning_details") for part in parts]
+    details = [item for one in found for item in codec.objects(one)]
+    wire: Wire = {"reasoning_details": details} if details else {}
+    if field and field != "reasoning_details":
+        wire[field] = "".join(part.text for part in parts)
+    return wire

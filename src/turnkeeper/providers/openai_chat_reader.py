@@ -4,7 +4,12 @@ import msgspec
 
 from turnkeeper.model.failure import OverflowData, OverflowFailure
 from turnkeeper.model.stream import Usage
+from turnkeeper.model.value import JsonObject
 from turnkeeper.providers import codec
+from turnkeeper.providers.answer import parse_input
+from turnkeeper.providers.think_tags import ThinkTags
+
+Item = dict[str, object]
 
 
 class _Function(msgspec.Struct):
@@ -31,15 +36,21 @@ class _Delta(msgspec.Struct):
     content: str | list[_Piece] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
-    reasoning_details: list[object] | None = None
+    reasoning_details: object = None
     refusal: str | None = None
     tool_calls: list[_ToolCall] | None = None
+    executed_tools: object = None
+    annotations: object = None
+    images: object = None
+    extra_content: object = None
 
 
 class _Choice(msgspec.Struct):
     index: int = 0
     delta: _Delta | None = None
     finish_reason: str | None = None
+    usage: "_Usage | None" = None
+    error: object = None
 
 
 class _Usage(msgspec.Struct):
@@ -49,12 +60,22 @@ class _Usage(msgspec.Struct):
     prompt_tokens_details: dict[str, object] | None = None
     completion_tokens_details: dict[str, object] | None = None
     prompt_cache_hit_tokens: int | None = None
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    citation_tokens: int | None = None
     cost: float | None = None
+
+
+class _Groq(msgspec.Struct):
+    usage: _Usage | None = None
 
 
 class _Chunk(msgspec.Struct):
     choices: list[_Choice] | None = None
     usage: _Usage | None = None
+    x_groq: _Groq | None = None
+    citations: object = None
+    search_results: object = None
     error: object = None
 
 
@@ -85,6 +106,10 @@ class Reader(codec.Reader):
         self._reason: str | None = None
         self._is_refused = False
         self._cost: float | None = None
+        self._tags = ThinkTags()
+        self._ran: dict[int, str] = {}
+        self._sources: dict[str, JsonObject] = {}
+        self._extra: object = None
 
     def read(self, name: bytes, data: bytes) -> None:
         """Take in one chunk."""
@@ -95,11 +120,19 @@ class Reader(codec.Reader):
         if chunk.error is not None or name == b"error":
             self.fail_with(msgspec.json.decode(data))
             return
-        if chunk.usage is not None:
-            self._count(chunk.usage)
+        counted = chunk.usage or (chunk.x_groq.usage if chunk.x_groq is not None else None)
+        if counted is not None:
+            self._count(counted)
+        self._found(chunk.search_results)
+        self._found(chunk.citations)
         for choice in chunk.choices or ():
             if choice.index:
                 continue  # We ask for one answer; a second would be mixed into it.
+            if choice.error is not None:
+                self.fail_with(choice.error)
+                return
+            if choice.usage is not None and counted is None:
+                self._count(choice.usage)
             if choice.delta is not None:
                 self._delta(choice.delta)
             if choice.finish_reason:
@@ -117,20 +150,40 @@ class Reader(codec.Reader):
         content = delta.content
         if content.__class__ is str:
             if content:
-                self._say(str(content))
+                self._content(str(content))
         elif content:
             self._pieces([piece for piece in content if isinstance(piece, _Piece)])
         if thought := delta.reasoning_content or delta.reasoning:
             self._think(thought)
-        if delta.reasoning_details:
+        if details := codec.objects(delta.reasoning_details):
             if not self._is_reasoning:
                 self._think("")
-            self._details.extend(delta.reasoning_details)
+            self._details.extend(details)
         if delta.refusal:
             self._is_refused = True
             self._say(delta.refusal)
+        if delta.extra_content is not None:
+            self._extra = delta.extra_content
+        for item in codec.objects(delta.executed_tools):
+            self._executed(item)
+        for annotation in codec.objects(delta.annotations):
+            self._annotated(annotation)
+        for image in codec.objects(delta.images):
+            self._image(image)
         for call in delta.tool_calls or ():
             self._call(call)
+
+    def _content(self, content: str) -> None:
+        if self._tags.is_over:
+            self._say(content)
+            return
+        self._divided(*self._tags.feed(content))
+
+    def _divided(self, thought: str, text: str) -> None:
+        if thought:
+            self._think(thought)
+        if text:
+            self._say(text)
 
     def _say(self, text: str) -> None:
         if self._is_reasoning:
@@ -159,6 +212,7 @@ class Reader(codec.Reader):
                 self._say(piece.text)
 
     def _call(self, call: _ToolCall) -> None:
+        self._divided(*self._tags.end())
         if self._is_reasoning:
             self._end_reasoning()
         index = call.index if call.index is not None else len(self._calls) - (0 if call.id else 1)
@@ -167,13 +221,54 @@ class Reader(codec.Reader):
         if known is None or (call.id and name and call.id != known):
             if known is not None and known not in self._finished:
                 self._end_call(known)  # A host that gives every call the same index.
-            known = self._calls[index] = call.id or f"call_{len(self._calls)}"
+            known = call.id or f"call_{len(self._calls)}"
             self.answer.open_call(known, name or "")
+            self._calls[index] = known
             if call.extra_content is not None:
                 self._metadata[known] = call.extra_content
         given = call.function.arguments if call.function else None
         if given:
             self.answer.call_input(known, given if isinstance(given, str) else msgspec.json.encode(given).decode())
+
+    def _executed(self, item: Item) -> None:
+        """A tool that Groq ran: said once when it is called and once more with what came of it."""
+        place = item.get("index")
+        index = place if isinstance(place, int) else len(self._ran)
+        name = codec.text_of(item.get("type")) or "tool"
+        if index not in self._ran:
+            if self._is_reasoning:
+                self._end_reasoning()
+            self._ran[index] = f"executed_{index}"
+            _, given = parse_input(codec.text_of(item.get("arguments")))
+            own = {"openai": {"isInAnswer": True}}
+            self.answer.call(self._ran[index], name, given, executed=True, metadata=own)
+        if item.get("output") is not None and self.answer.is_awaited(self._ran[index]):
+            self.answer.result(self._ran[index], name, item)
+        searched = item.get("search_results")
+        self._found(searched.get("results") if isinstance(searched, dict) else None)
+
+    def _annotated(self, annotation: Item) -> None:
+        """A page that was cited, or a file that was read, in which case the host takes back what it found in it."""
+        cited, file = annotation.get("url_citation"), annotation.get("file")
+        if isinstance(cited, dict):
+            self.answer.cite({**annotation, **cited})
+        else:
+            self.answer.cite(annotation, title=file.get("name") if isinstance(file, dict) else None)
+
+    def _found(self, listed: object) -> None:
+        """Pages that were searched. Hosts list them with every chunk, as addresses or as objects with a title."""
+        for one in listed if isinstance(listed, list) else ():
+            found: JsonObject = one if isinstance(one, dict) else {"url": one}
+            url = codec.text_of(found.get("url"))
+            if url and ("title" in found or url not in self._sources):
+                self._sources[url] = {key: found[key] for key in ("url", "title", "date") if found.get(key)}
+
+    def _image(self, image: Item) -> None:
+        inner = image.get("image_url")
+        url = codec.text_of(inner.get("url") if isinstance(inner, dict) else inner)
+        if url:
+            mime = url.removeprefix("data:").partition(";")[0] if url.startswith("data:") else "image/*"
+            self.answer.file(mime, url)
 
     def _end_calls(self) -> None:
         for call_id in self._calls.values():
@@ -182,17 +277,27 @@ class Reader(codec.Reader):
 
     def _end_call(self, call_id: str) -> None:
         self._finished.add(call_id)
-        extra = self._metadata.get(call_id)
-        self.answer.close_call(call_id, metadata={"openai": {"extraContent": extra}} if extra is not None else None)
+        own: Item = {}
+        if (extra := self._metadata.get(call_id)) is not None:
+            own["extraContent"] = extra
+        if self._extra is not None and not self.answer.has_text(f"text-{self._text}"):
+            # The message has no text that could carry its own signature, so its first call does.
+            own["messageExtraContent"], self._extra = self._extra, None
+        self.answer.close_call(call_id, metadata={"openai": own} if own else None)
 
     def _finish(self) -> None:
         if self._reason == "model_context_window_exceeded" and not self.answer.has_said:
             message = "The conversation fills the model's context window; there is no room for an answer."
             self.answer.fail(OverflowFailure(data=OverflowData(message=message)))
             return
+        self._divided(*self._tags.end())
         if self._is_reasoning:
             self._end_reasoning()
         self._end_calls()
+        for source in self._sources.values():
+            self.answer.cite(source)
+        if self._extra is not None:
+            self.answer.close_text(f"text-{self._text}", {"openai": {"extraContent": self._extra}})
         reason = "content-filter" if self._is_refused else _REASONS.get(self._reason or "", "unknown")
         if reason == "unknown" and self.answer.has_calls:
             reason = "tool-calls"
@@ -206,11 +311,14 @@ class Reader(codec.Reader):
         read = details.get("cached_tokens")
         write = details.get("cache_write_tokens")
         thought = (usage.completion_tokens_details or {}).get("reasoning_tokens")
+        if usage.total_tokens is not None and not usage.citation_tokens:
+            # Hosts that leave thinking out of the completion count it in the total.
+            said = max(said, usage.total_tokens - given)
         self.answer.usage = Usage(
             input=given,
             output=said,
-            reasoning=thought if isinstance(thought, int) else 0,
-            cache_read=read if isinstance(read, int) else usage.prompt_cache_hit_tokens or 0,
+            reasoning=thought if isinstance(thought, int) else usage.reasoning_tokens or 0,
+            cache_read=read if isinstance(read, int) else usage.prompt_cache_hit_tokens or usage.cached_tokens or 0,
             cache_write=write if isinstance(write, int) else 0,
             total=usage.total_tokens if usage.total_tokens is not None else given + said,
         )

@@ -176,15 +176,17 @@ def _assistant(turn: AssistantTurn, stores: bool) -> list[Wire]:
                 items.append(_hosted(part, hosted.get(part.id), stores))
             case Call():
                 arguments = encode(part.input).decode()
-                items.append({"type": "function_call", "call_id": part.id, "name": part.name, "arguments": arguments})
+                call: Wire = {"type": "function_call", "call_id": part.id, "name": part.name, "arguments": arguments}
+                namespace = codec.own(part.metadata, "openai").get("namespace")
+                items.append({**call, "namespace": namespace} if namespace else call)
             case Result():
                 pass  # Sent with its call.
-    return [item for item in items if item.get("type") != "reasoning" or stores or "encrypted_content" in item]
+    return [item for item in items if item.get("type") != "reasoning" or item.keys() & {"encrypted_content", "content"}]
 
 
 def _reasoning(part: Reasoning, items: list[Wire], stores: bool) -> None:
-    """One item for all summaries of one reasoning. Without its encrypted form a provider that stores nothing cannot
-    read it; such an item is left out, as the protocol asks.
+    """One item for all summaries of one reasoning. A provider that stores nothing reads its encrypted form, or its
+    whole text where that was sent; an item with neither is left out, as the protocol asks.
     """
     own = codec.own(part.metadata, "openai")
     item_id = own.get("itemId")
@@ -202,14 +204,17 @@ def _reasoning(part: Reasoning, items: list[Wire], stores: bool) -> None:
         item = {"type": "reasoning", "id": item_id, "summary": []}
         items.append(item)
     summary = item["summary"]
-    if part.text and isinstance(summary, list):
+    if part.text and own.get("isReasoningText") is True:
+        item["content"] = [{"type": "reasoning_text", "text": part.text}]
+    elif part.text and isinstance(summary, list):
         summary.append({"type": "summary_text", "text": part.text})
     if isinstance(sealed := own.get("reasoningEncryptedContent"), str):
         item["encrypted_content"] = sealed
+        item["id"] = own.get("lastItemId") or item_id
 
 
 def _hosted(call: Call, result: Result | None, stores: bool) -> Wire:
     item = (result.raw or codec.own(result.metadata, "openai").get("item")) if result else None
-    if not isinstance(item, dict) or not codec.text_of(item.get("type")).endswith("_call"):
+    if not isinstance(item, dict) or not codec.text_of(item.get("type")):
         return {"role": "assistant", "content": transforms.hosted_text(call, result)}
     return {"type": "item_reference", "id": item.get("id")} if stores else dict(item)

@@ -41,12 +41,14 @@ class _Response(msgspec.Struct):
 class _Event(msgspec.Struct):
     type: str = ""
     sequence_number: int | None = None
+    output_index: int | None = None
     item_id: str = ""
     content_index: int = 0
     summary_index: int = 0
     delta: object = None
     text: object = None
     refusal: object = None
+    annotation: object = None
     item: Item | None = None
     response: _Response | None = None
     error: object = None
@@ -63,15 +65,21 @@ HOSTED = {
     "mcp_call": "mcp",
     "local_shell_call": "local_shell",
 }
+_OURS = frozenset({"message", "reasoning", "function_call"})
 _INCOMPLETE = {"max_output_tokens": "length", "content_filter": "content-filter"}
 
 
 class Reader(codec.Reader):
-    """Reads the events of one response."""
+    """Reads the events of one response.
+
+    An item is known by its id. Some hosts give every event another id; there the item is known by its output index.
+    """
 
     def __init__(self, provider_id: str = "") -> None:
         super().__init__(provider_id)
         self._sequence = 0
+        self._names: set[str] = set()
+        self._places: dict[int, str] = {}
         self._calls: dict[str, str] = {}
         self._done: set[str] = set()
         self._texts: dict[str, list[str]] = {}
@@ -86,11 +94,11 @@ class Reader(codec.Reader):
             case "response.output_text.delta":
                 self.answer.text(self._text(event), codec.text_of(event.delta))
             case "response.reasoning_summary_text.delta":
-                self._think(event.item_id, f"{event.item_id}:{event.summary_index}", codec.text_of(event.delta))
+                self._think(self._name(event), str(event.summary_index), codec.text_of(event.delta))
             case "response.reasoning_text.delta":
-                self._think(event.item_id, f"{event.item_id}:content", codec.text_of(event.delta))
+                self._think(self._name(event), "content", codec.text_of(event.delta))
             case "response.function_call_arguments.delta":
-                self.answer.call_input(self._call(event.item_id), codec.text_of(event.delta))
+                self.answer.call_input(self._call(self._name(event)), codec.text_of(event.delta))
             case "response.refusal.delta":
                 self._has_refused = True
                 self.answer.text(self._text(event), codec.text_of(event.delta))
@@ -99,10 +107,14 @@ class Reader(codec.Reader):
             case "response.refusal.done":
                 self._has_refused = True
                 self._say_whole(event, codec.text_of(event.refusal))
+            case "response.output_text.annotation.added":
+                self._cite(event.annotation)
             case "response.output_item.added":
-                self._begin(event.item or {})
+                item = event.item or {}
+                self._begin(self._new_name(_item_id(item), event.output_index), item)
             case "response.output_item.done":
-                self._end(event.item or {})
+                item = event.item or {}
+                self._end(self._known_name(_item_id(item), event.output_index), item)
             case "response.completed" | "response.incomplete" | "response.failed":
                 self._finish(event.type, event.response or _Response())
             case "error":
@@ -110,7 +122,7 @@ class Reader(codec.Reader):
             case _ if name == b"error" or (not event.type and event.error is not None):
                 self.fail_with(msgspec.json.decode(data))
             case _:
-                pass  # Progress of hosted tools, annotations, and what is yet to be invented.
+                pass  # Progress of hosted tools, and events that are not invented yet. Items are read when they end.
 
     def _in_order(self, number: int | None) -> None:
         if number is not None:
@@ -119,15 +131,29 @@ class Reader(codec.Reader):
                 raise Malformed(f"event {number} comes after event {self._sequence}")
             self._sequence = number
 
+    def _name(self, event: _Event) -> str:
+        return self._known_name(event.item_id, event.output_index)
+
+    def _known_name(self, item_id: str, place: int | None) -> str:
+        """The name of the item that an event belongs to: its first id."""
+        if item_id in self._names:
+            return item_id
+        name = self._places.get(place) if place is not None else None
+        return name if name is not None and name not in self._done else self._new_name(item_id, place)
+
+    def _new_name(self, item_id: str, place: int | None) -> str:
+        name = item_id or (f"item-{place}" if place is not None else "item")
+        self._names.add(name)
+        if place is not None:
+            self._places[place] = name
+        return name
+
     def _text(self, event: _Event) -> str:
-        block = event.item_id or "text"
-        if event.content_index:
-            block = f"{block}:{event.content_index}"
-        known = self._texts.get(event.item_id)
-        if known is None:
-            known = self._texts[event.item_id] = []
-        if block not in known:
-            known.append(block)
+        name = self._name(event)
+        block = f"{name}:{event.content_index}" if event.content_index else name
+        blocks = self._texts.setdefault(name, [])
+        if block not in blocks:
+            blocks.append(block)
         return block
 
     def _say_whole(self, event: _Event, text: str) -> None:
@@ -136,84 +162,99 @@ class Reader(codec.Reader):
         if not self.answer.has_text(block):
             self.answer.text(block, text)
 
-    def _think(self, item_id: str, block: str, text: str) -> None:
-        parts = self._reasonings.setdefault(item_id, [])
-        if block not in parts:
-            if parts:
-                self.answer.close_reasoning(parts[-1], {"openai": {"itemId": item_id}})
-            parts.append(block)
-            self.answer.open_reasoning(block, {"openai": {"itemId": item_id}})
+    def _cite(self, annotation: object) -> None:
+        if isinstance(annotation, dict):
+            self.answer.cite(annotation, title=annotation.get("title") or annotation.get("filename"))
+
+    def _think(self, name: str, part: str, text: str) -> None:
+        blocks, block = self._reasonings.setdefault(name, []), f"{name}:{part}"
+        if block not in blocks:
+            if blocks:
+                self.answer.close_reasoning(blocks[-1], {"openai": {"itemId": name}})
+            blocks.append(block)
+            self.answer.open_reasoning(block, {"openai": {"itemId": name}})
         self.answer.reasoning(block, text)
 
-    def _call(self, item_id: str) -> str:
-        call_id = self._calls.get(item_id)
+    def _call(self, name: str) -> str:
+        call_id = self._calls.get(name)
         if call_id is None:
-            raise Malformed(f"there is input for the call of item {item_id!r}, which never began")
+            raise Malformed(f"there is input for the call of item {name!r}, which never began")
         return call_id
 
-    def _begin(self, item: Item) -> None:
-        item_id, kind = codec.text_of(item.get("id")), codec.text_of(item.get("type"))
+    def _begin(self, name: str, item: Item) -> None:
+        kind = codec.text_of(item.get("type"))
         if kind == "function_call":
             call_id = codec.text_of(item.get("call_id"))
-            if item_id in self._calls:
-                raise Malformed(f"item {item_id!r} begins twice")
-            self._calls[item_id or call_id] = call_id
+            if name in self._calls:
+                raise Malformed(f"item {name!r} begins twice")
+            self._calls[name] = call_id
             self.answer.open_call(call_id, codec.text_of(item.get("name")))
             self.answer.call_input(call_id, codec.text_of(item.get("arguments")))
-        elif kind in HOSTED:
-            self._calls[item_id] = item_id
-            self.answer.open_call(item_id, HOSTED[kind], executed=True)
+        elif kind and kind not in _OURS:
+            self._calls[name] = name
+            self.answer.open_call(name, _tool(kind), executed=True)
 
-    def _end(self, item: Item) -> None:
-        item_id, kind = codec.text_of(item.get("id")), codec.text_of(item.get("type"))
-        key = item_id or codec.text_of(item.get("call_id"))
-        if key in self._done:
-            raise Malformed(f"item {key!r} ends twice")
-        self._done.add(key)
+    def _end(self, name: str, item: Item) -> None:
+        kind = codec.text_of(item.get("type"))
+        if name in self._done:
+            raise Malformed(f"item {name!r} ends twice")
+        self._done.add(name)
         if kind == "message":
-            self._end_message(item_id, item)
+            self._end_message(name, item)
         elif kind == "reasoning":
-            self._end_reasoning(item_id, item)
-        elif kind == "function_call" or kind in HOSTED:
-            if key not in self._calls:
-                self._begin({**item, "arguments": ""})
+            self._end_reasoning(name, item)
+        elif kind:
+            if name not in self._calls:
+                self._begin(name, {**item, "arguments": ""})
             if kind == "function_call":
                 raw = codec.text_of(item.get("arguments"))
-                self.answer.close_call(self._calls[key], raw=raw, metadata={"openai": {"itemId": item_id}})
+                self.answer.close_call(self._calls[name], raw=raw, metadata={"openai": _call_metadata(item)})
             else:
-                self._end_hosted(item_id, kind, item)
+                self._end_hosted(name, kind, item)
 
-    def _end_message(self, item_id: str, item: Item) -> None:
-        said: Item = {"itemId": item_id}
+    def _end_message(self, name: str, item: Item) -> None:
+        said: Item = {"itemId": _item_id(item)}
         if item.get("phase"):
             said["phase"] = item["phase"]
-        for block in self._texts.get(item_id, ()):
+        for index, part in enumerate(codec.objects(item.get("content"))):
+            block = f"{name}:{index}" if index else name
+            if not self.answer.has_text(block):
+                # Hosts that send no pieces say the text with the end of the item.
+                self._has_refused = self._has_refused or part.get("type") == "refusal"
+                self.answer.text(block, codec.text_of(part.get("text")) or codec.text_of(part.get("refusal")))
+                self._texts.setdefault(name, []).append(block)
+            for annotation in codec.objects(part.get("annotations")):
+                self._cite(annotation)
+        for block in self._texts.get(name, ()):
             self.answer.close_text(block, {"openai": said})
 
-    def _end_reasoning(self, item_id: str, item: Item) -> None:
-        summaries = item.get("summary")
-        if item_id not in self._reasonings:
-            for index, part in enumerate(summaries if isinstance(summaries, list) else ()):
-                self._think(
-                    item_id, f"{item_id}:{index}", codec.text_of(part.get("text")) if isinstance(part, dict) else ""
-                )
-        if item_id not in self._reasonings and item.get("encrypted_content"):
-            self._think(item_id, f"{item_id}:0", "")
-        kept: Item = {"itemId": item_id}
+    def _end_reasoning(self, name: str, item: Item) -> None:
+        if name not in self._reasonings:
+            for index, part in enumerate(codec.objects(item.get("summary"))):
+                self._think(name, str(index), codec.text_of(part.get("text")))
+            for part in codec.objects(item.get("content")):
+                self._think(name, "content", codec.text_of(part.get("text")))
+        if name not in self._reasonings and item.get("encrypted_content"):
+            self._think(name, "0", "")
+        kept: Item = {"itemId": name}
+        if (last_id := _item_id(item)) not in ("", name):
+            kept["lastItemId"] = last_id
         if isinstance(sealed := item.get("encrypted_content"), str):
             kept["reasoningEncryptedContent"] = sealed
-        for block in self._reasonings.get(item_id, ())[-1:]:
+        for block in self._reasonings.get(name, ())[-1:]:
+            if block == f"{name}:content":
+                kept["isReasoningText"] = True
             self.answer.close_reasoning(block, {"openai": kept})
 
-    def _end_hosted(self, item_id: str, kind: str, item: Item) -> None:
-        tool = HOSTED[kind]
-        self.answer.close_call(item_id, raw=msgspec.json.encode(_given(kind, item)).decode())
+    def _end_hosted(self, name: str, kind: str, item: Item) -> None:
+        tool = _tool(kind)
+        self.answer.close_call(name, raw=msgspec.json.encode(_given(kind, item)).decode())
         error = item.get("error")
         if error or item.get("status") == "failed":
             said = codec.text_of(error) or (codec.text_of(error.get("message")) if isinstance(error, dict) else "")
-            self.answer.result_failed(item_id, tool, said or f"{tool} failed", {"openai": {"item": item}})
+            self.answer.result_failed(name, tool, said or f"{tool} failed", {"openai": {"item": item}})
         else:
-            self.answer.result(item_id, tool, item)
+            self.answer.result(name, tool, item)
 
     def _finish(self, kind: str, response: _Response) -> None:
         if response.usage is not None:
@@ -241,6 +282,22 @@ class Reader(codec.Reader):
             cache_write=into.cache_write_tokens or 0,
             total=usage.total_tokens if usage.total_tokens is not None else given + said,
         )
+
+
+def _item_id(item: Item) -> str:
+    return codec.text_of(item.get("id"))
+
+
+def _tool(kind: str) -> str:
+    """The tool that an item reports on. An item of a kind that is not in the table is named by its kind."""
+    return HOSTED.get(kind) or kind
+
+
+def _call_metadata(item: Item) -> Item:
+    kept: Item = {"itemId": _item_id(item)}
+    if item.get("namespace"):
+        kept["namespace"] = item["namespace"]
+    return kept
 
 
 def _given(kind: str, item: Item) -> JsonObject:

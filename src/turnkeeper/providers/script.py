@@ -164,7 +164,7 @@ class Script:
         return self
 
     def finishes(self, reason: str) -> Self:
-        """Why this answer ends: ``length``, ``content-filter`` and so on."""
+        """Why this answer ends: ``length``, ``content-filter``, ``pause`` (the provider goes on later) and so on."""
         self._answers[-1].reason = reason
         return self
 

@@ -101,7 +101,8 @@ class Scripted(Script):
                     for event in self._events(act, number):
                         await anyio.sleep(pause_s)
                         yield event
-        yield FinishStep(reason=answer.finish, usage=answer.usage)
+        is_paused = answer.finish == "pause"
+        yield FinishStep(reason="stop" if is_paused else answer.finish, is_paused=is_paused, usage=answer.usage)
         yield Finish()
 
     def _events(self, act: Act, number: int) -> Iterator[StreamEvent]:

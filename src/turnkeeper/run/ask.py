@@ -3,6 +3,7 @@
 from contextlib import aclosing
 from typing import Literal
 
+from turnkeeper.core.failures import finish_failure
 from turnkeeper.core.usage import cost, step_tokens
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.event import UsageRecorded
@@ -38,7 +39,7 @@ async def ask(provider: Provider, request: ModelRequest) -> Answer:
                     case UsageCounted(usage=counted):
                         answer = answer.but(usage=counted)
                     case FinishStep(usage=counted):
-                        answer = answer.but(usage=counted or answer.usage)
+                        answer = answer.but(usage=counted or answer.usage, failure=finish_failure(event))
                     case StreamError(usage=counted, failure=failure):
                         answer = answer.but(usage=counted or answer.usage, failure=failure)
                     case _:

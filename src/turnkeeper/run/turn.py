@@ -7,8 +7,9 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
-from turnkeeper.core.failures import refusal
+from turnkeeper.core.failures import finish_failure, refusal
 from turnkeeper.core.limits import CHECKPOINT_MS, RETRIES_MAX, USAGE_MS
+from turnkeeper.core.next_action import PAUSED
 from turnkeeper.core.retry import delay, retryable
 from turnkeeper.core.transcribe import Act, Scribe
 from turnkeeper.core.usage import add_costs, cost, step_tokens
@@ -122,7 +123,8 @@ class Turn:
         self._scribe = self._new_scribe()
         self._is_read = False
         await self._stream()
-        failure = self._scribe.failure
+        finish = self._scribe.finish
+        failure = self._scribe.failure or (finish_failure(finish) if finish is not None else None)
         if failure is None:
             self._end(self._verdict())
         elif self._scribe.has_begun_tools:
@@ -293,10 +295,11 @@ class Turn:
     def _end(self, failure: Failure | None, *, finish: str | None = None) -> None:
         """The attempt's bill, the step's own mark and the message as it will stay: one fact."""
         reason = finish or (self._scribe.finish.reason if self._scribe.finish is not None else None)
+        is_paused = failure is None and self._scribe.finish is not None and self._scribe.finish.is_paused
         message = self._message.but(
             error=failure,
             structured=self._structured(),
-            finish="error" if failure is not None and reason is None else reason,
+            finish="error" if failure is not None and reason is None else PAUSED if is_paused else reason,
         )
         self._close(message, reason, *(self._remedy(failure) if failure is not None else ()))
 
