@@ -360,7 +360,8 @@ def test_a_file_that_the_model_made_is_a_part_at_its_place() -> None:
         ],
         scribe=scribe,
     )
-    assert [type(act.part) for act in acts if isinstance(act, PartRecorded)] == [TextPart, FilePart]
+    recorded = {act.part.id: type(act.part) for act in acts if isinstance(act, PartRecorded)}
+    assert list(recorded.values()) == [TextPart, FilePart]
     assert scribe.has_output
 
 
