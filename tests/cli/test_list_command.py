@@ -6,6 +6,7 @@ import pytest
 from cli_store import Family, api, tk
 
 from turnkeeper.model.value import encode
+from turnkeeper.store import keys
 
 
 def test_a_new_store_has_no_sessions_and_looking_does_not_make_it(data: Path) -> None:
@@ -138,3 +139,32 @@ def test_a_search_in_one_session_finds_nothing_of_others(data: Path, family: Fam
     assert tk(data, "session", "search", "gust", "--session", family.child.id, "--json").json == []
     nothing = tk(data, "session", "search", "gust", "--session", family.child.id)
     assert (nothing.code, nothing.out, nothing.err) == (0, "", "Nothing was said with 'gust'.\n")
+
+
+def test_a_session_that_cannot_be_read_is_left_out_and_named(data: Path, family: Family) -> None:
+    place = keys.session(family.root.project_id, family.root.id)
+    api(data, lambda opened: opened.store.engine.put({place: b"{}"}))
+    listed = tk(data, "session", "list", "--all")
+    assert (listed.code, family.root.id in listed.out, family.child.id in listed.out) == (1, False, True)
+    assert f"session/{family.root.id}" in listed.err
+    assert tk(data, "session", "list", "--json").json == {"items": [], "damaged": [f"session/{family.root.id}"]}
+    shown = tk(data, "session", "show", family.root.id)
+    assert (shown.code, "cannot be read" in shown.err, "Traceback" in shown.err) == (1, True, False)
+    assert tk(data, "doctor", "--fix").code == 0
+    assert tk(data, "session", "list").code == 0
+
+
+@pytest.mark.parametrize("scheme", ["sqlite", "files"])
+@pytest.mark.parametrize("words", [["session", "list"], ["session", "show", "ses_x"], ["doctor"], ["stats"]])
+def test_a_place_for_the_store_that_is_below_a_file_is_refused(data: Path, scheme: str, words: list[str]) -> None:
+    (data / "taken").write_text("a file")
+    told = tk(data, "--store", f"{scheme}:{data}/taken/store", *words)
+    assert (told.code, told.out) == (1, "")
+    assert f"{str(data / 'taken')!r} is a file, so no store can be in it" in told.err
+
+
+def test_a_data_directory_that_is_a_file_is_refused(data: Path) -> None:
+    (data / "taken").write_text("a file")
+    told = tk(data / "taken", "session", "list")
+    assert (told.code, told.out) == (1, "")
+    assert "is a file, so no store can be in it" in told.err

@@ -10,6 +10,7 @@ from turnkeeper.core import entry
 from turnkeeper.core.projector import project
 from turnkeeper.mint import Mint
 from turnkeeper.model.event import SessionTouched
+from turnkeeper.model.value import encode
 from turnkeeper.sessions.doctor import examine
 from turnkeeper.store import keys
 from turnkeeper.store.engine import path
@@ -40,13 +41,20 @@ def golden(request: pytest.FixtureRequest) -> Golden:
     return Golden(then["session"], file.read_bytes().splitlines(), then["blobs"], then["documents"])
 
 
-async def restored(golden: Golden) -> Store:
-    """A store that holds the log and its blobs, and nothing derived from them."""
+async def restored(golden: Golden, *, documents: bool = False) -> Store:
+    """A store that holds the log and its blobs; with ``documents`` also those of the day, else nothing derived."""
     engine = await open_engine("memory:")
     await engine.put({keys.blob(name): text.encode() for name, text in golden.blobs.items()})
+    if documents:
+        await engine.put({tuple(place.split("/")): encode(body) for place, body in golden.documents.items()})
     await engine.append(golden.session, 0, golden.entries)
     mint = Mint.fixed()
     return Store(engine, Journal(engine, mint, lambda notification: None), Queries(engine), mint)
+
+
+def as_object(body: object) -> dict[str, object]:
+    assert isinstance(body, dict)
+    return body
 
 
 def test_its_chain_is_sound(golden: Golden) -> None:
@@ -60,14 +68,24 @@ async def test_it_opens_from_the_log_alone(golden: Golden) -> None:
     assert (await store.queries.session(golden.session)).id == golden.session
 
 
+async def test_it_opens_from_the_documents_of_its_day_as_the_same_view(golden: Golden) -> None:
+    store = await restored(golden, documents=True)
+    view = await store.journal.view(golden.session)
+    assert view == project(recorded for recorded, _ in entry.chain(golden.session, golden.entries))
+
+
 async def test_it_stands_for_the_documents_it_stood_for(golden: Golden) -> None:
-    """Later versions may derive further kinds of documents; those of the day must be the same."""
+    """Later versions may derive further kinds of documents, and more fields of the view are in the state document."""
     store = await restored(golden)
     assert (await examine(store, fix=True)).ok
     then = {place: body for place, body in golden.documents.items() if place.partition("/")[0] not in INDEXES}
     kinds = {place.partition("/")[0] for place in then}
     found = {path(key): json.loads(body) for key, body in await store.engine.scan(()) if key[0] in kinds}
-    assert found == then
+    state = path(keys.state(golden.session))
+    assert {**found, state: {**as_object(found[state]), **as_object(then[state])}} == found
+    assert {place: body for place, body in found.items() if place != state} == {
+        place: body for place, body in then.items() if place != state
+    }
 
 
 async def test_it_can_be_written_on(golden: Golden) -> None:

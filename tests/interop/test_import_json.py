@@ -88,7 +88,7 @@ async def test_the_data_of_a_share_comes_in(tk: Turnkeeper, tmp_path: Path) -> N
         ("a.json", b'{"some": "object"}', "is not an export"),
         ("a.json", b'{"info": {}, "messages": 5}', "is not an export"),
         ("a.json", b'[{"type": "message", "data": {}}]', "share without a session"),
-        ("a.json", b"[" * 100_000, "is not JSON"),
+        ("a.json", b"[" * 100_000, "is nested more than 128 deep"),
         ("a.jsonl", b"not json\n", "is not JSON"),
         ("a.jsonl", b"\n\n", "is empty"),
     ],

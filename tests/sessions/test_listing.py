@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+import turnkeeper
 from turnkeeper.app import Turnkeeper
 from turnkeeper.core.limits import PAGE_MAX
-from turnkeeper.mint import FixedMint
+from turnkeeper.mint import FixedMint, Mint
 from turnkeeper.model.refusal import Invalid, NotFound
 
 
@@ -158,3 +159,46 @@ async def test_children_are_those_below_and_descendants_all_below_them(tk: Turnk
     assert list(await tk.children(grandchild.id)) == []
     with pytest.raises(NotFound):
         await tk.children("ses_none")
+
+
+async def pages(tk: Turnkeeper, limit: int, **narrowing: object) -> list[str]:
+    """The titles of a whole list, read page by page."""
+    found: list[str] = []
+    after: str | None = None
+    while True:
+        page = await tk.list(limit=limit, after=after, **narrowing)  # type: ignore[arg-type]
+        assert len(page.items) <= limit
+        found.extend(session.title for session in page.items)
+        if (after := page.older) is None:
+            return found
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 100])
+async def test_sessions_of_the_same_moment_come_newest_first(url: str, place: Path, limit: int) -> None:
+    mint = Mint.fixed()
+    async with turnkeeper.open(url, directory=place, mint=mint) as tk:
+        root = await tk.create(title="before")
+        mint.advance(1)
+        for number in range(5):
+            await tk.create(title=f"root {number}")
+            await tk.create(title=f"child {number}", parent_id=root.id)
+        mint.advance(1)
+        await tk.create(title="after")
+        children = [f"child {number}" for number in (4, 3, 2, 1, 0)]
+        roots = [f"root {number}" for number in (4, 3, 2, 1, 0)]
+        assert await pages(tk, limit) == ["after", *roots, "before"]
+        assert await pages(tk, limit, parent_id=root.id) == children
+        assert [one.title for one in await tk.children(root.id)] == children
+        mixed = [title for pair in zip(children, roots, strict=True) for title in pair]
+        assert await pages(tk, limit, roots=False) == ["after", *mixed, "before"]
+        assert await pages(tk, limit, since=mint.now() - 1) == ["after", *roots]
+
+
+async def test_a_moment_with_more_sessions_than_are_read_at_once_is_listed_newest_first(url: str, place: Path) -> None:
+    mint = Mint.fixed()
+    async with turnkeeper.open(url, directory=place, mint=mint) as tk:
+        await tk.create(title="before")
+        mint.advance(1)
+        made = [(await tk.create(title=f"number {number}")).title for number in range(70)]
+        assert await pages(tk, 6) == [*reversed(made), "before"]
+        assert await pages(tk, 100) == [*reversed(made), "before"]

@@ -11,7 +11,7 @@ from turnkeeper.core.view import SessionView
 from turnkeeper.mint import Mint
 from turnkeeper.model import event as e
 from turnkeeper.model.notification import Notification
-from turnkeeper.model.refusal import Busy, NotFound
+from turnkeeper.model.refusal import Busy, Invalid, NotFound
 from turnkeeper.store import keys
 from turnkeeper.store.engine import Key
 from turnkeeper.store.engines.memory import MemoryEngine
@@ -219,3 +219,33 @@ async def test_a_session_begun_anew_elsewhere_and_just_as_long_is_written_on_as_
     assert (view.session.title, view.session.cost, view.seq) == ("anew", 1, 3)
     assert view == project(await ours.read(OWN))
     assert list(entry.chain(OWN, await engine.read(OWN)))  # Raises if a link is wrong.
+
+
+WRONG: list[e.Event] = [
+    e.ModelSelected(model="acme/large"),  # type: ignore[arg-type]
+    e.AgentSelected(agent=3),  # type: ignore[arg-type]
+    e.MetadataSet(metadata=[1]),  # type: ignore[arg-type]
+    e.MetadataSet(metadata={"key": object()}),
+    e.SessionTitled(title="\ud800"),
+    e.SessionArchived(at=float("nan")),
+]
+
+
+@pytest.mark.parametrize("event", WRONG, ids=lambda event: event.KIND)
+async def test_an_event_that_could_not_be_read_again_is_not_appended(event: e.Event) -> None:
+    engine = MemoryEngine()
+    journal, heard = a_journal(engine)
+    view = await journal.create(a_session(OWN))
+    heard.clear()
+    with pytest.raises(Invalid):
+        await journal.append(OWN, e.SessionTitled(title="Good"), event)
+    assert (await journal.view(OWN), await engine.length(OWN), heard) == (view, 1, [])
+
+
+async def test_the_view_holds_what_was_written_and_not_what_the_caller_had() -> None:
+    engine = MemoryEngine()
+    journal, _ = a_journal(engine)
+    await journal.create(a_session(OWN))
+    view = await journal.append(OWN, e.MetadataSet(metadata={"tags": ("a", "b"), "at": 1}))
+    assert view.session.metadata == {"tags": ["a", "b"], "at": 1}
+    assert view == await a_journal(engine)[0].view(OWN)

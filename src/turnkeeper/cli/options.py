@@ -92,9 +92,15 @@ class Options:
 
     @property
     def is_missing(self) -> bool:
-        """Whether the store is not there yet."""
+        """Whether the store is not there yet. Raises Invalid if it could never be: it would lie below a file."""
         scheme, _, place = self.url.partition(":")
-        return scheme in ("sqlite", "files") and bool(place) and not Path(place).expanduser().exists()
+        path = Path(place).expanduser()
+        if scheme not in ("sqlite", "files") or not place or path.exists():
+            return False
+        nearest = next((above for above in path.parents if above.exists()), None)
+        if nearest is not None and not nearest.is_dir():
+            raise Invalid(f"{str(nearest)!r} is a file, so no store can be in it; name a directory")
+        return True
 
     @asynccontextmanager
     async def sessions(self, *, looks: bool = False) -> AsyncIterator[Sessions]:

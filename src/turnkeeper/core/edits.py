@@ -36,8 +36,10 @@ def edits(before: Session, after: Session) -> list[Event]:
     return [*facts, *_time_edits(before, after), *_share_edits(before, after), *_revert_edits(before, after)]
 
 
-def check_title(title: str) -> str:
+def check_title(title: object) -> str:
     """A title fit for a list: one line, not blank, not endless. Raises Invalid."""
+    if not isinstance(title, str):
+        raise Invalid(f"a title is text, not {type(title).__name__}")
     cleaned = " ".join(title.split())
     if not cleaned:
         raise Invalid("a title may not be empty; give at least one word")

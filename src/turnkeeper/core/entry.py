@@ -14,7 +14,7 @@ import msgspec
 
 from turnkeeper.model.event import Event, PromptAdmitted
 from turnkeeper.model.identifier import pack
-from turnkeeper.model.value import Value, encode
+from turnkeeper.model.value import UNREADABLE, Value, encode
 
 KINDS: dict[str, type[Event]] = {f"{kind.KIND}.{kind.VERSION}": kind for kind in get_args(Event)}
 """Every event class under the name it has in the log."""
@@ -109,7 +109,7 @@ def read(entry: bytes, seq: int) -> tuple[Recorded, str]:
         event = _reads(name)(data)
     except KeyError as error:
         raise Damaged(seq, f"of the unknown type {error.args[0]!r}; a newer turnkeeper may have written it") from error
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise Damaged(seq, f"cannot be read: {error}") from error
     if envelope.seq != seq:
         raise Damaged(seq, f"says it is event {envelope.seq}")
@@ -120,7 +120,7 @@ def follows(entry: bytes, prev: str) -> bool:
     """Whether an entry carries this hash as its predecessor's. An unreadable one is for ``chain`` to report."""
     try:
         return _envelope.decode(entry).prev == prev
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except UNREADABLE:
         return True
 
 
@@ -142,6 +142,6 @@ def admitted(entries: Iterable[bytes]) -> list[str]:
     found: list[str] = []
     for entry in entries:
         if _ADMISSION in entry:
-            with suppress(msgspec.MsgspecError, UnicodeDecodeError):
+            with suppress(*UNREADABLE):
                 found.append(_admitted.decode(entry).data.message.id)
     return found

@@ -9,11 +9,20 @@ VIEWS_CACHED_MAX = 512
 NESTING_MAX = 16
 """How deep Child Sessions may nest."""
 
+JSON_DEPTH_MAX = 128
+"""How deep JSON from outside may be nested: bodies of requests, arguments, inputs of tools ..."""
+
+ENTRY_DEPTH_MAX = 160
+"""... and an event or a file, which wraps such a value in a few levels of its own."""
+
 PAGE_MAX = 1000
 """The most items one page gives."""
 
 STREAM_PAGE = 50
 """How many messages a stream through a history reads at once."""
+
+LOG_PAGE = 1000
+"""How many entries of a log are read at once to fold it."""
 
 LEDGER_PAGE = 2000
 """How many rows of the ledger are read at once."""

@@ -11,6 +11,7 @@ from turnkeeper.model.event import MessageRecorded, PartExtended, PartRecorded, 
 from turnkeeper.model.parts import Part, ReasoningPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import may_follow
 from turnkeeper.model.session import Session
+from turnkeeper.model.status import IDLE
 
 
 def project(recorded: Iterable[Recorded]) -> SessionView | None:
@@ -126,7 +127,8 @@ def _apply(view: SessionView, recorded: Recorded) -> SessionView:
             session = view.session
             return _session(view, cost=add_costs(session.cost, cost), tokens=add_tokens(session.tokens, tokens))
         case e.StatusChanged(status=status, owner=owner):
-            return view.but(status=status, owner=owner)
+            # IDLE itself: a default is left out of the state document only if it is the same object.
+            return view.but(status=IDLE if status == IDLE else status, owner=owner)
         case _:
             assert_never(event)
 

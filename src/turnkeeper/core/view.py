@@ -45,14 +45,10 @@ class Rewritten(Value):
     """It takes away what made a request fail, so the turn that failed is tried again."""
 
 
-class SessionView(Value):
-    """A session as it stands after event ``seq``."""
+class ViewState(Value):
+    """The fields of a view that are small. They are stored as they are, in the state document (store/documents.py)."""
 
-    session: Session
     seq: int
-    todos: tuple[Todo, ...] = ()
-    inbox: tuple[Admitted, ...] = ()
-    epoch: Epoch | None = None
     instructions: tuple[str, ...] = ()
     prefix: Prefix | None = None
     """The newest request, against which the next one is measured."""
@@ -60,8 +56,20 @@ class SessionView(Value):
     """The newest pruning or quarantine: the first request after it need not extend the one before."""
     quarantined: tuple[str, ...] = ()
     """Parts that no request has any more, because a provider rejected them."""
-    turn: OpenTurn | None = None
     status: Status = IDLE
     owner: Owner | None = None
     messages: int = 0
     parts: int = 0
+
+
+class SessionView(ViewState):
+    """A session as it stands after event ``seq``.
+
+    A new field belongs in ``ViewState`` unless it can grow with the history; then it needs a document of its own.
+    """
+
+    session: Session
+    todos: tuple[Todo, ...] = ()
+    inbox: tuple[Admitted, ...] = ()
+    epoch: Epoch | None = None
+    turn: OpenTurn | None = None

@@ -9,6 +9,8 @@ from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
+from turnkeeper.core.limits import ENTRY_DEPTH_MAX, JSON_DEPTH_MAX
+from turnkeeper.core.storable import is_too_deep
 from turnkeeper.interop.report import Finding
 from turnkeeper.model.identifier import ALPHABET, TAIL_LENGTH, pack
 from turnkeeper.model.value import Json
@@ -76,6 +78,8 @@ def parse(body: bytes | str) -> Json:
     JavaScript cuts text between the halves of a character and writes the rest as a lone surrogate, which no UTF-8 can
     hold: such a half becomes U+FFFD. Numbers that no JSON can hold become null.
     """
+    if is_too_deep(body, ENTRY_DEPTH_MAX):
+        raise Unreadable(f"is nested more than {JSON_DEPTH_MAX} deep")
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -108,9 +108,10 @@ def timestamp(identifier: str, near: int | None = None) -> int:
 def check(kind: Kind, given: str) -> str:
     """Return an id that a caller brought, unchanged; ValueError if it cannot name a thing of this kind."""
     prefix = PREFIXES[kind] + "_"
-    if given.startswith(prefix) and len(prefix) < len(given) <= LENGTH_MAX and _ALLOWED.fullmatch(given):
+    is_text = isinstance(given, str)
+    if is_text and given.startswith(prefix) and len(prefix) < len(given) <= LENGTH_MAX and _ALLOWED.fullmatch(given):
         return given
     raise ValueError(
-        f"{given[: LENGTH_MAX + 1]!r} is not a {kind} id: expected {prefix!r} and then letters, digits, "
+        f"{str(given)[: LENGTH_MAX + 1]!r} is not a {kind} id: expected {prefix!r} and then letters, digits, "
         f"'_' or '-', at most {LENGTH_MAX} characters in all"
     )

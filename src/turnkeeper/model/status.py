@@ -26,12 +26,21 @@ Status: TypeAlias = Idle | Busy | Retrying
 
 
 class Owner(Value):
-    """The process that runs a session: enough to tell whether it is still alive. ``runtime`` tells two in it apart."""
+    """The process that runs a session: enough to tell whether it is still alive (workspace/owner.py).
+
+    Older logs have neither ``machine`` nor ``boot`` nor ``namespace``.
+    """
 
     host: str
     pid: int
     started: str
     runtime: str = ""
+    """Tells two runtimes in one process apart."""
+    machine: str = ""
+    boot: str = ""
+    """Which start of the machine's kernel the process belongs to."""
+    namespace: str = ""
+    """The set of process numbers in which ``pid`` is valid; a container has its own."""
 
 
 IDLE = Idle()

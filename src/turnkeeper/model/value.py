@@ -46,3 +46,6 @@ class Value(msgspec.Struct, metaclass=_ValueMeta, frozen=True, omit_defaults=Tru
 
 encode: Final[Callable[[object], bytes]] = msgspec.json.Encoder().encode
 """A value as compact JSON."""
+
+UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding stored bytes may raise: they are not JSON, not of this shape, not text, or nested too deeply."""

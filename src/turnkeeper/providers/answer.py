@@ -7,6 +7,7 @@ whole; one ``finish`` or one ``error`` is last.
 import msgspec
 
 from turnkeeper.core.sources import SOURCES
+from turnkeeper.core.storable import is_too_deep
 from turnkeeper.model.failure import Failure
 from turnkeeper.model.stream import (
     File,
@@ -248,6 +249,8 @@ def parse_input(raw: str) -> tuple[bool, JsonObject]:
     """Whether a call's input is a JSON object, and the object. No input at all is an empty object."""
     if not raw.strip():
         return True, {}
+    if is_too_deep(raw):
+        return False, {}
     try:
         parsed = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeError, RecursionError):

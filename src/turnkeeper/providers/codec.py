@@ -7,6 +7,8 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from turnkeeper.core.failures import broken, http_failure, stream_failure
+from turnkeeper.core.limits import JSON_DEPTH_MAX
+from turnkeeper.core.storable import is_too_deep
 from turnkeeper.model.failure import Failure
 from turnkeeper.model.request import ModelRequest
 from turnkeeper.model.stream import StreamEvent
@@ -143,7 +145,9 @@ def plain_failure(status: int, headers: Mapping[str, str], body: str, endpoint: 
 
 
 def decode(decoder: "msgspec.json.Decoder[T]", data: bytes) -> T:
-    """Typed JSON. Halves of surrogate pairs, which some providers cut apart, are replaced."""
+    """Typed JSON. Halves of surrogate pairs, which some providers cut apart, are replaced. Raises Malformed."""
+    if is_too_deep(data):
+        raise Malformed(f"it is nested more than {JSON_DEPTH_MAX} deep")
     try:
         return decoder.decode(data)
     except msgspec.DecodeError:

@@ -9,9 +9,10 @@ import msgspec
 
 from turnkeeper.core.doom_loop import is_doom_loop
 from turnkeeper.core.json_schema import violations
-from turnkeeper.core.limits import CALLS_PARALLEL_MAX, CALLS_PER_TURN_MAX, PROGRESS_MS
+from turnkeeper.core.limits import CALLS_PARALLEL_MAX, CALLS_PER_TURN_MAX, ENTRY_DEPTH_MAX, PROGRESS_MS
 from turnkeeper.core.next_action import DISABLED, STRUCTURED_TOOL
 from turnkeeper.core.permission import Allow, decide
+from turnkeeper.core.storable import storable
 from turnkeeper.core.transcribe import interrupted
 from turnkeeper.core.whole import clean, clean_object
 from turnkeeper.mint import Mint
@@ -105,7 +106,9 @@ class _Call:
                 return self._failed("The step limit is reached: no tool runs until the user speaks.", {DISABLED: True})
             await self._check_doom_loop()
             context, bounds = self._context(), self._turn.bounds
-            return self._completed(await self._turn.toolbox.run(self.part.tool, self._input(), context, bounds))
+            done = self._completed(await self._turn.toolbox.run(self.part.tool, self._input(), context, bounds))
+            storable(self.part.but(state=done), ToolPart, "its result", ENTRY_DEPTH_MAX)
+            return done
         except Rejected as refusal:
             # Without a word from the user the session rests; with one the model goes on by it.
             return self._failed(str(refusal), {} if refusal.feedback else {"rejected": True})
@@ -180,7 +183,8 @@ class _Call:
         state = self.part.state
         if not isinstance(state, ToolRunning):
             return
-        shown = {**(state.metadata or {}), **clean_object(metadata or {})}
+        told, _ = storable(clean_object(metadata or {}), dict[str, object], "its metadata")
+        shown = {**(state.metadata or {}), **told}
         running = state.but(title=clean(title) if title else state.title, metadata=shown)
         now = self._turn.mint.now()
         if now - self._reported >= PROGRESS_MS:

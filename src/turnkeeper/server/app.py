@@ -10,7 +10,9 @@ from urllib.parse import parse_qsl
 import anyio
 import msgspec
 
-from turnkeeper.model.refusal import Refusal
+from turnkeeper.core.limits import JSON_DEPTH_MAX
+from turnkeeper.core.storable import is_too_deep
+from turnkeeper.model.refusal import Invalid, Refusal
 from turnkeeper.model.value import encode
 from turnkeeper.server import errors
 from turnkeeper.server.answer import JSON, NOTHING, Answer, Pairs
@@ -24,6 +26,7 @@ from turnkeeper.server.route import AnyRoute
 from turnkeeper.server.routes import health
 from turnkeeper.server.service import Service
 from turnkeeper.server.table import REST, Table
+from turnkeeper.store.engine import InvalidKey
 
 access = logging.getLogger("turnkeeper.access")
 
@@ -83,6 +86,8 @@ class App:
             return route.operation, said if callable(said) else _whole(route, said)
         except Refusal as error:
             return route.operation, errors.refused(error, params, is_second=is_second)
+        except InvalidKey as error:  # An empty id, or one that no key can hold.
+            return route.operation, errors.refused(Invalid(str(error)), params, is_second=is_second)
         except Exception as error:  # The top of a request: a bug ends it and nothing else.
             return route.operation, errors.failed(error, is_second=is_second)
 
@@ -108,6 +113,8 @@ class App:
         decoder = self._decoders.get(route.operation)
         if decoder is None:
             decoder = self._decoders[route.operation] = msgspec.json.Decoder(route.body)
+        if is_too_deep(raw):
+            raise Malformed(f"the body is nested more than {JSON_DEPTH_MAX} deep; flatten it", "Payload")
         try:
             return decoder.decode(raw or b"{}")
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:

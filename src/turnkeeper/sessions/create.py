@@ -2,6 +2,7 @@
 
 from turnkeeper.core.edits import check_title
 from turnkeeper.core.limits import NESTING_MAX
+from turnkeeper.core.storable import storable
 from turnkeeper.core.titles import default_title
 from turnkeeper.model.identifier import check
 from turnkeeper.model.permission import Ruleset
@@ -51,6 +52,7 @@ async def create(
         tokens=ZERO_TOKENS,
         time=SessionTime(created=now, updated=now),
     )
+    session, _ = storable(session, Session, "the session")
     await remember_project(store, place)
     try:
         view = await store.journal.create(session)

@@ -14,6 +14,7 @@ Kind: TypeAlias = Literal[
     "missing document",
     "stale document",
     "surplus document",
+    "different view",
     "missing text",
     "missing blob",
     "damaged blob",

@@ -1,14 +1,17 @@
 """Examine one session: its log's chain, and whether its documents are what the log says."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from turnkeeper.core import blobs
 from turnkeeper.core.usage import COST_DIGITS
-from turnkeeper.model.value import Value
+from turnkeeper.core.view import SessionView
+from turnkeeper.model.session import Session
+from turnkeeper.model.value import Value, encode
 from turnkeeper.sessions.diagnosis import Kind, Problem
 from turnkeeper.sessions.doctor_log import Damage, Fold
+from turnkeeper.sessions.remove import indexed
 from turnkeeper.store import documents, keys
 from turnkeeper.store.damaged import UNREADABLE
 from turnkeeper.store.engine import Engine, Key, LogConflict
@@ -97,13 +100,14 @@ class Examination:
                 await self._make_readable(damage, length)
             return
         await self._compare(expected)
+        await self._compare_views()
         self._refer(expected)
 
     async def _compare(self, expected: dict[Key, bytes]) -> None:
         stored = await self._stored(expected)
         wrong: dict[Kind, list[Key]] = {
             "missing document": [key for key in expected if key not in stored],
-            "stale document": [key for key in expected if key in stored and not _same(expected[key], stored[key])],
+            "stale document": [key for key in expected if key in stored and not _same(key, expected[key], stored[key])],
             "surplus document": [key for key in stored if key not in expected],
         }
         unfound = await self._unfound() if self._search else []
@@ -118,33 +122,59 @@ class Examination:
         if unfound:
             self._report("missing text", named(unfound), fixed=is_fixed, advice=ADVICE_FIX)
 
-    async def _make_readable(self, damage: Damage, length: int) -> None:
-        """Write what the sound beginning of the log says, but only if the documents cannot be read without it.
+    async def _compare_views(self) -> None:
+        """Load the view as the journal does. Documents that are all as expected may still not hold all of a view."""
+        if any(one.is_damage and not one.fixed for one in self.problems):
+            return  # What these documents stand for is known to be wrong.
+        loaded = await documents.load(self._engine, self.session_id)
+        if loaded is not None and loaded[0].seq == self.fold.seq and self.fold.view is not None:
+            lost = differing(loaded[0], self.fold.view)
+            if lost:
+                self._report("different view", ", ".join(lost), advice="report this: documents lose these fields")
 
-        Behind a damaged log the documents are the better copy, so nothing of them is overwritten or removed.
+    async def _make_readable(self, damage: Damage, length: int) -> None:
+        """Let a session with a damaged log be listed, read, exported and written on again, as far as that can be.
+
+        Behind a damaged log the documents are the better copy. Fields of them that cannot be read are left out; where
+        there is no session document at all, the sound beginning of the log says what it was.
         """
         [stored] = await self._engine.get([keys.state(self.session_id)])
         state = documents.state_or_none(stored)
-        if damage.seq == 1 or (state is not None and await self._has_session(state.project_id)):
-            return
+        place = keys.session(state.project_id, self.session_id) if state is not None else None
+        [body] = await self._engine.get([place]) if place is not None else [None]
+        session = _session_or_none(body)
+        if state is not None and place is not None and session is not None:
+            # The log cannot be folded, so the state document is taken as it is, also from an older version.
+            sound = {place: encode(session), keys.state(self.session_id): encode(state.but(shape=documents.SHAPE))}
+            if body is not None and documents.is_whole_session(body):
+                del sound[place]
+            if state.is_current():
+                del sound[keys.state(self.session_id)]
+            await self._write(sound, length, "stale document")
+        elif damage.seq > 1:
+            await self._write(await self._beginning(damage.seq - 1), length, "missing document")
+        else:
+            listed = await indexed(self._engine, self.session_id)
+            await self._write({key: None for key in listed if key[0] != "session"}, length, "surplus document")
+
+    async def _beginning(self, seq: int) -> dict[Key, bytes | None]:
+        """What the log's first events say where a document is missing or cannot be read."""
         sound = Fold(self._engine, self.session_id)
-        await sound.read_on(until=damage.seq - 1)
+        await sound.read_on(until=seq)
         expected = sound.documents()
         present = await self._engine.get(list(expected))
-        missing = {key: expected[key] for key, body in zip(expected, present, strict=True) if body is None}
-        for key in expected:
-            if key[0] in ("state", "session"):
-                missing[key] = expected[key]
-        await self._engine.append(self.session_id, length, [], missing)
-        self._report("missing document", named(list(missing)), fixed=True, advice=ADVICE_FIX)
+        missing: dict[Key, bytes | None] = {
+            key: expected[key]
+            for key, body in zip(expected, present, strict=True)
+            if body is None or (key[0] == "session" and _session_or_none(body) is None)
+        }
+        missing[keys.state(self.session_id)] = expected[keys.state(self.session_id)]
+        return missing
 
-    async def _has_session(self, project_id: str) -> bool:
-        """Whether the session document is there and can be read."""
-        [stored] = await self._engine.get([keys.session(project_id, self.session_id)])
-        try:
-            return stored is not None and bool(documents.read_session(stored))
-        except UNREADABLE:
-            return False
+    async def _write(self, changes: Mapping[Key, bytes | None], length: int, kind: Kind) -> None:
+        if changes:
+            await self._engine.append(self.session_id, length, [], changes)
+            self._report(kind, named(list(changes)), fixed=True, advice=ADVICE_FIX)
 
     async def _stored(self, expected: dict[Key, bytes]) -> dict[Key, bytes]:
         """What stands where this session's documents belong, expected or not."""
@@ -221,6 +251,11 @@ def named(found: Sequence[Key]) -> str:
     return listed if len(found) <= NAMED_MAX else f"{listed} and {len(found) - NAMED_MAX} more"
 
 
+def differing(one: SessionView, other: SessionView) -> list[str]:
+    """The names of the fields in which two views differ."""
+    return [name for name in SessionView.__struct_fields__ if getattr(one, name) != getattr(other, name)]
+
+
 def _cut_or_altered(fold: Fold, state: documents.State | None) -> Damage | None:
     """What the state document knows of a log that is sound in itself: it was longer, or its last entry was another."""
     if state is None or state.seq < fold.seq:
@@ -250,13 +285,25 @@ def _references(fold: Fold, expected: dict[Key, bytes]) -> Iterator[tuple[int | 
 _loosely = msgspec.json.Decoder(float_hook=lambda number: round(float(number), COST_DIGITS))
 
 
-def _same(expected: bytes, stored: bytes) -> bool:
+def _session_or_none(stored: bytes | None) -> Session | None:
+    """The session that a document tells of, as far as it can be read."""
+    try:
+        return documents.read_session(stored) if stored is not None else None
+    except UNREADABLE:
+        return None
+
+
+def _same(key: Key, expected: bytes, stored: bytes) -> bool:
     if expected == stored:
         return True
     try:  # An older version may have written the same fields in another order, and added dollars as binary numbers.
-        return bool(_loosely.decode(expected) == _loosely.decode(stored))
+        ours, theirs = _loosely.decode(expected), _loosely.decode(stored)
     except UNREADABLE:
         return False
+    state = documents.state_or_none(stored) if key[0] == "state" else None
+    if state is not None and not state.is_current():  # Readers fold the log for what an older version left out.
+        return bool(ours.items() >= theirs.items())
+    return bool(ours == theirs)
 
 
 def _chunks(names: Sequence[str]) -> Iterable[Sequence[str]]:

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 
 from turnkeeper.core.edits import check_title, edits
+from turnkeeper.core.limits import ENTRY_DEPTH_MAX
+from turnkeeper.core.storable import storable
 from turnkeeper.model import event as e
 from turnkeeper.model.event import Event
 from turnkeeper.model.session import Session
@@ -14,17 +16,21 @@ from turnkeeper.workspace.project import ProjectPlace
 async def update(store: Store, session_id: str, editor: Callable[[Session], Session]) -> Session:
     """Apply a pure function to the session, atomically, and count it as activity (seed 001's ``update``)."""
 
-    def decide(view_session: Session) -> list[Event]:
-        return [*edits(view_session, editor(view_session)), e.SessionTouched()]
-
-    view = await store.journal.change(session_id, lambda view: decide(view.session))
+    view = await store.journal.change(session_id, lambda view: [*_edits(view.session, editor), e.SessionTouched()])
     return await store.queries.whole(view.session)
 
 
 async def patch(store: Store, session_id: str, editor: Callable[[Session], Session]) -> Session:
     """The same without counting as activity by itself: nothing happens if nothing changes."""
-    view = await store.journal.change(session_id, lambda view: edits(view.session, editor(view.session)))
+    view = await store.journal.change(session_id, lambda view: _edits(view.session, editor))
     return await store.queries.whole(view.session)
+
+
+def _edits(session: Session, editor: Callable[[Session], Session]) -> list[Event]:
+    edited, _ = storable(editor(session), Session, "the edited session", ENTRY_DEPTH_MAX)
+    if edited.metadata is not None and edited.metadata != session.metadata:
+        storable(edited.metadata, dict[str, object], "metadata")
+    return edits(session, edited)
 
 
 async def rename(store: Store, session_id: str, title: str) -> Session:

@@ -1,11 +1,14 @@
 """List sessions: newest activity first, filtered."""
 
+from collections.abc import Mapping
+
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.session import Session
 from turnkeeper.store import keys
 from turnkeeper.store.documents import Listing
+from turnkeeper.store.engine import Key
 from turnkeeper.store.page import Page
-from turnkeeper.store.queries import Filter, decoded
+from turnkeeper.store.queries import Filter
 from turnkeeper.store.store import Store
 
 
@@ -23,19 +26,8 @@ async def sessions(
     after: str | None = None,
 ) -> Page[Session]:
     """A page of sessions. The scope is one of project, directory and parent; the rest narrows it."""
-    page = await written(
-        store,
-        project_id=project_id,
-        directory=directory,
-        parent_id=parent_id,
-        roots=roots,
-        archived=archived,
-        search=search,
-        since=since,
-        limit=limit,
-        after=after,
-    )
-    return decoded(page)
+    scope, lists = await _lists(store, project_id, directory, parent_id, roots, archived, search)
+    return await store.queries.sessions(scope, lists=lists, since=since, limit=limit, after=after)
 
 
 async def written(
@@ -51,7 +43,21 @@ async def written(
     limit: int = 100,
     after: str | None = None,
 ) -> Page[bytes]:
-    """The same as they are written."""
+    """The documents of such a page."""
+    scope, lists = await _lists(store, project_id, directory, parent_id, roots, archived, search)
+    return await store.queries.written_sessions(scope, lists=lists, since=since, limit=limit, after=after)
+
+
+async def _lists(
+    store: Store,
+    project_id: str | None,
+    directory: str | None,
+    parent_id: str | None,
+    roots: bool,
+    archived: bool,
+    search: str | None,
+) -> tuple[Key, Mapping[str, Filter | None]]:
+    """The scope of a list, and which of its two lists are looked into, each with its filter."""
     if sum(given is not None for given in (project_id, directory, parent_id)) > 1:
         raise Invalid("list by project, by directory or by parent, not by several of them")
     scope = keys.STORE
@@ -76,4 +82,4 @@ async def written(
     lists: dict[str, Filter | None] = {keys.LISTED: is_named if words is not None else None}
     if archived or not roots:
         lists[keys.UNLISTED] = keep
-    return await store.queries.written_sessions(scope, lists=lists, since=since, limit=limit, after=after)
+    return scope, lists

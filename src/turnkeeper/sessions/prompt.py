@@ -10,6 +10,7 @@ from anyio import to_thread
 
 from turnkeeper.core.limits import INBOX_MAX
 from turnkeeper.core.permission import merge
+from turnkeeper.core.storable import storable
 from turnkeeper.core.view import SessionView
 from turnkeeper.model import event as e
 from turnkeeper.model.agent import Agent
@@ -65,6 +66,7 @@ async def note(store: Store, runtime: Runtime, session_id: str, prompt: Prompt) 
 
 
 async def _admit(store: Store, runtime: Runtime, session_id: str, prompt: Prompt) -> Admission:
+    prompt, _ = storable(prompt, Prompt, "the prompt")
     if not prompt.parts:
         raise Invalid("a prompt needs at least one part")
     message_id, digest = message_id_of(store, prompt), digest_of(prompt)
@@ -187,10 +189,7 @@ def _input(view: SessionView) -> tuple[int, tuple[str, ...]]:
 def digest_of(prompt: Prompt) -> str:
     """What tells one prompt from another: all that the caller sent, but for the id it gave."""
     said = prompt if prompt.message_id is None else prompt.but(message_id=None)
-    try:
-        return sha256(encode(said)).hexdigest()[:32]
-    except UnicodeEncodeError as error:
-        raise Invalid(f"the prompt holds half a character ({error.reason}); send whole ones") from error
+    return sha256(encode(said)).hexdigest()[:32]
 
 
 def message_id_of(store: Store, prompt: Prompt) -> str:

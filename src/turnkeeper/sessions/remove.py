@@ -13,7 +13,7 @@ from turnkeeper.model.refusal import Conflict, NotFound
 from turnkeeper.model.session import Session
 from turnkeeper.store import documents, keys
 from turnkeeper.store.damaged import UNREADABLE, DamagedDocument
-from turnkeeper.store.engine import Key, LogConflict, is_key
+from turnkeeper.store.engine import Engine, Key, LogConflict, is_key
 from turnkeeper.store.journal import ATTEMPTS_MAX
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.outputs import OutputFiles
@@ -99,6 +99,10 @@ async def _listed(store: Store, session_id: str) -> list[Key]:
     session = await _session(store, session_id)
     if session is not None:
         return [keys.session(session.project_id, session_id), *keys.places(session)]
-    # Its document would say where. Without it every list is searched.
-    kinds = [await store.engine.scan((kind,)) for kind in ("session", "recent", "fork")]
+    return await indexed(store.engine, session_id)
+
+
+async def indexed(engine: Engine, session_id: str) -> list[Key]:
+    """Where a session stands that does not tell it itself: its document and its entries, found in every list."""
+    kinds = [await engine.scan((kind,)) for kind in ("session", "recent", "fork")]
     return [key for found in kinds for key, _ in found if key[-1] == session_id]

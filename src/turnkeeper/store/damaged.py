@@ -6,10 +6,10 @@ from typing import TypeAlias
 
 import msgspec
 
+from turnkeeper.model.value import UNREADABLE
 from turnkeeper.store.engine import Key
 
-UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What decoding damaged bytes raises."""
+__all__ = ["UNREADABLE", "DamagedDocument", "DamagedNames", "reading", "skipping"]
 
 DamagedNames: TypeAlias = list[str]
 """The names of documents that a reader left out, or gave back although they are not what was written."""

@@ -4,43 +4,51 @@ Documents are derived: folding the log from its start writes the same ones, and 
 """
 
 from collections.abc import Callable
+from hashlib import sha1
 from operator import attrgetter
+from typing import Any, Final, TypeVar
 
 import msgspec
 
-from turnkeeper.core import blobs
-from turnkeeper.core.entry import Recorded
+from turnkeeper.core import blobs, entry
+from turnkeeper.core.entry import Damaged, Recorded
 from turnkeeper.core.handles import whole_output
-from turnkeeper.core.limits import TEXT_INDEXED_MAX
+from turnkeeper.core.limits import LOG_PAGE, TEXT_INDEXED_MAX
+from turnkeeper.core.projector import apply
 from turnkeeper.core.titles import is_default
-from turnkeeper.core.view import Admitted, OpenTurn, SessionView
+from turnkeeper.core.view import Admitted, OpenTurn, SessionView, ViewState
 from turnkeeper.model import event as e
-from turnkeeper.model.context import Epoch, Prefix
+from turnkeeper.model.context import Epoch
 from turnkeeper.model.event import Delivery
 from turnkeeper.model.message import AssistantMessage, Message
-from turnkeeper.model.parts import Part, ReasoningPart, SubtaskPart, TextPart, ToolPart
+from turnkeeper.model.parts import ForeignPart, Part, ReasoningPart, SubtaskPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError
 from turnkeeper.model.session import Session, Tokens
-from turnkeeper.model.status import IDLE, Idle, Owner, Status
+from turnkeeper.model.status import Idle
 from turnkeeper.model.todo import Todo
-from turnkeeper.model.value import Value, encode
+from turnkeeper.model.value import UNREADABLE, Value, encode
 from turnkeeper.store import keys
 from turnkeeper.store.engine import Engine, Key
 
+V = TypeVar("V", bound=Value)
 
-class State(Value):
-    """The state document: where the log stands, and what of the view no other document holds."""
 
-    seq: int
+class State(ViewState):
+    """The state document: where the log stands, the small fields of the view, and where its other documents are."""
+
     head: str
     project_id: str
     turn: str | None = None
-    status: Status = IDLE
-    owner: Owner | None = None
-    instructions: tuple[str, ...] = ()
-    prefix: Prefix | None = None
-    messages: int = 0
-    parts: int = 0
+    shape: str = ""
+    """Which fields the writer's ``ViewState`` had. A document of another shape lacks some, so the log is folded."""
+
+    def is_current(self) -> bool:
+        """Whether this document holds every field of the view."""
+        return self.shape == SHAPE
+
+
+SHAPE: Final = sha1(" ".join(ViewState.__struct_fields__).encode(), usedforsecurity=False).hexdigest()[:8]
+"""The fields of ``ViewState`` in one word, so that adding one cannot leave old state documents in use."""
 
 
 class Admission(Value):
@@ -89,19 +97,59 @@ _place: Callable[[Part], tuple[int, int]] = attrgetter("seq", "nth")
 read_admitted = _admitted.decode
 read_admission = msgspec.json.Decoder(Admission).decode
 read_state = _state.decode
-read_session = _session.decode
 read_message = _message.decode
-read_part = _part.decode
 read_piece = _piece.decode
 read_todos = _todos.decode
 read_ledger_row = msgspec.json.Decoder(LedgerRow).decode
+
+
+def is_whole_session(stored: bytes) -> bool:
+    """Whether every field of a session's document can be read."""
+    try:
+        _session.decode(stored)
+    except UNREADABLE:
+        return False
+    return True
+
+
+def read_session(stored: bytes) -> Session:
+    """The session, without optional fields that make no sense. Raises what decoding raises if a needed one is wrong.
+
+    Older versions stored whatever a caller had put into a field.
+    """
+    try:
+        return _session.decode(stored)
+    except msgspec.ValidationError:
+        return _trimmed(msgspec.json.decode(stored, type=dict[str, object]), Session)
+
+
+def read_part(stored: bytes) -> Part:
+    """The part; one whose fields make no sense is a foreign part. Raises what decoding raises if it has no ids."""
+    try:
+        return _part.decode(stored)
+    except msgspec.ValidationError:
+        said = msgspec.json.decode(stored, type=dict[str, object])
+        body = {name: value for name, value in said.items() if name not in ("seq", "nth", "$extra")}
+        return _trimmed({**said, "type": "foreign", "body": body}, ForeignPart)
+
+
+def _trimmed(said: dict[str, object], kind: type[V]) -> V:
+    """The value without optional fields that do not fit. Raises ValidationError if a needed one does not."""
+    kept = dict(said)
+    for field in msgspec.structs.fields(kind):
+        if not field.required and field.encode_name in said:
+            try:
+                msgspec.convert(said[field.encode_name], field.type)
+            except msgspec.ValidationError:
+                del kept[field.encode_name]
+    return msgspec.convert(kept, kind)
 
 
 def state_or_none(stored: bytes | None) -> State | None:
     """The state document, if it is there and can be read; ``doctor`` must cope with any bytes."""
     try:
         return read_state(stored) if stored is not None else None
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except UNREADABLE:
         return None
 
 
@@ -172,21 +220,7 @@ class Changes:
             self.documents[keys.epoch(session.id)] = None if after.epoch is None else encode(after.epoch)
         if _at_work(before) != _at_work(after):
             self.documents[keys.busy(session.id)] = b"{}" if _at_work(after) else None
-        self.documents[keys.state(session.id)] = encode(
-            State(
-                seq=after.seq,
-                head=head,
-                project_id=session.project_id,
-                turn=after.turn.message.id if after.turn else None,
-                # The constant itself: msgspec leaves out a default that is the same object, not one that is equal.
-                status=IDLE if after.status == IDLE else after.status,
-                owner=after.owner,
-                instructions=after.instructions,
-                prefix=after.prefix,
-                messages=after.messages,
-                parts=after.parts,
-            )
-        )
+        self.documents[keys.state(session.id)] = encode(_state_of(after, head))
 
     def _session(self, before: Session | None, after: Session) -> None:
         if before is not None:  # Where it still stands is written again below.
@@ -278,6 +312,16 @@ def _row(session_id: str, time: int, event: e.UsageRecorded) -> LedgerRow:
     )
 
 
+def _state_of(view: SessionView, head: str) -> State:
+    turn = view.turn.message.id if view.turn else None
+    return State(head=head, project_id=view.session.project_id, turn=turn, shape=SHAPE, **_small(view))
+
+
+def _small(source: ViewState) -> dict[str, Any]:
+    """The small fields of a view or of a state document, whatever they are. ``Any`` because each has its own type."""
+    return {name: getattr(source, name) for name in ViewState.__struct_fields__}
+
+
 def _at_work(view: SessionView | None) -> bool:
     """Whether a process runs the session, or died while it did."""
     return view is not None and (view.turn is not None or not isinstance(view.status, Idle))
@@ -310,13 +354,38 @@ def _seq_of(part: Part, before: SessionView | None, seq: int) -> int:
 
 
 async def load(engine: Engine, session_id: str) -> tuple[SessionView, str] | None:
-    """The view as the documents have it, and the hash of the log's head; None if there is no such session."""
+    """The view that a session's documents stand for, and the hash of the log's head; None if there is none.
+
+    Where the state document was written by a version whose view had other fields, the log is folded instead.
+    """
     while True:
         [stored] = await engine.get([keys.state(session_id)])
-        loaded = await _load(engine, session_id, read_state(stored)) if stored is not None else None
-        # Read in several steps, so the state document is asked twice: a view of two moments would never come right.
-        if stored is None or [stored] == await engine.get([keys.state(session_id)]):
+        if stored is None:
+            return None
+        state = read_state(stored)
+        try:
+            loaded = await (_load if state.is_current() else _folded)(engine, session_id, state)
+        except Damaged:
+            if [stored] == await engine.get([keys.state(session_id)]):
+                raise
+            continue  # The session was removed between the reads.
+        # Several reads make one view. The second look at the state document shows that nothing changed between them.
+        if [stored] == await engine.get([keys.state(session_id)]):
             return loaded
+
+
+async def _folded(engine: Engine, session_id: str, state: State) -> tuple[SessionView, str]:
+    """The fold of the log up to the event that the state document names."""
+    view: SessionView | None = None
+    head = ""
+    for after in range(0, state.seq, LOG_PAGE):
+        entries = await engine.read(session_id, after=after, limit=min(LOG_PAGE, state.seq - after))
+        for recorded, link in entry.chain(session_id, entries, after=after, prev=head):
+            view, head = apply(view, recorded), link
+    if view is None or view.seq < state.seq:
+        seq = view.seq + 1 if view is not None else 1
+        raise Damaged(seq, f"is missing from the log of {session_id}, which once had {state.seq}")
+    return view, head
 
 
 async def _load(engine: Engine, session_id: str, state: State) -> tuple[SessionView, str] | None:
@@ -328,17 +397,11 @@ async def _load(engine: Engine, session_id: str, state: State) -> tuple[SessionV
     admitted = [_admitted.decode(body) for _, body in await engine.scan(("inbox", session_id))]
     view = SessionView(
         session=read_session(session),
-        seq=state.seq,
         todos=read_todos(todos) if todos else (),
         inbox=tuple(sorted(admitted, key=lambda prompt: prompt.seq)),
         epoch=_epoch.decode(epoch) if epoch else None,
-        instructions=state.instructions,
-        prefix=state.prefix,
         turn=await _load_turn(engine, session_id, state.turn) if state.turn else None,
-        status=state.status,
-        owner=state.owner,
-        messages=state.messages,
-        parts=state.parts,
+        **_small(state),
     )
     return view, state.head
 

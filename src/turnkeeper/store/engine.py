@@ -168,7 +168,10 @@ class Engine(Protocol):
 
 def path(key: Key) -> str:
     """A key as one string; the order of these strings is the order of keys. Raises InvalidKey."""
-    joined = "/".join(key)
+    try:
+        joined = "/".join(key)
+    except TypeError as error:
+        raise InvalidKey(f"a key segment is text: {key!r:.200}") from error
     # Whole-string tests, and those first that most keys pass.
     is_whole = joined.count("/") == len(key) - 1 and "\x00" not in joined and "" not in key
     if is_whole and joined.isascii():
@@ -188,7 +191,10 @@ def is_key(key: Key) -> bool:
 
 def paths(keys: Collection[Key]) -> list[str]:
     """The paths of many keys, which are looked at as if they were one long key: a fork writes thousands."""
-    joined = list(map("/".join, keys))
+    try:
+        joined = list(map("/".join, keys))
+    except TypeError:
+        return list(map(path, keys))
     whole = "/".join(joined)
     is_whole = whole.count("/") == sum(map(len, keys)) - 1 and "//" not in f"/{whole}/" and "\x00" not in whole
     return joined if is_whole and whole.isascii() else list(map(path, keys))

@@ -14,9 +14,10 @@ import anyio
 
 from turnkeeper.core import blobs, entry
 from turnkeeper.core.entry import Damaged, Recorded
-from turnkeeper.core.limits import TAIL_POLL_S, TEXT_INDEXED_MAX, VIEWS_CACHED_MAX
+from turnkeeper.core.limits import ENTRY_DEPTH_MAX, TAIL_POLL_S, TEXT_INDEXED_MAX, VIEWS_CACHED_MAX
 from turnkeeper.core.notify import notify, spelt_out
 from turnkeeper.core.projector import apply
+from turnkeeper.core.storable import storable
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.event import Event, SessionCreated
 from turnkeeper.model.notification import Notification
@@ -292,7 +293,8 @@ class Journal:
     ) -> SessionView:
         """One transaction: entries, documents, texts, blobs. Then the view is swapped and the bus told."""
         before = slot.view
-        bodies = list(map(encode, events))
+        # What is folded is what was written, so the view in memory is the one that a reader will load.
+        events, bodies = zip(*map(_storable, events), strict=True)
         known = await self._known_blobs(source or session_id, bodies) if blobs.is_marked(bodies) else None
         batch = Batch(session_id, before, slot.head or entry.genesis(session_id), self._clock.now(), known)
         for event, body in zip(events, bodies, strict=True):
@@ -382,6 +384,11 @@ class Journal:
         if slot.grown is not None:
             slot.grown.set()
             slot.grown = None
+
+
+def _storable(event: Event) -> tuple[Event, bytes]:
+    """The event as it will be read again, and its JSON: nothing that could not be read again is ever appended."""
+    return storable(event, type(event), f"the event {event.KIND}", ENTRY_DEPTH_MAX)
 
 
 def _decided(decide: Callable[[SessionView], Sequence[Event]], view: SessionView) -> Sequence[Event]:

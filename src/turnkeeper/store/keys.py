@@ -7,8 +7,26 @@ from functools import lru_cache
 from hashlib import sha1
 
 from turnkeeper.core.titles import base_of_fork, number_of_fork
+from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.session import Session
-from turnkeeper.store.engine import Key
+from turnkeeper.store.engine import InvalidKey, Key, path
+
+SHOWN_CHARS_MAX = 80
+"""How much of a wrong id a refusal shows."""
+
+
+def checked(given: str) -> str:
+    """An id or a project that a caller named, if it can be a segment of a key. Raises Invalid."""
+    try:
+        return path((given,))
+    except InvalidKey as error:
+        shown = repr(given)[:SHOWN_CHARS_MAX]
+        raise Invalid(f"{shown} is not an id; an id is text that is not empty and holds no '/' and no NUL") from error
+
+
+def under(kind: str, name: str) -> Key:
+    """Prefix of the documents of one kind that a session or a message has. Raises Invalid for what is no id."""
+    return (kind, checked(name))
 
 
 def session(project_id: str, session_id: str) -> Key:
@@ -18,17 +36,17 @@ def session(project_id: str, session_id: str) -> Key:
 
 def state(session_id: str) -> Key:
     """Where the log stands (seq, hash) and what else a view needs that no other document holds."""
-    return ("state", session_id)
+    return ("state", checked(session_id))
 
 
 def message(session_id: str, message_id: str) -> Key:
     """One message."""
-    return ("message", session_id, message_id)
+    return ("message", checked(session_id), checked(message_id))
 
 
 def part(message_id: str, part_id: str) -> Key:
     """One part."""
-    return ("part", message_id, part_id)
+    return ("part", checked(message_id), checked(part_id))
 
 
 def extension(message_id: str, part_id: str, offset: int) -> Key:
@@ -43,12 +61,12 @@ def order(session_id: str, seq: int) -> Key:
 
 def todo(session_id: str) -> Key:
     """The task list."""
-    return ("todo", session_id)
+    return ("todo", checked(session_id))
 
 
 def diff(session_id: str) -> Key:
     """What the session changed on disk, file by file."""
-    return ("session_diff", session_id)
+    return ("session_diff", checked(session_id))
 
 
 def share(session_id: str) -> Key:
@@ -124,7 +142,7 @@ STORE: Key = ("store", "-")
 
 def in_project(project_id: str) -> Key:
     """The scope of a project's sessions."""
-    return ("project", project_id)
+    return ("project", checked(project_id))
 
 
 @lru_cache(maxsize=1024)
@@ -138,7 +156,7 @@ def in_directory(directory: str) -> Key:
 
 def below(parent_id: str) -> Key:
     """The scope of a session's children."""
-    return ("parent", parent_id)
+    return ("parent", checked(parent_id))
 
 
 def stamp(milliseconds: int | float) -> str:

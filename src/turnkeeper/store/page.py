@@ -32,12 +32,14 @@ def place_of(text: str, kind: type[P]) -> P:
     """The place a cursor stands for. Raises Invalid if it is none of ours."""
     try:
         return msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=kind)
-    except ValueError as error:  # binascii.Error and msgspec.MsgspecError are ValueErrors.
+    except (ValueError, TypeError) as error:  # binascii.Error and msgspec.MsgspecError are ValueErrors.
         raise Invalid(f"{text!r} is not a cursor; leave it out to begin at the newest") from error
 
 
-def check_limit(limit: int) -> int:
+def check_limit(limit: object) -> int:
     """A page size within bounds."""
+    if not isinstance(limit, int):
+        raise Invalid(f"a page size is a whole number, not {limit!r}")
     if limit < 1:
         raise Invalid(f"a page holds at least one item, not {limit}")
     return min(limit, PAGE_MAX)

@@ -4,6 +4,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
+from itertools import groupby
 from sys import intern
 from typing import Final, TypeAlias, TypeVar
 
@@ -139,9 +140,16 @@ class Queries:
         limit: int = 100,
         after: str | None = None,
     ) -> Page[Session]:
-        """A page of sessions from some lists, newest activity first; each list may be filtered by what it says."""
-        page = await self.written_sessions(scope, lists=lists, since=since, limit=limit, after=after)
-        return decoded(page)
+        """A page of sessions from some lists, newest activity first; each list may be filtered by what it says.
+
+        Sessions with the same time of activity come newest first, too: their ids count down.
+        """
+        found, older, damaged = await self._page(scope, lists, since, limit, after)
+        items: list[Session] = []
+        for name, body in found:
+            with skipping(("session", name), damaged):
+                items.append(documents.read_session(body))
+        return Page(items=tuple(items), older=older, damaged=tuple(damaged))
 
     async def written_sessions(
         self,
@@ -153,14 +161,20 @@ class Queries:
         after: str | None = None,
     ) -> Page[bytes]:
         """A page of sessions as they are written. A document that is no JSON is left out and named."""
+        found, older, damaged = await self._page(scope, lists, since, limit, after)
+        return Page(items=tuple(body for _, body in found), older=older, damaged=tuple(damaged))
+
+    async def _page(
+        self, scope: Key, lists: Mapping[str, Filter | None], since: int | None, limit: int, after: str | None
+    ) -> tuple[list[tuple[str, bytes]], str | None, DamagedNames]:
+        """The documents of a page by their sessions' ids, the cursor to the next page, and what was left out."""
         limit = check_limit(limit)
         damaged: DamagedNames = []
         place = place_of(after, _ListPlace) if after is not None else None
-        before: Key | None = (place.updated, place.id) if place else None
         names: list[Key] = []
         while len(names) <= limit:
             step = max(64, limit + 1)
-            found = await self._newest([keys.recent(scope, one) for one in lists], since, before, step)
+            found = await self._newest([keys.recent(scope, one) for one in lists], since, place, step)
             for key, body in found:
                 keep = lists[key[-3]]
                 with skipping(key, damaged):
@@ -168,26 +182,47 @@ class Queries:
                         names.append(key)
             if len(found) < step:
                 break
-            before = found[-1][0][-2:]
+            place = _list_place(found[-1][0])
         items = await self._sessions([key[-1] for key in names[:limit]], damaged)
-        last = names[limit - 1] if len(names) > limit else None
-        older = cursor(_ListPlace(updated=last[-2], id=last[-1])) if last else None
-        return Page(items=tuple(items), older=older, damaged=tuple(damaged))
+        older = cursor(_list_place(names[limit - 1])) if len(names) > limit else None
+        return items, older, damaged
 
     async def _newest(
-        self, lists: Sequence[Key], since: int | None, before: Key | None, limit: int
+        self, lists: Sequence[Key], since: int | None, place: _ListPlace | None, limit: int
     ) -> list[tuple[Key, bytes]]:
         """The newest entries of these lists together, behind a place that may be in any of them."""
         found: list[tuple[Key, bytes]] = []
         for prefix in lists:
-            floor: Key | None = (*prefix, keys.stamp(since - 1), "~") if since else None
-            end: Key | None = (*prefix, *before) if before else None
-            found += await self._engine.scan(prefix, after=floor, before=end, limit=limit, reverse=True)
+            found += await self._newest_of(prefix, since, place, limit)
         if len(lists) > 1:
-            found.sort(key=_place_in_list, reverse=True)
+            found.sort(key=lambda one: one[0][-1])
+            found.sort(key=lambda one: one[0][-2], reverse=True)
         return found[:limit]
 
-    async def _sessions(self, names: Sequence[str], damaged: DamagedNames) -> list[bytes]:
+    async def _newest_of(
+        self, prefix: Key, since: int | None, place: _ListPlace | None, limit: int
+    ) -> list[tuple[Key, bytes]]:
+        """The newest entries of one list behind a place. Its keys count up, so ids of one moment are turned round."""
+        found: list[tuple[Key, bytes]] = []
+        floor: Key | None = (*prefix, keys.stamp(since - 1), "~") if since else None
+        end: Key | None = None
+        if place is not None:
+            end = (*prefix, place.updated)
+            if floor is None or end > floor:
+                found = await self._engine.scan(end, after=(*end, place.id), limit=limit)
+        wanted = limit - len(found)
+        if wanted > 0:
+            older = await self._engine.scan(prefix, after=floor, before=end, limit=wanted + 1, reverse=True)
+            found += _by_moment(older[:wanted])
+            if len(older) > wanted and older[wanted][0][-2] == older[wanted - 1][0][-2]:
+                # The page ends inside a moment, and the engine gave the end of it.
+                moment: Key = (*prefix, older[wanted][0][-2])
+                found = [one for one in found if one[0][:-1] != moment]
+                found += await self._engine.scan(moment, limit=limit - len(found))
+        return found
+
+    async def _sessions(self, names: Sequence[str], damaged: DamagedNames) -> list[tuple[str, bytes]]:
+        """The documents of these sessions by id."""
         self._make_room()
         unknown = [name for name in names if name not in self._projects]
         states = await self._engine.get(list(map(keys.state, unknown))) if unknown else ()
@@ -196,18 +231,21 @@ class Queries:
                 with suppress(*UNREADABLE):  # It is looked up below, and named then.
                     self._projects[name] = intern(_belongs.decode(state).project_id)
         found = await self._where_last(names)
-        there: list[bytes] = []
+        there: list[tuple[str, bytes]] = []
         for name, one in zip(names, found, strict=True):
-            there.extend(await self._if_there(name, one, damaged))
-        return [await self._spelt(one, damaged) for one in there] if blobs.is_marked(there) else there
+            if (body := await self._if_there(name, one, damaged)) is not None:
+                there.append((name, body))
+        if not blobs.is_marked([body for _, body in there]):
+            return there
+        return [(name, await self._spelt(body, damaged)) for name, body in there]
 
-    async def _if_there(self, session_id: str, found: bytes | None, damaged: DamagedNames) -> list[bytes]:
+    async def _if_there(self, session_id: str, found: bytes | None, damaged: DamagedNames) -> bytes | None:
         """The document of a session, unless it was removed in between or is no JSON."""
         with suppress(NotFound), skipping(("session", session_id), damaged):
             found = found if found is not None else await self._looked_up(session_id)
             _is_json(found)
-            return [found]
-        return []
+            return found
+        return None
 
     async def children(self, session_id: str, *, recursive: bool = False) -> list[Session]:
         """The Child Sessions of a session, newest activity first; with all their descendants if asked."""
@@ -233,7 +271,7 @@ class Queries:
 
     async def ledger(self, session_id: str | None = None) -> AsyncIterator[LedgerRow]:
         """The rows of the ledger, of one session or of all; by session, then in the order they were recorded."""
-        prefix: Key = ("ledger", session_id) if session_id is not None else ("ledger",)
+        prefix: Key = keys.under("ledger", session_id) if session_id is not None else ("ledger",)
         place: Key | None = None
         while True:
             found = await self._engine.scan(prefix, after=place, limit=LEDGER_PAGE)
@@ -293,7 +331,7 @@ class Queries:
         high = keys.order(session_id, place_of(before, _MessagePlace).seq) if before is not None else None
         forward = after is not None and before is None
         found = await self._engine.scan(
-            ("order", session_id), after=low, before=high, limit=limit + 1, reverse=not forward
+            keys.under("order", session_id), after=low, before=high, limit=limit + 1, reverse=not forward
         )
         if not found:
             await self.state(session_id)
@@ -319,7 +357,7 @@ class Queries:
         _tell(damaged)
 
     async def _walk(self, session_id: str, damaged: DamagedNames | None = None) -> AsyncIterator[list[Written]]:
-        found = await self._engine.scan(("message", session_id))
+        found = await self._engine.scan(keys.under("message", session_id))
         if not found:
             await self.state(session_id)
         placed = [(seq, key, body) for key, body in found for seq in _place_of_message(key, body, damaged)]
@@ -329,9 +367,9 @@ class Queries:
 
     async def waiting(self, session_id: str) -> list[MessageWithParts]:
         """Prompts that are admitted and not yet part of the history, in the order they came."""
-        found = await self._engine.scan(("inbox", session_id), limit=FEW)
+        found = await self._engine.scan(keys.under("inbox", session_id), limit=FEW)
         if len(found) == FEW:
-            found = await self._engine.scan(("inbox", session_id))
+            found = await self._engine.scan(keys.under("inbox", session_id))
         whole = [await self._spelt(body) for _, body in found]
         prompts = sorted(map(documents.read_admitted, whole), key=lambda prompt: prompt.seq)
         return [MessageWithParts(info=prompt.message, parts=prompt.parts) for prompt in prompts]
@@ -359,7 +397,9 @@ class Queries:
         place: Key | None = None
         while True:
             low, high = (None, place) if reverse else (place, None)
-            found = await self._engine.scan(("order", session_id), after=low, before=high, limit=size, reverse=reverse)
+            found = await self._engine.scan(
+                keys.under("order", session_id), after=low, before=high, limit=size, reverse=reverse
+            )
             yield await self._written(session_id, _names(found, damaged))
             if len(found) < size:
                 return
@@ -367,7 +407,7 @@ class Queries:
 
     async def search(self, words: str, *, session_id: str | None = None, limit: int = 50) -> list[Found]:
         """Where these words were said, newest first, in all sessions or in one."""
-        prefix = ("text", session_id) if session_id is not None else ("text",)
+        prefix: Key = keys.under("text", session_id) if session_id is not None else ("text",)
         return [_found(key) for key in await self._engine.search(words, prefix, limit=limit)]
 
     async def _written(self, session_id: str, names: Sequence[str]) -> list[Written]:
@@ -411,8 +451,13 @@ class Queries:
         return {name: body for name, body in zip(wanted, found, strict=True) if body is not None}
 
 
-def _place_in_list(found: tuple[Key, bytes]) -> Key:
-    return found[0][-2:]
+def _list_place(key: Key) -> _ListPlace:
+    return _ListPlace(updated=key[-2], id=key[-1])
+
+
+def _by_moment(older: list[tuple[Key, bytes]]) -> list[tuple[Key, bytes]]:
+    """Entries from the newest moment to the oldest, and inside a moment by id."""
+    return [one for _, same in groupby(older, key=lambda one: one[0][-2]) for one in reversed(list(same))]
 
 
 def _seq_cursor(found: tuple[Key, bytes]) -> str:
@@ -437,22 +482,6 @@ def _names(found: Sequence[tuple[Key, bytes]], damaged: DamagedNames | None) -> 
         with skipping(key, damaged):
             names.append(_name.decode(body))
     return names
-
-
-def decoded(page: Page[bytes]) -> Page[Session]:
-    """A page of sessions as values; one that cannot be read is left out and named."""
-    damaged, items = list(page.damaged), []
-    for body in page.items:
-        try:
-            items.append(documents.read_session(body))
-        except UNREADABLE:
-            damaged.append(f"session/{_id_of(body)}")
-    return Page(items=tuple(items), older=page.older, damaged=tuple(damaged))
-
-
-def _id_of(body: bytes) -> str:
-    found = msgspec.json.decode(body)
-    return str(found.get("id")) if isinstance(found, dict) else "?"
 
 
 def _is_json(body: bytes) -> None:

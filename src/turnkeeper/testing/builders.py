@@ -5,7 +5,7 @@ from itertools import islice
 
 from turnkeeper.mint import Mint
 from turnkeeper.model import event as e
-from turnkeeper.model.context import ComponentText, Epoch
+from turnkeeper.model.context import ComponentText, Epoch, Prefix
 from turnkeeper.model.event import Event
 from turnkeeper.model.failure import AbortedFailure, MessageData
 from turnkeeper.model.message import (
@@ -232,8 +232,8 @@ def _turn(session_id: str, ids: Iterator[str], parts: Iterator[str]) -> list[Eve
         e.EpochStarted(epoch=an_epoch()),
         e.ContextAdmitted(message=news, checkpoint={"component/0": "new"}),
         e.InstructionDiscovered(path="/home/me/other/sub/AGENTS.md"),
-        e.StatusChanged(status=BUSY, owner=Owner(host="here", pid=7, started="12:00")),
-        e.TurnStarted(message=answer),
+        e.StatusChanged(status=BUSY, owner=Owner(host="here", pid=7, started="12:00", machine="m1", boot="b1")),
+        e.TurnStarted(message=answer, prefix=Prefix(pieces=2, bytes=400, hash="hash-of-them")),
         e.PartRecorded(part=text),
         e.PartExtended(message_id=answer.id, part_id=text.id, offset=0, text="Look"),
         e.PartExtended(message_id=answer.id, part_id=text.id, offset=4, text="ing"),

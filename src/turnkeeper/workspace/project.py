@@ -5,6 +5,7 @@ Two strategies. ``root-commit`` (ours): the id remembered in the repository, els
 What git cannot tell us is answered as if there were no git.
 """
 
+import errno
 import hashlib
 import os
 import re
@@ -16,6 +17,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from turnkeeper.model.identifier import ProjectID
+from turnkeeper.model.refusal import Invalid
 from turnkeeper.workspace import git
 
 Strategy: TypeAlias = Literal["root-commit", "opencode"]
@@ -61,9 +63,9 @@ async def identify(
     The id that ``root-commit`` finds is remembered in the repository, so that neither a worktree on an unrelated
     branch nor what opencode does changes it later, and git has to be asked only once. ``aliases`` holds the other ids
     that came up on the way; with ``every_alias`` also the remote's and the root commits', for which git walks the
-    whole history.
+    whole history. Raises Invalid for what cannot be a directory, such as a path that is too long.
     """
-    resolved = Path(directory).resolve()
+    resolved = _resolved(directory)
     if strategy == "root-commit" and not every_alias and (place := _remembered(resolved)) is not None:
         return place
     environ = os.environ if environ is None else environ
@@ -71,6 +73,19 @@ async def identify(
     if repository is None:
         return _outside(resolved, environ)
     return _inside(resolved, repository.worktree, await _ids(repository, strategy, every_alias))
+
+
+def _resolved(directory: Path | str) -> Path:
+    """The directory without links. Raises Invalid if no system call takes such a path; it need not exist."""
+    try:
+        resolved = Path(directory).resolve()
+        os.lstat(resolved)
+    except (TypeError, ValueError) as error:
+        raise Invalid(f"{directory!r:.80} cannot be a directory: {error}") from error
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise Invalid(f"{directory!r:.80} cannot be a directory: {error.strerror}") from error
+    return resolved
 
 
 def _remembered(directory: Path) -> ProjectPlace | None:

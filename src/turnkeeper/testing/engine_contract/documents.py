@@ -2,7 +2,7 @@
 
 import pytest
 
-from turnkeeper.store.engine import Engine, Key, LogConflict
+from turnkeeper.store.engine import Engine, InvalidKey, Key, LogConflict
 from turnkeeper.testing.engine_contract.store import keys_below, walk
 
 
@@ -21,11 +21,30 @@ async def test_a_document_is_replaced_and_removed(engine: Engine) -> None:
     assert await engine.scan(("a",)) == [(("a", "3"), b"three")]
 
 
+BAD_KEYS: tuple[Key, ...] = (("a/b",), ("a", ""), ("", "a"), ("a\x00",), ("a", "\ud800"), ("a", 3))  # type: ignore[assignment]
+
+
 async def test_a_put_with_a_bad_key_writes_nothing(engine: Engine) -> None:
-    for bad in (("a/b",), ("a", ""), ("a\x00",)):
-        with pytest.raises(ValueError, match="key segment"):
+    for bad in BAD_KEYS:
+        with pytest.raises(InvalidKey, match="key segment"):
             await engine.put({("a", "1"): b"one", bad: b"x"})
     assert await engine.scan(()) == []
+
+
+async def test_a_bad_key_is_refused_by_every_read(engine: Engine) -> None:
+    for bad in BAD_KEYS:
+        with pytest.raises(InvalidKey):
+            await engine.get([("a", "1"), bad])
+        with pytest.raises(InvalidKey):
+            await engine.scan(bad)
+        with pytest.raises(InvalidKey):
+            await engine.scan(("a",), after=bad)
+        with pytest.raises(InvalidKey):
+            await engine.scan(("a",), before=bad)
+        with pytest.raises(InvalidKey):
+            await engine.gather([("a",), bad])
+        with pytest.raises(InvalidKey):
+            await engine.search("word", bad)
 
 
 async def test_empty_large_and_foreign_bodies_round_trip(engine: Engine) -> None:
@@ -205,9 +224,9 @@ async def test_an_orphan_goes_when_nothing_is_left_below_its_prefix(engine: Engi
 
 async def test_a_removal_with_a_bad_key_removes_nothing(engine: Engine) -> None:
     await engine.append("ses_1", 0, [b"x"], {("a", "b"): b"x"})
-    with pytest.raises(ValueError, match="key segment"):
+    with pytest.raises(InvalidKey, match="key segment"):
         await engine.remove({"ses_1": 1}, [("a",), ("a/b",)])
-    with pytest.raises(ValueError, match="key segment"):
+    with pytest.raises(InvalidKey, match="key segment"):
         await engine.remove({"ses_1": 1}, [("a",)], orphans={("b",): ("",)})
     assert await engine.read("ses_1") == [b"x"]
     assert await engine.get([("a", "b")]) == [b"x"]

@@ -1,0 +1,68 @@
+"""What no route takes: empty names, JSON that is too deep, paths that no system has."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from served import served
+
+from turnkeeper.core.limits import JSON_DEPTH_MAX
+from turnkeeper.server import routes
+from turnkeeper.server.route import AnyRoute
+
+ROUTES = [route for route in routes.load() if route.media == "application/json"]
+"""All but the streams, which do not end."""
+
+WITH_QUERY = [route for route in ROUTES if route.query is not type(None)]
+WITH_BODY = [route for route in ROUTES if route.body is not type(None)]
+
+
+def name_of(route: AnyRoute) -> str:
+    return f"{route.method} {route.path}"
+
+
+def deep(levels: int) -> bytes:
+    return b'{"a":' * levels + b"1" + b"}" * levels
+
+
+@pytest.mark.parametrize("route", WITH_QUERY, ids=name_of)
+async def test_an_empty_word_in_a_query_is_no_filter_or_refused(route: AnyRoute, tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        session = await server.session()
+        path = route.path.replace("{sessionID}", session)
+        for field in msgspec.structs.fields(route.query):
+            answer = await server.http.request(route.method, path, params={field.encode_name: ""})
+            assert answer.status_code < 500, f"?{field.encode_name}= answers {answer.text}"
+
+
+async def test_an_empty_parent_is_refused(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        await server.get("/experimental/session?parent=", 400)
+        await server.get("/experimental/session?project=", 400)
+
+
+@pytest.mark.parametrize("route", WITH_BODY, ids=name_of)
+async def test_a_body_that_is_too_deep_is_refused(route: AnyRoute, tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        path = route.path.replace("{sessionID}", await server.session()).replace("{", "x").replace("}", "")
+        for levels in (JSON_DEPTH_MAX + 1, 950, 100_000):
+            answer = await server.http.request(route.method, path, content=deep(levels))
+            assert 400 <= answer.status_code < 500, answer.text
+
+
+async def test_metadata_as_deep_as_the_bound_is_kept(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        body = b'{"metadata":' + deep(JSON_DEPTH_MAX - 2) + b"}"
+        made = (await server.http.post("/session", content=body)).raise_for_status().json()
+        assert (await server.get(f"/session/{made['id']}"))["metadata"] == made["metadata"]
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=name_of)
+async def test_a_directory_of_five_thousand_characters_is_refused(route: AnyRoute, tmp_path: Path) -> None:
+    long = "/" + "x" * 5000
+    async with served(tmp_path) as server:
+        path = route.path.replace("{sessionID}", await server.session()).replace("{", "x").replace("}", "")
+        words = {"directory": long, "location[directory]": long}
+        body = {"content": b"{}"} if route.body is not type(None) else {}
+        answer = await server.http.request(route.method, path, params=words, **body)
+        assert answer.status_code < 500, answer.text
