@@ -79,7 +79,6 @@ _FILTERED = (
     "IMAGE_SAFETY",
     "IMAGE_PROHIBITED_CONTENT",
     "IMAGE_RECITATION",
-    "MODEL_ARMOR",
 )
 _NUMBERED = ("FINISH_REASON_UNSPECIFIED", "STOP", "MAX_TOKENS", "SAFETY", "RECITATION")
 """Finish reasons by the numbers that gateways send which write enumerations as numbers."""
