@@ -41,7 +41,8 @@ def found(diagnosis: Diagnosis) -> list[tuple[str, str | None, int | None]]:
 
 
 async def whole(tk: Turnkeeper) -> dict[Key, bytes]:
-    return dict(await tk.store.engine.scan(()))
+    """Every document but those of projects: they are a cache that a fix completes."""
+    return {key: body for key, body in await tk.store.engine.scan(()) if key[0] != "project"}
 
 
 async def test_a_healthy_store_is_ok_and_counted(tk: Turnkeeper) -> None:
@@ -414,3 +415,21 @@ async def test_a_session_that_is_written_meanwhile_is_examined_again_and_not_rep
     growing = Growing()
     diagnosis = await examine(replace(tk.store, engine=growing))  # type: ignore[arg-type]
     assert (growing.left, diagnosis.problems) == (0, ())
+
+
+@pytest.mark.parametrize("body", [None, b"{", b"[]", b"\xff"])
+async def test_a_project_document_is_made_again_from_its_sessions(tk: Turnkeeper, body: bytes | None) -> None:
+    session = await tk.create()
+    key = keys.project(session.project_id)
+    [before] = await tk.store.engine.get([key])
+    assert before is not None
+    await tk.store.engine.put({key: body})
+    report = await tk.doctor(fix=True)
+    expected = [] if body is None else ["stale document"]
+    assert [one.kind for one in report.problems] == expected
+    [after] = await tk.store.engine.get([key])
+    assert after is not None
+    kept = ("id", "worktree")
+    ours, theirs = msgspec.json.decode(before), msgspec.json.decode(after)
+    assert [ours[name] for name in kept] == [theirs[name] for name in kept]
+    assert (await tk.doctor()).ok

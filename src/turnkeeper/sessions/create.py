@@ -68,19 +68,22 @@ async def remember_project(store: Store, place: ProjectPlace) -> None:
     key = keys.project(place.id)
     [known] = await store.engine.get([key])
     if known is None:
-        await store.engine.put({key: encode(_project(place, store.mint.now()))})
+        document = project_document(place.id, str(place.main_worktree), store.mint.now(), has_vcs=place.vcs is not None)
+        await store.engine.put({key: encode(document)})
     store.projects.add(place.id)
 
 
-def _project(place: ProjectPlace, now: int) -> dict[str, object]:
+def project_document(project_id: str, worktree: str, now: int, *, has_vcs: bool = True) -> dict[str, object]:
+    """What is kept of a project: where its files are. ``global`` stands for every directory outside a repository."""
+    is_global = project_id == "global"
     project: dict[str, object] = {
-        "id": place.id,
-        "worktree": "/" if place.id == "global" else str(place.main_worktree),
+        "id": project_id,
+        "worktree": "/" if is_global else worktree,
         "time": {"created": now, "updated": now},
         "sandboxes": [],
     }
-    if place.vcs is not None and place.id != "global":
-        project["vcs"] = place.vcs
+    if has_vcs and not is_global:
+        project["vcs"] = "git"
     return project
 
 

@@ -6,6 +6,8 @@ again, never reported for it.
 
 from collections.abc import Callable
 
+from turnkeeper.model.session import Session
+from turnkeeper.sessions import doctor_projects
 from turnkeeper.sessions.diagnosis import Diagnosis, Problem
 from turnkeeper.sessions.doctor_session import ADVICE_LOG, Examination
 from turnkeeper.sessions.doctor_sweep import Sweep
@@ -41,6 +43,7 @@ class _Round:
         self._engine, self._fix = store.engine, fix
         self._problems: list[Problem] = []
         self._parents: dict[str, str] = {}
+        self._sessions: dict[str, Session] = {}
         self._mentioned: dict[str, tuple[str, int]] = {}
         self._stray: set[Key] = set()
         self._known: set[str] = set()
@@ -60,9 +63,15 @@ class _Round:
         unsound = {one.session_id for one in self._problems if one.kind in UNSOUND and not one.fixed}
         sweep = Sweep(self._engine, self._known, unsound, self._stray, fix=self._fix)
         await sweep.run(self._mentioned)
+        projects = await doctor_projects.examine(self._engine, self._sessions, fix=self._fix)
         facts = await self._engine.inspect()
         medium = facts.pop("problems", [])
-        problems = [*map(_medium, medium if isinstance(medium, list) else []), *self._problems, *sweep.problems]
+        problems = [
+            *map(_medium, medium if isinstance(medium, list) else []),
+            *self._problems,
+            *sweep.problems,
+            *projects,
+        ]
         problems.extend(self._orphaned())
         size = facts.pop("bytes", 0)
         return Diagnosis(
@@ -94,8 +103,10 @@ class _Round:
         self._stray |= one.stray
         for blob, seq in one.fold.blobs.items():
             self._mentioned.setdefault(blob, (name, seq))
-        if one.fold.view is not None and one.fold.view.session.parent_id is not None:
-            self._parents[name] = one.fold.view.session.parent_id
+        if one.fold.view is not None:
+            self._sessions[name] = one.fold.view.session
+            if one.fold.view.session.parent_id is not None:
+                self._parents[name] = one.fold.view.session.parent_id
 
     async def _names(self) -> list[str]:
         names: list[str] = []
