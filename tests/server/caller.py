@@ -13,7 +13,7 @@ import msgspec
 from served import DEADLINE_S
 
 from turnkeeper.server import serving
-from turnkeeper.server.asgi import Message, Receive, Scope, Send
+from turnkeeper.server.asgi import ABORT, Message, Receive, Scope, Send
 from turnkeeper.server.connection import Limits
 from turnkeeper.server.http_server import HttpServer
 
@@ -68,6 +68,12 @@ class Echo:
                 await send({"type": "http.response.body"})
             case "/large":
                 await _whole(send, CHUNK * FLOOD)
+            case "/aborts":
+                await send(_start())
+                await send({"type": "http.response.body", "body": CHUNK * FLOOD, "more_body": True})
+                self.reached.set()
+                await self.gate.wait()
+                scope["extensions"][ABORT]()
             case "/nothing":
                 await send({"type": "http.response.start", "status": 204, "headers": []})
                 await send({"type": "http.response.body"})
@@ -198,13 +204,30 @@ class Called:
         self._others.append(await call(self.port))
         return self._others[-1]
 
+    @property
+    def unsent(self) -> int:
+        """Bytes of answers that wait in the server."""
+        return sum(one.transport.get_write_buffer_size() for one in self.server.server_state.connections)
+
+    async def works(self) -> None:
+        """Another client is answered."""
+        caller = await call(self.port)
+        await caller.says(b"GET /works HTTP/1.1", b"host: here")
+        assert await caller.hears() == b"GET /works  "
+        await caller.stream.aclose()
+
     async def hang_up(self) -> None:
         for caller in (self.first, *self._others):
             await caller.stream.aclose()
 
 
-async def call(port: int) -> Caller:
-    return Caller(port, await anyio.connect_tcp("127.0.0.1", port))
+async def call(port: int, *, receive_bytes: int | None = None) -> Caller:
+    """Connect; with a small receive buffer, answers that are not read soon wait in the server."""
+    stream = await anyio.connect_tcp("127.0.0.1", port)
+    if receive_bytes is not None:
+        raw = stream.extra(anyio.abc.SocketAttribute.raw_socket)
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+    return Caller(port, stream)
 
 
 @asynccontextmanager

@@ -269,6 +269,37 @@ async def test_pipelined_requests_without_the_password_and_a_half_close_end_noth
         await server.works()
 
 
+async def test_a_client_that_half_closes_with_its_last_answers_unsent_reads_them_and_ends_nothing() -> None:
+    async with called() as server:
+        caller = await call(server.port, receive_bytes=128 * 1024)
+        count = 0
+        with anyio.fail_after(DEADLINE_S):
+            while not server.unsent:
+                # Its answer has the query in it: ten of them are less than what makes the server wait.
+                await caller.stream.send((b"GET /x?" + b"q" * 4096 + b" HTTP/1.1\r\nhost: here\r\n\r\n") * 10)
+                count += 10
+                while server.app.ended < count:
+                    await anyio.sleep(0)
+        await caller.stream.send_eof()
+        await server.works()
+        assert (await caller.rest()).count(b"GET /x q") == count
+        await caller.stream.aclose()
+        await server.works()
+
+
+async def test_a_request_whose_connection_is_closed_can_still_abort_it(caplog: pytest.LogCaptureFixture) -> None:
+    async with called() as server:
+        caller = server.first
+        await caller.says(b"POST /aborts HTTP/1.1", HOST, b"transfer-encoding: chunked")
+        await server.app.reached.wait()
+        await caller.stream.send(b"nonsense\r\n")  # Its body is broken: the connection is closed behind what was sent.
+        await server.works()
+        assert (await caller.rest()).count(CHUNK) == FLOOD
+        server.app.gate.set()
+        await _until(lambda: not server.server.server_state.tasks)
+    assert [record.getMessage() for record in caplog.records] == []
+
+
 @WAYS
 async def test_pipelined_requests_whose_answers_are_not_read_end_nothing(tmp_path: Path, leave: Leave) -> None:
     async with running(tmp_path, password="secret") as server, anyio.create_task_group() as group:

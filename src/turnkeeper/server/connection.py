@@ -72,7 +72,7 @@ class Connection(HttpToolsProtocol):
         self.timeout_keep_alive = config.limits.idle_s  # type: ignore[assignment] # Parts of a second will do too.
         self._answering: RequestResponseCycle | None = None
         """The request whose answer is being sent; uvicorn's ``cycle`` is the newest one, which may wait behind it."""
-        self._is_in_head = self._is_refused = False
+        self._is_in_head = self._is_refused = self._is_lost = False
         self._head_bytes = self._unparsed_bytes = 0
         self._unsent_bytes, self._unsent_since = 0, 0.0
 
@@ -87,6 +87,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is closed; the request that is being answered is told."""
+        self._is_lost = True
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
         self.pipeline.clear()
@@ -124,7 +125,8 @@ class Connection(HttpToolsProtocol):
         """Close the connection at once, without sending what waits to be sent."""
         if self._answering is not None:
             _disconnect(self._answering)
-        self.transport.abort()
+        if not self._is_lost:  # asyncio fails on a transport that was closed and has sent the rest.
+            self.transport.abort()
 
     def check_progress(self, now: float) -> None:
         """Abort the connection if its peer has not read anything for too long."""
