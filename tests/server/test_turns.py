@@ -75,6 +75,28 @@ async def test_two_prompts_at_once_both_answer_with_the_last_message(tmp_path: P
         assert words(answers[0]) == ["two"]
 
 
+async def test_a_prompt_that_a_stopped_session_did_not_take_up_is_not_answered_with_something_else(
+    tmp_path: Path,
+) -> None:
+    gate, statuses = Gate(), []
+    async with served(tmp_path, Scripted().says("half").waits(gate).then().says("two").forever()) as server:
+        session = await server.session()
+        await server.post(f"/session/{session}/prompt_async", {"parts": [{"type": "text", "text": "one"}]}, 204)
+        await gate.wait_reached()
+
+        async def ask() -> None:
+            body = {"parts": [{"type": "text", "text": "second"}]}
+            statuses.append((await server.http.post(f"/session/{session}/message", json=body)).status_code)
+
+        async with anyio.create_task_group() as group, server.stage.tk.subscribe(session_id=session) as heard:
+            group.start_soon(ask)
+            async for _ in heard:
+                if (await server.stage.tk.store.journal.view(session)).inbox:
+                    break
+            await server.post(f"/session/{session}/abort", {})
+        assert statuses == [409]
+
+
 async def test_a_prompt_that_wants_no_reply_answers_with_itself(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
         session = await server.session()

@@ -1,5 +1,8 @@
 """Remove a session: nothing of it is left, and nothing else is touched."""
 
+import subprocess
+import sys
+
 import anyio
 import pytest
 
@@ -7,7 +10,8 @@ from turnkeeper.app import Turnkeeper
 from turnkeeper.core.limits import BLOB_CHARS_MIN
 from turnkeeper.mint import Mint
 from turnkeeper.model import event as e
-from turnkeeper.model.refusal import NotFound
+from turnkeeper.model.refusal import Busy, NotFound
+from turnkeeper.model.status import BUSY
 from turnkeeper.sessions.remove import remove
 from turnkeeper.store.engine import Key
 from turnkeeper.store.engines.memory import MemoryEngine
@@ -15,6 +19,7 @@ from turnkeeper.store.journal import Journal
 from turnkeeper.store.queries import Queries
 from turnkeeper.store.store import Store
 from turnkeeper.testing.builders import a_session, a_text, a_turn, a_user, every_event
+from turnkeeper.workspace.owner import this_process
 
 SHARED, OWN = "shared " * BLOB_CHARS_MIN, "own " * BLOB_CHARS_MIN
 
@@ -140,3 +145,14 @@ async def test_a_write_just_before_the_removal_is_removed_too() -> None:
 async def test_a_session_that_is_not_there_cannot_be_removed(tk: Turnkeeper) -> None:
     with pytest.raises(NotFound, match="ses_none"):
         await tk.remove("ses_none")
+
+
+async def test_a_session_that_another_living_process_runs_is_not_removed(tk: Turnkeeper) -> None:
+    session = await tk.create()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        owner = this_process().but(pid=other.pid, started="")
+        await tk.store.journal.append(session.id, e.StatusChanged(status=BUSY, owner=owner))
+        with pytest.raises(Busy, match="stop it first"):
+            await tk.remove(session.id)
+        other.kill()
+    assert [one.id for one in await tk.remove(session.id)] == [session.id]

@@ -204,7 +204,7 @@ class DirectoryMeans:
 
 def find(catalog: Catalog, wanted: ModelChoice) -> ModelInfo:
     """A model of the catalogue, with its variant's options. Raises NotFound with what looks alike."""
-    if wanted.provider_id == OFFLINE.provider_id:
+    if wanted.provider_id == OFFLINE.provider_id and wanted.model_id == OFFLINE.id:
         return OFFLINE
     model = catalog.find(wanted.provider_id, wanted.model_id)
     variant = model.variants.get(wanted.variant) if wanted.variant else None

@@ -9,7 +9,7 @@ from contextlib import suppress
 from turnkeeper.core import entry
 from turnkeeper.core.notify import deleted
 from turnkeeper.model.notification import Notification
-from turnkeeper.model.refusal import Conflict, NotFound
+from turnkeeper.model.refusal import Busy, Conflict, NotFound
 from turnkeeper.model.session import Session
 from turnkeeper.store import documents, keys
 from turnkeeper.store.damaged import UNREADABLE, DamagedDocument
@@ -17,6 +17,7 @@ from turnkeeper.store.engine import Engine, Key, LogConflict, is_key
 from turnkeeper.store.journal import ATTEMPTS_MAX
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.outputs import OutputFiles
+from turnkeeper.workspace.owner import is_alive, this_process
 
 
 async def remove(
@@ -24,10 +25,13 @@ async def remove(
 ) -> list[Session]:
     """Remove a session with its descendants in one transaction, and their output files.
 
-    Gives what was removed, children first, without sessions whose documents could not be read. Raises NotFound.
+    Gives what was removed, children first, without sessions whose documents could not be read. Raises NotFound,
+    and Busy while another living process runs one of them.
     """
     for _ in range(ATTEMPTS_MAX):
         family = await _family(store, session_id)
+        for one in family:
+            await _check_idle(store, one)
         readable = [session for one in family if (session := await _session(store, one)) is not None]
         if outputs is not None:  # First: a process that ends here leaves a session whose outputs are in the store.
             await outputs.remove(family)
@@ -53,6 +57,15 @@ async def _family(store: Store, session_id: str) -> list[str]:
         below = await store.engine.scan(keys.recent(keys.below(parent), keys.UNLISTED))
         found.extend(key[-1] for key, _ in reversed(below) if key[-1] not in found)
     return found[::-1]
+
+
+async def _check_idle(store: Store, session_id: str) -> None:
+    """Refuse to pull a session away from the process that runs it: what that one pays for would be lost."""
+    [body] = await store.engine.get([keys.state(session_id)])
+    state = documents.state_or_none(body)
+    owner = state.owner if state is not None else None
+    if owner is not None and owner != this_process() and is_alive(owner):
+        raise Busy(f"session {session_id!r} is being run by process {owner.pid} on {owner.host}; stop it first")
 
 
 async def _session(store: Store, session_id: str) -> Session | None:

@@ -51,18 +51,24 @@ async def prompt(call: Call[None, Prompt]) -> MessageWithParts:
     if call.body.no_reply:
         tk = call.turnkeeper
         return wire.with_parts(await prompting.note(tk.store, tk.runtime, call.session_id, call.body))
-    await call.turnkeeper.prompt(call.session_id, call.body)
-    return await answered(call)
+    receipt = await call.turnkeeper.prompt(call.session_id, call.body)
+    return await answered(call, receipt.message_id)
 
 
-async def answered(call: Call[None, B]) -> MessageWithParts:
-    """The last thing the assistant said once the session rests, and everybody who listens has heard it."""
+async def answered(call: Call[None, B], message_id: str | None = None) -> MessageWithParts:
+    """The last thing the assistant said once the session rests and all streams have it.
+
+    Raises Busy if the session was stopped before it took up the prompt ``message_id``: nothing was said about that.
+    """
     outcome = await elsewhere.wait(call.turnkeeper, call.session_id)
     await _tell_first(call)
     if outcome.kind == "refused":
         raise Invalid(outcome.reason)
     if outcome.kind == "crashed":
         raise RuntimeError(f"the run of {call.session_id} crashed: {outcome.reason}")
+    view = await call.turnkeeper.store.journal.view(call.session_id)
+    if any(waiting.message.id == message_id for waiting in view.inbox):
+        raise Busy("the session was stopped before this prompt was taken up; it waits for the next run")
     return wire.with_parts(await _newest_answer(call))
 
 
