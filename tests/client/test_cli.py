@@ -1,5 +1,6 @@
 """The commands through a server: a real ``turnkeeper serve``, and answers like those from the store itself."""
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -70,7 +71,7 @@ def common(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Shop, str
         async with turnkeeper.open(f"sqlite:{shop.data / 'turnkeeper.db'}", directory=shop.project) as opened:
             await fill(opened)
 
-    anyio.run(begin)
+    asyncio.run(begin())
     with serving(shop) as url:
         yield shop, url
 
@@ -275,7 +276,7 @@ def test_a_question_that_another_client_answers_is_not_asked_any_more(common: tu
 
     with shop.terminal("run", *OFFLINE, "run `echo hi > made.txt`", "--server", common[1]) as seat:
         asked(seat)
-        anyio.run(allow)
+        asyncio.run(allow())
         assert seat.end() == 0, seat.shown
     assert (shop.project / "made.txt").read_text() == "hi\n"
 

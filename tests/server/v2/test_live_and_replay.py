@@ -1,5 +1,6 @@
 """A stream of the second generation says of each entry what the history says of it, wherever it was opened."""
 
+import asyncio
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -303,7 +304,7 @@ def lives(examples: int) -> Any:
 
 def compare(acts: list[tuple[str, str, bool]]) -> None:
     with TemporaryDirectory() as directory:
-        anyio.run(live, acts, Path(directory).resolve())
+        asyncio.run(live(acts, Path(directory).resolve()))
 
 
 @lives(60)
