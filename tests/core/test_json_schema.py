@@ -2,7 +2,9 @@
 
 import pytest
 
-from turnkeeper.core.json_schema import VIOLATIONS_MAX, violations
+from turnkeeper.core.json_schema import VIOLATIONS_MAX, check_schema, violations
+from turnkeeper.model.refusal import Invalid
+from turnkeeper.model.value import JsonObject
 
 TREE = {
     "$defs": {
@@ -79,10 +81,10 @@ def test_a_violation_says_where_and_what() -> None:
         },
     }
     assert violations({"people": [{"age": -1}, {}]}, schema) == [
-        "$.people[0].age: must be at least 0",
-        "$.people[1]: 'age' is missing",
+        "$.people[0].age: -1 is less than the minimum of 0",
+        '$.people[1]: "age" is a required property',
     ]
-    assert violations(False, {"type": "integer"}) == ["$: must be integer, not boolean"]
+    assert violations(False, {"type": "integer"}) == ['$: false is not of type "integer"']
 
 
 def test_not_more_is_said_than_a_model_can_use() -> None:
@@ -90,4 +92,20 @@ def test_not_more_is_said_than_a_model_can_use() -> None:
 
 
 def test_a_schema_that_refers_to_itself_ends() -> None:
-    assert violations(1, {"$ref": "#"}) == ["$: the schema refers to itself without end"]
+    assert violations(1, {"$ref": "#"}) == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"type": "of another time"}, "of another time"),
+        ({"pattern": "(unclosed"}, "unclosed"),
+        ({"$ref": "#/nowhere"}, "nowhere"),
+        ({"$ref": "http://127.0.0.1:1/schema.json"}, "leads out of the schema"),
+        ({"$ref": "file:///etc/passwd"}, "leads out of the schema"),
+    ],
+)
+def test_a_schema_that_cannot_be_used_is_refused_and_nothing_is_fetched(schema: JsonObject, said: str) -> None:
+    with pytest.raises(Invalid, match=said):
+        check_schema(schema)
+    assert violations(1, schema) == []

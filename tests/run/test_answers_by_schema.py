@@ -1,8 +1,12 @@
 """Structured answers: taken when they fit, asked for again when they do not, and given up in the end."""
 
+import pytest
+
 from turnkeeper.model.failure import StructuredOutputFailure
 from turnkeeper.model.message import JsonSchemaFormat
 from turnkeeper.model.parts import ToolPart
+from turnkeeper.model.prompt import Prompt, TextInput
+from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.request import SystemTurn
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.testing.harness import Play
@@ -47,7 +51,7 @@ async def test_an_answer_that_does_not_fit_is_asked_for_again_with_what_is_wrong
         (first, parts), (second, _) = await stage.turns(session)
         assert (first.structured, second.structured) == (None, {"age": 7})
         [call] = [part for part in parts if isinstance(part, ToolPart)]
-        assert "$.age: must be integer, not string" in call.state.error
+        assert '$.age: "seven" is not of type "integer"' in call.state.error
 
 
 async def test_words_instead_of_an_answer_are_followed_by_a_reminder(play: Play) -> None:
@@ -89,3 +93,13 @@ async def test_the_last_step_may_still_give_the_structured_answer(play: Play) ->
         [(message, _)] = await stage.turns(session)
         assert message.structured == {"age": 7}
         assert script.requests[0].tool_choice == "required"
+
+
+async def test_a_schema_that_cannot_be_used_is_refused_before_anything_is_recorded(play: Play) -> None:
+    async with play(Scripted()) as stage:
+        session = await stage.session()
+        before = await stage.events(session)
+        format = JsonSchemaFormat(schema={"$ref": "#/nowhere"})
+        with pytest.raises(Invalid, match="nowhere"):
+            await stage.tk.prompt(session, Prompt(parts=(TextInput(text="go"),), format=format))
+        assert await stage.events(session) == before

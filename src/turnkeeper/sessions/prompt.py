@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from anyio import to_thread
 
+from turnkeeper.core.json_schema import check_schema
 from turnkeeper.core.limits import INBOX_MAX
 from turnkeeper.core.permission import merge
 from turnkeeper.core.storable import storable
@@ -16,7 +17,7 @@ from turnkeeper.model import event as e
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.event import Event
 from turnkeeper.model.identifier import check
-from turnkeeper.model.message import UNKNOWN_MODEL, MessageTime, ModelChoice, UserMessage
+from turnkeeper.model.message import UNKNOWN_MODEL, JsonSchemaFormat, MessageTime, ModelChoice, UserMessage
 from turnkeeper.model.parts import Part
 from turnkeeper.model.permission import Rule
 from turnkeeper.model.prompt import AgentInput, FileInput, Prompt, Receipt
@@ -69,6 +70,8 @@ async def _admit(store: Store, runtime: Runtime, session_id: str, prompt: Prompt
     prompt, _ = storable(prompt, Prompt, "the prompt")
     if not prompt.parts:
         raise Invalid("a prompt needs at least one part")
+    if isinstance(prompt.format, JsonSchemaFormat):
+        check_schema(prompt.format.schema)
     message_id, digest = message_id_of(store, prompt), digest_of(prompt)
     # What is known here may be old, and is good enough to work things out: the newest view decides whether they hold.
     view = store.journal.held(session_id) if prompt.message_id is None else None
