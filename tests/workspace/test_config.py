@@ -216,3 +216,17 @@ def test_a_file_reference_to_anything_but_a_small_file_is_refused_and_never_wait
     place.write(place.directory / "opencode.json", '{"model": "{file:named}"}')
     with pytest.raises(Invalid, match="file:named"):
         place.load()
+
+
+@pytest.mark.parametrize("kind", ["directory", "pipe", "loop"])
+def test_settings_that_are_no_file_are_refused_and_not_passed_over(place: Place, kind: str) -> None:
+    file = place.directory / "opencode.json"
+    match kind:
+        case "directory":
+            file.mkdir()
+        case "pipe":
+            os.mkfifo(file)
+        case _:
+            file.symlink_to(file)
+    with pytest.raises(Invalid, match=r"opencode\.json"):
+        place.load()

@@ -1,6 +1,5 @@
 """Commands that change sessions: create, fork, archive, restore, rename, move, delete."""
 
-import json
 import signal
 import sys
 from pathlib import Path
@@ -198,9 +197,11 @@ def _model(text: str) -> "SessionModel":
 
 
 def _metadata(text: str) -> "JsonObject":
+    import msgspec  # Unlike the standard library's reader it refuses NaN, and survives any depth.
+
     try:
-        value = json.loads(text)
-    except ValueError as error:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as error:
         raise UsageError(f"--metadata is no JSON: {error}") from error
     if not isinstance(value, dict):
         raise UsageError("--metadata must be a JSON object, as in '{\"ticket\": 7}'")

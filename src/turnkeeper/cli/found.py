@@ -10,6 +10,7 @@ from turnkeeper.model.parts import Part, ReasoningPart, SubtaskPart, TextPart, T
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.session import Session
+from turnkeeper.store.damaged import DamagedDocument
 
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
@@ -46,8 +47,11 @@ class Place(NamedTuple):
         return f"  {screen.paint(f'{line.message_id}  {line.kind}', 'dim')}  {marked}"
 
 
-async def places(tk: "Turnkeeper", found: "Sequence[Found]", words: Sequence[str]) -> list[Place]:
-    """What was found, by session, in the order it was found. What went meanwhile is left out."""
+async def places(tk: "Turnkeeper", found: "Sequence[Found]", words: Sequence[str], damaged: list[str]) -> list[Place]:
+    """What was found, by session, in the order it was found.
+
+    What cannot be read is left out, and named in ``damaged``.
+    """
     by_session: dict[str, Place] = {}
     for one in found:
         try:
@@ -57,8 +61,10 @@ async def places(tk: "Turnkeeper", found: "Sequence[Found]", words: Sequence[str
                 part = await tk.store.queries.part(one.message_id, one.part_id)
                 kind, text = _said(part)
                 by_session[one.session_id].lines.append(Line(one.message_id, kind, _excerpt(text, words)))
+        except DamagedDocument as error:
+            damaged.append(str(error))
         except NotFound:
-            continue
+            continue  # It was removed meanwhile.
     return list(by_session.values())
 
 

@@ -94,7 +94,7 @@ async def search(
     session: Annotated[str | None, Parameter(metavar="ID", help="Only in this session.")] = None,
     limit: Annotated[int, Parameter(name=("--limit", "-n"), metavar="N", help="How many places at most.")] = 20,
     options: Options = EVERYWHERE,
-) -> None:
+) -> int:
     """Find where words were said: in titles, texts, reasoning and the output of tools. Newest first.
 
     With --json the answer is a list of places: [{"sessionID", "messageID", "partID"}]; a title has only the first.
@@ -113,10 +113,12 @@ async def search(
     async with options.read() as tk:
         inside = await names.session(tk, session) if session is not None else None
         found = await tk.search(text, session_id=inside, limit=limit)
-        shown = [] if options.json else await places(tk, found, words)
+        damaged: list[str] = []
+        shown = [] if options.json else await places(tk, found, words, damaged)
     answer(options, found, lambda screen: "\n\n".join(place.text(screen) for place in shown))
     if not options.json and not found:
         note(f"Nothing was said with {text!r}.")
+    return note_damaged(damaged)
 
 
 def sessions_table(screen: Screen, sessions: "Sequence[Session]") -> str:

@@ -154,4 +154,5 @@ def _indented(lines: Iterable[str], *, more: bool = False) -> str:
 
 
 def _could_be_a_segment(given: str) -> bool:
-    return bool(given) and "/" not in given and "\x00" not in given
+    is_text = not any("\ud800" <= character <= "\udfff" for character in given)
+    return bool(given) and is_text and "/" not in given and "\x00" not in given

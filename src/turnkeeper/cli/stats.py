@@ -22,6 +22,8 @@ DAYS_SHOWN: Final = 31
 SESSIONS_SHOWN: Final = 10
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 
+DAYS_MAX = 36_500
+
 
 async def stats(
     *,
@@ -41,8 +43,8 @@ async def stats(
       turnkeeper stats --days 7 --models
       turnkeeper stats --json | jq .total.cost
     """
-    if days is not None and days < 0:
-        raise UsageError(f"--days must not be below 0, not {days}")
+    if days is not None and not 0 <= days <= DAYS_MAX:
+        raise UsageError(f"--days must be from 0 to {DAYS_MAX}, not {days}")
     async with options.read() as tk:
         since = _midnight(tk.store.mint.now(), days) if days is not None else 0
         rows = [row async for row in tk.ledger() if row.time >= since]

@@ -20,7 +20,10 @@ def check_schema(schema: JsonObject) -> None:
 
 
 def violations(value: object, schema: JsonObject) -> list[str]:
-    """What is wrong with a value, each with its place; empty if it fits. A schema that cannot be used refuses nothing."""
+    """What is wrong with a value, each with its place; empty if it fits.
+
+    A schema that cannot be used refuses nothing.
+    """
     try:
         validator = _validator(schema)
     except ValueError:

@@ -54,6 +54,8 @@ def open_export(path: Path) -> Exports:
         return Exports(str(path), readers)
     if not path.exists():
         raise NotFound(f"there is nothing at {path}")
+    if path.is_char_device() or path.is_block_device():
+        raise Invalid(f"{path} is a device, not an export")
     readers = dict(_in_file(path))
     try:
         # The first one tells whether this is an export at all; what is broken behind it is reported, not refused.

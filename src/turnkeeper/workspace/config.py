@@ -122,7 +122,7 @@ def _stamp(file: Path) -> tuple[int, ...] | None:
 
 def _sources(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Source]:
     for file in _files(directory, worktree, environ):
-        if file.is_file():
+        if os.path.lexists(file):
             yield _read(file, environ)
     for variable in FILE_VARIABLES:
         if environ.get(variable):

@@ -119,14 +119,15 @@ def replacing(path: Path, *, mode: int | None = None) -> Iterator[IO[bytes]]:
     Links are followed and stay. A file that is there keeps its owner, and its mode unless one is given. A device or a
     pipe is written through: replacing it would destroy it.
     """
-    target = real(path)
-    before = os.stat(target) if target.exists() else None
+    # Asked before links are resolved: an entry of /proc, such as standard output, leads to a name that is no file.
+    before = os.stat(path) if os.path.exists(path) else None
     if before is not None and stat.S_ISDIR(before.st_mode):
         raise Invalid(f"{str(path)!r} is a directory, not a file")
     if before is not None and not stat.S_ISREG(before.st_mode):
-        with open(target, "wb") as file:
+        with open(path, "wb") as file:
             yield file
         return
+    target = real(path)
     temporary = target.parent / f".turnkeeper-{os.getpid()}-{next(_numbers)}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     descriptor = os.open(temporary, flags, 0o666 if mode is None else mode)
