@@ -92,7 +92,7 @@ def test_a_session_is_forked_and_compacted(ui: Pane, served: Served, project: Pa
     assert titles(served, project) == {"Scripted title", "Scripted title (fork #1)"}
     ui.presses("C-u")
     ui.hides(r"Said second")
-    command(ui, "compact", r"─ Compaction ─", r"▣  Compaction · Scripted One", r"assistant: Said first\.")
+    command(ui, "compact", r"─ Compaction ─", r"▣  Compaction · Scripted One", r"Assistant: Said first\.")
     prompt(ui, "[[text Said after it.]]", r"\n +Said after it\.")
 
 
