@@ -228,7 +228,7 @@ def measure() -> list[Figure]:
     """Every figure a script can find."""
     code, tests = modules(SOURCE), modules(TESTS)
     lines, test_lines = sum(m.lines for m in code), sum(m.lines for m in tests)
-    pure = [m for m in code if m.path.relative_to(SOURCE).parts[0] in ("model", "core")]
+    pure = [m for m in code if m.path.relative_to(SOURCE).parts[0] in ("model", "text", "core")]
     lengths = functions(code)
     long = sorted((length, name) for length, name in lengths if length > FUNCTION_MAX)
     longest = f" ({', '.join(f'{name} {length}' for length, name in reversed(long))})" if long else ""

@@ -15,7 +15,6 @@ from turnkeeper.cli.plain import Plain, failure_text
 from turnkeeper.cli.screen import Screen, money
 from turnkeeper.cli.terminal import STYLES, Terminal
 from turnkeeper.cli.transcript import transcript
-from turnkeeper.core.diff import diff
 from turnkeeper.model.failure import (
     ApiData,
     ApiFailure,
@@ -40,6 +39,7 @@ from turnkeeper.model.status import Retrying
 from turnkeeper.run.permission import Reply
 from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.testing.glass import Glass
+from turnkeeper.text.diff import diff
 
 OWN = {"session_id": "ses_1", "message_id": "msg_1"}
 SETTLED = SettledTime(start=0, end=1500)

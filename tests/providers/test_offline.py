@@ -2,10 +2,10 @@
 
 import anyio
 
-from turnkeeper.core.offline import respond
 from turnkeeper.model.request import ModelRequest, Text, UserTurn
 from turnkeeper.providers.catalog import OFFLINE
 from turnkeeper.providers.offline import Offline
+from turnkeeper.providers.offline.answers import respond
 from turnkeeper.providers.provider import Provider
 
 REQUEST = ModelRequest(model=OFFLINE, system=(), messages=(UserTurn(content=(Text(text="hello"),)),))

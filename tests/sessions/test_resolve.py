@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from turnkeeper.core.attachment_url import read_data_url
-from turnkeeper.core.image_size import image_size
 from turnkeeper.core.limits import IMAGE_READ_MAX, MEDIA_BYTES_MAX
 from turnkeeper.mint import Mint
 from turnkeeper.model.message import ModelChoice
@@ -22,6 +20,8 @@ from turnkeeper.model.prompt import AgentInput, FileInput, PartInput, SubtaskInp
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.sessions.attach import Attaching
 from turnkeeper.sessions.resolve import Resolution, resolve
+from turnkeeper.text.attachment_url import read_data_url
+from turnkeeper.text.image_size import image_size
 from turnkeeper.workspace.images import Encodings, pillow
 from turnkeeper.workspace.project import identify
 

@@ -152,7 +152,7 @@ RULES = (
     Rule(
         "the model and the core decide and never wait",
         names_async,
-        (SOURCE / "model", SOURCE / "core"),
+        (SOURCE / "model", SOURCE / "text", SOURCE / "core"),
         broken="async def f(): ...",
         kept="asynchronous = 1",
     ),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from turnkeeper.core.handles import handle, handles_in
 from turnkeeper.core.limits import OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX, RESULT_MEDIA_MAX
-from turnkeeper.core.whole import clean
+from turnkeeper.text.surrogates import clean
 from turnkeeper.tools.output import Bounds
 from turnkeeper.tools.tool import Attachment, ToolOutput
 

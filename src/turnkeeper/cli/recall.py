@@ -65,7 +65,7 @@ async def recall(
 
 def _bytes(page: "RecallPage") -> bytes:
     """The text, or the file it is the address of."""
-    from turnkeeper.core.attachment_url import read_data_url
+    from turnkeeper.text.attachment_url import read_data_url
 
     address = read_data_url(page.text) if page.mime is not None and page.offset == 0 else None
     try:

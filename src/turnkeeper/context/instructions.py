@@ -4,8 +4,8 @@ from anyio import to_thread
 
 from turnkeeper.context.component import ContextComponent, Family, Sampling
 from turnkeeper.core.system_context import INSTRUCTIONS, revocation
-from turnkeeper.core.whole import clean
 from turnkeeper.model.context import Absent, Loaded, Sample, Unavailable
+from turnkeeper.text.surrogates import clean
 from turnkeeper.workspace.fetch import Fetcher
 from turnkeeper.workspace.instructions import Source, discover, read
 

@@ -8,8 +8,8 @@ import anyio
 
 from turnkeeper.context.component import ContextComponent, Family, Sampling
 from turnkeeper.core.limits import COMPONENT_CHARS_MAX, COMPONENT_LOAD_S
-from turnkeeper.core.whole import clean
 from turnkeeper.model.context import Absent, Loaded, Sample, Unavailable
+from turnkeeper.text.surrogates import clean
 
 log = logging.getLogger(__name__)
 

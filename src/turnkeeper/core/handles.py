@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Final, assert_never
 
-from turnkeeper.core.attachment_url import is_textual, read_data_url
 from turnkeeper.core.history import Entry
 from turnkeeper.model.message import AssistantMessage, SystemMessage, UserMessage
 from turnkeeper.model.parts import FilePart, Part, ReasoningPart, SubtaskPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolPending, ToolRunning
 from turnkeeper.model.value import Value, encode
+from turnkeeper.text.attachment_url import is_textual, read_data_url
 
 HANDLE: Final = re.compile(r"(?<![0-9A-Za-z])r[0-9a-f]{10}(?![0-9A-Za-z])")
 """How a handle looks wherever it stands in a text."""

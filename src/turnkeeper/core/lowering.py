@@ -14,7 +14,6 @@ from turnkeeper.core.prefix import Meter
 from turnkeeper.core.quarantine import without
 from turnkeeper.core.sources import without_sources
 from turnkeeper.core.strand import Strand
-from turnkeeper.core.whole import clean, clean_json, clean_object
 from turnkeeper.core.window import Gauge, chars_of
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.failure import AbortedFailure
@@ -43,6 +42,7 @@ from turnkeeper.model.request import (
     UserTurn,
 )
 from turnkeeper.model.value import JsonObject, encode
+from turnkeeper.text.surrogates import clean, clean_json, clean_object
 
 CLEARED = "[Old tool result content cleared]"
 INTERRUPTED = "[The tool was interrupted before it gave a result]"

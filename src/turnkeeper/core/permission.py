@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias, get_args
 
-from turnkeeper.core import wildcard
 from turnkeeper.model.permission import Action, Rule, Ruleset
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import Value, encode
+from turnkeeper.text import wildcard
 
 PLAIN: Final = frozenset({"todowrite", "question", "webfetch", "websearch", "doom_loop"})
 """Permissions that take one action for everything: there is nothing in their calls to match patterns against."""

@@ -8,13 +8,11 @@ import anyio
 import msgspec
 
 from turnkeeper.core.doom_loop import is_doom_loop
-from turnkeeper.core.json_schema import violations
 from turnkeeper.core.limits import CALLS_PARALLEL_MAX, CALLS_PER_TURN_MAX, ENTRY_DEPTH_MAX, PROGRESS_MS
 from turnkeeper.core.next_action import DISABLED, STRUCTURED_TOOL
 from turnkeeper.core.permission import Allow, decide
 from turnkeeper.core.storable import storable
 from turnkeeper.core.transcribe import interrupted
-from turnkeeper.core.whole import clean, clean_object
 from turnkeeper.mint import Mint
 from turnkeeper.model.event import InstructionDiscovered, PartRecorded, TodosSet
 from turnkeeper.model.parts import FilePart, Part, ToolPart
@@ -26,6 +24,8 @@ from turnkeeper.run.discovery import Discovery
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import Approvals, Asker, PermissionRequest, permit
 from turnkeeper.store.crash import crash_point
+from turnkeeper.text.json_schema import violations
+from turnkeeper.text.surrogates import clean, clean_object
 from turnkeeper.tools.output import BoundOutput, Bounds
 from turnkeeper.tools.tool import Attachment, NoRecall, Recall, Rejected, ToolContext, ToolFailure
 from turnkeeper.tools.toolbox import Toolbox

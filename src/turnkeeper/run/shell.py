@@ -8,7 +8,6 @@ import msgspec
 from turnkeeper.core.limits import PROGRESS_CHARS_MAX, PROGRESS_MS
 from turnkeeper.core.lowering import DELEGATED
 from turnkeeper.core.transcribe import interrupted
-from turnkeeper.core.whole import clean
 from turnkeeper.mint import Mint
 from turnkeeper.model.event import MessageRecorded, PartRecorded, TurnEnded, TurnStarted
 from turnkeeper.model.failure import AbortedFailure, MessageData
@@ -18,6 +17,7 @@ from turnkeeper.model.parts.tool import RunningTime, SettledTime, ToolCompleted,
 from turnkeeper.run.answer import answer_to
 from turnkeeper.run.pen import Pen
 from turnkeeper.store.crash import crash_point
+from turnkeeper.text.surrogates import clean
 from turnkeeper.tools.bash import said
 from turnkeeper.tools.output import Bounds
 from turnkeeper.tools.tool import ToolOutput

@@ -22,15 +22,15 @@ from typing import Final
 import msgspec
 from anyio import to_thread
 
-from turnkeeper.core.attachment_url import DataUrl, FileUrl, is_textual, read_data_url, read_file_url
 from turnkeeper.core.limits import IMAGE_READ_MAX, MEDIA_BYTES_MAX
-from turnkeeper.core.whole import clean
 from turnkeeper.model.parts import FilePart, Part, TextPart
 from turnkeeper.model.parts.file import ResourceSource, SymbolSource
 from turnkeeper.model.prompt import FileInput
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject, encode
+from turnkeeper.text.attachment_url import DataUrl, FileUrl, is_textual, read_data_url, read_file_url
+from turnkeeper.text.surrogates import clean
 from turnkeeper.tools.read import READ, ReadArguments
 from turnkeeper.tools.tool import ToolContext, ToolFailure, ToolOutput
 from turnkeeper.workspace import files, images

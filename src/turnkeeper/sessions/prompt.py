@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from anyio import to_thread
 
-from turnkeeper.core.json_schema import check_schema
 from turnkeeper.core.limits import INBOX_MAX
 from turnkeeper.core.permission import merge
 from turnkeeper.core.storable import storable
@@ -34,6 +33,7 @@ from turnkeeper.store.crash import crash_point
 from turnkeeper.store.journal import ATTEMPTS_MAX
 from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.store.store import Store
+from turnkeeper.text.json_schema import check_schema
 from turnkeeper.workspace.images import LIMITS, limits_of
 from turnkeeper.workspace.project import ProjectPlace
 

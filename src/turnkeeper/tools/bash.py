@@ -10,8 +10,8 @@ from anyio import to_thread
 from msgspec import Meta
 
 from turnkeeper.core.limits import COMMAND_TIMEOUT_MAX_S, COMMAND_TIMEOUT_S, PROGRESS_CHARS_MAX
-from turnkeeper.core.shell_rules import command_ask
 from turnkeeper.model.value import Value
+from turnkeeper.text.shell_rules import command_ask
 from turnkeeper.tools.reach import ask_outside, located
 from turnkeeper.tools.tool import Tool, ToolContext, ToolFailure, ToolOutput, text
 from turnkeeper.workspace import files, shell

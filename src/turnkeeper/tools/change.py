@@ -7,9 +7,9 @@ from typing import Final
 from anyio import to_thread
 
 from turnkeeper.core.bounding import bound
-from turnkeeper.core.diff import Diff, diff
 from turnkeeper.core.limits import DIFF_BYTES_MAX, DIFF_LINES_MAX, EDITED_BYTES_MAX
 from turnkeeper.model.value import JsonObject
+from turnkeeper.text.diff import Diff, diff
 from turnkeeper.tools.reach import patterns, shown
 from turnkeeper.tools.tool import ToolContext, ToolFailure
 from turnkeeper.workspace import files

@@ -6,9 +6,9 @@ from typing import Annotated, Final, assert_never
 from anyio import to_thread
 from msgspec import Meta
 
-from turnkeeper.core import edit_match
-from turnkeeper.core.edit_match import Ambiguous, Edited, Missing, Oversized
 from turnkeeper.model.value import Value
+from turnkeeper.text import edit_match
+from turnkeeper.text.edit_match import Ambiguous, Edited, Missing, Oversized
 from turnkeeper.tools.change import change
 from turnkeeper.tools.reach import reach, shown
 from turnkeeper.tools.tool import Tool, ToolContext, ToolFailure, ToolOutput, text

@@ -5,9 +5,9 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from turnkeeper.core.glob_pattern import compile_glob
 from turnkeeper.core.limits import MATCHES_MAX
 from turnkeeper.model.value import Value
+from turnkeeper.text.glob_pattern import compile_glob
 from turnkeeper.tools.reach import reach, shown
 from turnkeeper.tools.tool import Tool, ToolContext, ToolFailure, ToolOutput, text
 from turnkeeper.workspace import files, ripgrep

@@ -6,9 +6,9 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from turnkeeper.core.glob_pattern import compile_glob
 from turnkeeper.core.limits import LINE_CHARS_MAX, MATCHES_MAX
 from turnkeeper.model.value import Value
+from turnkeeper.text.glob_pattern import compile_glob
 from turnkeeper.tools.reach import patterns, reach
 from turnkeeper.tools.tool import Tool, ToolContext, ToolFailure, ToolOutput, text
 from turnkeeper.workspace import ripgrep

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 from turnkeeper.core.bounding import Bounded, TurnMedia, TurnShare, bound, count_lines, kept_hint
 from turnkeeper.core.handles import handle
 from turnkeeper.core.limits import OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX
-from turnkeeper.core.whole import clean
+from turnkeeper.text.surrogates import clean
 from turnkeeper.tools.tool import Attachment, ToolOutput
 
 log = logging.getLogger(__name__)

@@ -15,10 +15,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from turnkeeper.core import jsonc, settings
+from turnkeeper.core import settings
 from turnkeeper.model.config import Config
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import Json, JsonObject
+from turnkeeper.text import jsonc
 from turnkeeper.workspace import files, paths
 
 FILE_VARIABLES: Final = ("OPENCODE_CONFIG", "TURNKEEPER_CONFIG")

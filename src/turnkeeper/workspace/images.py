@@ -4,7 +4,6 @@ import io
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from turnkeeper.core.image_size import Size, image_size, smaller_sizes
 from turnkeeper.core.limits import (
     IMAGE_BASE64_MAX,
     IMAGE_HEIGHT_MAX,
@@ -14,6 +13,7 @@ from turnkeeper.core.limits import (
 )
 from turnkeeper.model.config import ImageConfig
 from turnkeeper.model.refusal import Invalid
+from turnkeeper.text.image_size import Size, image_size, smaller_sizes
 from turnkeeper.workspace.files import SNIFFED_BYTES, media_type
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from turnkeeper.core.limits import INSTRUCTION_BYTES_MAX
-from turnkeeper.core.whole import clean
 from turnkeeper.model.value import Value
+from turnkeeper.text.surrogates import clean
 from turnkeeper.workspace import paths
 from turnkeeper.workspace.project import ProjectPlace
 

@@ -7,7 +7,6 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from turnkeeper.api import Turnkeeper
-from turnkeeper.core.attachment_url import read_data_url
 from turnkeeper.model import event as e
 from turnkeeper.model.event import Delivery
 from turnkeeper.model.parts.base import Mention
@@ -18,6 +17,7 @@ from turnkeeper.model.value import Value
 from turnkeeper.server.v2 import shape
 from turnkeeper.server.v2.shape import Admission, AgentAttachment, FileAttachment, PromptSource, PromptText, number
 from turnkeeper.sessions.prompt import prompt as admit
+from turnkeeper.text.attachment_url import read_data_url
 
 MessageId = Annotated[str, msgspec.Meta(pattern="^msg_")]
 

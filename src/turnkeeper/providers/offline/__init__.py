@@ -4,9 +4,9 @@ from collections.abc import AsyncGenerator, Sequence
 
 import anyio
 
-from turnkeeper.core.offline import respond
 from turnkeeper.model.request import ModelRequest
 from turnkeeper.model.stream import StreamEvent
+from turnkeeper.providers.offline.answers import respond
 
 
 class Offline:

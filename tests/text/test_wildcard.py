@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnkeeper.core.wildcard import literal, matches
+from turnkeeper.text.wildcard import literal, matches
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import TypeAlias
 
-from turnkeeper.core.edit_strategies import STRATEGIES
 from turnkeeper.model.value import Value
+from turnkeeper.text.edit_strategies import STRATEGIES
 
 
 class Edited(Value):

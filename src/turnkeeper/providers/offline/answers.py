@@ -1,14 +1,12 @@
 """The offline model: a request in, the events of an answer out, by rules alone. The same request, the same answer.
 
-It makes real tool calls for plain requests (offline_words.py), one step a turn, and then tells what came of them.
+It makes real tool calls for plain requests (words.py), one step a turn, and then tells what came of them.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final, assert_never
 
-from turnkeeper.core import offline_form, offline_report
-from turnkeeper.core.offline_words import EXAMPLES, Step, Task, Understanding, understood
 from turnkeeper.model.request import (
     AssistantTurn,
     Call,
@@ -41,6 +39,8 @@ from turnkeeper.model.stream import (
     Usage,
 )
 from turnkeeper.model.value import JsonObject, encode
+from turnkeeper.providers.offline import form, report
+from turnkeeper.providers.offline.words import EXAMPLES, Step, Task, Understanding, understood
 
 HONEST: Final = "(tk-1 is a rule-based stand-in, not a language model.)"
 """The line by which every answer says what gave it."""
@@ -97,7 +97,7 @@ def _decided(request: ModelRequest) -> Decided:
         return (
             "All steps are done; the answer must fit a form.",
             "",
-            [(STRUCTURED, offline_form.filled(tools[STRUCTURED].schema, text))],
+            [(STRUCTURED, form.filled(tools[STRUCTURED].schema, text))],
         )
     return _reflection(meant, settled), f"{text}\n\n{HONEST}", []
 
@@ -176,7 +176,7 @@ def _told(meant: Understanding, done: int, settled: list[tuple[Call, Result]], t
     if not meant.steps and not settled:
         examples = "\n".join(f"- {example}" for example in EXAMPLES)
         return f"I did not understand that. I follow plain requests, also several joined by “then”:\n\n{examples}"
-    told = [offline_report.told(call, result) for call, result in settled]
+    told = [report.told(call, result) for call, result in settled]
     left = [task for step in meant.steps[done:] for task in step]
     if left:
         told.append(_why_left(left, tools))
@@ -204,7 +204,7 @@ def _summary(messages: Sequence[ModelMessage]) -> str:
         part for turn in messages if isinstance(turn, AssistantTurn) for part in turn.content if isinstance(part, Call)
     ]
     goals = "\n".join(f"- {title(text)}" for text in asked[:-1][-20:]) or "- nothing yet"
-    used = "\n".join(f"- {offline_report.named(call)}" for call in calls[-20:]) or "- nothing yet"
+    used = "\n".join(f"- {report.named(call)}" for call in calls[-20:]) or "- nothing yet"
     return f"## Asked\n{goals}\n\n## Done\n{used}\n\n{HONEST}"
 
 

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnkeeper.core.offline import HONEST, respond, title
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.request import (
     AssistantTurn,
@@ -35,6 +34,7 @@ from turnkeeper.model.stream import (
     ToolInputStart,
 )
 from turnkeeper.model.value import Json, encode
+from turnkeeper.providers.offline.answers import HONEST, respond, title
 
 MODEL = ModelInfo(provider_id="offline", id="tk-1", name="Offline", api_id="tk-1", protocol="offline")
 PARAMETERS = {

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnkeeper.core.attachment_url import FileUrl, is_textual, read_data_url, read_file_url
+from turnkeeper.text.attachment_url import FileUrl, is_textual, read_data_url, read_file_url
 
 
 @pytest.mark.parametrize(

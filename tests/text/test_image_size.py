@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from turnkeeper.core.image_size import SIZES_MAX, Size, image_size, smaller_sizes
+from turnkeeper.text.image_size import SIZES_MAX, Size, image_size, smaller_sizes
 
 
 def drawn(format: str, size: tuple[int, int], **options: object) -> bytes:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnkeeper.core.jsonc import JsoncError, parse, plain
+from turnkeeper.text.jsonc import JsoncError, parse, plain
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnkeeper.core.edit_match import Ambiguous, Edited, Missing, Oversized, edit
-from turnkeeper.core.edit_strategies import similarity
+from turnkeeper.text.edit_match import Ambiguous, Edited, Missing, Oversized, edit
+from turnkeeper.text.edit_strategies import similarity
 
 
 def edited(content: str, strategy: str, count: int = 1) -> Edited:

@@ -6,7 +6,7 @@ A text that is not understood gives None, and the caller then trusts nothing of 
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from turnkeeper.core.shell_syntax import (
+from turnkeeper.text.shell_syntax import (
     DEPTH_MAX,
     NotUnderstood,
     adjacent,

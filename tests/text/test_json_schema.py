@@ -2,9 +2,9 @@
 
 import pytest
 
-from turnkeeper.core.json_schema import VIOLATIONS_MAX, check_schema, violations
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import JsonObject
+from turnkeeper.text.json_schema import VIOLATIONS_MAX, check_schema, violations
 
 TREE = {
     "$defs": {

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnkeeper.core.diff import Diff, diff
+from turnkeeper.text.diff import Diff, diff
 
 LINES = st.lists(st.sampled_from(["a", "b", "", "}", "  x", "long line"]), max_size=25)
 TEXTS = st.builds(lambda lines, end: "\n".join(lines) + end, LINES, st.sampled_from(["", "\n"]))

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from turnkeeper.core import shell_parse, wildcard
-from turnkeeper.core.shell_parse import SimpleCommand, Word
 from turnkeeper.model.value import Value
+from turnkeeper.text import shell_parse, wildcard
+from turnkeeper.text.shell_parse import SimpleCommand, Word
 
 CHANGING_DIRECTORY: Final = frozenset({"cd", "chdir", "popd", "pushd"})
 NAMING_PATHS: Final = CHANGING_DIRECTORY | {"rm", "cp", "mv", "mkdir", "touch", "chmod", "chown", "cat"}

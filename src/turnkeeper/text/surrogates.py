@@ -1,15 +1,15 @@
-"""Whole characters: text that every JSON writer takes. Half ones come from file names and from pairs cut in two."""
+"""Replaces lone surrogates, which JSON cannot hold. They come from file names and from pairs that were cut in two."""
 
 import re
 
 from turnkeeper.model.value import Json, JsonObject
 
-_HALF = re.compile("[\ud800-\udfff]")
+_LONE = re.compile("[\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
-    """The text with each half character replaced."""
-    return text if text.isascii() else _HALF.sub("\ufffd", text)
+    """The text with each lone surrogate replaced."""
+    return text if text.isascii() else _LONE.sub("\ufffd", text)
 
 
 def clean_json(value: Json) -> Json:

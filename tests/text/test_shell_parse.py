@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from turnkeeper.core.permission import Allow, Ask, Deny, decide
-from turnkeeper.core.shell_parse import fragments, parse
-from turnkeeper.core.shell_rules import CommandAsk, command_ask
 from turnkeeper.model.permission import Rule
+from turnkeeper.text.shell_parse import fragments, parse
+from turnkeeper.text.shell_rules import CommandAsk, command_ask
 
 
 def sources(command: str) -> list[str] | None:

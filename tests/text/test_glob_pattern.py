@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from turnkeeper.core.glob_pattern import compile_glob
 from turnkeeper.model.refusal import Invalid
+from turnkeeper.text.glob_pattern import compile_glob
 from turnkeeper.workspace import ripgrep
 
 PATHS = [

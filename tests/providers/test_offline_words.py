@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnkeeper.core.offline_words import EXAMPLES, understood
+from turnkeeper.providers.offline.words import EXAMPLES, understood
 
 
 def tasks(text: str) -> list[list[tuple[str, dict[str, object]]]]:
