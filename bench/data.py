@@ -16,7 +16,8 @@ from turnkeeper.model.parts import Part, TextPart, ToolPart
 from turnkeeper.model.parts.tool import SettledTime, ToolCompleted
 from turnkeeper.model.session import ZERO_TOKENS, Session
 
-MODEL = ModelChoice(provider_id="bench", model_id="bench")
+MODEL = ModelChoice(provider_id="acme", model_id="large")
+"""A model that the harness knows: a session goes on with the model of its newest prompt."""
 TEXT = "The quick brown fox jumps over the lazy dog and then sits down to think. " * 3
 
 
