@@ -58,7 +58,7 @@ _PERMANENT = frozenset(
         "model_not_found",
     }
 )
-"""Codes that another request gets again, whatever the status."""
+"""Codes of final failures: another request would get the same code. The HTTP status is not considered."""
 _INVALID = frozenset(
     {
         "invalid_request_error",
