@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnkeeper.core.conversations import Conversations
-from turnkeeper.core.history import Entry, History, since_epoch, visible
+from turnkeeper.core.history import Entry, since_epoch, visible
 from turnkeeper.core.lowering import CLEARED, Lowered, conversation
 from turnkeeper.core.quarantine import LEFT_OUT
 from turnkeeper.model.catalog import ModelInfo
@@ -12,7 +12,7 @@ from turnkeeper.model.message import ContextUpdate, MessageTime, SystemMessage
 from turnkeeper.model.parts import CompactionPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted
 from turnkeeper.model.value import encode
-from turnkeeper.testing.builders import a_call, a_user, an_assistant, completed
+from turnkeeper.testing.builders import a_call, a_history, a_user, an_assistant, completed
 
 SESSION = "ses_one"
 MODEL = ModelInfo(provider_id="acme", id="large", name="Large", api_id="large", protocol="openai-chat")
@@ -52,7 +52,7 @@ def test_a_kept_conversation_is_the_one_that_would_be_lowered_anew(
     kept = Conversations()
     entries = tuple(entry(kind, seq) for seq, kind in enumerate(kinds, 1))
     for length, model, epoch_seq in looks:
-        history = History(seq=length, entries=entries[:length])
+        history = a_history(entries[:length], seq=length)
         lowered = kept.of(SESSION, history, model, epoch_seq)
         anew = conversation(since_epoch(visible(history.entries), epoch_seq), model)
         assert lowered.messages == anew
@@ -62,8 +62,8 @@ def test_a_kept_conversation_is_the_one_that_would_be_lowered_anew(
 def test_what_was_lowered_is_not_lowered_again() -> None:
     kept = Conversations()
     entries = tuple(entry("user" if seq % 2 else "answer", seq) for seq in range(1, 9))
-    before = kept.of(SESSION, History(seq=6, entries=entries[:6]), MODEL, 0).messages
-    after = kept.of(SESSION, History(seq=8, entries=entries), MODEL, 0).messages
+    before = kept.of(SESSION, a_history(entries[:6], seq=6), MODEL, 0).messages
+    after = kept.of(SESSION, a_history(entries, seq=8), MODEL, 0).messages
     assert all(one is other for one, other in zip(before, after, strict=False))
 
 
@@ -92,10 +92,10 @@ def anew(entries: tuple[Entry, ...], left_out: tuple[str, ...] = ()) -> Lowered:
 
 def test_a_pruning_lowers_the_conversation_anew_and_its_output_counts_no_more() -> None:
     kept = Conversations()
-    before = kept.of(SESSION, History(seq=6, entries=TOLD), MODEL, 0)
+    before = kept.of(SESSION, a_history(TOLD, seq=6), MODEL, 0)
     assert kept.outputs(SESSION) == 80
     after = (TOLD[0], pruned(TOLD[1]), *TOLD[2:])
-    lowered = kept.of(SESSION, History(seq=7, entries=after), MODEL, 0)
+    lowered = kept.of(SESSION, a_history(after, seq=7), MODEL, 0)
     assert lowered is not before
     assert lowered.messages == anew(after).messages != before.messages
     assert CLEARED in str(lowered.messages)
@@ -104,7 +104,7 @@ def test_a_pruning_lowers_the_conversation_anew_and_its_output_counts_no_more() 
 
 def test_a_quarantine_lowers_the_conversation_anew_without_what_is_left_out() -> None:
     kept = Conversations()
-    history = History(seq=6, entries=TOLD)
+    history = a_history(TOLD, seq=6)
     before = kept.of(SESSION, history, MODEL, 0)
     lowered = kept.of(SESSION, history, MODEL, 0, ("prt_4",))
     assert lowered is not before
@@ -150,7 +150,7 @@ def test_however_a_history_grows_and_is_rewritten_what_is_kept_is_what_would_be_
                 left_out = (*left_out, f"prt_{number}")
             case _:
                 pass
-        lowered = kept.of(SESSION, History(seq=len(entries), entries=entries), MODEL, 0, left_out)
+        lowered = kept.of(SESSION, a_history(entries, seq=len(entries)), MODEL, 0, left_out)
         fresh = anew(entries, left_out)
         assert (lowered.messages, lowered.encoded, lowered.sources) == (fresh.messages, fresh.encoded, fresh.sources)
         assert (lowered.outputs, lowered.gauge.tokens(0, 0)) == (fresh.outputs, fresh.gauge.tokens(0, 0))

@@ -61,7 +61,7 @@ def test_the_events_lead_to_the_edited_session(
 ) -> None:
     view = SessionView(session=before, seq=1)
     for seq, event in enumerate(events, start=2):
-        view = apply(view, Recorded(seq, NOW + 1, event))
+        view = apply(view, Recorded(seq, NOW + 1, event)).view
     after = before.but(**changes)
     # Activity is the projector's to decide; all else is as the editor said.
     assert view.session.but(time=view.session.time.but(updated=0)) == after.but(time=after.time.but(updated=0))

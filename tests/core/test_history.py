@@ -13,7 +13,7 @@ from turnkeeper.model import event as e
 from turnkeeper.model.failure import ApiData, ApiFailure
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.parts import CompactionPart, FilePart, TextPart
-from turnkeeper.testing.builders import a_text, a_turn, a_user, an_assistant, every_event
+from turnkeeper.testing.builders import a_history, a_text, a_turn, a_user, an_assistant, every_event
 
 FAILED = ApiFailure(data=ApiData(message="no", is_retryable=False))
 
@@ -196,7 +196,7 @@ def test_in_any_history_walking_back_and_trimming_show_what_the_whole_shows(
         if boundary_reached(walked):
             break
     assert visible(walked[::-1]) == shown
-    assert visible(trimmed(History(seq=99, entries=tuple(entries))).entries) == shown
+    assert visible(trimmed(a_history(tuple(entries), seq=99)).entries) == shown
     assert len(set(names(shown).split())) == len(shown), "nothing is shown twice"
     done = [name for name in words if name[0] == "s" and name not in failed]
     assert [name for name in names(shown).split() if name[0] == "s"] == done[-1:], "and no summary but the newest"
@@ -245,7 +245,7 @@ def test_whatever_was_compacted_a_walk_back_shows_the_same_as_the_whole_history(
 
 
 def fold(events: list[e.Event], seq: int = 1, history: History | None = None) -> History:
-    history = history or History(seq=0)
+    history = history or a_history(seq=seq - 1)
     for number, event in enumerate(events, seq):
         history = extend(history, Recorded(number, 0, event))
     return history
@@ -255,10 +255,10 @@ def test_a_prompt_is_part_of_the_history_once_it_is_promoted() -> None:
     events = a_turn("ses_one", 1, prompt="Do it", answer="Done")
     admitted = fold(events[:1], seq=2)
     assert admitted.entries == ()
-    assert list(admitted.inbox) == ["msg_u1_one"]
+    assert [one.message.id for one in admitted.view.inbox] == ["msg_u1_one"]
     whole = fold(events, seq=2)
     assert names(whole.entries) == "msg_u1_one msg_a1_one"
-    assert whole.inbox == {}
+    assert whole.view.inbox == ()
     assert [entry.message.seq for entry in whole.entries] == [3, 5]
     answer = whole.entries[1]
     assert isinstance(answer.message, AssistantMessage)
@@ -270,7 +270,7 @@ def test_a_prompt_is_part_of_the_history_once_it_is_promoted() -> None:
 
 def test_folding_an_event_again_changes_nothing() -> None:
     events = every_event()
-    whole = fold(events)
+    whole = fold(events[1:], seq=2)
     for number in range(len(events)):
         assert fold(events[number:], seq=number + 1, history=whole).entries == whole.entries
 
@@ -279,7 +279,7 @@ def test_the_history_of_a_whole_life_has_the_messages_its_view_counts() -> None:
     events = every_event()
     view = project(Recorded(number, 0, event) for number, event in enumerate(events, 1))
     assert view is not None
-    whole = fold(events)
+    whole = fold(events[1:], seq=2)
     assert len(whole.entries) == view.messages
     assert sum(len(entry.parts) for entry in whole.entries) == view.parts
     assert whole.seq == len(events)
@@ -292,14 +292,14 @@ def test_a_message_that_comes_again_keeps_its_place_and_its_parts() -> None:
     again = extend(history, Recorded(3, 0, e.MessageRecorded(message=first.but(seq=1, agent="plan"))))
     assert names(again.entries) == "msg_1 msg_2"
     assert again.entries[0].message.agent == "plan"
-    assert again.entries[0].parts == (words,)
+    assert again.entries[0].parts == (words.but(seq=1),)
 
 
 def test_a_withdrawn_prompt_and_removed_messages_and_parts_are_gone() -> None:
     user = a_user("ses_one", "msg_1")
     words = a_text(user, "prt_1", "hello")
     history = fold([e.PromptAdmitted(message=user, parts=(words,), delivery="steer")])
-    assert extend(history, Recorded(2, 0, e.PromptWithdrawn(message_id="msg_1"))).inbox == {}
+    assert extend(history, Recorded(2, 0, e.PromptWithdrawn(message_id="msg_1"))).view.inbox == ()
     history = extend(history, Recorded(2, 0, e.PromptPromoted(message_id="msg_1")))
     without = extend(history, Recorded(3, 0, e.PartRemoved(message_id="msg_1", part_id="prt_1")))
     assert without.entries[0].parts == ()

@@ -7,7 +7,7 @@ from turnkeeper.core.history import Entry, History
 from turnkeeper.core.landmarks import Surveys
 from turnkeeper.core.limits import CONVERSATIONS_MAX
 from turnkeeper.model.message import ContextUpdate, MessageTime, SystemMessage
-from turnkeeper.testing.builders import a_user, an_assistant
+from turnkeeper.testing.builders import a_history, a_user, an_assistant
 
 SESSION = "ses_one"
 
@@ -41,17 +41,17 @@ def test_what_is_kept_is_what_would_be_found_anew(looks: list[tuple[list[str], i
     for kinds, length in looks:
         entries = tuple(entry(kind, seq) for seq, kind in enumerate(kinds, 1))
         for end in (length, len(entries)):
-            history = History(seq=end, entries=entries[:end])
+            history = a_history(entries[:end], seq=end)
             assert found(kept, history) == found(Surveys(), history)
 
 
 def test_the_newest_completed_summary_counts() -> None:
     entries = tuple(entry(kind, seq) for seq, kind in enumerate(["summary", "summary", "open summary", "news"], 1))
-    assert found(Surveys(), History(seq=4, entries=entries)) == (2, [entries[3].message])
+    assert found(Surveys(), a_history(entries, seq=4)) == (2, [entries[3].message])
 
 
 def test_what_was_seen_is_not_looked_at_again_until_others_came_in_between() -> None:
-    kept, history = Surveys(), History(seq=1, entries=(entry("news", 1),))
+    kept, history = Surveys(), a_history((entry("news", 1),), seq=1)
     first = kept.of(SESSION, history)
     assert kept.of(SESSION, history.but(entries=(*history.entries, entry("news", 2)))) is first
     for number in range(CONVERSATIONS_MAX):

@@ -24,7 +24,17 @@ from turnkeeper.model.message import AssistantMessage, JsonSchemaFormat, UserMes
 from turnkeeper.model.parts import CompactionPart, FilePart, Part, ReasoningPart, ToolPart
 from turnkeeper.model.parts.base import Span
 from turnkeeper.model.parts.tool import SettledTime, ToolError, ToolProvider
-from turnkeeper.testing.builders import NOW, a_call, a_session, a_text, a_user, an_assistant, completed, running
+from turnkeeper.testing.builders import (
+    NOW,
+    a_call,
+    a_history,
+    a_session,
+    a_text,
+    a_user,
+    an_assistant,
+    completed,
+    running,
+)
 
 ABORTED = AbortedFailure(data=MessageData(message="stopped"))
 FAILED = ApiFailure(data=ApiData(message="no", is_retryable=False))
@@ -58,7 +68,7 @@ class Told:
 
     @property
     def history(self) -> History:
-        return History(seq=len(self.entries), entries=tuple(self.entries))
+        return a_history(tuple(self.entries), seq=len(self.entries))
 
 
 TURN = an_assistant("ses_one", "msg_1", "msg_0")

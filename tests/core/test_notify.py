@@ -59,8 +59,8 @@ def test_each_event_is_heard_as_what_clients_know() -> None:
     # A later time for each, so that whatever counts as activity is seen to.
     for seq, event in enumerate(every_event(), start=1):
         recorded = Recorded(seq, NOW + seq * 1000, event)
-        after = apply(view, recorded)
-        said = notify(view, recorded, after)
+        after, changes = apply(view, recorded)
+        said = notify(after.session, recorded, changes)
         assert all(
             (one.seq, one.session_id, one.directory) == (seq, "ses_all", after.session.directory) for one in said
         )
@@ -77,7 +77,8 @@ TURN = an_assistant("ses_one", "msg_a", "msg_u")
 
 def said(event: e.Event, view: SessionView = VIEW) -> list[tuple[str, dict[str, object]]]:
     recorded = Recorded(5, NOW, event)
-    notifications = notify(view, recorded, apply(view, recorded))
+    after, changes = apply(view, recorded)
+    notifications = notify(after.session, recorded, changes)
     return [(one.type, {k: v for k, v in one.properties.items() if k != "sessionID"}) for one in notifications]
 
 
@@ -85,8 +86,8 @@ def test_a_message_is_told_before_its_parts_and_with_its_place() -> None:
     parts = (a_text(USER, "prt_1", "one"), a_text(USER, "prt_2", "two"))
     assert said(e.MessageRecorded(message=USER, parts=parts)) == [
         ("message.updated", {"info": USER.but(seq=5)}),
-        ("message.part.updated", {"part": parts[0], "time": NOW}),
-        ("message.part.updated", {"part": parts[1], "time": NOW}),
+        ("message.part.updated", {"part": parts[0].but(seq=5), "time": NOW}),
+        ("message.part.updated", {"part": parts[1].but(seq=5, nth=1), "time": NOW}),
     ]
 
 
@@ -122,7 +123,7 @@ def test_idle_is_told_twice_for_old_clients() -> None:
 def test_a_turn_that_failed_is_told_as_an_error_too(ended: bool) -> None:
     failure = AbortedFailure(data=MessageData(message="stopped"))
     failed: AssistantMessage = TURN.but(error=failure)
-    view = apply(VIEW, Recorded(5, NOW, e.TurnStarted(message=TURN))).but(seq=4) if ended else VIEW
+    view = apply(VIEW, Recorded(5, NOW, e.TurnStarted(message=TURN))).view.but(seq=4) if ended else VIEW
     event = e.TurnEnded(message=failed) if ended else e.TurnStarted(message=failed)
     place = 5
     assert said(event, view)[:2] == [
@@ -158,7 +159,8 @@ def test_the_last_thing_told_of_a_session_is_its_end() -> None:
 
 
 def test_the_end_of_a_turn_has_the_place_of_its_beginning() -> None:
-    started = apply(VIEW, Recorded(5, NOW, e.TurnStarted(message=TURN)))
+    started = apply(VIEW, Recorded(5, NOW, e.TurnStarted(message=TURN))).view
     recorded = Recorded(6, NOW, e.TurnEnded(message=TURN.but(finish="stop")))
-    first = notify(started, recorded, apply(started, recorded))[0]
+    after, changes = apply(started, recorded)
+    first = notify(after.session, recorded, changes)[0]
     assert first.properties["info"] == TURN.but(finish="stop", seq=5)

@@ -16,7 +16,8 @@ USER = a_user("ses_one", "msg_1")
 
 def told(event: e.Event, view: SessionView = VIEW, seq: int = 4) -> list[Notification]:
     recorded = Recorded(seq, NOW, event)
-    return notify(view, recorded, apply(view, recorded), LINK)
+    after, changes = apply(view, recorded)
+    return notify(after.session, recorded, changes, LINK)
 
 
 def test_each_notification_of_an_event_has_an_id_of_its_own_and_the_same_each_time() -> None:
@@ -34,7 +35,7 @@ def test_the_project_of_the_session_is_told_with_it() -> None:
 
 def test_the_end_of_a_summary_is_told_as_a_compaction_unless_it_failed() -> None:
     turn = an_assistant("ses_one", "msg_2", "msg_1", summary=True)
-    open_view = apply(VIEW, Recorded(4, NOW, e.TurnStarted(message=turn)))
+    open_view = apply(VIEW, Recorded(4, NOW, e.TurnStarted(message=turn))).view
     ended = [one.type for one in told(e.TurnEnded(message=turn), open_view, 5)]
     failed = [one.type for one in told(e.TurnEnded(message=turn.but(error=_stopped())), open_view, 5)]
     assert ("session.compacted" in ended, "session.compacted" in failed) == (True, False)

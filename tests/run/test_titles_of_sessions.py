@@ -2,7 +2,7 @@
 
 import pytest
 
-from turnkeeper.core.history import Entry, History
+from turnkeeper.core.history import Entry
 from turnkeeper.core.titles import default_title
 from turnkeeper.core.view import SessionView
 from turnkeeper.model import event as e
@@ -10,7 +10,7 @@ from turnkeeper.model.stream import Usage
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run.upkeep import cleaned, wants_title
-from turnkeeper.testing.builders import a_session, a_text, a_user
+from turnkeeper.testing.builders import a_history, a_session, a_text, a_user
 from turnkeeper.testing.harness import CONFIG, MODEL, Play, Stage
 
 
@@ -153,9 +153,9 @@ def test_only_what_the_user_said_makes_a_title_wanted() -> None:
     real, other = (a_user("ses_one", name) for name in ("msg_a", "msg_b"))
     one = Entry(message=real, parts=(a_text(real, "prt_a", "Hello"),))
     made_up = Entry(message=other, parts=(a_text(other, "prt_b", "Go on.", synthetic=True),))
-    assert wants_title(view, History(seq=1, entries=(one,)))
-    assert wants_title(view, History(seq=1, entries=(made_up, one)))
-    assert not wants_title(view, History(seq=1, entries=(made_up,)))
-    assert wants_title(view, History(seq=1, entries=(one, one)))
-    assert not wants_title(view.but(session=a_session(title="Mine")), History(seq=1, entries=(one,)))
-    assert not wants_title(view.but(session=view.session.but(parent_id="ses_two")), History(seq=1, entries=(one,)))
+    assert wants_title(view, a_history((one,), seq=1))
+    assert wants_title(view, a_history((made_up, one), seq=1))
+    assert not wants_title(view, a_history((made_up,), seq=1))
+    assert wants_title(view, a_history((one, one), seq=1))
+    assert not wants_title(view.but(session=a_session(title="Mine")), a_history((one,), seq=1))
+    assert not wants_title(view.but(session=view.session.but(parent_id="ses_two")), a_history((one,), seq=1))

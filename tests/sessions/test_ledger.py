@@ -2,8 +2,8 @@
 
 from turnkeeper.app import Turnkeeper
 from turnkeeper.model import event as e
+from turnkeeper.model.ledger import LedgerRow
 from turnkeeper.store import keys
-from turnkeeper.store.documents import LedgerRow
 from turnkeeper.testing.builders import SOME_TOKENS, a_session
 
 

@@ -19,9 +19,9 @@ from turnkeeper.workspace.project import identify
 
 if TYPE_CHECKING:
     from turnkeeper.core.recall import RecallHit, RecallPage
+    from turnkeeper.model.ledger import LedgerRow
     from turnkeeper.model.status import Status
     from turnkeeper.sessions.context import ContextReport
-    from turnkeeper.store.documents import LedgerRow
 
 
 class Records:

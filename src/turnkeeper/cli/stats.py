@@ -15,7 +15,7 @@ from turnkeeper.model.refusal import NotFound
 
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
-    from turnkeeper.store.documents import LedgerRow
+    from turnkeeper.model.ledger import LedgerRow
 
 BAR: Final = 24
 DAYS_SHOWN: Final = 31

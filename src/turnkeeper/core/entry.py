@@ -116,6 +116,14 @@ def read(entry: bytes, seq: int) -> tuple[Recorded, str]:
     return Recorded(seq, envelope.time, event), envelope.prev
 
 
+def kind(entry: bytes) -> str:
+    """The name and version of an entry's event, without a look at the event; empty if the entry cannot be read."""
+    try:
+        return _envelope.decode(entry).type
+    except UNREADABLE:
+        return ""
+
+
 def follows(entry: bytes, prev: str) -> bool:
     """Whether an entry carries this hash as its predecessor's. An unreadable one is for ``chain`` to report."""
     try:

@@ -4,11 +4,15 @@ It begins at the newest completed compaction (or its tail) and ends with the new
 its cost follows the context window and not the length of the session.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import assert_never
 
+from turnkeeper.core import changes as c
+from turnkeeper.core.changes import Change
 from turnkeeper.core.entry import Recorded
+from turnkeeper.core.projector import apply
 from turnkeeper.core.strand import Strand
-from turnkeeper.model import event as e
+from turnkeeper.core.view import SessionView
 from turnkeeper.model.message import AssistantMessage, Message, SystemMessage, UserMessage
 from turnkeeper.model.parts import CompactionPart, FilePart, Part, ReasoningPart, StepStartPart, TextPart
 from turnkeeper.model.value import Value
@@ -22,49 +26,66 @@ class Entry(Value):
 
 
 class History(Value):
-    """Entries in order, as of event ``seq``. ``inbox`` holds admitted prompts until they are promoted."""
+    """Entries in order, and the session after event ``view.seq``, with which the fold goes on."""
 
-    seq: int
+    view: SessionView
     entries: Sequence[Entry] = ()
-    inbox: Mapping[str, Entry] = {}
+
+    @property
+    def seq(self) -> int:
+        """The place in the log that this history shows."""
+        return self.view.seq
 
 
 def extend(history: History, *news: Recorded) -> History:
     """The history after these events. Applying an event that is already in it changes nothing."""
-    entries, inbox, last = Strand.of(history.entries), dict(history.inbox), history.seq
-    for seq, _, event in news:
-        entries = _extend(entries, inbox, seq, event)
-        last = max(seq, last)
-    return history.but(seq=last, entries=entries, inbox=inbox)
+    view, entries = history.view, Strand.of(history.entries)
+    for recorded in news:
+        if recorded.seq <= view.seq:
+            continue
+        # Events of other processes may stand in between. The writer loads the history anew then (run/histories.py).
+        view, changes = apply(view if recorded.seq == view.seq + 1 else view.but(seq=recorded.seq - 1), recorded)
+        for change in changes:
+            entries = _changed(entries, change)
+    return History(view=view, entries=entries)
 
 
-def _extend(entries: Strand[Entry], inbox: dict[str, Entry], seq: int, event: e.Event) -> Strand[Entry]:
-    match event:
-        case e.PromptAdmitted(message=message, parts=parts):
-            inbox[message.id] = Entry(message=message, parts=parts)
-        case e.PromptPromoted(message_id=message_id) if message_id in inbox:
-            return _put(entries, inbox.pop(message_id), seq)
-        case e.PromptWithdrawn(message_id=message_id):
-            inbox.pop(message_id, None)
-        case e.MessageRecorded(message=message, parts=parts):
-            return _put(entries, Entry(message=message, parts=parts), message.seq or seq)
-        case e.ContextAdmitted(message=message) | e.TurnStarted(message=message):
-            return _put(entries, Entry(message=message, parts=()), seq)
-        case e.TurnEnded(message=message):
-            return _replace(entries, message.id, lambda entry: entry.but(message=_at(message, entry.message.seq)))
-        case e.MessageRemoved(message_id=message_id):
+def _changed(entries: Strand[Entry], change: Change) -> Strand[Entry]:
+    match change:
+        case c.MessagePut(message=message, parts=parts):
+            return _put(entries, Entry(message=message, parts=tuple(parts)))
+        case c.ContextPut(message=message) | c.TurnOpened(message=message):
+            return _put(entries, Entry(message=message, parts=()))
+        case c.TurnClosed(message=message):
+            return _replace(entries, message.id, lambda entry: entry.but(message=message))
+        case c.MessageGone(message_id=message_id):
             return _without(entries, message_id)
-        case e.PartRecorded(part=part):
+        case c.PartPut(part=part):
             return _replace(entries, part.message_id, lambda entry: _with_part(entry, part))
-        case e.PartExtended(message_id=message_id, part_id=part_id, offset=offset, text=text):
+        case c.PartGrown(message_id=message_id, part_id=part_id, offset=offset, text=text):
             return _replace(entries, message_id, lambda entry: _extended(entry, part_id, offset, text))
-        case e.PartRemoved(message_id=message_id, part_id=part_id):
+        case c.PartGone(message_id=message_id, part_id=part_id):
             return _replace(
                 entries, message_id, lambda entry: entry.but(parts=tuple(p for p in entry.parts if p.id != part_id))
             )
+        case (
+            c.SessionPut()
+            | c.SessionMoved()
+            | c.AgentSwitched()
+            | c.ModelSwitched()
+            | c.RevertPut()
+            | c.RevertGone()
+            | c.DiffsPut()
+            | c.TodosPut()
+            | c.StatusPut()
+            | c.Spent()
+            | c.PromptPut()
+            | c.PromptGone()
+            | c.PartsRejected()
+        ):
+            return entries  # Not part of the messages.
         case _:
-            pass
-    return entries
+            assert_never(change)
 
 
 def visible(entries: Iterable[Entry]) -> tuple[Entry, ...]:
@@ -203,19 +224,18 @@ def _index(entries: list[Entry], message_id: str | None) -> int | None:
     return next((i for i, entry in enumerate(entries) if entry.message.id == message_id), None)
 
 
-def _put(entries: Strand[Entry], entry: Entry, seq: int) -> Strand[Entry]:
+def _put(entries: Strand[Entry], entry: Entry) -> Strand[Entry]:
     """Add an entry at its place, or replace the message of one that is there."""
-    placed = entry.but(message=_at(entry.message, seq))
     place = len(entries)
     for before in reversed(entries):
         if before.message.id == entry.message.id:
             known = {part.id for part in before.parts}
             parts = (*before.parts, *(part for part in entry.parts if part.id not in known))
-            return entries.replaced(place - 1, placed.but(parts=parts))
-        if before.message.seq < seq:
+            return entries.replaced(place - 1, entry.but(parts=parts))
+        if before.message.seq < entry.message.seq:
             break
         place -= 1
-    return entries.inserted(place, placed)
+    return entries.inserted(place, entry)
 
 
 def _replace(entries: Strand[Entry], message_id: str, change: Callable[[Entry], Entry]) -> Strand[Entry]:
@@ -246,7 +266,3 @@ def _extended(entry: Entry, part_id: str, offset: int, text: str) -> Entry:
         if part.id == part_id and isinstance(part, TextPart | ReasoningPart) and len(part.text) == offset:
             return _with_part(entry, part.but(text=part.text + text))
     return entry
-
-
-def _at(message: Message, seq: int) -> Message:
-    return message if message.seq == seq else message.but(seq=seq)

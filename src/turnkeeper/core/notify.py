@@ -1,17 +1,17 @@
-"""Notifications of the first generation of the API, derived from an event and the views around it.
+"""Notifications of the first generation of the API, derived from what an event changed.
 
 The server derives those of the second generation (``server/v2/live.py``).
 """
 
-from collections.abc import Mapping
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias, assert_never
 
+from turnkeeper.core import changes as c
 from turnkeeper.core.blobs import lower, lower_json
+from turnkeeper.core.changes import Change
 from turnkeeper.core.entry import Recorded, event_id
-from turnkeeper.core.view import SessionView
-from turnkeeper.model import event as e
 from turnkeeper.model.failure import UnknownData, UnknownFailure
-from turnkeeper.model.message import Message
+from turnkeeper.model.message import AssistantMessage, Message
 from turnkeeper.model.notification import Notification
 from turnkeeper.model.parts import Part
 from turnkeeper.model.session import Session
@@ -21,19 +21,15 @@ from turnkeeper.model.value import Value
 Said: TypeAlias = tuple[str, dict[str, object]]
 
 
-def notify(before: SessionView | None, recorded: Recorded, after: SessionView, link: str = "") -> list[Notification]:
-    """The notifications of one event, in the order clients expect: what changed, then the session if it changed too.
+def notify(session: Session, recorded: Recorded, changes: Iterable[Change], link: str = "") -> list[Notification]:
+    """The notifications of one event, in the order of its changes. ``session`` is the session after it.
 
     ``link`` is the hash of its entry, from which their ids are derived.
     """
-    said = _of_event(before, recorded)
-    if before is None:
-        said.insert(0, ("session.created", {"info": after.session}))
-    elif before.session is not after.session and before.session != after.session:
-        said.append(("session.updated", {"info": after.session}))
     seq, time, _ = recorded
+    said = [one for change in changes for one in _of_change(change, time)]
     return [
-        _notification(after.session, seq, kind, body, id=event_id(recorded, link, nth), time=time)
+        _notification(session, seq, kind, body, id=event_id(recorded, link, nth), time=time)
         for nth, (kind, body) in enumerate(said)
     ]
 
@@ -72,53 +68,68 @@ def _notification(
     )
 
 
-def _of_event(before: SessionView | None, recorded: Recorded) -> list[Said]:
-    seq, time, event = recorded
-    match event:
-        case e.MessageRecorded(message=message, parts=parts):
-            return [_message(message, seq), *(_part(part, time) for part in parts)]
-        case e.PromptAdmitted(message=message, parts=parts):
+def _of_change(change: Change, time: int) -> Iterator[Said]:
+    match change:
+        case c.SessionPut(session=session, is_new=is_new):
+            yield ("session.created" if is_new else "session.updated"), {"info": session}
+        case c.MessagePut(message=message, parts=parts):
+            yield from _message(message, parts, time)
+        case c.ContextPut(message=message):
+            yield from _message(message, (), time)
+        case c.PromptPut(prompt=prompt):
             # Clients show a prompt from the moment it is safe, also one that waits behind a running turn.
-            return [_message(message, seq), *(_part(part, time) for part in parts)]
-        case e.PromptWithdrawn(message_id=message_id):
-            return [("message.removed", {"messageID": message_id})]
-        case e.PromptPromoted(message_id=message_id) if before is not None:
-            prompt = next(p for p in before.inbox if p.message.id == message_id)
-            return [_message(prompt.message, seq), *(_part(part, time) for part in prompt.parts)]
-        case e.TurnStarted(message=message) | e.TurnEnded(message=message):
-            if isinstance(event, e.TurnEnded) and before is not None and before.turn is not None:
-                seq = before.turn.message.seq
-            more: list[Said] = [("session.error", {"error": message.error})] if message.error is not None else []
-            if isinstance(event, e.TurnEnded) and message.summary and message.error is None:
-                more.append(("session.compacted", {}))
-            return [_message(message, seq), *more]
-        case e.ContextAdmitted(message=system):
-            return [_message(system, seq)]
-        case e.MessageRemoved(message_id=message_id, part_ids=ids):
-            gone: list[Said] = [
-                ("message.part.removed", {"messageID": message_id, "partID": part_id}) for part_id in ids
-            ]
-            return [*gone, ("message.removed", {"messageID": message_id})]
-        case e.PartRecorded(part=part):
-            return [_part(part, time)]
-        case e.PartRemoved(message_id=message_id, part_id=part_id):
-            return [("message.part.removed", {"messageID": message_id, "partID": part_id})]
-        case e.PartsQuarantined(reason=reason) if before is not None and not isinstance(before.status, Idle):
-            return [("session.error", {"error": UnknownFailure(data=UnknownData(message=reason))})]
-        case e.TodosSet(todos=todos):
-            return [("todo.updated", {"todos": todos})]
-        case e.SummaryRecorded(diffs=diffs) if diffs is not None:
-            return [("session.diff", {"diff": diffs})]
-        case e.StatusChanged(status=status) if before is None or before.status != status:
-            idle: list[Said] = [("session.idle", {})] if isinstance(status, Idle) else []
-            return [("session.status", {"status": status}), *idle]
+            message = prompt.message if prompt.message.seq else prompt.message.but(seq=prompt.seq)
+            yield from _message(message, prompt.parts, time)
+        case c.PromptGone(message_id=message_id):
+            yield "message.removed", {"messageID": message_id}
+        case c.TurnOpened(message=message):
+            yield from _message(message, (), time)
+            yield from _error(message)
+        case c.TurnClosed(message=message):
+            yield from _message(message, (), time)
+            yield from _error(message)
+            if message.summary and message.error is None:
+                yield "session.compacted", {}
+        case c.MessageGone(message_id=message_id, part_ids=ids):
+            for part_id in ids:
+                yield "message.part.removed", {"messageID": message_id, "partID": part_id}
+            yield "message.removed", {"messageID": message_id}
+        case c.PartPut(part=part):
+            yield "message.part.updated", {"part": part, "time": time}
+        case c.PartGone(message_id=message_id, part_id=part_id):
+            yield "message.part.removed", {"messageID": message_id, "partID": part_id}
+        case c.PartsRejected(reason=reason, is_running=is_running):
+            if is_running:
+                yield "session.error", {"error": UnknownFailure(data=UnknownData(message=reason))}
+        case c.TodosPut(todos=todos):
+            yield "todo.updated", {"todos": todos}
+        case c.DiffsPut(diffs=diffs):
+            if diffs is not None:
+                yield "session.diff", {"diff": diffs}
+        case c.StatusPut(status=status):
+            yield "session.status", {"status": status}
+            if isinstance(status, Idle):
+                yield "session.idle", {}
+        case (
+            c.SessionMoved()
+            | c.AgentSwitched()
+            | c.ModelSwitched()
+            | c.RevertPut()
+            | c.RevertGone()
+            | c.Spent()
+            | c.PartGrown()
+        ):
+            pass  # Part of the session record, or sent as a delta while it was read.
         case _:
-            return []
+            assert_never(change)
 
 
-def _message(message: Message, seq: int) -> Said:
-    return ("message.updated", {"info": message if message.seq else message.but(seq=seq)})
+def _message(message: Message, parts: Iterable[Part], time: int) -> Iterator[Said]:
+    yield "message.updated", {"info": message}
+    for part in parts:
+        yield "message.part.updated", {"part": part, "time": time}
 
 
-def _part(part: Part, time: int) -> Said:
-    return ("message.part.updated", {"part": part, "time": time})
+def _error(message: AssistantMessage) -> Iterator[Said]:
+    if message.error is not None:
+        yield "session.error", {"error": message.error}

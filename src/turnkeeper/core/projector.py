@@ -1,136 +1,186 @@
-"""The fold: ``apply(view, recorded)`` gives the view after an event. Pure; every reader's truth comes from here."""
+"""The fold: ``apply(view, recorded)`` gives the view after an event, and what changed. The only match over events."""
 
-from collections.abc import Iterable
-from typing import assert_never
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, TypeAlias, TypeVar, assert_never
 
+from turnkeeper.core import changes as c
+from turnkeeper.core.changes import Change
 from turnkeeper.core.entry import Damaged, Recorded
 from turnkeeper.core.usage import add_costs, add_tokens
 from turnkeeper.core.view import Admitted, OpenTurn, Rewritten, SessionView
 from turnkeeper.model import event as e
-from turnkeeper.model.event import MessageRecorded, PartExtended, PartRecorded, SessionCreated
+from turnkeeper.model.ledger import LedgerRow
 from turnkeeper.model.parts import Part, ReasoningPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import may_follow
 from turnkeeper.model.session import Session
-from turnkeeper.model.status import IDLE
+from turnkeeper.model.status import IDLE, Idle
+
+T = TypeVar("T")
+
+SELECTIONS_MAX = 2
+"""How many selections may follow an admission as part of it: of an agent and of a model."""
+
+
+class Folded(NamedTuple):
+    """The view after an event, and what the event changed, in the order clients expect."""
+
+    view: SessionView
+    changes: tuple[Change, ...]
+
+
+_Step: TypeAlias = tuple[SessionView, tuple[Change, ...]]
 
 
 def project(recorded: Iterable[Recorded]) -> SessionView | None:
     """The view after all these events; None if there are none."""
     view: SessionView | None = None
     for one in recorded:
-        view = apply(view, one)
+        view = apply(view, one).view
     return view
 
 
-def apply(view: SessionView | None, recorded: Recorded) -> SessionView:
-    """The view after one more event. Raises Damaged if the event cannot follow this view."""
+def apply(view: SessionView | None, recorded: Recorded) -> Folded:
+    """The view after one more event, and what it changed. Raises Damaged if the event cannot follow this view."""
     seq, _, event = recorded
-    if isinstance(event, SessionCreated):
+    if isinstance(event, e.SessionCreated):
         if view is not None:
             raise Damaged(seq, "creates a session that exists")
-        return SessionView(session=event.session, seq=seq)
+        return Folded(SessionView(session=event.session, seq=seq), (c.SessionPut(event.session, is_new=True),))
     if view is None:
         raise Damaged(seq, "comes before the session was created")
     if seq != view.seq + 1:
         raise Damaged(seq, f"does not follow event {view.seq}")
-    return _apply(view, recorded).but(seq=seq)
+    after, changes = _apply(view, recorded)
+    if after.session is view.session:
+        return Folded(after.but(seq=seq), changes)
+    if after.session == view.session:
+        return Folded(after.but(seq=seq, session=view.session), changes)
+    return Folded(after.but(seq=seq), (*changes, c.SessionPut(after.session)))
 
 
-def _apply(view: SessionView, recorded: Recorded) -> SessionView:
+def _apply(view: SessionView, recorded: Recorded) -> _Step:
     """One case per event, the most frequent ones first; the type checker demands the case of a new one."""
     seq, time, event = recorded
     match event:
         case e.MessageRecorded():
             return _message_recorded(view, seq, event)
-        case e.PartRecorded():
-            return _part_recorded(view, seq, event)
+        case e.PartRecorded(part=part):
+            return _part_recorded(view, seq, part)
         case e.PartExtended():
             return _part_extended(view, seq, event)
         case e.PromptAdmitted():
             admitted = Admitted(seq=seq, message=event.message, parts=event.parts, delivery=event.delivery)
-            return view.but(session=_touched(view.session, time), inbox=(*view.inbox, admitted))
+            after = view.but(session=_touched(view.session, time), inbox=(*view.inbox, admitted))
+            return after, (c.PromptPut(admitted, event.digest),)
         case e.PromptPromoted(message_id=message_id):
-            prompt = _admitted(view, seq, message_id)
-            inbox = tuple([p for p in view.inbox if p is not prompt])
-            return view.but(inbox=inbox, messages=view.messages + 1, parts=view.parts + len(prompt.parts))
+            return _promoted(view, seq, message_id)
         case e.SessionCreated():
             raise AssertionError("handled by apply")
         case e.SessionTitled(title=title):
-            return _session(view, title=title)
+            return _session(view, title=title), ()
         case e.SessionTouched():
-            return _active(view, time)
+            return _active(view, time), ()
         case e.SessionArchived(at=at):
-            return _session(view, time=view.session.time.but(archived=at))
+            return _session(view, time=view.session.time.but(archived=at)), ()
         case e.SessionRestored():
-            return _session(view, time=view.session.time.but(archived=None))
+            return _session(view, time=view.session.time.but(archived=None)), ()
         case e.SessionMoved():
             place = {"project_id": event.project_id, "directory": event.directory, "path": event.path}
             # Instructions met while reading hold where they were met.
             moved = view if event.directory == view.session.directory else view.but(instructions=())
-            return _active(moved, time, **place, workspace_id=event.workspace_id)
+            return _active(moved, time, **place, workspace_id=event.workspace_id), (c.SessionMoved(event.directory),)
         case e.SessionShared(share=share):
-            return _active(view, time, share=share)
+            return _active(view, time, share=share), ()
         case e.SessionUnshared():
-            return _active(view, time, share=None)
+            return _active(view, time, share=None), ()
         case e.PermissionsSet(rules=rules):
-            return _active(view, time, permission=rules)
+            return _active(view, time, permission=rules), ()
         case e.MetadataSet(metadata=metadata):
-            return _active(view, time, metadata=metadata)
+            return _active(view, time, metadata=metadata), ()
         case e.AgentSelected(agent=agent):
-            return _active(view, time, agent=agent)
+            switched = c.AgentSwitched(agent, is_for_prompt(_newest_prompt(view), recorded))
+            return _active(view, time, agent=agent), (switched,)
         case e.ModelSelected(model=model):
-            return _active(view, time, model=model)
-        case e.SummaryRecorded(summary=summary):
+            chosen = c.ModelSwitched(model, is_for_prompt(_newest_prompt(view), recorded))
+            return _active(view, time, model=model), (chosen,)
+        case e.SummaryRecorded(summary=summary, diffs=diffs):
             # The same counts with other diffs are no activity: an import brings them beside the session.
-            return view if summary == view.session.summary else _active(view, time, summary=summary)
+            counted = view if summary == view.session.summary else _active(view, time, summary=summary)
+            return counted, (c.DiffsPut(diffs),)
         case e.TodosSet(todos=todos):
-            return view.but(todos=todos)
+            return view.but(todos=todos), (c.TodosPut(todos),)
         case e.CompactingSet(at=at):
-            return _session(view, time=view.session.time.but(compacting=at))
+            return _session(view, time=view.session.time.but(compacting=at)), ()
         case e.RevertStaged(revert=revert):
-            return _active(view, time, revert=revert)
-        case e.RevertCleared() | e.RevertCommitted():
-            return _active(view, time, revert=None)
+            return _active(view, time, revert=revert), (c.RevertPut(revert),)
+        case e.RevertCleared():
+            return _active(view, time, revert=None), (c.RevertGone(),)
+        case e.RevertCommitted(message_id=message_id):
+            return _active(view, time, revert=None), (c.RevertGone(message_id),)
         case e.MessageRemoved(message_id=message_id, part_ids=ids):
-            is_open = view.turn is not None and view.turn.message.id == message_id
+            turn = _turn_of(view, message_id)
             counts = {"messages": view.messages - 1, "parts": view.parts - len(ids)}
-            return view.but(turn=None if is_open else view.turn, **counts)
-        case e.PartRemoved(part_id=part_id):
-            return _part_removed(view, part_id)
+            after = view.but(turn=None if turn is not None else view.turn, **counts)
+            return after, (c.MessageGone(message_id, event.seq, ids, turn),)
+        case e.PartRemoved():
+            return _part_removed(view, event)
         case e.OutputsPruned(reason=reason):
-            return view.but(rewritten=Rewritten(seq=seq, reason=reason))
+            return view.but(rewritten=Rewritten(seq=seq, reason=reason)), ()
         case e.PartsQuarantined(part_ids=ids, reason=reason):
             quarantined = (*view.quarantined, *(one for one in ids if one not in view.quarantined))
             remedy = Rewritten(seq=seq, reason=reason, is_remedy=True)
-            return view.but(rewritten=remedy, quarantined=quarantined)
+            rejected = c.PartsRejected(reason, is_running=not isinstance(view.status, Idle))
+            return view.but(rewritten=remedy, quarantined=quarantined), (rejected,)
         case e.PromptWithdrawn(message_id=message_id):
-            prompt = _admitted(view, seq, message_id)
-            return view.but(inbox=tuple(p for p in view.inbox if p is not prompt))
+            return _without(view, _admitted(view, seq, message_id)), (c.PromptGone(message_id),)
         case e.EpochStarted(epoch=epoch):
-            return view.but(epoch=epoch.but(seq=seq))
-        case e.ContextAdmitted(checkpoint=checkpoint):
+            return view.but(epoch=epoch.but(seq=seq)), ()
+        case e.ContextAdmitted(message=system, checkpoint=checkpoint):
             if view.epoch is None:
                 raise Damaged(seq, "admits context before the first epoch")
-            return view.but(epoch=view.epoch.but(checkpoint=checkpoint), messages=view.messages + 1)
+            after = view.but(epoch=view.epoch.but(checkpoint=checkpoint), messages=view.messages + 1)
+            return after, (c.ContextPut(system.but(seq=system.seq or seq)),)
         case e.InstructionDiscovered(path=path):
-            return view if path in view.instructions else view.but(instructions=(*view.instructions, path))
+            known = view.instructions
+            return (view if path in known else view.but(instructions=(*known, path))), ()
         case e.TurnStarted(message=message, prefix=prefix):
             if view.turn is not None:
                 raise Damaged(seq, f"starts a turn while {view.turn.message.id} is open")
-            turn = OpenTurn(message=message.but(seq=seq), parts={})
-            return view.but(turn=turn, messages=view.messages + 1, prefix=prefix or view.prefix)
+            message = message.but(seq=seq)
+            opened = OpenTurn(message=message, parts={})
+            after = view.but(turn=opened, messages=view.messages + 1, prefix=prefix or view.prefix)
+            return after, (c.TurnOpened(message, is_asked=prefix is not None),)
         case e.TurnEnded(message=message):
             if view.turn is None or view.turn.message.id != message.id:
                 raise Damaged(seq, f"ends the turn {message.id}, which is not open")
-            return _active(view.but(turn=None), time)
-        case e.UsageRecorded(cost=cost, tokens=tokens):
-            session = view.session
-            return _session(view, cost=add_costs(session.cost, cost), tokens=add_tokens(session.tokens, tokens))
+            closed = c.TurnClosed(message.but(seq=view.turn.message.seq), view.turn)
+            return _active(view.but(turn=None), time), (closed,)
+        case e.UsageRecorded():
+            return _spent(view, time, event)
         case e.StatusChanged(status=status, owner=owner):
             # IDLE itself: a default is left out of the state document only if it is the same object.
-            return view.but(status=IDLE if status == IDLE else status, owner=owner)
+            after = view.but(status=IDLE if status == IDLE else status, owner=owner)
+            return after, ((c.StatusPut(status),) if status != view.status else ())
         case _:
             assert_never(event)
+
+
+def is_for_prompt(prompt: Admitted | None, recorded: Recorded) -> bool:
+    """Whether a selected agent or model belongs to the admission of this prompt, the newest one in the inbox."""
+    if prompt is None or recorded.seq - prompt.seq > SELECTIONS_MAX:
+        return False
+    message = prompt.message
+    match recorded.event:
+        case e.AgentSelected(agent=agent):
+            return message.agent == agent
+        case e.ModelSelected(model=model) if model is not None:
+            return (message.model.provider_id, message.model.model_id) == (model.provider_id, model.id)
+        case _:
+            return False
+
+
+def _newest_prompt(view: SessionView) -> Admitted | None:
+    return max(view.inbox, key=lambda one: one.seq, default=None)
 
 
 def _session(view: SessionView, **changes: object) -> SessionView:
@@ -147,6 +197,11 @@ def _touched(session: Session, time: int, **changes: object) -> Session:
     return session.but(time=session.time.but(updated=max(time, session.time.updated)), **changes)
 
 
+def _turn_of(view: SessionView, message_id: str) -> OpenTurn | None:
+    """The open turn, if this message is its own."""
+    return view.turn if view.turn is not None and view.turn.message.id == message_id else None
+
+
 def _admitted(view: SessionView, seq: int, message_id: str) -> Admitted:
     for prompt in view.inbox:
         if prompt.message.id == message_id:
@@ -154,30 +209,43 @@ def _admitted(view: SessionView, seq: int, message_id: str) -> Admitted:
     raise Damaged(seq, f"names the prompt {message_id}, which is not in the inbox")
 
 
-def _message_recorded(view: SessionView, seq: int, event: MessageRecorded) -> SessionView:
-    message, turn = event.message, view.turn
-    view = view.but(messages=view.messages + (not message.seq), parts=view.parts + len(event.parts))
+def _without(view: SessionView, prompt: Admitted) -> SessionView:
+    return view.but(inbox=tuple([one for one in view.inbox if one is not prompt]))
+
+
+def _promoted(view: SessionView, seq: int, message_id: str) -> _Step:
+    prompt = _admitted(view, seq, message_id)
+    counts = {"messages": view.messages + 1, "parts": view.parts + len(prompt.parts)}
+    message = prompt.message.but(seq=prompt.message.seq or seq)
+    put = c.MessagePut(message, _numbered(prompt.parts, seq), is_new=True, delivery=prompt.delivery)
+    return _without(view, prompt).but(**counts), (put,)
+
+
+def _message_recorded(view: SessionView, seq: int, event: e.MessageRecorded) -> _Step:
+    message, turn, parts = event.message, view.turn, _numbered(event.parts, seq)
+    is_new = not message.seq
+    after = view.but(messages=view.messages + is_new, parts=view.parts + len(parts))
     if turn is None or message.id != turn.message.id:
-        return view
-    placed = {part.id: part.but(seq=seq, nth=nth) for nth, part in enumerate(event.parts)}
-    return view.but(turn=turn.but(message=message.but(seq=turn.message.seq), parts={**turn.parts, **placed}))
+        return after, (c.MessagePut(message.but(seq=message.seq or seq), parts, is_new),)
+    message = message.but(seq=turn.message.seq)
+    placed = {part.id: part for part in parts}
+    after = after.but(turn=turn.but(message=message, parts={**turn.parts, **placed}))
+    return after, (c.MessagePut(message, parts, is_new),)
 
 
-def _part_recorded(view: SessionView, seq: int, event: PartRecorded) -> SessionView:
-    part, turn = event.part, view.turn
-    if turn is None or part.message_id != turn.message.id:
-        return view.but(parts=view.parts + (not part.seq))
+def _part_recorded(view: SessionView, seq: int, part: Part) -> _Step:
+    turn = _turn_of(view, part.message_id)
+    if turn is None:
+        return view.but(parts=view.parts + (not part.seq)), (c.PartPut(_placed(part, part.seq or seq), None),)
     before = turn.parts.get(part.id)
-    if before is None:
-        return view.but(turn=turn.but(parts={**turn.parts, part.id: _placed(part, seq)}), parts=view.parts + 1)
+    part = _placed(part, seq if before is None else before.seq)
     if isinstance(before, ToolPart) and isinstance(part, ToolPart) and not may_follow(before.state, part.state):
         raise Damaged(seq, f"takes the call {part.call_id} back from a later state")
-    extended = {name: offsets for name, offsets in turn.extended.items() if name != part.id}
-    parts = {**turn.parts, part.id: _placed(part, before.seq)}
-    return view.but(turn=turn.but(parts=parts, extended=extended))
+    grown = turn.but(parts={**turn.parts, part.id: part}, extended=_others(turn.extended, part.id))
+    return view.but(turn=grown, parts=view.parts + (before is None)), (c.PartPut(part, turn),)
 
 
-def _part_extended(view: SessionView, seq: int, event: PartExtended) -> SessionView:
+def _part_extended(view: SessionView, seq: int, event: e.PartExtended) -> _Step:
     turn = view.turn
     part = turn.parts.get(event.part_id) if turn is not None else None
     if turn is None or not isinstance(part, TextPart | ReasoningPart):
@@ -186,16 +254,41 @@ def _part_extended(view: SessionView, seq: int, event: PartExtended) -> SessionV
         raise Damaged(seq, f"adds text at {event.offset} to a part that has {len(part.text)} characters")
     offsets = (*turn.extended.get(part.id, ()), event.offset)
     parts = {**turn.parts, part.id: part.but(text=part.text + event.text)}
-    return view.but(turn=turn.but(parts=parts, extended={**turn.extended, part.id: offsets}))
+    grown = turn.but(parts=parts, extended={**turn.extended, part.id: offsets})
+    return view.but(turn=grown), (c.PartGrown(event.message_id, event.part_id, event.offset, event.text),)
 
 
-def _part_removed(view: SessionView, part_id: str) -> SessionView:
-    turn = view.turn
-    if turn is not None and part_id in turn.parts:
-        parts = {key: part for key, part in turn.parts.items() if key != part_id}
-        extended = {name: offsets for name, offsets in turn.extended.items() if name != part_id}
-        turn = turn.but(parts=parts, extended=extended)
-    return view.but(turn=turn, parts=view.parts - 1)
+def _part_removed(view: SessionView, event: e.PartRemoved) -> _Step:
+    part_id, turn, left = event.part_id, view.turn, view.turn
+    if left is not None and part_id in left.parts:
+        left = left.but(parts=_others(left.parts, part_id), extended=_others(left.extended, part_id))
+    return view.but(turn=left, parts=view.parts - 1), (c.PartGone(event.message_id, part_id, turn),)
+
+
+def _spent(view: SessionView, time: int, event: e.UsageRecorded) -> _Step:
+    session = view.session
+    cost, tokens = add_costs(session.cost, event.cost), add_tokens(session.tokens, event.tokens)
+    row = LedgerRow(
+        session_id=session.id,
+        time=time,
+        purpose=event.purpose,
+        provider_id=event.provider_id,
+        model_id=event.model_id,
+        message_id=event.message_id,
+        attempt=event.attempt,
+        tokens=event.tokens,
+        cost=event.cost,
+    )
+    return _session(view, cost=cost, tokens=tokens), (c.Spent(row),)
+
+
+def _numbered(parts: tuple[Part, ...], seq: int) -> tuple[Part, ...]:
+    """Parts that come with one event, each with its place."""
+    return tuple([part.but(seq=seq, nth=nth) for nth, part in enumerate(parts)])
+
+
+def _others(items: Mapping[str, T], name: str) -> dict[str, T]:
+    return {key: item for key, item in items.items() if key != name}
 
 
 def _placed(part: Part, seq: int) -> Part:

@@ -7,11 +7,11 @@ from turnkeeper.core.usage import add_costs
 from turnkeeper.core.view import OpenTurn, SessionView
 from turnkeeper.model.event import CompactingSet, Event, MessageRemoved, PartRecorded, TurnEnded, UsageRecorded
 from turnkeeper.model.failure import AbortedFailure, MessageData
+from turnkeeper.model.ledger import LedgerRow
 from turnkeeper.model.parts import Part, ReasoningPart, RetryPart, StepStartPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolPending, ToolRunning
 from turnkeeper.model.status import Retrying
 from turnkeeper.run.pen import Pen
-from turnkeeper.store.documents import LedgerRow
 
 LOST = "the process that ran this turn is gone"
 

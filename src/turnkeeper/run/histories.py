@@ -75,9 +75,9 @@ class Histories:
             may_end = may_end or is_summary or compaction_of(one) is not None
             if may_end and boundary_reached(newest_first):
                 break
-        prompts = [await self._store.queries.whole(one) for one in view.inbox]
-        inbox = {one.message.id: Entry(message=one.message, parts=one.parts) for one in prompts}
-        return History(seq=view.seq, entries=Strand(reversed(newest_first)), inbox=inbox)
+        inbox = tuple([await self._store.queries.whole(one) for one in view.inbox])
+        turn = await self._store.queries.whole(view.turn) if view.turn is not None else None
+        return History(view=view.but(inbox=inbox, turn=turn), entries=Strand(reversed(newest_first)))
 
     async def _news(self, session_id: str, after: int) -> list[Recorded]:
         """Events the history has not seen, with their blobs spelt out."""

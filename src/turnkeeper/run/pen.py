@@ -15,10 +15,10 @@ from turnkeeper.core.entry import Recorded
 from turnkeeper.core.projector import apply
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.event import Event, PromptPromoted, StatusChanged
+from turnkeeper.model.ledger import LedgerRow
 from turnkeeper.model.refusal import Busy
 from turnkeeper.model.status import BUSY, IDLE, Owner, Status
 from turnkeeper.store.crash import crash_point
-from turnkeeper.store.documents import LedgerRow
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.owner import is_alive
 
@@ -76,7 +76,7 @@ class Pen:
         journal, now = self._store.journal, self._store.mint.now()
         view = journal.held(self.session_id) or await journal.view(self.session_id)
         for event in self._held:
-            view = apply(view, Recorded(view.seq + 1, now, event))
+            view = apply(view, Recorded(view.seq + 1, now, event)).view
         return view
 
     def news(self, after: int) -> list[Recorded] | None:

@@ -8,7 +8,7 @@ from turnkeeper.core.projector import apply
 from turnkeeper.core.view import SessionView
 from turnkeeper.sessions.diagnosis import Kind
 from turnkeeper.store import documents, keys
-from turnkeeper.store.documents import Changes, named_title
+from turnkeeper.store.documents import DocumentWrites, named_title
 from turnkeeper.store.engine import Engine, Key
 
 PAGE = 1000
@@ -28,7 +28,7 @@ class Fold:
 
     def __init__(self, engine: Engine, session_id: str) -> None:
         self._engine, self._session_id = engine, session_id
-        self._changes = Changes()
+        self._writes = DocumentWrites()
         self.view: SessionView | None = None
         self.head = entry.genesis(session_id)
         self.seq = 0
@@ -51,8 +51,8 @@ class Fold:
 
     def documents(self) -> dict[Key, bytes]:
         """Every document the log stands for."""
-        whole = Changes()
-        whole.documents.update(self._changes.documents)
+        whole = DocumentWrites()
+        whole.documents.update(self._writes.documents)
         if self.view is not None:
             whole.of_view(None, self.view, self.head)
         for name in self.blobs:
@@ -64,7 +64,7 @@ class Fold:
         """Every text that search should find, with marks in the place of blobs."""
         title = named_title(self.view.session) if self.view else None
         titled = {keys.text(self._session_id, "title"): title} if title is not None else {}
-        return {**titled, **{key: text for key, text in self._changes.texts.items() if text}}
+        return {**titled, **{key: text for key, text in self._writes.texts.items() if text}}
 
     def _take(self, one: bytes) -> Damage | None:
         """Fold one entry, or say what is wrong with it."""
@@ -76,10 +76,11 @@ class Fold:
         if claimed != self.head:
             return Damage("altered entry", seq, "it does not follow from the event before it")
         try:
-            after = apply(self.view, recorded)
+            after, changes = apply(self.view, recorded)
         except Damaged as error:
             return Damage("impossible event", seq, error.reason)
-        self._changes.of_event(self.view, recorded, after)
+        for change in changes:
+            self._writes.of_change(self._session_id, seq, change)
         self.view, self.head, self.seq = after, entry.digest(one), seq
         for name in blobs.references(one):
             self.blobs.setdefault(name, seq)

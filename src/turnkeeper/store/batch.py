@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from turnkeeper.core import blobs, entry
+from turnkeeper.core.changes import Change
 from turnkeeper.core.entry import Recorded
 from turnkeeper.core.limits import BLOB_CHARS_MIN
 from turnkeeper.core.projector import apply
@@ -10,14 +11,14 @@ from turnkeeper.core.view import SessionView
 from turnkeeper.model.event import Event, PartExtended
 from turnkeeper.model.value import encode
 from turnkeeper.store import keys
-from turnkeeper.store.documents import Changes
+from turnkeeper.store.documents import DocumentWrites
 
 
 class Step(NamedTuple):
-    """One event with the views around it: all that notifications are derived from."""
+    """One event, what it changed, and the session after it: all that notifications are derived from."""
 
-    before: SessionView | None
     recorded: Recorded
+    changes: tuple[Change, ...]
     after: SessionView
     link: str
     """The hash of the event's entry."""
@@ -33,7 +34,7 @@ class Batch:
         self.view, self.head = view, head
         self.entries: list[bytes] = []
         self.steps: list[Step] = []
-        self.changes = Changes()
+        self.writes = DocumentWrites()
         self.blobs: dict[str, bytes] = {}
 
     def add(self, event: Event, body: bytes) -> None:
@@ -42,10 +43,11 @@ class Batch:
             event, body = self._lifted(event, body)
         recorded = Recorded(self.view.seq + 1 if self.view else 1, self._time, event)
         written = entry.write(recorded, self.head, body)
-        after = apply(self.view, recorded)
-        self.changes.of_event(self.view, recorded, after)
+        after, changes = apply(self.view, recorded)
+        for change in changes:
+            self.writes.of_change(self._session_id, recorded.seq, change)
         link = entry.digest(written)
-        self.steps.append(Step(self.view, recorded, after, link))
+        self.steps.append(Step(recorded, changes, after, link))
         self.entries.append(written)
         self.view, self.head = after, link
 
@@ -57,6 +59,6 @@ class Batch:
             if found:
                 body = encode(event)
                 self.blobs.update(found)
-                self.changes.documents.update({keys.blob(name): content for name, content in found.items()})
-        self.changes.of_blobs(self._session_id, body)
+                self.writes.documents.update({keys.blob(name): content for name, content in found.items()})
+        self.writes.of_blobs(self._session_id, body)
         return event, body

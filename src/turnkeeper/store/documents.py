@@ -6,24 +6,26 @@ Documents are derived: folding the log from its start writes the same ones, and 
 from collections.abc import Callable
 from hashlib import sha1
 from operator import attrgetter
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, assert_never
 
 import msgspec
 
 from turnkeeper.core import blobs, entry
-from turnkeeper.core.entry import Damaged, Recorded
+from turnkeeper.core import changes as c
+from turnkeeper.core.changes import Change
+from turnkeeper.core.entry import Damaged
 from turnkeeper.core.handles import whole_output
 from turnkeeper.core.limits import LOG_PAGE, TEXT_INDEXED_MAX
 from turnkeeper.core.projector import apply
 from turnkeeper.core.titles import is_default
 from turnkeeper.core.view import Admitted, OpenTurn, SessionView, ViewState
-from turnkeeper.model import event as e
 from turnkeeper.model.context import Epoch
 from turnkeeper.model.event import Delivery
+from turnkeeper.model.ledger import LedgerRow
 from turnkeeper.model.message import AssistantMessage, Message
 from turnkeeper.model.parts import ForeignPart, Part, ReasoningPart, SubtaskPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError
-from turnkeeper.model.session import Session, Tokens
+from turnkeeper.model.session import Session
 from turnkeeper.model.status import Idle
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import UNREADABLE, Value, encode
@@ -67,20 +69,6 @@ class Listing(Value):
     created: int
     parent: bool = False
     archived: bool = False
-
-
-class LedgerRow(Value):
-    """What one attempt cost, whatever came of it; ``time`` is when it was recorded."""
-
-    session_id: str
-    time: int
-    purpose: str
-    provider_id: str
-    model_id: str
-    message_id: str | None = None
-    attempt: int = 1
-    tokens: Tokens
-    cost: int | float
 
 
 _state = msgspec.json.Decoder(State)
@@ -153,53 +141,62 @@ def state_or_none(stored: bytes | None) -> State | None:
         return None
 
 
-class Changes:
+class DocumentWrites:
     """What one append writes: documents (None removes) and texts for the search index."""
 
     def __init__(self) -> None:
         self.documents: dict[Key, bytes | None] = {}
         self.texts: dict[Key, str | None] = {}
 
-    def of_event(self, before: SessionView | None, recorded: Recorded, after: SessionView) -> None:
-        """Add what one event changes in the history."""
-        seq, time, event = recorded
-        match event:
-            case e.MessageRecorded(message=message, parts=parts):
-                self._message(message, seq)
-                self._parts(parts, seq)
-            case e.PromptAdmitted(message=message, delivery=delivery, digest=digest):
-                admission = Admission(session_id=message.session_id, seq=seq, delivery=delivery, digest=digest)
-                self.documents[keys.receipt(message.id)] = encode(admission)
-            case e.PromptPromoted(message_id=message_id) if before is not None:
-                prompt = next(p for p in before.inbox if p.message.id == message_id)
-                self._message(prompt.message, seq)
-                self._parts(prompt.parts, seq)
-            case e.ContextAdmitted(message=message):
-                self._message(message, seq)
-            case e.TurnStarted(message=message):
-                self._message(message, seq)
-            case e.TurnEnded(message=message) if before is not None and before.turn is not None:
-                self._message(message, before.turn.message.seq)
-                self._settled(before.turn)
-            case e.MessageRemoved():
-                for part_id in event.part_ids:
-                    self._closed(before, event.message_id, part_id)
-                self._removed(after.session.id, event)
-            case e.PartRecorded(part=part):
-                self._closed(before, part.message_id, part.id)
-                self._part(part, _seq_of(part, before, seq), part.nth)
-            case e.PartExtended(message_id=message_id, part_id=part_id, offset=offset, text=text):
+    def of_change(self, session_id: str, seq: int, change: Change) -> None:
+        """Add what one change writes beside the view's own documents. ``seq`` is the event's place in the log."""
+        match change:
+            case c.MessagePut(message=message, parts=parts):
+                self._message(message)
+                for part in parts:
+                    self._part(part)
+            case c.ContextPut(message=message) | c.TurnOpened(message=message):
+                self._message(message)
+            case c.TurnClosed(message=message, turn=turn):
+                self._message(message)
+                # Nothing knows of the pieces once the turn is over, so their parts are written whole.
+                for part_id in turn.extended:
+                    self._pieces_gone(turn, part_id)
+                    self._part(turn.parts[part_id], was_indexed=True)
+            case c.PartPut(part=part, turn=turn):
+                self._pieces_gone(turn, part.id)
+                self._part(part, was_indexed=turn is None)
+            case c.PartGrown(message_id=message_id, part_id=part_id, offset=offset, text=text):
                 self.documents[keys.extension(message_id, part_id, offset)] = encode(text)
-            case e.PartRemoved(message_id=message_id, part_id=part_id):
-                self._closed(before, message_id, part_id)
-                self.documents[keys.part(message_id, part_id)] = None
-                self.texts[keys.text(after.session.id, message_id, part_id)] = None
-            case e.UsageRecorded():
-                self.documents[keys.ledger(after.session.id, seq)] = encode(_row(after.session.id, time, event))
-            case e.SummaryRecorded(diffs=diffs):
-                self.documents[keys.diff(after.session.id)] = None if diffs is None else encode(diffs)
+            case c.PartGone(message_id=message_id, part_id=part_id, turn=turn):
+                self._part_gone(session_id, message_id, part_id, turn)
+            case c.MessageGone(message_id=message_id, seq=place, part_ids=part_ids, turn=turn):
+                self.documents[keys.message(session_id, message_id)] = None
+                self.documents[keys.order(session_id, place)] = None
+                for part_id in part_ids:
+                    self._part_gone(session_id, message_id, part_id, turn)
+            case c.PromptPut(prompt=prompt, digest=digest):
+                admission = Admission(session_id=session_id, seq=prompt.seq, delivery=prompt.delivery, digest=digest)
+                self.documents[keys.receipt(prompt.message.id)] = encode(admission)
+            case c.Spent(row=row):
+                self.documents[keys.ledger(session_id, seq)] = encode(row)
+            case c.DiffsPut(diffs=diffs):
+                self.documents[keys.diff(session_id)] = None if diffs is None else encode(diffs)
+            case (
+                c.SessionPut()
+                | c.SessionMoved()
+                | c.AgentSwitched()
+                | c.ModelSwitched()
+                | c.RevertPut()
+                | c.RevertGone()
+                | c.TodosPut()
+                | c.StatusPut()
+                | c.PromptGone()
+                | c.PartsRejected()
+            ):
+                pass  # In the view, whose documents are written once for the whole append.
             case _:
-                pass
+                assert_never(change)
 
     def of_blobs(self, session_id: str, body: bytes) -> None:
         """Add that the session uses the blobs an event's JSON refers to."""
@@ -253,63 +250,32 @@ class Changes:
             if prompt not in before:
                 self.documents[keys.inbox(session_id, prompt.message.id)] = encode(prompt)
 
-    def _message(self, message: Message, seq: int) -> None:
-        session_id, message_id, seq = message.session_id, message.id, message.seq or seq
-        self.documents[keys.message(session_id, message_id)] = encode(message.but(seq=seq))
-        self.documents[keys.order(session_id, seq)] = encode(message_id)
+    def _message(self, message: Message) -> None:
+        self.documents[keys.message(message.session_id, message.id)] = encode(message)
+        self.documents[keys.order(message.session_id, message.seq)] = encode(message.id)
 
-    def _removed(self, session_id: str, event: e.MessageRemoved) -> None:
-        self.documents[keys.message(session_id, event.message_id)] = None
-        self.documents[keys.order(session_id, event.seq)] = None
-        for part_id in event.part_ids:
-            self.documents[keys.part(event.message_id, part_id)] = None
-            self.texts[keys.text(session_id, event.message_id, part_id)] = None
-
-    def _parts(self, parts: tuple[Part, ...], seq: int) -> None:
-        for nth, part in enumerate(parts):
-            self._part(part, seq, nth)
-
-    def _closed(self, before: SessionView | None, message_id: str, part_id: str) -> None:
-        """The part is recorded whole: what was written of it piece by piece is no longer needed."""
-        if before is not None and before.turn is not None:
-            for offset in before.turn.extended.get(part_id, ()):
-                self.documents[keys.extension(message_id, part_id, offset)] = None
-
-    def _settled(self, turn: OpenTurn) -> None:
-        """Write whole what the turn left in pieces: nothing knows of the pieces once the turn is over."""
-        for part_id, offsets in turn.extended.items():
-            part = turn.parts[part_id]
-            for offset in offsets:
-                self.documents[keys.extension(part.message_id, part_id, offset)] = None
-            self._part(part, part.seq, part.nth)
-
-    def _part(self, part: Part, seq: int, nth: int) -> None:
-        message_id, part_id = part.message_id, part.id
-        self.documents[keys.part(message_id, part_id)] = encode(part.but(seq=seq, nth=nth))
+    def _part(self, part: Part, *, was_indexed: bool = False) -> None:
+        self.documents[keys.part(part.message_id, part.id)] = encode(part)
         text = searchable(part)
-        if text:
-            self.texts[keys.text(part.session_id, message_id, part_id)] = text[:TEXT_INDEXED_MAX]
-        elif part.seq:  # What it said before is said no longer. A part still streaming has never been indexed.
-            self.texts[keys.text(part.session_id, message_id, part_id)] = None
+        if text or was_indexed:
+            key = keys.text(part.session_id, part.message_id, part.id)
+            self.texts[key] = text[:TEXT_INDEXED_MAX] if text else None
+
+    def _part_gone(self, session_id: str, message_id: str, part_id: str, turn: OpenTurn | None) -> None:
+        self._pieces_gone(turn, part_id)
+        self.documents[keys.part(message_id, part_id)] = None
+        self.texts[keys.text(session_id, message_id, part_id)] = None
+
+    def _pieces_gone(self, turn: OpenTurn | None, part_id: str) -> None:
+        """Remove what was written of an open part piece by piece."""
+        if turn is not None:
+            for offset in turn.extended.get(part_id, ()):
+                self.documents[keys.extension(turn.message.id, part_id, offset)] = None
 
 
 def named_title(session: Session) -> str | None:
     """The title, if anybody gave it; nobody looks for the words of one that was not."""
     return None if is_default(session.title) else session.title
-
-
-def _row(session_id: str, time: int, event: e.UsageRecorded) -> LedgerRow:
-    return LedgerRow(
-        session_id=session_id,
-        time=time,
-        purpose=event.purpose,
-        provider_id=event.provider_id,
-        model_id=event.model_id,
-        message_id=event.message_id,
-        attempt=event.attempt,
-        tokens=event.tokens,
-        cost=event.cost,
-    )
 
 
 def _state_of(view: SessionView, head: str) -> State:
@@ -344,15 +310,6 @@ def searchable(part: Part) -> str | None:
             return None
 
 
-def _seq_of(part: Part, before: SessionView | None, seq: int) -> int:
-    """The place of the event that made this part: its own, or what the open turn knows, or this one."""
-    if part.seq:
-        return part.seq
-    if before is not None and before.turn is not None and part.id in before.turn.parts:
-        return before.turn.parts[part.id].seq
-    return seq
-
-
 async def load(engine: Engine, session_id: str) -> tuple[SessionView, str] | None:
     """The view that a session's documents stand for, and the hash of the log's head; None if there is none.
 
@@ -381,7 +338,7 @@ async def _folded(engine: Engine, session_id: str, state: State) -> tuple[Sessio
     for after in range(0, state.seq, LOG_PAGE):
         entries = await engine.read(session_id, after=after, limit=min(LOG_PAGE, state.seq - after))
         for recorded, link in entry.chain(session_id, entries, after=after, prev=head):
-            view, head = apply(view, recorded), link
+            view, head = apply(view, recorded).view, link
     if view is None or view.seq < state.seq:
         seq = view.seq + 1 if view is not None else 1
         raise Damaged(seq, f"is missing from the log of {session_id}, which once had {state.seq}")

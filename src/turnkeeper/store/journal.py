@@ -28,7 +28,7 @@ from turnkeeper.store import documents, keys
 from turnkeeper.store.batch import Batch, Step
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.damaged import reading
-from turnkeeper.store.documents import Changes
+from turnkeeper.store.documents import DocumentWrites
 from turnkeeper.store.engine import Engine, Key, LogConflict
 
 log = logging.getLogger(__name__)
@@ -238,17 +238,18 @@ class Journal:
         self, session_id: str, view: SessionView | None, head: str, behind: list[bytes]
     ) -> tuple[SessionView, str]:
         """Fold entries that documents do not show yet, and write the documents."""
-        before, changes = view, Changes()
+        before, writes = view, DocumentWrites()
         seq = view.seq if view else 0
         for one, (recorded, link) in zip(behind, entry.chain(session_id, behind, after=seq, prev=head), strict=True):
-            after = apply(view, recorded)
-            changes.of_event(view, recorded, after)
-            changes.of_blobs(session_id, one)
-            view, head = after, link
+            view, changes = apply(view, recorded)
+            for change in changes:
+                writes.of_change(session_id, recorded.seq, change)
+            writes.of_blobs(session_id, one)
+            head = link
         assert view is not None, "entries were folded"
-        changes.of_view(before, view, head)
-        texts = await self._plain(changes, {})
-        await self._engine.append(session_id, view.seq, [], changes.documents, texts=texts)
+        writes.of_view(before, view, head)
+        texts = await self._plain(writes, {})
+        await self._engine.append(session_id, view.seq, [], writes.documents, texts=texts)
         return view, head
 
     async def _catch_up(self, slot: _Slot, session_id: str) -> None:
@@ -274,9 +275,9 @@ class Journal:
         steps: list[Step] = []
         head = slot.head
         for recorded, link in entry.chain(session_id, behind, after=view.seq, prev=head):
-            after = apply(view, recorded)
-            steps.append(Step(view, recorded, after, link))
-            view, head = after, link
+            view, changes = apply(view, recorded)
+            steps.append(Step(recorded, changes, view, link))
+            head = link
         notifications = await self._spelt_out(await self._derived(steps), {})
         slot.view, slot.head, slot.last = view, head, behind[-1]
         self._tell(notifications)
@@ -300,19 +301,19 @@ class Journal:
         for event, body in zip(events, bodies, strict=True):
             batch.add(event, body)
         assert batch.view is not None, "a batch holds at least one event"
-        batch.changes.of_view(before, batch.view, batch.head)
-        texts = await self._plain(batch.changes, batch.blobs)
+        batch.writes.of_view(before, batch.view, batch.head)
+        texts = await self._plain(batch.writes, batch.blobs)
         after = before.seq if before else 0
         crash_point("journal.before-append")
         # A caller cancelled from here on leaves the view behind the log, as another process's write would: the next
         # append is refused, folds what is new and tells the bus of it then.
         await self._engine.append(
-            session_id, after, batch.entries, batch.changes.documents, texts=texts, fence=fence, last=slot.last
+            session_id, after, batch.entries, batch.writes.documents, texts=texts, fence=fence, last=slot.last
         )
         crash_point("journal.after-append")
         # Derived now and not before the append: a subscriber that came while it was written must not miss it.
         notifications = await self._derived(batch.steps)
-        if notifications and (self._derivers or blobs.is_marked(filter(None, batch.changes.documents.values()))):
+        if notifications and (self._derivers or blobs.is_marked(filter(None, batch.writes.documents.values()))):
             notifications = await self._spelt_out(notifications, batch.blobs)
         slot.view, slot.head, slot.last = batch.view, batch.head, batch.entries[-1]
         self._tell(notifications)
@@ -327,7 +328,7 @@ class Journal:
         for step in steps:
             for derive in tuple(self._derivers):
                 found.extend(await self._derived_by(derive, step))
-            found.extend(notify(*step))
+            found.extend(notify(step.after.session, step.recorded, step.changes, step.link))
         return found
 
     async def _derived_by(self, derive: Deriver, step: Step) -> Sequence[Notification]:
@@ -362,13 +363,13 @@ class Journal:
         used = await self._engine.get([keys.blob_used(session_id, name) for name in named])
         return {name for name, found in zip(named, used, strict=True) if found is not None}
 
-    async def _plain(self, changes: Changes, lifted: dict[str, bytes]) -> dict[Key, str | None]:
+    async def _plain(self, writes: DocumentWrites, lifted: dict[str, bytes]) -> dict[Key, str | None]:
         """Texts with the blobs they stand for spelt out, so that search finds words and not hashes."""
-        texts = changes.texts
+        texts = writes.texts
         named = {name for text in texts.values() if text and blobs.MARK in text for name in blobs.mentioned(text)}
         # Only a mark that a document holds is one; the same characters inside other text are just text.
         wanted = named and named & {
-            name for body in changes.documents.values() for name in blobs.references(body or b"")
+            name for body in writes.documents.values() for name in blobs.references(body or b"")
         }
         if not wanted:
             return texts

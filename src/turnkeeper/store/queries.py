@@ -12,6 +12,7 @@ import msgspec
 
 from turnkeeper.core import blobs
 from turnkeeper.core.limits import LEDGER_PAGE, STREAM_PAGE
+from turnkeeper.model.ledger import LedgerRow
 from turnkeeper.model.parts import Part
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.session import FileDiff, Session
@@ -19,7 +20,7 @@ from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Value, encode
 from turnkeeper.store import documents, keys
 from turnkeeper.store.damaged import UNREADABLE, DamagedDocument, DamagedNames, reading, skipping
-from turnkeeper.store.documents import LedgerRow, Listing, State
+from turnkeeper.store.documents import Listing, State
 from turnkeeper.store.engine import Engine, Key
 from turnkeeper.store.page import Page, check_limit, cursor, place_of
 from turnkeeper.store.written import MessageWithParts, Written

@@ -1,8 +1,10 @@
 """Builders: whole values from a word or two, for tests and golden logs. What is not said is plain and fixed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from turnkeeper.core.history import Entry, History
+from turnkeeper.core.view import SessionView
 from turnkeeper.mint import Mint
 from turnkeeper.model import event as e
 from turnkeeper.model.context import ComponentText, Epoch, Prefix
@@ -63,6 +65,11 @@ def a_session(id: str = "ses_one", **changes: object) -> Session:
         tokens=ZERO_TOKENS,
         time=SessionTime(created=NOW, updated=NOW),
     ).but(**changes)
+
+
+def a_history(entries: Sequence[Entry] = (), seq: int = 0) -> History:
+    """A history of these entries, in a session that stands at ``seq``."""
+    return History(view=SessionView(session=a_session(), seq=seq), entries=entries)
 
 
 def a_user(session_id: str, id: str, **changes: object) -> UserMessage:

@@ -1,32 +1,25 @@
 """Events of the second generation, ``session.next.*``: a pure projection of the log, entry by entry.
 
-The events of an entry depend on the entry and on ``Past``, the state of the session before it, and on nothing else. A
-live stream takes ``Past`` from the view before the entry, a replay folds it from the log; both give the same events
-under the same numbers.
+The events of an entry depend on its changes and on nothing else. A live stream has the changes from the journal, a
+replay folds them from the log; both give the same events under the same numbers.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Literal, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, TypeAlias, assert_never
 
-import msgspec
-from msgspec.structs import replace
-
+from turnkeeper.core import changes as c
+from turnkeeper.core.changes import Change
 from turnkeeper.core.entry import Recorded, digest, event_id
-from turnkeeper.core.view import SessionView
-from turnkeeper.model import event as e
-from turnkeeper.model.event import Delivery, Event
+from turnkeeper.model.event import Delivery
 from turnkeeper.model.identifier import pack
 from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.notification import Notification
-from turnkeeper.model.parts import Part, ReasoningPart, TextPart
+from turnkeeper.model.parts import Part
 from turnkeeper.server.v2 import shape
 from turnkeeper.server.v2.part_event import Told, part_events
 from turnkeeper.server.v2.shape import NUMBERS_PER_ENTRY, number
 
 Reason: TypeAlias = Literal["auto", "manual"]
-
-SELECTIONS_MAX: Final = 2
-"""An admission is followed by at most so many selections of its own: of an agent and of a model."""
 
 
 class NextEvent(Notification):
@@ -36,95 +29,20 @@ class NextEvent(Notification):
     version: int = 1
 
 
-class Waiting(msgspec.Struct, frozen=True):
-    """A prompt in the inbox; ``seq`` is the place of its admission in the log."""
-
-    seq: int
-    message: UserMessage
-    parts: Sequence[Part]
-    delivery: Delivery
-
-
-class Past(msgspec.Struct, frozen=True):
-    """What was open before an entry."""
-
-    turn: AssistantMessage | None = None
-    parts: Mapping[str, Part] = msgspec.field(default_factory=dict)
-    inbox: Mapping[str, Waiting] = msgspec.field(default_factory=dict)
-
-    @classmethod
-    def of(cls, view: SessionView | None) -> "Past":
-        """The state that a view holds."""
-        if view is None:
-            return cls()
-        inbox = {one.message.id: Waiting(one.seq, one.message, one.parts, one.delivery) for one in view.inbox}
-        turn = view.turn
-        return cls(turn.message, turn.parts, inbox) if turn is not None else cls(inbox=inbox)
-
-    def after(self, recorded: Recorded) -> "Past":
-        """The state after one more entry, for a replay, which has no view."""
-        seq, _, event = recorded
-        turn_id = self.turn.id if self.turn is not None else None
-        match event:
-            case e.TurnStarted(message=message):
-                return replace(self, turn=message, parts={})
-            case e.TurnEnded():
-                return replace(self, turn=None, parts={})
-            case e.MessageRemoved(message_id=name) if name == turn_id:
-                return replace(self, turn=None, parts={})
-            case e.MessageRecorded(message=message, parts=parts) if (
-                isinstance(message, AssistantMessage) and message.id == turn_id
-            ):
-                return replace(self, turn=message, parts={**self.parts, **{part.id: part for part in parts}})
-            case e.PartRecorded(part=part) if part.message_id == turn_id:
-                return replace(self, parts={**self.parts, part.id: part})
-            case e.PartExtended(part_id=name, text=text):
-                known = self.parts.get(name)
-                if not isinstance(known, TextPart | ReasoningPart):
-                    return self
-                return replace(self, parts={**self.parts, name: known.but(text=known.text + text)})
-            case e.PartRemoved(part_id=gone) if gone in self.parts:
-                return replace(self, parts={name: part for name, part in self.parts.items() if name != gone})
-            case e.PromptAdmitted(message=message, parts=parts, delivery=delivery):
-                return replace(self, inbox={**self.inbox, message.id: Waiting(seq, message, parts, delivery)})
-            case e.PromptPromoted(message_id=name) | e.PromptWithdrawn(message_id=name):
-                return replace(self, inbox={key: one for key, one in self.inbox.items() if key != name})
+def compaction_parent(changes: Iterable[Change]) -> str | None:
+    """The message that asked for the compaction which these changes complete; None if they complete none."""
+    for change in changes:
+        match change:
+            case c.TurnClosed(message=message) | c.MessagePut(message=AssistantMessage() as message, is_new=True):
+                if message.summary and message.error is None and message.time.completed is not None:
+                    return message.parent_id
             case _:
-                return self
-
-    def is_switch(self, recorded: Recorded) -> bool:
-        """Whether a selection is a switch of its own, and not part of the admission of a waiting prompt."""
-        newest = max(self.inbox.values(), key=lambda one: one.seq, default=None)
-        is_near = newest is not None and recorded.seq - newest.seq <= SELECTIONS_MAX
-        return newest is None or not is_near or not _is_for(newest.message, recorded.event)
-
-
-def compaction_parent(event: Event) -> str | None:
-    """The message that asked for the compaction which this event completes; None for any other event."""
-    match event:
-        case e.TurnEnded(message=message):
-            pass
-        case e.MessageRecorded(message=AssistantMessage() as message) if not message.seq:
-            pass
-        case _:
-            return None
-    is_complete = message.summary and message.error is None and message.time.completed is not None
-    return message.parent_id if is_complete else None
-
-
-def _is_for(prompt: UserMessage, event: Event) -> bool:
-    """Whether a selection is what a prompt asks for."""
-    match event:
-        case e.AgentSelected(agent=agent):
-            return prompt.agent == agent
-        case e.ModelSelected(model=model) if model is not None:
-            return (prompt.model.provider_id, prompt.model.model_id) == (model.provider_id, model.id)
-        case _:
-            return False
+                pass
+    return None
 
 
 def next_events(
-    past: Past, recorded: Recorded, session: tuple[str, str, str | None], reason: Reason
+    recorded: Recorded, changes: Iterable[Change], session: tuple[str, str, str | None], reason: Reason
 ) -> list[NextEvent]:
     """The events of an entry, in order. ``session`` is its id, its directory and its project.
 
@@ -133,7 +51,8 @@ def next_events(
     """
     session_id, directory, project_id = session
     seq, time, _ = recorded
-    told = list(zip(range(NUMBERS_PER_ENTRY), _told(past, recorded, reason), strict=False))
+    found = (one for change in changes for one in _told(change, recorded, reason))
+    told = list(zip(range(NUMBERS_PER_ENTRY), found, strict=False))
     # Not the ids under which the first generation tells of the same entry; and who reads a log page by page has the
     # hash of no entry.
     link = digest(f"{session_id}/{seq}".encode()) if told else ""
@@ -159,40 +78,55 @@ def switch_id(time: int, seq: int) -> str:
     return f"msg_{pack(time, seq & 0xFFF, False)}{seq:014d}"
 
 
-def _told(past: Past, recorded: Recorded, reason: Reason) -> Iterator[Told]:
-    seq, time, event = recorded
-    match event:
-        case e.PromptAdmitted(message=message, parts=parts, delivery=delivery):
-            yield "prompt.admitted", _prompt(message.id, parts, delivery)
-        case e.PromptPromoted(message_id=name) if name in past.inbox:
-            waiting = past.inbox[name]
-            yield "prompted", _prompt(name, waiting.parts, waiting.delivery)
-        case e.MessageRecorded(message=message, parts=parts) if not message.seq:
-            yield from _message(message, parts, reason)
-        case e.ContextAdmitted(message=message):
+def _told(change: Change, recorded: Recorded, reason: Reason) -> Iterator[Told]:
+    match change:
+        case c.PromptPut(prompt=prompt):
+            yield "prompt.admitted", _prompt(prompt.message.id, prompt.parts, prompt.delivery)
+        case c.MessagePut(message=message, parts=parts, is_new=is_new, delivery=delivery):
+            if delivery is not None:
+                yield "prompted", _prompt(message.id, parts, delivery)
+            elif is_new:
+                yield from _message(message, parts, reason)
+        case c.ContextPut(message=message):
             yield "context.updated", {"messageID": message.id, "text": shape.text_of(message)}
-        case e.TurnStarted(message=message, prefix=prefix) if prefix is not None and not message.summary:
-            yield _started(message)
-        case e.PartRecorded(part=part) if past.turn is not None and past.turn.id == part.message_id:
-            if not past.turn.summary:
-                yield from part_events(past.turn.id, past.parts, part)
-        case e.TurnEnded(message=message):
-            yield from _ended(message, list(past.parts.values()), reason)
-        case e.AgentSelected(agent=agent) if agent is not None and past.is_switch(recorded):
-            yield "agent.switched", {"messageID": switch_id(time, seq), "agent": agent}
-        case e.ModelSelected(model=model) if model is not None and past.is_switch(recorded):
-            ref = shape.ModelRef(id=model.id, provider_id=model.provider_id, variant=model.variant)
-            yield "model.switched", {"messageID": switch_id(time, seq), "model": ref}
-        case e.SessionMoved(directory=directory):
+        case c.TurnOpened(message=message, is_asked=is_asked):
+            if is_asked and not message.summary:
+                yield _started(message)
+        case c.PartPut(part=part, turn=turn):
+            if turn is not None and not turn.message.summary:
+                yield from part_events(turn.message.id, turn.parts, part)
+        case c.TurnClosed(message=message, turn=turn):
+            yield from _ended(message, list(turn.parts.values()), reason)
+        case c.AgentSwitched(agent=agent, is_for_prompt=is_for_prompt):
+            if agent is not None and not is_for_prompt:
+                yield "agent.switched", {"messageID": switch_id(recorded.time, recorded.seq), "agent": agent}
+        case c.ModelSwitched(model=model, is_for_prompt=is_for_prompt):
+            if model is not None and not is_for_prompt:
+                ref = shape.ModelRef(id=model.id, provider_id=model.provider_id, variant=model.variant)
+                yield "model.switched", {"messageID": switch_id(recorded.time, recorded.seq), "model": ref}
+        case c.SessionMoved(directory=directory):
             yield "moved", {"location": {"directory": directory}}
-        case e.RevertStaged(revert=revert):
+        case c.RevertPut(revert=revert):
             yield "revert.staged", {"revert": revert}
-        case e.RevertCleared():
+        case c.RevertGone(removed_from=None):
             yield "revert.cleared", {}
-        case e.RevertCommitted(message_id=name):
-            yield "revert.committed", {"messageID": name}
+        case c.RevertGone(removed_from=message_id):
+            yield "revert.committed", {"messageID": message_id}
+        case (
+            c.SessionPut()
+            | c.DiffsPut()
+            | c.TodosPut()
+            | c.StatusPut()
+            | c.Spent()
+            | c.PromptGone()
+            | c.MessageGone()
+            | c.PartGrown()
+            | c.PartGone()
+            | c.PartsRejected()
+        ):
+            return  # The second generation has no event for these.
         case _:
-            return
+            assert_never(change)
 
 
 def _prompt(message_id: str, parts: Sequence[Part], delivery: Delivery) -> dict[str, object]:

@@ -1,12 +1,12 @@
 """Live events of the second generation: what a journal publishes of an event, for subscribers of its streams."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
+from turnkeeper.core.changes import Change
 from turnkeeper.model import event as e
-from turnkeeper.model.event import Event
 from turnkeeper.server.v2 import shape
-from turnkeeper.server.v2.event import NextEvent, Past, Reason, compaction_parent, next_events
+from turnkeeper.server.v2.event import NextEvent, Reason, compaction_parent, next_events
 from turnkeeper.store.batch import Step
 from turnkeeper.store.journal import Journal
 
@@ -18,14 +18,13 @@ LOOK_BACK_MAX: Final = 1024
 async def derive(journal: Journal, step: Step) -> Sequence[NextEvent]:
     """The events of one step. A pure function of the step and the log, so several servers may share its result."""
     session, recorded = step.after.session, step.recorded
-    reason = await reason_of(journal, session.id, recorded.seq, recorded.event)
-    where = (session.id, session.directory, session.project_id)
-    return next_events(Past.of(step.before), recorded, where, reason)
+    reason = await reason_of(journal, session.id, recorded.seq, step.changes)
+    return next_events(recorded, step.changes, (session.id, session.directory, session.project_id), reason)
 
 
-async def reason_of(journal: Journal, session_id: str, seq: int, event: Event) -> Reason:
-    """Why the compaction began that this event completes: read from its marker, the nearest one before it."""
-    if (parent_id := compaction_parent(event)) is None:
+async def reason_of(journal: Journal, session_id: str, seq: int, changes: Iterable[Change]) -> Reason:
+    """Why the compaction began that these changes complete: read from its marker, the nearest one before ``seq``."""
+    if (parent_id := compaction_parent(changes)) is None:
         return "auto"
     end, first = seq - 1, max(seq - 1 - LOOK_BACK_MAX, 0)
     while end > first:

@@ -9,12 +9,13 @@ import msgspec
 
 from turnkeeper.core import entry
 from turnkeeper.core.entry import Recorded
+from turnkeeper.core.projector import SELECTIONS_MAX, is_for_prompt
+from turnkeeper.core.view import Admitted
 from turnkeeper.model import event as e
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import Value, encode
 from turnkeeper.server.errors import InvalidCursor, Missing
-from turnkeeper.server.v2.event import SELECTIONS_MAX, Past
 from turnkeeper.server.v2.message import Compacted, Said, said_by, switch
 from turnkeeper.store.page import cursor as place_cursor
 from turnkeeper.store.queries import MessageWithParts
@@ -24,8 +25,8 @@ Order: TypeAlias = Literal["asc", "desc"]
 
 TAIL_LENGTH = 14
 
-_ABOUT_SWITCHES = (b'"type":"agent.selected', b'"type":"model.selected', b'"type":"prompt.')
-"""Entries that are switches, or by which a selection is known to be none."""
+_ABOUT_SWITCHES = (e.AgentSelected.KIND, e.ModelSelected.KIND, "prompt.")
+"""Kinds of entries that are switches, or by which a selection is known to be part of an admission."""
 
 
 class Place(Value):
@@ -161,15 +162,19 @@ async def _switches(store: Store, session_id: str, low: int | None, high: int | 
     begin = max(after - SELECTIONS_MAX, 0)
     entries = await store.engine.read(session_id, after=begin, limit=None if limit is None else limit + after - begin)
     found: list[tuple[int, Said]] = []
-    past = Past()
-    for seq, one in enumerate(entries, begin + 1):
-        if not any(kind in one[:180] for kind in _ABOUT_SWITCHES):
+    newest: Admitted | None = None
+    for seq, stored in enumerate(entries, begin + 1):
+        if not entry.kind(stored).startswith(_ABOUT_SWITCHES):
             continue
-        recorded = entry.read(one, seq)[0]
-        if not isinstance(recorded.event, e.AgentSelected | e.ModelSelected):
-            past = past.after(recorded)
-        elif seq > after and past.is_switch(recorded) and (told := switch(recorded)) is not None:
-            found.append((seq, told))
+        recorded = entry.read(stored, seq)[0]
+        match recorded.event:
+            case e.PromptAdmitted(message=message, parts=parts, delivery=delivery):
+                newest = Admitted(seq=seq, message=message, parts=parts, delivery=delivery)
+            case e.PromptPromoted() | e.PromptWithdrawn():
+                newest = None
+            case _:
+                if seq > after and not is_for_prompt(newest, recorded) and (told := switch(recorded)) is not None:
+                    found.append((seq, told))
     return found
 
 

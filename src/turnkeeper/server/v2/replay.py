@@ -2,11 +2,14 @@
 
 from collections.abc import AsyncIterator
 
-from msgspec.structs import replace
-
+from turnkeeper.core.changes import Change, PromptPut
 from turnkeeper.core.entry import Recorded
+from turnkeeper.core.projector import apply
+from turnkeeper.core.view import SessionView
 from turnkeeper.model import event as e
-from turnkeeper.server.v2.event import NextEvent, Past, Waiting, next_events
+from turnkeeper.model.refusal import NotFound
+from turnkeeper.model.session import Session
+from turnkeeper.server.v2.event import NextEvent, next_events
 from turnkeeper.server.v2.framed import END, durable
 from turnkeeper.server.v2.live import reason_of
 from turnkeeper.server.v2.shape import NUMBERS_PER_ENTRY
@@ -44,57 +47,68 @@ async def page(store: Store, session_id: str, after: int, limit: int) -> tuple[l
 
 
 class Teller:
-    """Tells one session's log entry by entry; ``seq`` is the last entry that it told."""
+    """Tells one session's log entry by entry."""
 
-    def __init__(self, store: Store, session_id: str, where: tuple[str, str, str | None], seq: int) -> None:
-        self._store, self._session_id, self._where = store, session_id, where
-        self._past = Past()
-        self.seq = seq
+    def __init__(self, store: Store, session: Session, view: SessionView | None) -> None:
+        self._store, self._session, self._view = store, session, view
+
+    @property
+    def seq(self) -> int:
+        """The last entry that was folded."""
+        return self._view.seq if self._view is not None else 0
 
     @classmethod
     async def at(cls, store: Store, session_id: str, after: int) -> "Teller":
         """One that goes on behind a number. It looks back only as far as the turn that is open there began."""
-        session = await store.queries.session(session_id)
-        length = (await store.queries.state(session_id)).seq
+        now = await store.journal.view(session_id)
         # The entry of the number itself may have been told in part, so it is told again and what is known left out.
-        last = min(max(after // NUMBERS_PER_ENTRY - 1, 0), length)
-        teller = cls(store, session_id, (session_id, session.directory, session.project_id), last)
-        for recorded in await _since_turn(store, session_id, last):
-            teller._past = teller._past.after(recorded)
+        last = min(max(after // NUMBERS_PER_ENTRY - 1, 0), now.seq)
+        found = await _since_turn(store, session_id, last)
+        begin = found[0].seq - 1 if found else last
+        # Of the session before, only the inbox and the open turn matter; the rest may be as it is now.
+        teller = cls(store, now.session, now.but(seq=begin, turn=None, inbox=()) if begin else None)
+        for recorded in found:
+            await teller._fold(recorded)
         return teller
 
     async def tell(self, recorded: Recorded) -> list[NextEvent]:
         """What the next entry is told as, with its long texts."""
-        event = recorded.event
-        if isinstance(event, e.PromptPromoted) and event.message_id not in self._past.inbox:
-            await self._recall(event.message_id)
-        reason = await reason_of(self._store.journal, self._session_id, recorded.seq, event)
-        told = next_events(self._past, recorded, self._where, reason)
-        self._past = self._past.after(recorded)
-        self.seq = recorded.seq
+        changes = await self._fold(recorded)
+        session = self._session
+        reason = await reason_of(self._store.journal, session.id, recorded.seq, changes)
+        told = next_events(recorded, changes, (session.id, session.directory, session.project_id), reason)
         return [await self._store.queries.whole(one) for one in told]
 
+    async def _fold(self, recorded: Recorded) -> tuple[Change, ...]:
+        if isinstance(recorded.event, e.PromptPromoted | e.PromptWithdrawn):
+            await self._recall(recorded.event.message_id)
+        self._view, changes = apply(self._view, recorded)
+        return changes
+
     async def _recall(self, message_id: str) -> None:
-        """Find the prompt that was admitted before this teller began."""
-        [stored] = await self._store.engine.get([keys.receipt(message_id)])
-        if stored is None:  # The session is being removed.
+        """Find a prompt that was admitted before the fold began."""
+        view = self._view
+        if view is None or any(one.message.id == message_id for one in view.inbox):
             return
+        [stored] = await self._store.engine.get([keys.receipt(message_id)])
+        if stored is None:
+            raise NotFound(f"there is no session {self._session.id!r}")  # It is being removed.
         seq = documents.read_admission(stored).seq
-        for recorded in await self._store.journal.read(self._session_id, after=seq - 1, limit=1):
-            if isinstance(recorded.event, e.PromptAdmitted):
-                event = recorded.event
-                waiting = Waiting(seq, event.message, event.parts, event.delivery)
-                self._past = replace(self._past, inbox={**self._past.inbox, message_id: waiting})
+        for recorded in await self._store.journal.read(self._session.id, after=seq - 1, limit=1):
+            _, changes = apply(view.but(seq=seq - 1), recorded)
+            prompts = [change.prompt for change in changes if isinstance(change, PromptPut)]
+            self._view = view.but(inbox=(*view.inbox, *prompts))
 
 
 async def _since_turn(store: Store, session_id: str, last: int) -> list[Recorded]:
-    """The entries up to this one, from one at which no turn was open."""
+    """The entries up to this one, from one before which no turn was open."""
     found: list[Recorded] = []
     end = last
     while end > 0:
         begin = max(end - PAGE, 0)
         found = [*await store.journal.read(session_id, after=begin, limit=end - begin), *found]
-        if any(isinstance(one.event, e.TurnStarted | e.TurnEnded) for one in found):
-            break
+        for nth, one in enumerate(found):
+            if isinstance(one.event, e.TurnStarted | e.TurnEnded) and begin:
+                return found[nth if isinstance(one.event, e.TurnStarted) else nth + 1 :]
         end = begin
     return found
