@@ -29,6 +29,7 @@ from turnkeeper.model.failure import (
     UnknownFailure,
 )
 from turnkeeper.model.message import AssistantMessage, AssistantTime, TurnPath
+from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.model.parts import FilePart, Part, ReasoningPart, RetryPart, TextPart, ToolPart
 from turnkeeper.model.parts.base import Span
@@ -37,7 +38,6 @@ from turnkeeper.model.parts.tool import RunningTime, SettledTime, ToolCompleted,
 from turnkeeper.model.session import ZERO_TOKENS
 from turnkeeper.model.status import Retrying
 from turnkeeper.run.permission import Reply
-from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.testing.glass import Glass
 from turnkeeper.text.diff import diff
 

@@ -19,7 +19,7 @@ from turnkeeper.model.status import Idle
 from turnkeeper.model.todo import Todo
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
-from turnkeeper.server import wire
+from turnkeeper.server.public import public
 from turnkeeper.server.service import Options
 
 pytestmark = pytest.mark.parametrize("way", WAYS)
@@ -252,9 +252,9 @@ def _comparable(one: Notification | Delta) -> object:
     if isinstance(said.get("info"), SystemMessage):
         return None
     if isinstance(info := said.get("info"), UserMessage | AssistantMessage):
-        said["info"] = wire.message(info)
+        said["info"] = public(info)
     if isinstance(part := said.get("part"), BasePart):
-        said["part"] = wire.part(part)  # type: ignore[arg-type] # Each of them is one of the union.
+        said["part"] = public(part)
     return one.type, one.session_id, one.directory, one.id, said
 
 

@@ -13,7 +13,7 @@ from turnkeeper.interop.export import message_json, session_json
 from turnkeeper.interop.import_json import sessions
 from turnkeeper.interop.normalise import incoming
 from turnkeeper.interop.raw import parse
-from turnkeeper.store.queries import MessageWithParts
+from turnkeeper.model.message_with_parts import MessageWithParts
 
 
 def some_of_everything() -> Any:

@@ -15,13 +15,13 @@ from turnkeeper.core.lowering import STOPPED
 from turnkeeper.model.event import PartRecorded
 from turnkeeper.model.failure import AbortedFailure
 from turnkeeper.model.message import AssistantMessage, ModelChoice, UserMessage
+from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolRunning
 from turnkeeper.model.refusal import Busy, Invalid
 from turnkeeper.model.request import Result, Text, ToolTurn
 from turnkeeper.model.status import BUSY, IDLE
 from turnkeeper.providers.scripted import Scripted
-from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.testing.harness import Options, Stage, stage
 from turnkeeper.tools import load as load_tools
 

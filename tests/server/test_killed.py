@@ -23,10 +23,10 @@ from served import DEADLINE_S
 from turnkeeper.app import look
 from turnkeeper.model import event as e
 from turnkeeper.model.message import AssistantMessage
+from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts.base import Span
 from turnkeeper.model.parts.tool import ToolPart
 from turnkeeper.model.status import BUSY
-from turnkeeper.store.written import MessageWithParts
 from turnkeeper.testing.builders import NOW, a_text, an_assistant
 from turnkeeper.testing.directives import asked
 from turnkeeper.testing.server import Received, ScriptedServer

@@ -8,10 +8,10 @@ from turnkeeper.app import Turnkeeper
 from turnkeeper.core.limits import BLOB_CHARS_MIN
 from turnkeeper.model import event as e
 from turnkeeper.model.message import AssistantMessage
+from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import CompactionPart
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.session import ZERO_TOKENS, Origin
-from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.testing.builders import SOME_TOKENS, a_session, a_turn, a_user
 
 SOURCE = "ses_source"

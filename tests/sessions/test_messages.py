@@ -6,10 +6,10 @@ from turnkeeper.app import Turnkeeper
 from turnkeeper.core.limits import BLOB_CHARS_MIN, STREAM_PAGE
 from turnkeeper.model import event as e
 from turnkeeper.model.event import Event
+from turnkeeper.model.message_with_parts import MessageWithParts
+from turnkeeper.model.page import Page
 from turnkeeper.model.parts import TextPart
 from turnkeeper.model.refusal import Busy, Invalid, NotFound
-from turnkeeper.store.page import Page
-from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.testing.builders import a_session, a_text, a_turn, a_user, an_assistant, every_event
 
 OWN = "ses_own"

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 from turnkeeper.core.entry import Recorded
 from turnkeeper.core.limits import RECALL_HITS_MAX, RECALL_PAGE_CHARS
+from turnkeeper.model.message_with_parts import MessageWithParts
+from turnkeeper.model.page import Page
 from turnkeeper.model.parts import Part
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.session import FileDiff, Session, SessionModel
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject
 from turnkeeper.sessions import create, edit, fork, history, listing
-from turnkeeper.store.page import Page
-from turnkeeper.store.queries import Found, MessageWithParts
+from turnkeeper.store.queries import Found
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import identify
 

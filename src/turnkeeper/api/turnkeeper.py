@@ -10,10 +10,10 @@ from anyio.abc import TaskGroup
 from turnkeeper.api.records import Records
 from turnkeeper.bus import Bus, Listener, Subscription
 from turnkeeper.core.limits import STOP_S
+from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.model.session import Session
 from turnkeeper.sessions import remove
-from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.outputs import OutputFiles
 from turnkeeper.workspace.project import identify

@@ -9,13 +9,13 @@ from turnkeeper.model.refusal import Invalid
 if TYPE_CHECKING:
     from turnkeeper.api import Turnkeeper
     from turnkeeper.model.message import ModelChoice
+    from turnkeeper.model.message_with_parts import MessageWithParts
+    from turnkeeper.model.page import Page
     from turnkeeper.model.permission import Ruleset
     from turnkeeper.model.session import Session, SessionModel
     from turnkeeper.model.status import Status
     from turnkeeper.model.todo import Todo
     from turnkeeper.model.value import JsonObject
-    from turnkeeper.store.page import Page
-    from turnkeeper.store.queries import MessageWithParts
 
 
 class NotServed(Invalid):

@@ -12,11 +12,11 @@ from turnkeeper.cli.screen import Screen, fields, harmless, one_line, plural
 from turnkeeper.cli.session_name import SessionName
 
 if TYPE_CHECKING:
+    from turnkeeper.model.message_with_parts import MessageWithParts
+    from turnkeeper.model.page import Page
     from turnkeeper.model.session import Session
     from turnkeeper.model.todo import Todo
     from turnkeeper.store.documents import State
-    from turnkeeper.store.page import Page
-    from turnkeeper.store.queries import MessageWithParts
 
 _MARKS = {"completed": "✓", "in_progress": "●", "cancelled": "✗"}
 

@@ -9,6 +9,7 @@ from turnkeeper.cli.screen import Screen, harmless, one_line, shortened
 from turnkeeper.core.lowering import partial_output
 from turnkeeper.model.failure import Failure
 from turnkeeper.model.message import AssistantMessage, Message, SystemMessage, UserMessage
+from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import (
     AgentPart,
     CompactionPart,
@@ -24,7 +25,6 @@ from turnkeeper.model.parts import (
 )
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolPending, ToolRunning
 from turnkeeper.model.value import JsonObject
-from turnkeeper.store.queries import MessageWithParts
 
 WIDTH_MAX = 100
 """Prose is not set wider than this: nobody reads lines of two hundred characters."""

@@ -10,11 +10,11 @@ from turnkeeper.client.records import Records, located, path_of, quoted
 from turnkeeper.client.values import Answer, Health, History, PendingPermission, SessionEvent, WireEvent
 from turnkeeper.mint import Mint
 from turnkeeper.model.message import ModelChoice
+from turnkeeper.model.message_with_parts import MessageWithParts
+from turnkeeper.model.page import Page
 from turnkeeper.model.prompt import Prompt, TextInput
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.status import IDLE, Status
-from turnkeeper.store.page import Page
-from turnkeeper.store.queries import MessageWithParts
 
 if TYPE_CHECKING:
     import httpx2

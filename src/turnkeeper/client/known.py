@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator
 
 from turnkeeper.model.message import AssistantMessage, Message
+from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.notification import Notification
 from turnkeeper.model.parts import Part
 from turnkeeper.model.parts.base import BasePart
 from turnkeeper.model.status import Idle, Status
 from turnkeeper.model.value import Value, encode
-from turnkeeper.store.queries import MessageWithParts
 
 
 class Known:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from turnkeeper.mint import Mint
+from turnkeeper.model.message_with_parts import MessageWithParts
+from turnkeeper.model.page import Page
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.session import FileDiff, Session, SessionModel
 from turnkeeper.model.status import IDLE, Status
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject
-from turnkeeper.store.page import Page
-from turnkeeper.store.queries import MessageWithParts
 
 if TYPE_CHECKING:
     from turnkeeper.client.line import Line

@@ -11,11 +11,11 @@ import anyio
 from turnkeeper.client.frames import Frames
 from turnkeeper.client.heard import CONNECTED, Ear
 from turnkeeper.client.known import Known
+from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.notification import Delta, Notification
+from turnkeeper.model.page import Page
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.status import Idle, Status
-from turnkeeper.store.page import Page
-from turnkeeper.store.queries import MessageWithParts
 
 Read: TypeAlias = Callable[[str | None], Awaitable[Page[MessageWithParts]]]
 """A page of the session's newest messages, or of those before a cursor."""

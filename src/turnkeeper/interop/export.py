@@ -14,12 +14,12 @@ from turnkeeper.interop.fit import public
 from turnkeeper.interop.raw import RawObject, plain
 from turnkeeper.interop.sanitise import sanitise_message, sanitise_part, sanitise_session
 from turnkeeper.model.message import Message, SystemMessage
+from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import ForeignPart, Part
 from turnkeeper.model.session import Session
 from turnkeeper.model.value import JsonObject
 from turnkeeper.sessions.doctor_session import contradictions
 from turnkeeper.store.damaged import DamagedDocument, DamagedNames
-from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.store.store import Store
 
 

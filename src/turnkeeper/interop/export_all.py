@@ -10,11 +10,11 @@ import msgspec
 
 from turnkeeper.interop import export
 from turnkeeper.interop.report import Progress
+from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import Part, SnapshotPart, StepFinishPart, StepStartPart
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.store.damaged import DamagedDocument, DamagedNames
 from turnkeeper.store.engine import StoreDamaged
-from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.files import PRIVATE, replacing
 
@@ -43,7 +43,7 @@ async def export_all(
     """
     names = await _every(store) if session_ids is None else list(session_ids)
     for name in names if session_ids is not None else ():
-        await store.queries.written_state(name)  # An unknown one is refused before anything is written.
+        await store.queries.state(name)  # An unknown one is refused before anything is written.
     if target.suffix == LINES_SUFFIX:
         if layout == "tree":
             raise Invalid(f"{target} names a file of lines, and a tree needs a folder; give another name")

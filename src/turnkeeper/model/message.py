@@ -7,7 +7,7 @@ import msgspec
 
 from turnkeeper.model.failure import Failure
 from turnkeeper.model.session import FileDiff, Tokens
-from turnkeeper.model.value import Json, JsonObject, Value
+from turnkeeper.model.value import Json, JsonObject, Private, Value
 
 
 class MessageTime(Value):
@@ -80,8 +80,8 @@ class BaseMessage(Value):
 
     id: str
     session_id: str
-    seq: int = 0
-    extra: JsonObject | None = msgspec.field(default=None, name="$extra")
+    seq: Private[int] = 0
+    extra: Private[JsonObject | None] = msgspec.field(default=None, name="$extra")
 
 
 class UserMessage(BaseMessage, tag_field="role", tag="user"):

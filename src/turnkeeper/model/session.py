@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 from turnkeeper.model.permission import Rule
-from turnkeeper.model.value import JsonObject, Value
+from turnkeeper.model.value import JsonObject, Private, Value
 
 
 class FileDiff(Value):
@@ -103,7 +103,7 @@ class Session(Value):
     directory: str
     path: str | None = None
     parent_id: str | None = None
-    origin: Origin | None = None
+    origin: Private[Origin | None] = None
     summary: Summary | None = None
     cost: int | float
     tokens: Tokens
@@ -116,5 +116,5 @@ class Session(Value):
     permission: tuple[Rule, ...] | None = None
     revert: Revert | None = None
     time: SessionTime
-    extra: JsonObject | None = msgspec.field(default=None, name="$extra")
+    extra: Private[JsonObject | None] = msgspec.field(default=None, name="$extra")
     """Fields of imported data that we do not know, kept for the way back (core/extra.py)."""

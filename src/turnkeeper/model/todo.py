@@ -1,6 +1,6 @@
 """Todo: one line of a session's task list."""
 
-from turnkeeper.model.value import Value
+from turnkeeper.model.value import Private, Value
 
 
 class Todo(Value):
@@ -9,4 +9,4 @@ class Todo(Value):
     content: str
     status: str
     priority: str
-    id: str | None = None
+    id: Private[str | None] = None

@@ -1,7 +1,7 @@
 """Value: the base of every word in the system. Frozen, compared by content, camelCase on the wire."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar, dataclass_transform
 
 import msgspec
 
@@ -11,6 +11,10 @@ Json: TypeAlias = object
 JsonObject: TypeAlias = Mapping[str, object]
 
 V = TypeVar("V", bound="Value")
+T = TypeVar("T")
+
+Private: TypeAlias = Annotated[T, msgspec.Meta(extra={"private": True})]
+"""A field that only we keep: it is stored, and left out of what clients are sent (server/public.py)."""
 
 
 def wire_name(name: str) -> str:

@@ -9,11 +9,11 @@ from turnkeeper.core.view import SessionView
 from turnkeeper.mint import Mint
 from turnkeeper.model.event import InstructionDiscovered, MessageRecorded, PartsQuarantined
 from turnkeeper.model.message import UNKNOWN_MODEL, UserMessage
+from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.session import NO_VARIANT, ZERO_TOKENS, Origin, Session, SessionModel, SessionTime
 from turnkeeper.model.version import __version__
 from turnkeeper.sessions.create import remember_project
 from turnkeeper.store import keys
-from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import ProjectPlace
 
@@ -102,7 +102,7 @@ async def _copies(
         if isinstance(event, PartsQuarantined):
             quarantines.setdefault(event.message_id, []).append(event)
     copied: list[MessageRecorded | PartsQuarantined] = []
-    async for messages in store.queries.stored(session_id):
+    async for messages in store.queries.walk(session_id, with_marks=True):
         for message in messages:
             if message.info.id == message_id:
                 return copied

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
+from turnkeeper.model.page import Page
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.session import Session
 from turnkeeper.store import keys
 from turnkeeper.store.documents import Listing
 from turnkeeper.store.engine import Key
-from turnkeeper.store.page import Page
-from turnkeeper.store.queries import Filter
+from turnkeeper.store.session_reader import Filter
 from turnkeeper.store.store import Store
 
 
@@ -28,24 +28,6 @@ async def sessions(
     """A page of sessions. The scope is one of project, directory and parent; the rest narrows it."""
     scope, lists = await _lists(store, project_id, directory, parent_id, roots, archived, search)
     return await store.queries.sessions(scope, lists=lists, since=since, limit=limit, after=after)
-
-
-async def written(
-    store: Store,
-    *,
-    project_id: str | None = None,
-    directory: str | None = None,
-    parent_id: str | None = None,
-    roots: bool = True,
-    archived: bool = False,
-    search: str | None = None,
-    since: int | None = None,
-    limit: int = 100,
-    after: str | None = None,
-) -> Page[bytes]:
-    """The documents of such a page."""
-    scope, lists = await _lists(store, project_id, directory, parent_id, roots, archived, search)
-    return await store.queries.written_sessions(scope, lists=lists, since=since, limit=limit, after=after)
 
 
 async def _lists(

@@ -17,6 +17,7 @@ from turnkeeper.model.agent import Agent
 from turnkeeper.model.event import Event
 from turnkeeper.model.identifier import check
 from turnkeeper.model.message import UNKNOWN_MODEL, JsonSchemaFormat, MessageTime, ModelChoice, UserMessage
+from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import Part
 from turnkeeper.model.permission import Rule
 from turnkeeper.model.prompt import AgentInput, FileInput, Prompt, Receipt
@@ -31,7 +32,6 @@ from turnkeeper.sessions.resolve import Resolution, resolve
 from turnkeeper.store import documents, keys
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.journal import ATTEMPTS_MAX
-from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.store.store import Store
 from turnkeeper.text.json_schema import check_schema
 from turnkeeper.workspace.images import LIMITS, limits_of

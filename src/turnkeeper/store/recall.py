@@ -11,7 +11,8 @@ from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.parts import Part, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted
 from turnkeeper.model.refusal import Invalid, NotFound
-from turnkeeper.store.queries import MessageWithParts, Queries
+from turnkeeper.model.message_with_parts import MessageWithParts
+from turnkeeper.store.queries import Queries
 
 LOOKED_AT_MAX = 100
 """How many places the search index may name: visible ones must not crowd out those that are hidden."""

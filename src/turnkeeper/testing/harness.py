@@ -15,6 +15,7 @@ from turnkeeper.app import Turnkeeper, open_store
 from turnkeeper.mint import FixedMint, Mint
 from turnkeeper.model.event import Event
 from turnkeeper.model.message import AssistantMessage
+from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import Part
 from turnkeeper.model.prompt import Prompt, Receipt, TextInput
 from turnkeeper.model.request import ModelRequest
@@ -26,7 +27,6 @@ from turnkeeper.run.hooks import Hooks
 from turnkeeper.run.permission import Asker, allow_all
 from turnkeeper.run.runtime import Settings
 from turnkeeper.store.engine import Engine
-from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.tools.tool import AnyTool, Tool, ToolContext, ToolOutput
 
 MODEL: JsonObject = {

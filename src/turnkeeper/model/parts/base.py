@@ -2,7 +2,7 @@
 
 import msgspec
 
-from turnkeeper.model.value import JsonObject, Value
+from turnkeeper.model.value import JsonObject, Private, Value
 
 
 class BasePart(Value):
@@ -15,9 +15,9 @@ class BasePart(Value):
     id: str
     session_id: str
     message_id: str
-    seq: int = 0
-    nth: int = 0
-    extra: JsonObject | None = msgspec.field(default=None, name="$extra")
+    seq: Private[int] = 0
+    nth: Private[int] = 0
+    extra: Private[JsonObject | None] = msgspec.field(default=None, name="$extra")
 
 
 class Span(Value):

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from turnkeeper.model.parts.base import BasePart
 from turnkeeper.model.parts.file import FilePart
-from turnkeeper.model.value import Json, JsonObject, Value
+from turnkeeper.model.value import Json, JsonObject, Private, Value
 
 
 class RunningTime(Value):
@@ -38,7 +38,7 @@ class ToolRunning(Value, tag_field="status", tag="running"):
     """The tool is at work; ``metadata`` carries its progress."""
 
     input: JsonObject
-    raw: str | None = None
+    raw: Private[str | None] = None
     title: str | None = None
     metadata: JsonObject | None = None
     time: RunningTime
@@ -50,24 +50,24 @@ class ToolCompleted(Value, tag_field="status", tag="completed"):
     """
 
     input: JsonObject
-    raw: str | None = None
+    raw: Private[str | None] = None
     output: str
     title: str
     metadata: JsonObject
     time: SettledTime
     attachments: tuple[FilePart, ...] | None = None
-    structured: Json = None
-    content: tuple[JsonObject, ...] | None = None
-    output_paths: tuple[str, ...] | None = None
-    full: str | None = None
-    withheld: tuple[FilePart, ...] | None = None
+    structured: Private[Json] = None
+    content: Private[tuple[JsonObject, ...] | None] = None
+    output_paths: Private[tuple[str, ...] | None] = None
+    full: Private[str | None] = None
+    withheld: Private[tuple[FilePart, ...] | None] = None
 
 
 class ToolError(Value, tag_field="status", tag="error"):
     """The tool failed, was refused or was interrupted (``metadata.interrupted``)."""
 
     input: JsonObject
-    raw: str | None = None
+    raw: Private[str | None] = None
     error: str
     metadata: JsonObject | None = None
     time: SettledTime
@@ -91,7 +91,8 @@ class ToolPart(BasePart, tag_field="type", tag="tool"):
     tool: str
     state: ToolState
     metadata: JsonObject | None = None
-    provider: ToolProvider | None = None
+    provider: Private[ToolProvider | None] = None
+    """The second generation has a place for it."""
 
 
 _RANK = {ToolPending: 0, ToolRunning: 1, ToolCompleted: 2, ToolError: 2}

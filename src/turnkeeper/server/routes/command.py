@@ -7,6 +7,7 @@ from turnkeeper.context.texts import text
 from turnkeeper.core.commands import expanded, find, hints
 from turnkeeper.model.config import CommandConfig
 from turnkeeper.model.message import ModelChoice
+from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.notification import Notification
 from turnkeeper.model.prompt import FileInput, Prompt, TextInput
 from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
@@ -17,7 +18,6 @@ from turnkeeper.server.masked import Mask
 from turnkeeper.server.names import MessageName
 from turnkeeper.server.route import Route
 from turnkeeper.server.routes.turn import answered
-from turnkeeper.store.queries import MessageWithParts
 from turnkeeper.workspace.project import ProjectPlace
 
 B = TypeVar("B")

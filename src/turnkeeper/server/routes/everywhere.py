@@ -7,11 +7,12 @@ import msgspec
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.session import Session
 from turnkeeper.model.value import Value
-from turnkeeper.server import answer, wire
+from turnkeeper.server import answer
 from turnkeeper.server.answer import Answer
 from turnkeeper.server.call import Call
 from turnkeeper.server.errors import checked_directory
 from turnkeeper.server.names import ProjectName, SessionName
+from turnkeeper.server.public import public
 from turnkeeper.server.route import Route
 from turnkeeper.server.routes.session import TIME_MAX
 from turnkeeper.store import keys
@@ -65,7 +66,7 @@ async def list_sessions(call: Call[EverywhereQuery, None]) -> Answer:
         after=wanted.cursor,
     )
     projects = await _projects(call.turnkeeper.store, {one.project_id for one in page.items})
-    found = [_with(wire.session(one), projects.get(one.project_id)) for one in page.items]
+    found = [_with(public(one), projects.get(one.project_id)) for one in page.items]
     if page.older is None:
         return answer.json(found)
     more = ((b"x-next-cursor", page.older.encode()), (b"access-control-expose-headers", b"X-Next-Cursor"))

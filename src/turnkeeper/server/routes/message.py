@@ -1,21 +1,28 @@
 """Messages and their parts: read, change, remove."""
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Annotated
 from urllib.parse import urlencode
 
 import msgspec
 
+from turnkeeper.model.message import SystemMessage
+from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import Part
 from turnkeeper.model.refusal import Busy, Invalid, NotFound
 from turnkeeper.model.value import Value, encode
-from turnkeeper.server import answer, handed, wire
+from turnkeeper.server import answer
 from turnkeeper.server.answer import Answer
 from turnkeeper.server.call import Call, Plain
 from turnkeeper.server.errors import Malformed, Missing
-from turnkeeper.server.kept import Kept, Page
+from turnkeeper.server.page_cache import CachedPage, PageCache
+from turnkeeper.server.public import public
 from turnkeeper.server.route import Route
-from turnkeeper.store.queries import MessageWithParts, Queries
+from turnkeeper.store.document_reader import log_damaged
+from turnkeeper.store.documents import State
+from turnkeeper.store.message_reader import end_cursor
+from turnkeeper.store.queries import Queries
 
 
 class PageQuery(Value):
@@ -30,31 +37,36 @@ async def messages(call: Call[PageQuery, None]) -> Answer:
     wanted, session_id = call.query, call.session_id
     if wanted.before is not None and not wanted.limit:
         raise Malformed("before needs a limit; add one", "Query")
-    queries, kept = call.turnkeeper.store.queries, call.service.part(Kept)
-    asked, state = (session_id, wanted.limit or None, wanted.before), await queries.written_state(session_id)
-    page = kept.page(asked, state)
+    queries, cache = call.turnkeeper.store.queries, call.service.part(PageCache)
+    asked, state = (session_id, wanted.limit or None, wanted.before), await queries.state(session_id)
+    page = cache.get(asked, state.head)
     if page is None:
-        page = await _page(queries, *asked)
-        kept.keep(asked, state, page)
+        page = await _page(queries, state, *asked)
+        cache.put(asked, state.head, page)
     return Answer(200, page.body, (answer.JSON, *(_next(call, page.older) if page.older is not None else ())))
 
 
-async def _page(queries: Queries, session_id: str, limit: int | None, before: str | None) -> Page:
+async def _page(queries: Queries, state: State, session_id: str, limit: int | None, before: str | None) -> CachedPage:
     # Official clients know a prompt from the moment it is safe, also one that waits behind a running turn.
-    waiting: list[object] = []
-    if before is None:
-        waiting = [wire.with_parts(one) for one in await queries.waiting(session_id)]
+    shown = await queries.waiting(session_id) if before is None else []
     if limit is None:
-        whole = [one async for some in queries.written_whole(session_id) for one in handed.messages(some)]
-        return Page(encode([*whole, *waiting]), None)
-    shown = waiting[-limit:]
-    while True:
-        found = await queries.written(session_id, limit=limit - len(shown), before=before)
+        damaged: list[str] = []
+        history = [one async for some in queries.walk(session_id, damaged=damaged) for one in some]
+        log_damaged(damaged)
+        return CachedPage(encode(_shown([*history, *shown])), None)
+    shown = shown[-limit:]
+    older = before if before is not None else end_cursor(state)
+    while older is not None and len(shown) < limit:
+        found = await queries.messages(session_id, limit=limit - len(shown), before=older)
+        log_damaged(found.damaged)
         # Some messages are not shown to clients. As many more are read, so that a page is as long as was asked for.
-        shown[:0] = handed.messages(found.items)
-        before = found.older
-        if before is None or len(shown) >= limit:
-            return Page(encode(shown), before)
+        shown[:0] = [one for one in found.items if not isinstance(one.info, SystemMessage)]
+        older = found.older
+    return CachedPage(encode(_shown(shown)), older)
+
+
+def _shown(found: Iterable[MessageWithParts]) -> list[MessageWithParts]:
+    return [public(one) for one in found if not isinstance(one.info, SystemMessage)]
 
 
 def _next(call: Call[PageQuery, None], cursor: str) -> answer.Pairs:
@@ -73,16 +85,16 @@ def _links(place: str, words: tuple[tuple[str, str], ...], cursor: str) -> answe
     )
 
 
-async def message(call: Plain) -> object:
+async def message(call: Plain) -> MessageWithParts:
     """One message with its parts."""
     queries = call.turnkeeper.store.queries
     await queries.state(call.session_id)
     try:
-        return handed.message(await queries.written_message(call.session_id, call.params["messageID"]))
+        return public(await queries.message(call.session_id, call.params["messageID"]))
     except NotFound as error:
         for one in await queries.waiting(call.session_id):
             if one.info.id == call.params["messageID"]:
-                return wire.with_parts(one)
+                return public(one)
         raise Missing("Message", call.params["messageID"]) from error
 
 
@@ -108,7 +120,7 @@ async def update_part(call: Call[None, Part]) -> Part:
     named = (call.session_id, call.params["messageID"], call.params["partID"])
     if (given.session_id, given.message_id, given.id) != named:
         raise Malformed("the part's ids are not those of the path", "Payload")
-    return wire.part(await call.turnkeeper.update_part(given))
+    return public(await call.turnkeeper.update_part(given))
 
 
 ROUTES = (

@@ -13,12 +13,11 @@ from turnkeeper.model.session import FileDiff, Session, SessionModel
 from turnkeeper.model.status import Idle, Status
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject, Value
-from turnkeeper.server import handed, wire
 from turnkeeper.server.call import Call, Plain
 from turnkeeper.server.names import MessageName, SessionName
+from turnkeeper.server.public import public
 from turnkeeper.server.route import Route
 from turnkeeper.sessions import listing
-from turnkeeper.store.documents import read_session
 
 TIME_MAX = 253_402_300_800_000
 """Milliseconds at the end of the year 9999: what clients send as a time is below it."""
@@ -78,7 +77,7 @@ class DiffQuery(Value):
 async def create(call: Call[None, NewSession]) -> Session:
     """Begin a session in the directory that the request names."""
     given = call.body
-    return wire.session(
+    return public(
         await call.turnkeeper.create(
             directory=call.directory,
             id=given.id,
@@ -92,7 +91,7 @@ async def create(call: Call[None, NewSession]) -> Session:
     )
 
 
-async def list_sessions(call: Call[ListQuery, None]) -> list[object]:
+async def list_sessions(call: Call[ListQuery, None]) -> list[Session]:
     """Sessions of a project or directory, newest activity first."""
     wanted = call.query
     place = await call.place()
@@ -100,10 +99,10 @@ async def list_sessions(call: Call[ListQuery, None]) -> list[object]:
     if wanted.scope is None and wanted.path is None and wanted.directory:
         directory = str(Path(wanted.directory).resolve())
     limit = int(wanted.limit) if wanted.limit else 100
-    found: list[bytes] = []
+    found: list[Session] = []
     after: str | None = None
     while len(found) < limit:
-        page = await listing.written(
+        page = await listing.sessions(
             call.turnkeeper.store,
             directory=directory,
             project_id=place.id if directory is None else None,
@@ -113,19 +112,19 @@ async def list_sessions(call: Call[ListQuery, None]) -> list[object]:
             limit=limit - len(found),
             after=after,
         )
-        found.extend(one for one in page.items if not wanted.path or _is_below(read_session(one), wanted.path))
+        found.extend(one for one in page.items if not wanted.path or _is_below(one, wanted.path))
         if (after := page.older) is None:
             break
-    return [handed.session(one) for one in found]
+    return [public(one) for one in found]
 
 
 def _is_below(session: Session, path: str) -> bool:
     return session.path == path or (session.path or "").startswith(f"{path}/")
 
 
-async def get(call: Plain) -> object:
+async def get(call: Plain) -> Session:
     """One session."""
-    return handed.session(await call.turnkeeper.store.queries.written_session(call.session_id))
+    return public(await call.turnkeeper.store.queries.session(call.session_id))
 
 
 async def update(call: Call[None, SessionChange]) -> Session:
@@ -147,7 +146,7 @@ async def update(call: Call[None, SessionChange]) -> Session:
 
     from turnkeeper.sessions import edit
 
-    return wire.session(await edit.patch(call.turnkeeper.store, call.session_id, editor))
+    return public(await edit.patch(call.turnkeeper.store, call.session_id, editor))
 
 
 def _whole(time: float | UnsetType | None) -> float | int | None:
@@ -177,12 +176,12 @@ async def status(call: Plain) -> dict[str, Status]:
 
 async def children(call: Plain) -> Sequence[Session]:
     """The Child Sessions of a session."""
-    return [wire.session(one) for one in await call.turnkeeper.children(call.session_id)]
+    return [public(one) for one in await call.turnkeeper.children(call.session_id)]
 
 
 async def todos(call: Plain) -> tuple[Todo, ...]:
     """The task list of a session."""
-    return tuple(map(wire.todo, await call.turnkeeper.todos(call.session_id)))
+    return public(await call.turnkeeper.todos(call.session_id))
 
 
 async def diff(call: Call[DiffQuery, None]) -> tuple[FileDiff, ...]:
@@ -199,7 +198,7 @@ async def diff(call: Call[DiffQuery, None]) -> tuple[FileDiff, ...]:
 
 async def fork(call: Call[None, ForkBody]) -> Session:
     """A new session with a copy of the history."""
-    return wire.session(await call.turnkeeper.fork(call.session_id, message_id=call.body.message_id))
+    return public(await call.turnkeeper.fork(call.session_id, message_id=call.body.message_id))
 
 
 ROUTES = (

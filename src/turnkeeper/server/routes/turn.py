@@ -6,15 +6,16 @@ from typing import Final, TypeVar
 import anyio.lowlevel
 
 from turnkeeper.model.message import AssistantMessage, ModelChoice
+from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.prompt import Prompt
 from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
 from turnkeeper.model.value import Value
-from turnkeeper.server import elsewhere, wire
+from turnkeeper.server import elsewhere
 from turnkeeper.server.call import Call, Plain
+from turnkeeper.server.public import public
 from turnkeeper.server.route import Route
 from turnkeeper.server.streams.hub import Hub
 from turnkeeper.sessions import prompt as prompting
-from turnkeeper.store.queries import MessageWithParts
 
 B = TypeVar("B")
 
@@ -50,7 +51,7 @@ async def prompt(call: Call[None, Prompt]) -> MessageWithParts:
     """Admit a prompt and answer with the last thing the assistant said once the session rests."""
     if call.body.no_reply:
         tk = call.turnkeeper
-        return wire.with_parts(await prompting.note(tk.store, tk.runtime, call.session_id, call.body))
+        return public(await prompting.note(tk.store, tk.runtime, call.session_id, call.body))
     receipt = await call.turnkeeper.prompt(call.session_id, call.body)
     return await answered(call, receipt.message_id)
 
@@ -69,7 +70,7 @@ async def answered(call: Call[None, B], message_id: str | None = None) -> Messag
     view = await call.turnkeeper.store.journal.view(call.session_id)
     if any(waiting.message.id == message_id for waiting in view.inbox):
         raise Busy("the session was stopped before this prompt was taken up; it waits for the next run")
-    return wire.with_parts(await _newest_answer(call))
+    return public(await _newest_answer(call))
 
 
 async def _tell_first(call: Call[None, B]) -> None:
@@ -105,7 +106,7 @@ async def shell(call: Call[None, ShellBody]) -> MessageWithParts:
     given = call.body
     done = await call.turnkeeper.shell(call.session_id, given.command, agent=given.agent, model=given.model)
     await _tell_first(call)
-    return wire.with_parts(done)
+    return public(done)
 
 
 async def summarise(call: Call[None, SummariseBody]) -> bool:

@@ -8,7 +8,7 @@ import msgspec
 from turnkeeper.model.message import SystemMessage
 from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.model.value import JsonObject, Value, encode
-from turnkeeper.server import wire
+from turnkeeper.server.public import public
 from turnkeeper.server.v2.event import NextEvent
 from turnkeeper.server.v2.framed import Durable, Place, Second, durable
 from turnkeeper.server.v2.shape import number
@@ -127,16 +127,7 @@ def _first(one: Happening, id: str) -> bytes:
 
 
 def _shown(one: Notification) -> dict[str, object]:
-    properties = dict(one.properties)
-    if one.type.startswith("session.") and "info" in properties:
-        properties["info"] = wire.session(properties["info"])  # type: ignore[arg-type] # By its type.
-    elif one.type == "message.updated":
-        properties["info"] = wire.message(properties["info"])  # type: ignore[arg-type] # By its type.
-    elif one.type == "todo.updated":
-        properties["todos"] = tuple(map(wire.todo, properties["todos"]))  # type: ignore[call-overload] # By its type.
-    elif one.type == "message.part.updated":
-        properties["part"] = wire.part(properties["part"])  # type: ignore[arg-type] # By its type.
-    return properties
+    return {name: public(value) for name, value in one.properties.items()}
 
 
 def _second(one: Happening, id: str, now: int) -> bytes:

@@ -6,13 +6,13 @@ from typing import Literal, TypeAlias, assert_never
 from turnkeeper.core.entry import Recorded
 from turnkeeper.model import event as e
 from turnkeeper.model.message import AssistantMessage, SystemMessage, UserMessage
+from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import Part, PatchPart, ReasoningPart, StepFinishPart, StepStartPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolPending, ToolRunning
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.server.v2 import shape
 from turnkeeper.server.v2.event import switch_id
 from turnkeeper.server.v2.shape import AgentAttachment, FileAttachment, ModelRef, UnknownError, Usage
-from turnkeeper.store.queries import MessageWithParts
 
 
 class Created(Value):

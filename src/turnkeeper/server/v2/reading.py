@@ -13,12 +13,12 @@ from turnkeeper.core.projector import SELECTIONS_MAX, is_for_prompt
 from turnkeeper.core.view import Admitted
 from turnkeeper.model import event as e
 from turnkeeper.model.message import AssistantMessage
+from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import Value, encode
 from turnkeeper.server.errors import InvalidCursor, Missing
 from turnkeeper.server.v2.message import Compacted, Said, said_by, switch
-from turnkeeper.store.page import cursor as place_cursor
-from turnkeeper.store.queries import MessageWithParts
+from turnkeeper.store.cursor import cursor as place_cursor
 from turnkeeper.store.store import Store
 
 Order: TypeAlias = Literal["asc", "desc"]

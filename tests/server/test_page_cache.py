@@ -1,4 +1,4 @@
-"""A page that was told before is told again without being read, and never when something has changed."""
+"""A page that was read before is answered from the cache, and never when something has changed."""
 
 from pathlib import Path
 
@@ -6,33 +6,33 @@ from served import served as serving
 
 import turnkeeper
 from turnkeeper.providers.scripted import Scripted
-from turnkeeper.server.kept import BYTES_MAX, PAGE_BYTES_MAX, Kept, Page
+from turnkeeper.server.page_cache import BYTES_MAX, PAGE_BYTES_MAX, CachedPage, PageCache
 
 
-def a_kept() -> Kept:
-    return Kept(None)  # type: ignore[arg-type] # It asks nothing of the server.
+def a_cache() -> PageCache:
+    return PageCache(None)  # type: ignore[arg-type] # It asks nothing of the server.
 
 
 def test_a_page_is_kept_for_the_state_it_was_read_in() -> None:
-    kept, asked, page = a_kept(), ("ses_1", 50, None), Page(b"[]", "older")
-    assert kept.page(asked, b"1") is None
-    kept.keep(asked, b"1", page)
-    assert kept.page(asked, b"1") is page
-    assert kept.page(("ses_1", 51, None), b"1") is None
-    assert kept.page(asked, b"2") is None
-    assert kept.page(asked, b"1") is None  # What is out of date is not kept.
+    cache, asked, page = a_cache(), ("ses_1", 50, None), CachedPage(b"[]", "older")
+    assert cache.get(asked, "1") is None
+    cache.put(asked, "1", page)
+    assert cache.get(asked, "1") is page
+    assert cache.get(("ses_1", 51, None), "1") is None
+    assert cache.get(asked, "2") is None
+    assert cache.get(asked, "1") is None  # What is out of date is not kept.
 
 
-def test_what_was_not_asked_for_longest_goes_first() -> None:
-    kept, page = a_kept(), Page(bytes(PAGE_BYTES_MAX), None)
+def test_the_least_recently_used_page_goes_first() -> None:
+    cache, page = a_cache(), CachedPage(bytes(PAGE_BYTES_MAX), None)
     asked = [("ses_1", number, None) for number in range(1, 6)]
     for one in asked[:4]:
-        kept.keep(one, b"1", page)
-    assert kept.page(asked[0], b"1") is page
-    kept.keep(asked[4], b"1", page)
-    assert [kept.page(one, b"1") is page for one in asked] == [True, False, True, True, True]
-    kept.keep(asked[1], b"1", Page(bytes(PAGE_BYTES_MAX + 1), None))
-    assert kept.page(asked[1], b"1") is None
+        cache.put(one, "1", page)
+    assert cache.get(asked[0], "1") is page
+    cache.put(asked[4], "1", page)
+    assert [cache.get(one, "1") is page for one in asked] == [True, False, True, True, True]
+    cache.put(asked[1], "1", CachedPage(bytes(PAGE_BYTES_MAX + 1), None))
+    assert cache.get(asked[1], "1") is None
     assert PAGE_BYTES_MAX * 4 == BYTES_MAX
 
 

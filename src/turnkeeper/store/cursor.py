@@ -1,7 +1,7 @@
-"""Page and cursor: a bounded piece of a list, and an opaque place in it."""
+"""Cursor: an opaque place in a list."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -9,18 +9,7 @@ from turnkeeper.core.limits import PAGE_MAX
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import Value, encode
 
-T = TypeVar("T")
 P = TypeVar("P", bound=Value)
-
-
-class Page(Value, Generic[T]):
-    """Some items in order. ``older`` and ``newer`` are cursors to the neighbouring pages; None where there is none."""
-
-    items: tuple[T, ...]
-    older: str | None = None
-    newer: str | None = None
-    damaged: tuple[str, ...] = ()
-    """Names of documents that belong here and cannot be read."""
 
 
 def cursor(place: Value) -> str:
