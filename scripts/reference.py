@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Literal, Union, get_args, get_origin
+from typing import Annotated, Literal, Union, get_args, get_origin
 
 import msgspec
 
@@ -169,6 +169,8 @@ def spelt(annotation: object) -> str:
         if set(arguments) == {int, float}:
             return "number"
         return " or ".join(dict.fromkeys(spelt(argument) for argument in arguments))
+    if origin is Annotated:
+        return spelt(arguments[0])
     if origin is Literal:
         return " or ".join(f"`{argument}`" for argument in arguments)
     if origin is tuple:
