@@ -33,11 +33,11 @@ FIRST: list[tuple[str, dict[str, Any]]] = [
 async def test_the_first_generation_refuses_an_unknown_choice(tmp_path: Path, way: str, body: dict[str, Any]) -> None:
     async with served(tmp_path) as server:
         session = await server.session()
-        before = await server.stage.tk.store.queries.written_state(session)
+        before = await server.stage.tk.store.queries.state(session)
         refused: Any = await server.post(f"/session/{session}/{way}", body, 400)
         assert refused["name"] == "BadRequest"
         assert "nope" in refused["data"]["message"] or "nobody" in refused["data"]["message"]
-        assert await server.stage.tk.store.queries.written_state(session) == before
+        assert await server.stage.tk.store.queries.state(session) == before
 
 
 async def test_a_summary_by_an_unknown_model_is_refused(tmp_path: Path) -> None:
@@ -51,11 +51,11 @@ async def test_a_summary_by_an_unknown_model_is_refused(tmp_path: Path) -> None:
 async def test_the_second_generation_refuses_to_switch_to_an_unknown_choice(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
         session = await server.session()
-        before = await server.stage.tk.store.queries.written_state(session)
+        before = await server.stage.tk.store.queries.state(session)
         for way, body in (("agent", {"agent": "nope"}), ("model", {"model": {"id": "nope", "providerID": "acme"}})):
             refused: Any = await server.post(f"/api/session/{session}/{way}", body, 400)
             assert refused["_tag"] == "InvalidRequestError"
-        assert await server.stage.tk.store.queries.written_state(session) == before
+        assert await server.stage.tk.store.queries.state(session) == before
 
 
 async def test_the_second_generation_refuses_a_prompt_to_an_unknown_choice(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ async def test_the_second_generation_refuses_a_prompt_to_an_unknown_choice(tmp_p
     async with served(tmp_path) as server:
         for chosen in ({"agent": "nope"}, {"model": {"id": "nope", "providerID": "acme"}}):
             session = await server.session(**chosen)
-            before = await server.stage.tk.store.queries.written_state(session)
+            before = await server.stage.tk.store.queries.state(session)
             refused: Any = await server.post(f"/api/session/{session}/prompt", {"prompt": {"text": "go"}}, 400)
             assert refused["_tag"] == "InvalidRequestError"
-            assert await server.stage.tk.store.queries.written_state(session) == before
+            assert await server.stage.tk.store.queries.state(session) == before

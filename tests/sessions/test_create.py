@@ -145,4 +145,4 @@ async def test_looking_for_sessions_that_are_not_there_keeps_nothing(tk: Turnkee
         with pytest.raises(NotFound):
             await tk.store.journal.view(f"ses_none{number}")
     await tk.store.journal.create(a_session("ses_one"))
-    assert len(tk.store.journal._slots) < 1000
+    assert len(tk.store.journal.cache) < 1000

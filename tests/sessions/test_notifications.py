@@ -121,7 +121,7 @@ async def test_a_session_removed_and_made_anew_by_another_process_is_the_new_one
         await tk.store.journal.view("ses_one")
         length = await tk.store.engine.length("ses_one")
         await tk.store.engine.remove({"ses_one": length}, [()])
-        neighbour.journal.forget("ses_one")
+        neighbour.journal.cache.forget("ses_one")
         title = f"again {extra}"
         events = [e.SessionTouched()] * extra
         await neighbour.journal.create(a_session("ses_one", title=title), *events)

@@ -92,7 +92,7 @@ async def test_an_update_that_nobody_can_read_costs_only_that_field(tk: Turnkeep
     assert [one.id for one in (await tk.list()).items] == [BAD]
     assert len((await exported(tk, BAD))["messages"]) == 2
     assert [one.fixed for one in (await tk.doctor(fix=True)).problems] == [False, True]
-    tk.store.journal.forget(BAD)
+    tk.store.journal.cache.forget(BAD)
     assert (await tk.rename(BAD, "Goes on")).model is None
     await tk.remove(BAD)
     assert (await tk.doctor()).problems == ()

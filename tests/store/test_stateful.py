@@ -350,7 +350,7 @@ class StoreMachine(RuleBasedStateMachine):
     def forget_all_views(self) -> None:
         """As after a restart: the next view comes from documents."""
         for session_id in self.models:
-            self.journal.forget(session_id)
+            self.journal.cache.forget(session_id)
 
     @precondition(lambda self: self.models)
     @rule()

@@ -1,7 +1,5 @@
 """Land a session: record what is new of it here, leave alone what is equal, report what differs. Ours is kept."""
 
-from dataclasses import dataclass, field
-
 import msgspec
 
 from turnkeeper.core.view import SessionView
@@ -47,15 +45,19 @@ async def _merge(store: Store, incoming: Incoming, tally: Tally) -> None:
     for _ in range(ATTEMPTS_MAX):
         comparison = await _compared(store, incoming)
         messages = await _free(store, comparison.missing())
-        decide = _Unmoved(comparison.view.seq, comparison.events(messages))
-        await store.journal.change(incoming.session.id, decide)
-        if not decide.is_done:
-            continue  # Somebody wrote meanwhile: compare again.
+        seq, events = comparison.view.seq, comparison.events(messages)
+
+        def decide(view: SessionView, seq: int = seq, events: list[Event] = events) -> list[Event]:
+            return events if view.seq == seq else []
+
+        changed = await store.journal.change(incoming.session.id, decide)
+        if not changed.events and (events or changed.view.seq != seq):
+            continue  # Another process wrote meanwhile: compare again.
         new_parts = comparison.new_parts + sum(len(one.parts) for one in messages)
         tally.imported = tally.imported.plus(0, len(messages), new_parts)
-        is_equal = not decide.events and not comparison.conflicts
+        is_equal = not events and not comparison.conflicts
         tally.unchanged = tally.unchanged.plus(is_equal, comparison.equal_messages, comparison.equal_parts)
-        tally.grown += bool(decide.events)
+        tally.grown += bool(events)
         tally.conflicts.extend([*comparison.conflicts, *_taken(incoming, messages, comparison.known)])
         return
     raise Conflict(f"session {incoming.session.id!r} is being written without pause; try again")
@@ -69,19 +71,6 @@ async def _compared(store: Store, incoming: Incoming) -> Comparison:
     async for ours in store.queries.stream(session_id, reverse=False):
         comparison.message(ours.info, ours.parts)
     return comparison
-
-
-@dataclass
-class _Unmoved:
-    """Decides for the events only at the place in the log they were worked out for."""
-
-    seq: int
-    events: list[Event]
-    is_done: bool = field(default=False, init=False)
-
-    def __call__(self, view: SessionView) -> list[Event]:
-        self.is_done = view.seq == self.seq
-        return self.events if self.is_done else []
 
 
 async def _free(store: Store, messages: list[IncomingMessage]) -> list[IncomingMessage]:

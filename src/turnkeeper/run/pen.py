@@ -74,14 +74,14 @@ class Pen:
     async def view(self) -> SessionView:
         """The session as this process knows it, with what is held."""
         journal, now = self._store.journal, self._store.mint.now()
-        view = journal.held(self.session_id) or await journal.view(self.session_id)
+        view = journal.cache.view(self.session_id) or await journal.view(self.session_id)
         for event in self._held:
             view = apply(view, Recorded(view.seq + 1, now, event)).view
         return view
 
     def news(self, after: int) -> list[Recorded] | None:
         """What stands behind this place in the log, and what is held; None if others wrote there, too."""
-        known = self._store.journal.held(self.session_id)
+        known = self._store.journal.cache.view(self.session_id)
         self._written = [one for one in self._written if one.seq > after]
         if known is None or len(self._written) != known.seq - after + self._told:
             return None
@@ -116,7 +116,7 @@ class Pen:
             return [*self._held, StatusChanged(status=IDLE)]
 
         with anyio.CancelScope(shield=True):
-            view = await self._store.journal.change(self.session_id, decide, fence=self._fence)
+            view = (await self._store.journal.change(self.session_id, decide, fence=self._fence)).view
         return view.owner != self._owner
 
 
@@ -125,22 +125,20 @@ async def take_pen(store: Store, session_id: str, owner: Owner, promote: Sequenc
 
     Raises Busy while another living process owns it.
     """
-    decided: list[Event] = []
 
     def decide(view: SessionView) -> list[Event]:
         if view.owner is not None and view.owner != owner and is_alive(view.owner):
             raise Busy(f"session {session_id!r} is being run by process {view.owner.pid} on {view.owner.host}")
         waiting = {prompt.message.id for prompt in view.inbox} if view.turn is None else set()
         promoted = [PromptPromoted(message_id=message_id) for message_id in promote if message_id in waiting]
-        decided[:] = [StatusChanged(status=BUSY, owner=owner), *promoted]
-        return decided
+        return [StatusChanged(status=BUSY, owner=owner), *promoted]
 
     # The fence is read before the decision: who raises it first wins, the other is refused by the engine.
     if promote:
         crash_point("run.before-promote")
     with anyio.CancelScope(shield=True):
         fence = await store.engine.fence(session_id) + 1
-        view = await store.journal.change(session_id, decide, fence=fence)
+        view, decided = await store.journal.change(session_id, decide, fence=fence)
     if promote:
         crash_point("run.after-promote")
     pen = Pen(store, session_id, owner, fence)

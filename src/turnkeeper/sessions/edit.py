@@ -15,15 +15,14 @@ from turnkeeper.workspace.project import ProjectPlace
 
 async def update(store: Store, session_id: str, editor: Callable[[Session], Session]) -> Session:
     """Apply a pure function to the session, atomically, and count it as activity (seed 001's ``update``)."""
-
-    view = await store.journal.change(session_id, lambda view: [*_edits(view.session, editor), e.SessionTouched()])
-    return await store.queries.whole(view.session)
+    changed = await store.journal.change(session_id, lambda view: [*_edits(view.session, editor), e.SessionTouched()])
+    return await store.queries.whole(changed.view.session)
 
 
 async def patch(store: Store, session_id: str, editor: Callable[[Session], Session]) -> Session:
     """The same without counting as activity by itself: nothing happens if nothing changes."""
-    view = await store.journal.change(session_id, lambda view: _edits(view.session, editor))
-    return await store.queries.whole(view.session)
+    changed = await store.journal.change(session_id, lambda view: _edits(view.session, editor))
+    return await store.queries.whole(changed.view.session)
 
 
 def _edits(session: Session, editor: Callable[[Session], Session]) -> list[Event]:
@@ -67,5 +66,7 @@ async def move(store: Store, session_id: str, place: ProjectPlace) -> Session:
 
 async def set_todos(store: Store, session_id: str, todos: tuple[Todo, ...]) -> tuple[Todo, ...]:
     """Replace the task list."""
-    view = await store.journal.change(session_id, lambda view: [e.TodosSet(todos=todos)] if view.todos != todos else [])
-    return tuple([await store.queries.whole(todo) for todo in view.todos])
+    changed = await store.journal.change(
+        session_id, lambda view: [e.TodosSet(todos=todos)] if view.todos != todos else []
+    )
+    return tuple([await store.queries.whole(todo) for todo in changed.view.todos])

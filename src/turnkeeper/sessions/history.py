@@ -62,20 +62,11 @@ async def _change_unmoved(
     for _ in range(ATTEMPTS_MAX):
         seq = (await store.queries.state(session_id)).seq
         fact = await facts()
-        decide = _Once(seq, fact, check)
-        await store.journal.change(session_id, decide)
-        if decide.done:
+
+        def decide(view: SessionView, seq: int = seq, fact: E = fact) -> list[Event]:
+            check(view)
+            return [fact] if view.seq == seq else []
+
+        if (await store.journal.change(session_id, decide)).events:
             return fact
     raise Conflict(f"session {session_id!r} is being written without pause; try again")
-
-
-class _Once:
-    """Decides for the event only at the place in the log it was worked out for."""
-
-    def __init__(self, seq: int, fact: Event, check: Callable[[SessionView], None]) -> None:
-        self._seq, self._fact, self._check, self.done = seq, fact, check, False
-
-    def __call__(self, view: SessionView) -> list[Event]:
-        self._check(view)
-        self.done = view.seq == self._seq
-        return [self._fact] if self.done else []

@@ -74,7 +74,7 @@ async def _admit(store: Store, runtime: Runtime, session_id: str, prompt: Prompt
         check_schema(prompt.format.schema)
     message_id, digest = message_id_of(store, prompt), digest_of(prompt)
     # What is known here may be old, and is good enough to work things out: the newest view decides whether they hold.
-    view = store.journal.held(session_id) if prompt.message_id is None else None
+    view = store.journal.cache.view(session_id) if prompt.message_id is None else None
     resolved: _Resolved | None = None
     for _ in range(ATTEMPTS_MAX):
         view = view or await store.journal.view(session_id)

@@ -40,7 +40,7 @@ async def remove(
         except LogConflict:
             continue  # Another process wrote meanwhile: look again, so that nothing of it is left.
         for one in family:
-            store.journal.forget(one)
+            store.journal.cache.forget(one)
         for session in readable:
             publish(deleted(session))
         return readable

@@ -8,10 +8,10 @@ from turnkeeper.core.history import Entry, compaction_of, is_completed_summary
 from turnkeeper.core.limits import RECALL_HITS_MAX
 from turnkeeper.core.recall import TOOL, NamedFile, Recalled, RecallHit, holding, snippet, words_of
 from turnkeeper.model.message import AssistantMessage
+from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import Part, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted
 from turnkeeper.model.refusal import Invalid, NotFound
-from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.store.queries import Queries
 
 LOOKED_AT_MAX = 100

@@ -205,7 +205,7 @@ async def live(acts: list[tuple[str, str, bool]], directory: Path) -> None:
             if not events:
                 continue
             if who == "forgetful":
-                tk.store.journal.forget(session_id)
+                tk.store.journal.cache.forget(session_id)
             writer = other if who == "another process" else tk.store.journal
             await tk.store.journal.view(session_id)
             await writer.view(session_id)

@@ -173,9 +173,9 @@ class Hub:
             return
         self._derives_second, journal = wanted, self._turnkeeper.store.journal
         if wanted:
-            journal.add_deriver(live.derive)
+            journal.publisher.add(live.derive)
         else:
-            journal.remove_deriver(live.derive)
+            journal.publisher.remove(live.derive)
 
     def _missed(self, since: str) -> list[Frame] | None:
         if not since.startswith(self.word) or not since[len(self.word) :].isdecimal() or self._recent is None:

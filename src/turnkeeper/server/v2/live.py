@@ -8,28 +8,28 @@ from turnkeeper.model import event as e
 from turnkeeper.server.v2 import shape
 from turnkeeper.server.v2.event import NextEvent, Reason, compaction_parent, next_events
 from turnkeeper.store.batch import Step
-from turnkeeper.store.journal import Journal
+from turnkeeper.store.publisher import ReadLog
 
 LOOK_BACK: Final = 64
 LOOK_BACK_MAX: Final = 1024
 """Entries searched for the marker of a compaction: a few at a time, and so many at most. It stands just before it."""
 
 
-async def derive(journal: Journal, step: Step) -> Sequence[NextEvent]:
+async def derive(read: ReadLog, step: Step) -> Sequence[NextEvent]:
     """The events of one step. A pure function of the step and the log, so several servers may share its result."""
     session, recorded = step.after.session, step.recorded
-    reason = await reason_of(journal, session.id, recorded.seq, step.changes)
+    reason = await reason_of(read, session.id, recorded.seq, step.changes)
     return next_events(recorded, step.changes, (session.id, session.directory, session.project_id), reason)
 
 
-async def reason_of(journal: Journal, session_id: str, seq: int, changes: Iterable[Change]) -> Reason:
+async def reason_of(read: ReadLog, session_id: str, seq: int, changes: Iterable[Change]) -> Reason:
     """Why the compaction began that these changes complete: read from its marker, the nearest one before ``seq``."""
     if (parent_id := compaction_parent(changes)) is None:
         return "auto"
     end, first = seq - 1, max(seq - 1 - LOOK_BACK_MAX, 0)
     while end > first:
         begin = max(end - LOOK_BACK, first)
-        for one in reversed(await journal.read(session_id, after=begin, limit=end - begin)):
+        for one in reversed(await read(session_id, after=begin, limit=end - begin)):
             if isinstance(one.event, e.MessageRecorded) and one.event.message.id == parent_id:
                 mark = shape.compaction_of(one.event.parts)
                 return "auto" if mark is None or mark.auto else "manual"

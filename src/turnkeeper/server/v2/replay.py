@@ -75,7 +75,7 @@ class Teller:
         """What the next entry is told as, with its long texts."""
         changes = await self._fold(recorded)
         session = self._session
-        reason = await reason_of(self._store.journal, session.id, recorded.seq, changes)
+        reason = await reason_of(self._store.journal.read, session.id, recorded.seq, changes)
         told = next_events(recorded, changes, (session.id, session.directory, session.project_id), reason)
         return [await self._store.queries.whole(one) for one in told]
 

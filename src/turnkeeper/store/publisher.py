@@ -1,0 +1,88 @@
+"""Publisher: the notifications of events that a journal wrote or read, with blobs in the place of their marks."""
+
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol, TypeAlias
+
+from turnkeeper.core import blobs
+from turnkeeper.core.entry import Recorded
+from turnkeeper.core.notify import notify, spelt_out
+from turnkeeper.model.notification import Notification
+from turnkeeper.model.value import encode
+from turnkeeper.store.batch import Step
+from turnkeeper.store.blob_lookup import find_blobs
+from turnkeeper.store.engine import Engine
+
+log = logging.getLogger(__name__)
+
+
+class ReadLog(Protocol):
+    """Reads events of a session's log."""
+
+    async def __call__(self, session_id: str, *, after: int = 0, limit: int | None = None) -> list[Recorded]:
+        """Events from ``after + 1`` on."""
+
+
+Deriver: TypeAlias = Callable[[ReadLog, Step], Awaitable[Sequence[Notification]]]
+"""Makes further notifications of an event. It may read the log."""
+
+
+class Publisher:
+    """Derives notifications and publishes them."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        read: ReadLog,
+        publish: Callable[[Notification], None],
+        is_heard: Callable[[], bool],
+    ) -> None:
+        self._engine, self._read, self._publish, self._is_heard = engine, read, publish, is_heard
+        self._derivers: Counter[Deriver] = Counter()
+
+    def add(self, derive: Deriver) -> None:
+        """Publish what ``derive`` makes of each event, before the event's own notifications.
+
+        A deriver that is added twice still runs once for each event, until it was removed as often.
+        """
+        self._derivers[derive] += 1
+
+    def remove(self, derive: Deriver) -> None:
+        """Undo one ``add``."""
+        self._derivers -= Counter([derive])
+
+    async def derived(self, steps: Sequence[Step], lifted: dict[str, bytes] | None = None) -> list[Notification]:
+        """The notifications of these events. None if there is no subscriber: a fork has thousands of events.
+
+        ``lifted`` are blobs that are at hand because they were just written.
+        """
+        if not self._is_heard():
+            return []
+        found: list[Notification] = []
+        for step in steps:
+            for derive in tuple(self._derivers):
+                found.extend(await self._derived_by(derive, step))
+            found.extend(notify(step.after.session, step.recorded, step.changes, step.link))
+        return await self._with_blobs(found, lifted or {})
+
+    def publish(self, notifications: Sequence[Notification]) -> None:
+        """Hand notifications to the bus."""
+        for notification in notifications:
+            self._publish(notification)
+
+    async def _derived_by(self, derive: Deriver, step: Step) -> Sequence[Notification]:
+        try:
+            return await derive(self._read, step)
+        except Exception:
+            # The event is durable: a deriver that fails must not tell the writer otherwise.
+            log.exception("nothing was derived from event %s of %s", step.recorded.seq, step.after.session.id)
+            return ()
+
+    async def _with_blobs(self, notifications: list[Notification], lifted: dict[str, bytes]) -> list[Notification]:
+        wanted = {name for one in notifications for name in blobs.references(encode(one))}
+        if not wanted:
+            return notifications
+        found = await find_blobs(self._engine, wanted, lifted)
+        texts = {name: body.decode("utf-8", "surrogatepass") for name, body in found.items()}
+        return [spelt_out(one, texts) for one in notifications]

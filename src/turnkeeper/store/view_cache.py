@@ -1,0 +1,83 @@
+"""View cache: the sessions that a journal has in memory, the least recently used ones dropped."""
+
+from collections import OrderedDict
+
+import anyio
+
+from turnkeeper.core.limits import VIEWS_CACHED_MAX
+from turnkeeper.core.view import SessionView
+
+
+class Slot:
+    """One session in memory: its lock, and its view once loaded."""
+
+    def __init__(self) -> None:
+        self.lock = anyio.Lock(fast_acquire=True)
+        self.view: SessionView | None = None
+        self.head = ""
+        self.last: bytes | None = None
+        """The newest entry, if this process read or wrote it: by it the engine tells whether the view is the newest."""
+        self._grown: anyio.Event | None = None  # Made by a tail that waits; most sessions have none.
+
+    def set(self, view: SessionView | None, head: str, last: bytes | None) -> None:
+        """Replace the view."""
+        self.view, self.head, self.last = view, head, last
+
+    def drop(self) -> None:
+        """Forget the view, and the hash with it: a session created anew under the same id has another chain."""
+        self.set(None, "", None)
+
+    def next_growth(self) -> anyio.Event:
+        """An event that is set when the log has grown."""
+        self._grown = self._grown or anyio.Event()
+        return self._grown
+
+    def wake(self) -> None:
+        """Wake the tails that wait."""
+        if self._grown is not None:
+            self._grown.set()
+            self._grown = None
+
+
+class ViewCache:
+    """Slots by session, bounded."""
+
+    def __init__(self) -> None:
+        self._slots: OrderedDict[str, Slot] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def slot(self, session_id: str) -> Slot:
+        """The slot of a session, made if there is none."""
+        slot = self._slots.get(session_id)
+        if slot is None:
+            slot = self._slots[session_id] = Slot()
+            self._evict()
+        else:
+            self._slots.move_to_end(session_id)
+        return slot
+
+    def view(self, session_id: str) -> SessionView | None:
+        """The view in memory, if there is one."""
+        slot = self._slots.get(session_id)
+        return slot.view if slot is not None else None
+
+    def forget(self, session_id: str) -> None:
+        """Drop a session that was removed."""
+        slot = self._slots.pop(session_id, None)
+        if slot is not None:
+            slot.drop()
+            slot.wake()
+
+    def _evict(self) -> None:
+        """Drop the least recently used views. A slot in use stays: its lock orders the writers."""
+        if len(self._slots) <= VIEWS_CACHED_MAX:
+            return
+        *older, _ = self._slots  # The newest is about to be used.
+        for session_id in older:
+            if len(self._slots) <= VIEWS_CACHED_MAX:
+                return
+            statistics = self._slots[session_id].lock.statistics()
+            if not statistics.locked and not statistics.tasks_waiting:
+                del self._slots[session_id]
