@@ -13,17 +13,15 @@ from turnkeeper.context.texts import text
 from turnkeeper.core.agents import COMPACTION
 from turnkeeper.core.compaction import Split, split, tail_budget, without_media
 from turnkeeper.core.history import Entry, History, compaction_of, visible
+from turnkeeper.core.turn_ends import Ending, broken_off, close_turn, open_turn
 from turnkeeper.core.window import Window, usable
 from turnkeeper.mint import Mint
 from turnkeeper.model.agent import Agent
-from turnkeeper.model.event import CompactingSet, Event, MessageRecorded, PartRecorded, TurnEnded, TurnStarted
-from turnkeeper.model.event import UsageRecorded as Bill
-from turnkeeper.model.failure import AbortedFailure, Failure, MessageData, UnknownData, UnknownFailure
+from turnkeeper.model.event import CompactingSet, Event, MessageRecorded, TurnStarted
 from turnkeeper.model.message import AssistantMessage, MessageTime, ModelChoice, UserMessage
 from turnkeeper.model.parts import CompactionPart, Part, TextPart
 from turnkeeper.model.parts.base import Span
 from turnkeeper.model.refusal import Refusal
-from turnkeeper.run.answer import answer_to
 from turnkeeper.run.hooks import Hooks
 from turnkeeper.run.means import Means
 from turnkeeper.run.pen import Pen
@@ -70,7 +68,8 @@ class Compaction(msgspec.Struct, frozen=True):
         assert mark is not None, "a marker has its part"
         agent = means.agents.get(COMPACTION) or Agent(name=COMPACTION)
         chosen = _writer(agent, user, means)
-        message = _summary_of(answer_to(user, place, self.store.mint), chosen)
+        directory, worktree, id = str(place.directory), str(place.worktree), self.store.mint.message_id()
+        message = _summary_of(open_turn(user, directory, worktree, id=id, now=self._now()), chosen)
         await pen.append(CompactingSet(at=self._now()), TurnStarted(message=message), at="compact")
         try:
             cut = _cut(history, user, means, overflow=bool(mark.overflow))
@@ -100,33 +99,14 @@ class Compaction(msgspec.Struct, frozen=True):
             time=Span(start=message.time.created, end=now),
             metadata={"digest": True, "problem": written.problem} if written.problem is not None else None,
         )
-        bills: list[Bill] = list(written.bills)
-        ended = message.but(
-            finish="stop",
-            cost=sum(bill.cost for bill in bills),
-            tokens=bills[-1].tokens if bills else message.tokens,
-            time=message.time.but(completed=now),
-        )
-        await pen.append(
-            *bills,
-            PartRecorded(part=part),
-            *(PartRecorded(part=one) for one in mark),
-            TurnEnded(message=ended),
-            CompactingSet(at=None),
-            *following,
-            at="compacted",
-        )
+        ending = Ending(finish="stop", parts=(part, *mark), after=(CompactingSet(at=None), *following))
+        await pen.append(*close_turn(message, ending, now, bills=written.bills), at="compacted")
 
     async def _broken(self, pen: Pen, message: AssistantMessage, error: BaseException) -> None:
-        failure: Failure
-        if isinstance(error, Exception):
-            failure = UnknownFailure(data=UnknownData(message=f"{type(error).__name__}: {error}"))
-        else:
-            failure = AbortedFailure(data=MessageData(message="the compaction was stopped"))
-        ended = message.but(error=failure, time=message.time.but(completed=self._now()))
         view = await self.store.journal.view(pen.session_id)
         if view.turn is not None:  # It may be done already: then only what came after it was stopped.
-            await pen.append(TurnEnded(message=ended), CompactingSet(at=None))
+            ending = broken_off(error, "compaction").but(after=(CompactingSet(at=None),))
+            await pen.append(*close_turn(message, ending, self._now()))
 
     def _following(self, user: UserMessage, mark: CompactionPart, cut: Split) -> list[Event]:
         """What goes on behind the Summary: prompts that still wait for an answer, or a word to go on."""

@@ -9,16 +9,16 @@ from turnkeeper.core.doom_loop import latest_calls
 from turnkeeper.core.history import Entry, History
 from turnkeeper.core.next_action import RunTurn, last_user
 from turnkeeper.core.permission import freed, merge
+from turnkeeper.core.turn_ends import Ending, close_turn, open_turn, refused
 from turnkeeper.core.view import SessionView
 from turnkeeper.core.window import answer_max, exceeds
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
-from turnkeeper.model.event import TurnEnded, TurnStarted
-from turnkeeper.model.failure import Failure, OverflowData, OverflowFailure, UnknownData, UnknownFailure
+from turnkeeper.model.event import TurnStarted
+from turnkeeper.model.failure import OverflowData, OverflowFailure
 from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.refusal import Refusal
-from turnkeeper.run.answer import answer_to
 from turnkeeper.run.asking import Asking
 from turnkeeper.run.boundary import Boundary
 from turnkeeper.run.compact import Compaction
@@ -53,7 +53,7 @@ class Preparation(msgspec.Struct, frozen=True):
         user = action.user.message
         assert isinstance(user, UserMessage), "a turn answers the user"
         place = await identify(Path(view.session.directory))
-        message = answer_to(user, place, self.store.mint)
+        message = self._opened(user, place)
         if self.begun is not None and action.step == 1:
             self.begun(view, history, user, place)
         try:
@@ -62,7 +62,7 @@ class Preparation(msgspec.Struct, frozen=True):
             agent = _agent(means.agents, user.agent)
             provider = means.provider(model)
         except Refusal as refusal:
-            await self._refused(pen, message, str(refusal))
+            await self._failed(pen, message, refused(str(refusal)))
             return
         epoch, history = await self.boundary.cross(
             pen, view, history, model, agent, place, instructions=means.instructions, timezone=means.timezone
@@ -76,23 +76,17 @@ class Preparation(msgspec.Struct, frozen=True):
         if sending is None:
             return
         if exceeds(size(sending), model.limits):
-            await self._failed(pen, message, _too_large(size(sending), model))
+            await self._failed(pen, message, Ending(failure=_too_large(size(sending), model)))
             return
         asking = sending.asking
-        settlement = self._settlement(asking, pen, place, rules, means)
         turn = Turn(
             pen,
             self.world,
             provider,
-            sending.request,
+            sending,
             message,
-            view.session.directory,
-            settlement.settle,
-            structured=lambda: settlement.structured,
-            tries=action.tries_left,
-            retries=action.tries,
-            prefix=sending.prefix,
-            remedy=lambda failure: self.fitting.remedy(failure, sending, provider, means.window),
+            self._settlement(asking, pen, place, rules, means),
+            lambda failure: self.fitting.remedy(failure, sending, provider, means.window),
         )
         await turn.run()
 
@@ -105,8 +99,7 @@ class Preparation(msgspec.Struct, frozen=True):
             means = await self.means(place)
             means.find(user.model)
         except Refusal as refusal:
-            message = answer_to(user, place, self.store.mint).but(summary=True)
-            await self._refused(pen, message, str(refusal))
+            await self._failed(pen, self._opened(user, place).but(summary=True), refused(str(refusal)))
             return
         await self.compaction.run(pen, history, marker, means, place)
 
@@ -144,13 +137,13 @@ class Preparation(msgspec.Struct, frozen=True):
             environ=means.environ,
         )
 
-    async def _refused(self, pen: Pen, message: AssistantMessage, reason: str) -> None:
-        """A turn that cannot even be asked for is on record like any other failure."""
-        await self._failed(pen, message, UnknownFailure(data=UnknownData(message=reason)))
+    def _opened(self, user: UserMessage, place: ProjectPlace) -> AssistantMessage:
+        mint = self.store.mint
+        return open_turn(user, str(place.directory), str(place.worktree), id=mint.message_id(), now=mint.now())
 
-    async def _failed(self, pen: Pen, message: AssistantMessage, failure: Failure) -> None:
-        ended = message.but(error=failure, time=message.time.but(completed=self.store.mint.now()))
-        await pen.append(TurnStarted(message=message), TurnEnded(message=ended))
+    async def _failed(self, pen: Pen, message: AssistantMessage, ending: Ending) -> None:
+        """Record a turn that cannot even be asked for, like any other that failed."""
+        await pen.append(TurnStarted(message=message), *close_turn(message, ending, self.store.mint.now()))
 
 
 def _too_large(count: int, model: ModelInfo) -> OverflowFailure:
