@@ -10,6 +10,7 @@ from turnkeeper.core.history import Entry, History
 from turnkeeper.core.next_action import RunTurn, last_user
 from turnkeeper.core.permission import freed, merge
 from turnkeeper.core.turn_ends import Ending, close_turn, open_turn, refused
+from turnkeeper.core.turn_request import TurnInputs
 from turnkeeper.core.view import SessionView
 from turnkeeper.core.window import answer_max, exceeds
 from turnkeeper.model.agent import Agent
@@ -19,11 +20,10 @@ from turnkeeper.model.failure import OverflowData, OverflowFailure
 from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.refusal import Refusal
-from turnkeeper.run.asking import Asking
 from turnkeeper.run.boundary import Boundary
 from turnkeeper.run.compact import Compaction
+from turnkeeper.run.context_window import ContextFitter
 from turnkeeper.run.discovery import Discovery
-from turnkeeper.run.fit import Fitting, size
 from turnkeeper.run.means import Means
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import Approvals, Asker
@@ -31,6 +31,7 @@ from turnkeeper.run.settle import Settlement
 from turnkeeper.run.turn import Surroundings, Turn
 from turnkeeper.store.recall import SessionRecall
 from turnkeeper.store.store import Store
+from turnkeeper.tools.toolbox import Toolbox
 from turnkeeper.workspace.project import ProjectPlace, identify
 
 
@@ -44,7 +45,7 @@ class Preparation(msgspec.Struct, frozen=True):
     approvals: Approvals
     boundary: Boundary
     compaction: Compaction
-    fitting: Fitting
+    fitter: ContextFitter
     begun: Callable[[SessionView, History, UserMessage, ProjectPlace], None] | None = None
     """Told when the first turn after a prompt begins, so that upkeep can start beside it."""
 
@@ -68,25 +69,23 @@ class Preparation(msgspec.Struct, frozen=True):
             pen, view, history, model, agent, place, instructions=means.instructions, timezone=means.timezone
         )
         rules = freed(merge(means.rules, agent.permission, view.session.permission or ()), means.outputs)
-        # The last step keeps its tools, though it may use none: without them no byte of the request would be reused.
         toolbox = means.toolbox.visible(rules, user.tools)
         output_max = answer_max(model.limits, means.window)
-        asking = Asking(view, history, action, user, model, agent, epoch, toolbox, output_max)
-        sending = await self.fitting.fit(pen, asking, means.window, message.time.created)
-        if sending is None:
+        inputs = TurnInputs(view, history, action, user, model, agent, epoch, toolbox.definitions(), output_max)
+        ready = await self.fitter.fit(pen, inputs, means.window, message.time.created)
+        if ready is None:
             return
-        if exceeds(size(sending), model.limits):
-            await self._failed(pen, message, Ending(failure=_too_large(size(sending), model)))
+        if exceeds(ready.size, model.limits):
+            await self._failed(pen, message, Ending(failure=_too_large(ready.size, model)))
             return
-        asking = sending.asking
         turn = Turn(
             pen,
             self.world,
             provider,
-            sending,
+            ready,
             message,
-            self._settlement(asking, pen, place, rules, means),
-            lambda failure: self.fitting.remedy(failure, sending, provider, means.window),
+            self._settlement(ready.inputs, toolbox, pen, place, rules, means),
+            lambda failure: self.fitter.remedy(failure, ready, provider, means.window),
         )
         await turn.run()
 
@@ -106,32 +105,34 @@ class Preparation(msgspec.Struct, frozen=True):
     async def tidy(self, pen: Pen, view: SessionView, history: History) -> None:
         """What is done when a session comes to rest: old outputs are pruned, where that is wanted or pays."""
         user = last_user(history)
-        if user is None or not isinstance(user.message, UserMessage) or not self.fitting.may_prune(view.session.id):
+        if user is None or not isinstance(user.message, UserMessage) or not self.fitter.may_prune(view.session.id):
             return
         try:
             means = await self.means(await identify(Path(view.session.directory)))
             model = means.find(user.message.model)
         except Refusal:
             return  # The next turn will say what is wrong.
-        await self.fitting.tidy(pen, view, history, model, means.window)
+        await self.fitter.tidy(pen, view, history, model, means.window)
 
-    def _settlement(self, asking: Asking, pen: Pen, place: ProjectPlace, rules: Ruleset, means: Means) -> Settlement:
+    def _settlement(
+        self, inputs: TurnInputs, toolbox: Toolbox, pen: Pen, place: ProjectPlace, rules: Ruleset, means: Means
+    ) -> Settlement:
         """How the calls of this turn are settled."""
-        session_id = asking.view.session.id
+        session_id = inputs.view.session.id
         return Settlement(
             pen=pen,
             mint=self.store.mint,
-            toolbox=asking.toolbox,
+            toolbox=toolbox,
             directory=place.directory,
             worktree=place.worktree,
             rules=rules,
             approvals=self.approvals,
             ask=self.ask,
             todos=lambda: self.store.queries.todos(session_id),
-            discovery=Discovery(place, self.boundary.environ, asking.view.instructions),
-            earlier=latest_calls(asking.history, asking.action.user),
-            is_last=asking.is_last,
-            schema=asking.schema,
+            discovery=Discovery(place, self.boundary.environ, inputs.view.instructions),
+            earlier=latest_calls(inputs.history, inputs.action.user),
+            is_last=inputs.is_last,
+            schema=inputs.schema,
             bounds=means.bounds(session_id),
             recall=SessionRecall(self.store.queries, session_id),
             environ=means.environ,

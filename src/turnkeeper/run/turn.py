@@ -16,6 +16,7 @@ from turnkeeper.core.limits import CHECKPOINT_MS
 from turnkeeper.core.retry import delay
 from turnkeeper.core.transcribe import Act
 from turnkeeper.core.turn_ends import Ending, broken_off
+from turnkeeper.core.turn_request import PreparedRequest
 from turnkeeper.mint import Mint
 from turnkeeper.model.event import Event, TurnStarted
 from turnkeeper.model.failure import Failure
@@ -25,7 +26,6 @@ from turnkeeper.model.parts import ToolPart
 from turnkeeper.model.status import BUSY, Retrying
 from turnkeeper.model.stream import StreamEvent
 from turnkeeper.providers.provider import Provider
-from turnkeeper.run.asking import Sending
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.settle import Settlement
 
@@ -47,7 +47,7 @@ class Turn:
         pen: Pen,
         world: Surroundings,
         provider: Provider,
-        sent: Sending,
+        sent: PreparedRequest,
         message: AssistantMessage,
         settlement: Settlement,
         remedy: Callable[[Failure], Sequence[Event]],
@@ -55,14 +55,14 @@ class Turn:
         """``remedy`` gives the events that are recorded with a failure so that the next turn does better."""
         self._pen, self._world, self._provider, self._sent = pen, world, provider, sent
         self._settlement, self._remedy = settlement, remedy
-        asking = sent.asking
+        inputs = sent.inputs
         self._attempts = Attempts(
             message,
-            asking.model,
-            asking.view.session.directory,
+            inputs.model,
+            inputs.view.session.directory,
             world.mint.part_id,
-            tries=asking.action.tries,
-            tries_left=asking.action.tries_left,
+            tries=inputs.action.tries,
+            tries_left=inputs.action.tries_left,
         )
         self._writing = anyio.Lock(fast_acquire=True)
         self._is_read, self._open_calls = False, 0

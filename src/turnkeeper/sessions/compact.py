@@ -3,6 +3,7 @@
 from typing import Final
 
 from turnkeeper.core.compaction import summary_text
+from turnkeeper.core.compaction_events import a_marker
 from turnkeeper.core.history import Entry, History, compaction_of, is_completed_summary, visible
 from turnkeeper.core.lowering import conversation
 from turnkeeper.core.next_action import last_turn, last_user
@@ -15,7 +16,6 @@ from turnkeeper.model.parts import TextPart
 from turnkeeper.model.refusal import Refusal
 from turnkeeper.model.session import Session
 from turnkeeper.model.value import Value
-from turnkeeper.run.compact import a_marker
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.runtime import Runtime
 from turnkeeper.store.store import Store
@@ -69,7 +69,7 @@ async def compact(
         return Compacted(reason=reason, before=before, after=before)
 
     async def work(pen: Pen) -> None:
-        await pen.append(a_marker(store.mint, speaker, auto=auto), at="marker")
+        await pen.append(a_marker(speaker, store.mint, store.mint.now(), auto=auto), at="marker")
         await runtime.compact(pen)
 
     await runtime.alone(session.id, work)
