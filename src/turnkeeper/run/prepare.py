@@ -1,10 +1,11 @@
 """Prepare a turn: agent, model, epoch, history and tools become one request; then the turn is run."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
 
+from turnkeeper.core.agents import find_agent
 from turnkeeper.core.doom_loop import latest_calls
 from turnkeeper.core.history import Entry, History
 from turnkeeper.core.next_action import RunTurn, last_user
@@ -13,7 +14,6 @@ from turnkeeper.core.turn_ends import Ending, close_turn, open_turn, refused
 from turnkeeper.core.turn_request import TurnInputs
 from turnkeeper.core.view import SessionView
 from turnkeeper.core.window import answer_max, exceeds
-from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.event import TurnStarted
 from turnkeeper.model.failure import OverflowData, OverflowFailure
@@ -60,7 +60,7 @@ class Preparation(msgspec.Struct, frozen=True):
         try:
             means = await self.means(place)
             model = means.find(user.model)
-            agent = _agent(means.agents, user.agent)
+            agent = find_agent(means.agents, user.agent)
             provider = means.provider(model)
         except Refusal as refusal:
             await self._failed(pen, message, refused(str(refusal)))
@@ -151,10 +151,3 @@ def _too_large(count: int, model: ModelInfo) -> OverflowFailure:
     most = model.limits.input or model.limits.context
     words = f"The request is about {count:,} tokens, and {model.provider_id}/{model.id} takes {most:,}"
     return OverflowFailure(data=OverflowData(message=f"{words}; shorten the prompt or choose another model"))
-
-
-def _agent(agents: Mapping[str, Agent], name: str) -> Agent:
-    if name not in agents:
-        known = ", ".join(sorted(one.name for one in agents.values() if not one.hidden))
-        raise Refusal(f"there is no agent {name!r}; the agents are: {known}")
-    return agents[name]
