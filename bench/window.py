@@ -7,12 +7,12 @@ from pathlib import Path
 
 from bench.data import TEXT, a_message
 from bench.measure import Figure, ms
-from turnkeeper.core.conversations import Conversations
 from turnkeeper.model.event import Event, TurnEnded, TurnStarted
 from turnkeeper.model.message import AssistantMessage, AssistantTime, TurnPath
 from turnkeeper.model.session import ZERO_TOKENS
 from turnkeeper.model.value import JsonObject
 from turnkeeper.providers.scripted import Scripted
+from turnkeeper.run.conversations import Conversations
 from turnkeeper.run.histories import Histories
 from turnkeeper.testing.harness import Options, Stage, stage
 from turnkeeper.testing.windowed import Says, Windowed

@@ -1,5 +1,7 @@
 """Reconcile: which epoch a turn runs in and what is news, decided from values alone."""
 
+import pytest
+
 from turnkeeper.core.system_context import (
     GONE,
     INSTRUCTIONS,
@@ -8,10 +10,12 @@ from turnkeeper.core.system_context import (
     Samples,
     fingerprint,
     known,
+    look_back,
     reconcile,
 )
 from turnkeeper.model.context import Absent, ComponentText, Epoch, Loaded, Sample, Unavailable
-from turnkeeper.model.message import ContextUpdate
+from turnkeeper.model.message import ContextUpdate, Message, MessageTime, SystemMessage
+from turnkeeper.testing.builders import an_assistant
 
 HERE = Circumstances(provider_id="acme", model_id="large", directory="/here")
 LOST = Unavailable(reason="no signal")
@@ -140,3 +144,34 @@ def test_only_four_things_begin_an_epoch() -> None:
     }
     assert [one.number for one in reasons.values() if isinstance(one, Epoch)] == [1, 2, 2, 2]
     assert reconcile(samples, epoch, HERE.but(compacted_at=4)) is None
+
+
+NEWS = [
+    SystemMessage(
+        id=f"msg_{seq}",
+        session_id="ses_one",
+        seq=seq,
+        time=MessageTime(created=seq),
+        updates=(ContextUpdate(key="core/date", text=f"day {seq}"),),
+    )
+    for seq in (2, 5, 8)
+]
+SUMMARY = an_assistant("ses_one", "msg_6", "msg_1").but(seq=6, summary=True, finish="stop")
+
+
+@pytest.mark.parametrize(
+    ("messages", "epoch_seq", "compacted_at", "days"),
+    [
+        ([*NEWS, SUMMARY], 3, 6, ["day 5", "day 8"]),
+        ([*NEWS, SUMMARY], 6, 0, ["day 8"]),
+        ([*NEWS, SUMMARY.but(finish=None)], 0, 0, ["day 2", "day 5", "day 8"]),
+        ([SUMMARY, SUMMARY.but(seq=7)], 0, 7, []),
+        ([], 0, 0, []),
+    ],
+)
+def test_looking_back_finds_the_newest_summary_and_the_news_of_an_epoch(
+    messages: list[Message], epoch_seq: int, compacted_at: int, days: list[str]
+) -> None:
+    newest_first = sorted(messages, key=lambda message: -message.seq)
+    found, told = look_back(newest_first, epoch_seq)
+    assert (found, [update.text for update in told]) == (compacted_at, days)

@@ -18,7 +18,7 @@ from turnkeeper.model.request import AssistantTurn, Media, ModelRequest, Text, T
 from turnkeeper.model.todo import Todo
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
-from turnkeeper.run.hooks import Draft, Hooks
+from turnkeeper.run.summarise import Draft, Hooks
 from turnkeeper.testing.harness import Options, Play, Stage, a_tool, stage
 from turnkeeper.testing.windowed import Says, Windowed, honest, is_summary
 from turnkeeper.tools.tool import ToolContext

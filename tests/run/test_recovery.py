@@ -4,6 +4,7 @@ import anyio
 import msgspec
 import pytest
 
+from turnkeeper.core.turn_ends import LOST
 from turnkeeper.model import event as e
 from turnkeeper.model.event import Event
 from turnkeeper.model.failure import AbortedFailure
@@ -12,7 +13,6 @@ from turnkeeper.model.parts.base import Span
 from turnkeeper.model.parts.tool import RunningTime, ToolError, ToolPending, ToolProvider, ToolRunning
 from turnkeeper.model.status import BUSY, IDLE, Owner
 from turnkeeper.providers.scripted import Scripted
-from turnkeeper.run.abandon import LOST
 from turnkeeper.testing.builders import NOW, SOME_TOKENS, a_call, a_text, an_assistant, completed, running
 from turnkeeper.testing.harness import Play, Stage
 from turnkeeper.workspace.owner import this_process

@@ -50,6 +50,14 @@ def default_agent(known: Mapping[str, Agent], config: Config) -> Agent:
     return next(agent for agent in known.values() if agent.mode != "subagent" and not agent.hidden)
 
 
+def find_agent(known: Mapping[str, Agent], name: str) -> Agent:
+    """The agent of this name. Raises Invalid with those that there are."""
+    if name not in known:
+        shown = ", ".join(sorted(agent.name for agent in known.values() if not agent.hidden))
+        raise Invalid(f"there is no agent {name!r}; the agents are: {shown}")
+    return known[name]
+
+
 def _changed(agent: Agent, given: AgentConfig, home: str) -> Agent:
     changes: dict[str, object] = {
         name: value

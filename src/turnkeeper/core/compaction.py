@@ -5,8 +5,9 @@ from typing import Final
 
 from turnkeeper.core.history import Entry, compaction_of, is_completed_summary
 from turnkeeper.core.lowering import conversation
-from turnkeeper.core.window import chars_of, tokens_of
-from turnkeeper.model.catalog import ModelInfo
+from turnkeeper.core.window import chars_of, tokens_of, usable, window
+from turnkeeper.model.catalog import Limits, ModelInfo
+from turnkeeper.model.config import CompactionConfig
 from turnkeeper.model.message import AssistantMessage, SystemMessage, UserMessage
 from turnkeeper.model.parts import FilePart, Part, StepStartPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted
@@ -17,6 +18,11 @@ TAIL_SHARE: Final = 4
 TAIL_MIN: Final = 2_000
 TAIL_MAX: Final = 15_000
 """... within these bounds."""
+WORTH_TOKENS: Final = 50_000
+WORTH_MESSAGES: Final = 100
+"""From this size on a session is worth compacting by hand, unless the configuration says otherwise ..."""
+WORTH_SHARE: Final = 0.75
+"""... or from this share of the usable window."""
 
 
 class Split(Value):
@@ -86,6 +92,16 @@ def _can_shrink(entries: Sequence[Entry]) -> bool:
     """Whether a compaction has anything to work on: messages before the unanswered prompts, or media in these."""
     begin = _pending_from(entries)
     return any(isinstance(one.message, UserMessage) for one in entries[:begin]) or any(map(has_media, entries[begin:]))
+
+
+def too_small(tokens: int, messages: int, limits: Limits, config: CompactionConfig) -> str | None:
+    """Why a session is not worth compacting by hand; None if it is."""
+    room = usable(limits, window(config, {}))
+    if tokens > (config.max_tokens or WORTH_TOKENS) or messages > (config.max_messages or WORTH_MESSAGES):
+        return None
+    if room is not None and tokens > room * WORTH_SHARE:
+        return None
+    return f"{messages} messages of about {tokens:,} tokens are little; --force compacts them all the same"
 
 
 def without_media(part: Part) -> Part:

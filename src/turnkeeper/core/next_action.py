@@ -24,6 +24,7 @@ from turnkeeper.core.history import Entry, History, compaction_of
 from turnkeeper.core.limits import EMPTY_TURNS_MAX, PAUSED_TURNS_MAX, STEERS_MAX
 from turnkeeper.core.lowering import DELEGATED
 from turnkeeper.core.view import SessionView
+from turnkeeper.model.event import Event, PromptPromoted
 from turnkeeper.model.message import AssistantMessage, JsonSchemaFormat, UserMessage
 from turnkeeper.model.parts import FilePart, Part, ReasoningPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError
@@ -84,6 +85,12 @@ def next_action(view: SessionView, history: History, *, resume: bool = False) ->
     if queued and owed.reason != REFUSED:
         return Promote(message_ids=(queued[0],))
     return owed
+
+
+def promotion(action: Promote, view: SessionView) -> list[Event]:
+    """The events of a Promote: one for each prompt that still waits, none while a turn is open."""
+    waiting = {prompt.message.id for prompt in view.inbox} if view.turn is None else set()
+    return [PromptPromoted(message_id=message_id) for message_id in action.message_ids if message_id in waiting]
 
 
 def _unanswered_marker(user: Entry | None, turns: list[Entry], *, resume: bool) -> Entry | None:

@@ -115,6 +115,20 @@ def completed(summary: str, terms: Contract) -> str:
     return f"{known}{added}"
 
 
+def final_text(
+    said: str | None, terms: Contract, head: Sequence[Entry], previous: str | None, plain: str, *, tokens_max: int
+) -> str:
+    """The text of a Summary: what a model ``said``, completed where facts are missing; a digest if that is None.
+
+    If it would be longer than ``tokens_max``, the size of what it replaces, the ``plain`` history may take its place.
+    """
+    if said is None:
+        found = digest(terms, previous, head)
+    else:
+        found = said.strip() if not breaches(said.strip(), terms) else completed(said, terms)
+    return found if estimate(found) <= tokens_max else min(found, completed(plain, terms), key=len)
+
+
 def digest(terms: Contract, previous: str | None, head: Sequence[Entry]) -> str:
     """A Summary made without a model: what the contract demands, then what was said, as far as there is room."""
     state = [*(f"- open: {todo}" for todo in terms.todos), *([f"- plan: {terms.plan}"] if terms.plan else [])]

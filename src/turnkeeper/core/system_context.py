@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import TypeAlias
 
+from turnkeeper.core.history import is_completed_summary
 from turnkeeper.model.context import Absent, ComponentText, Epoch, EpochReason, Loaded, Sample, Unavailable
-from turnkeeper.model.message import ContextUpdate
+from turnkeeper.model.message import AssistantMessage, ContextUpdate, Message, SystemMessage
 from turnkeeper.model.value import Value
 
 INSTRUCTIONS = "core/instructions/"
@@ -84,6 +85,23 @@ def known(epoch: Epoch, told: Iterable[ContextUpdate]) -> dict[str, str]:
     for update in told:
         checkpoint[update.key] = GONE if update.gone else _hash(update.text)
     return checkpoint
+
+
+def look_back(messages: Iterable[Message], epoch_seq: int) -> tuple[int, list[ContextUpdate]]:
+    """What messages, newest first, show of an epoch that began with ``epoch_seq``.
+
+    The place of its newest completed Summary (0 if there is none), and the news that the model was told, in order.
+    """
+    compacted_at = 0
+    told: list[SystemMessage] = []
+    for message in messages:
+        if message.seq <= epoch_seq:
+            break
+        if isinstance(message, SystemMessage):
+            told.append(message)
+        elif isinstance(message, AssistantMessage) and message.summary and is_completed_summary(message):
+            compacted_at = max(compacted_at, message.seq)
+    return compacted_at, [update for message in reversed(told) for update in message.updates]
 
 
 def fingerprint(sample: Loaded) -> str:

@@ -4,7 +4,7 @@ Every component is sampled once, here and nowhere else; at most one event follow
 session because a file changed.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -16,8 +16,7 @@ from turnkeeper.context.component import ContextComponent, Sampling
 from turnkeeper.context.sample import sample
 from turnkeeper.core.entry import Recorded
 from turnkeeper.core.history import History, extend
-from turnkeeper.core.landmarks import Landmarks, Surveys
-from turnkeeper.core.system_context import Admission, Circumstances, Samples, reason_to_begin, reconcile
+from turnkeeper.core.system_context import Admission, Circumstances, look_back, reason_to_begin, reconcile
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
@@ -37,7 +36,6 @@ class Boundary(msgspec.Struct, frozen=True):
     environ: Mapping[str, str]
     own: Iterable[ContextComponent] = ()
     """The components that plugins registered; looked at anew each time."""
-    surveys: Surveys = msgspec.field(default_factory=Surveys)
 
     async def cross(
         self,
@@ -52,12 +50,13 @@ class Boundary(msgspec.Struct, frozen=True):
         timezone: str | None = None,
     ) -> tuple[Epoch, History]:
         """The epoch this turn runs in, and the history with the news the model is told before it."""
-        landmarks = self.surveys.of(view.session.id, history)
+        epoch_seq = view.epoch.seq if view.epoch is not None else 0
+        compacted_at, told = look_back((entry.message for entry in reversed(history.entries)), epoch_seq)
         now = Circumstances(
             provider_id=model.provider_id,
             model_id=model.id,
             directory=view.session.directory,
-            compacted_at=landmarks.compacted_at,
+            compacted_at=compacted_at,
         )
         sampling = Sampling(
             place=place,
@@ -75,7 +74,9 @@ class Boundary(msgspec.Struct, frozen=True):
             await pen.flush()  # It may take its time, and what happened should be known.
         samples = await sample(BUILT_IN, own, sampling)
         epoch = await self.store.queries.whole(view.epoch) if view.epoch is not None else None
-        told = await self._told(view, landmarks, samples) if epoch is not None else ()
+        if epoch is not None and compacted_at and any(isinstance(one, Unavailable) for _, one in samples):
+            # What was told last of a component that is unavailable now may lie before the history's compaction.
+            told = await self._told_in_all(view.session.id, epoch_seq)
         event = self._event(view, reconcile(samples, epoch, now, told))
         if event is None:
             assert epoch is not None, "without an epoch one begins"
@@ -87,20 +88,14 @@ class Boundary(msgspec.Struct, frozen=True):
         history = extend(history, Recorded(after.seq, self.store.mint.now(), event))
         return await self.store.queries.whole(after.epoch), history
 
-    async def _told(self, view: SessionView, landmarks: Landmarks, samples: Samples) -> Sequence[ContextUpdate]:
-        """The news of this epoch that the model was told, in order."""
-        epoch = view.epoch
-        assert epoch is not None, "news are told in an epoch"
-        begins = landmarks.compacted_at > epoch.seq
-        if not begins or not any(isinstance(one, Unavailable) for _, one in samples):
-            return _updates(landmarks.news, epoch.seq)
-        # What was told last of a component that is unavailable now may lie behind the compaction, out of the history.
+    async def _told_in_all(self, session_id: str, epoch_seq: int) -> list[ContextUpdate]:
+        """The news of this epoch that the model was told, from the store."""
         past: list[Message] = []
-        async for message in self.store.queries.stream(view.session.id):
-            if message.info.seq <= epoch.seq:
+        async for message in self.store.queries.stream(session_id):
+            if message.info.seq <= epoch_seq:
                 break
             past.append(message.info)
-        return _updates(reversed(past), epoch.seq)
+        return look_back(past, epoch_seq)[1]
 
     def _event(self, view: SessionView, decided: Epoch | Admission | None) -> Event | None:
         match decided:
@@ -121,8 +116,3 @@ class Boundary(msgspec.Struct, frozen=True):
         """The user's time: the host's, unless they say where they are."""
         moment = self.store.mint.now() / 1000
         return datetime.fromtimestamp(moment, ZoneInfo(timezone)) if timezone else datetime.fromtimestamp(moment)
-
-
-def _updates(messages: Iterable[Message], epoch_seq: int) -> list[ContextUpdate]:
-    news = [one for one in messages if isinstance(one, SystemMessage) and one.seq > epoch_seq]
-    return [update for message in news for update in message.updates]

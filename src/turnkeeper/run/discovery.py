@@ -1,9 +1,9 @@
 """Discovery: instruction files near a file that was read become durable with the call or prompt that read it."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from turnkeeper.core.limits import NESTED_MAX
+from turnkeeper.core.admission import discovered
 from turnkeeper.model.event import InstructionDiscovered
 from turnkeeper.workspace.instructions import nearby
 from turnkeeper.workspace.project import ProjectPlace
@@ -29,9 +29,3 @@ class Discovery:
 def all_near(read: Iterable[Path], place: ProjectPlace, environ: Mapping[str, str]) -> list[str]:
     """The instruction files near these files."""
     return list(dict.fromkeys(path for one in read for path in nearby(one, place, environ)))
-
-
-def discovered(found: Iterable[str], known: Collection[str]) -> list[InstructionDiscovered]:
-    """The events for those of the instruction files that a session does not follow yet, as far as there is room."""
-    fresh = [path for path in found if path not in known]
-    return [InstructionDiscovered(path=path) for path in fresh[: max(0, NESTED_MAX - len(known))]]

@@ -1,14 +1,13 @@
 """A drain: ask what is next, do that one thing, ask again; until the session rests."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import assert_never
 
 import msgspec
 
-from turnkeeper.core.next_action import Abandon, Action, Compact, Promote, Rest, RunTurn, next_action
-from turnkeeper.model.event import PromptPromoted
+from turnkeeper.core.next_action import Abandon, Action, Compact, Promote, Rest, RunTurn, next_action, promotion
 from turnkeeper.model.status import Idle, Owner
-from turnkeeper.run.abandon import abandon
 from turnkeeper.run.histories import Histories
 from turnkeeper.run.pen import Pen, take_pen
 from turnkeeper.run.prepare import Preparation
@@ -26,15 +25,17 @@ class Drain(msgspec.Struct, frozen=True):
     async def run(self, session_id: str, resume: bool = False) -> str:
         """Run until there is nothing to do; the reason. Raises Busy while another process runs the session."""
         first = await self._first(session_id, resume)
-        if isinstance(first, Rest):
-            return first.reason
-        promote = first.message_ids if isinstance(first, Promote) else ()
-        pen = await take_pen(self.store, session_id, self.owner, promote)
+        match first:
+            case Rest(reason=reason):
+                return reason
+            case Promote():
+                # In one append with the change of owner: what is done first after most wakes.
+                pen = await take_pen(self.store, session_id, self.owner, partial(promotion, first), at="promote")
+            case _:
+                pen = await take_pen(self.store, session_id, self.owner)
         try:
             return await self._loop(pen, resume)
         except BaseException:
-            # What was looked at ahead of its being written may never come true.
-            self.histories.forget(session_id)
             await pen.lay_down()
             raise
 
@@ -46,8 +47,7 @@ class Drain(msgspec.Struct, frozen=True):
         pen = await take_pen(self.store, session_id, self.owner)
         try:
             before = await self.store.journal.view(session_id)
-            if before.turn is not None:
-                await abandon(pen, before, self.store.mint.now())
+            await pen.close_lost_turn(before)
             await work(pen)
             while True:
                 after = await self.store.journal.view(session_id)
@@ -71,12 +71,11 @@ class Drain(msgspec.Struct, frozen=True):
             history = await self.histories.follow(pen)
             match next_action(view, history, resume=resume):
                 case Abandon():
-                    await abandon(pen, view, self.store.mint.now())
+                    await pen.close_lost_turn(view)
                     # A view has marks in the place of long texts, and so has what was just written of it.
                     self.histories.forget(pen.session_id)
-                case Promote(message_ids=message_ids):
-                    promoted = [PromptPromoted(message_id=message_id) for message_id in message_ids]
-                    await pen.append(*promoted, at="promote")
+                case Promote() as action:
+                    await pen.append(*promotion(action, view), at="promote")
                 case Compact(marker=marker):
                     resume = False
                     await pen.flush()

@@ -39,21 +39,21 @@ class Histories:
         return history
 
     async def follow(self, pen: Pen) -> History:
-        """The same for who writes the session: with what the pen holds, and read from it where nobody else wrote."""
-        history = self._kept.get(pen.session_id) if not pen.is_astray else None
-        news = pen.news(history.seq) if history is not None else None
+        """The history for the session's writer: with what the pen holds, and without reading what the pen wrote.
+
+        Held events are added to what is returned and not to what is kept: it is not certain yet where they will stand.
+        """
+        history = self._kept.get(pen.session_id)
+        news = pen.events_after(history.seq) if history is not None else None
         if history is None or news is None:
-            await pen.flush()
-            if pen.is_astray:
-                self.forget(pen.session_id)
-                pen.is_astray = False
+            await pen.flush()  # The log is read, which may take its time.
             return await self.get(pen.session_id)
         history = _grown(history, news)
         self._keep(pen.session_id, history)
-        return history
+        return _grown(history, pen.held_after(history.seq))
 
     def forget(self, session_id: str) -> None:
-        """Let go of a session that was removed, or whose history must be read anew."""
+        """Let go of a session that was removed, or whose history must be read again."""
         self._kept.pop(session_id, None)
 
     def _keep(self, session_id: str, history: History) -> None:
@@ -80,7 +80,7 @@ class Histories:
         return History(view=view.but(inbox=inbox, turn=turn), entries=Strand(reversed(newest_first)))
 
     async def _news(self, session_id: str, after: int) -> list[Recorded]:
-        """Events the history has not seen, with their blobs spelt out."""
+        """The events after ``after``, with the text of their blobs."""
         news: list[Recorded] = []
         for seq, stored in enumerate(await self._store.engine.read(session_id, after=after), after + 1):
             recorded, _ = entry.read(stored, seq)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from turnkeeper.core.agents import agents, default_agent
+from turnkeeper.core.agents import agents, default_agent, find_agent
 from turnkeeper.core.command_environ import command_environ
 from turnkeeper.core.limits import OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX
 from turnkeeper.core.permission import default_rules, merge, parse_rules, parse_switches
@@ -68,12 +68,7 @@ class Configured(NamedTuple):
 
     def agent(self, name: str | None) -> Agent:
         """The agent of this name, or the default one. Raises Invalid with what there is."""
-        if name is None:
-            return default_agent(self.agents, self.config)
-        if name not in self.agents:
-            shown = ", ".join(sorted(agent.name for agent in self.agents.values() if not agent.hidden))
-            raise Invalid(f"there is no agent {name!r}; the agents are: {shown}")
-        return self.agents[name]
+        return find_agent(self.agents, name) if name is not None else default_agent(self.agents, self.config)
 
 
 class Here(NamedTuple):

@@ -1,21 +1,22 @@
 """The pen: what a drain writes with. Every append carries the drain's fence, so a replaced owner cannot write.
 
-Writing is shielded: an interrupt comes before an append or after it, so whoever wrote knows what is on record.
+Writing is shielded: an interrupt comes before an append or after it, so the caller knows what is on record.
 
-A fact that nobody need know before the next one is **held**: it rides with the next append. Who decides what comes next
-looks at the session with what is held; who may have to wait for others writes it first.
+An event that is **held** is appended together with the next one: the end of a turn with the next ``TurnStarted``, or
+with the session's rest. Decisions are made on ``view`` and ``Histories.follow``, which include the held events; all
+other readers see them once they are durable. A caller that is about to wait for something calls ``flush`` first.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import anyio
 
 from turnkeeper.core.entry import Recorded
 from turnkeeper.core.projector import apply
+from turnkeeper.core.turn_ends import close_lost_turn
 from turnkeeper.core.view import SessionView
-from turnkeeper.model.event import Event, PromptPromoted, StatusChanged
-from turnkeeper.model.ledger import LedgerRow
+from turnkeeper.model.event import Event, StatusChanged
 from turnkeeper.model.refusal import Busy
 from turnkeeper.model.status import BUSY, IDLE, Owner, Status
 from turnkeeper.store.crash import crash_point
@@ -23,7 +24,7 @@ from turnkeeper.store.store import Store
 from turnkeeper.workspace.owner import is_alive
 
 WRITTEN_MAX: Final = 256
-"""So many events are remembered for who follows the session; what is older is read from the log."""
+"""How many of its newest events a pen keeps in memory; older ones are read from the log."""
 
 
 class Pen:
@@ -32,79 +33,86 @@ class Pen:
     def __init__(self, store: Store, session_id: str, owner: Owner, fence: int) -> None:
         self._store, self.session_id, self._owner, self._fence = store, session_id, owner, fence
         self._held: list[Event] = []
-        self._points: list[str] = []
+        self._held_points: list[str] = []
         self._written: list[Recorded] = []
-        self._told, self._base = 0, 0
-        """How many of the held ones somebody was told of, and behind which place in the log they were said to stand."""
-        self.is_astray = False
-        """Whether others wrote before what was told: it does not stand where it was said to."""
+
+    @property
+    def held(self) -> Sequence[Event]:
+        """The events that the next append brings."""
+        return self._held
 
     async def append(self, *events: Event, at: str = "") -> SessionView:
-        """Make events true, and what is held before them. Raises StaleFence once another process owns the session.
+        """Append the held events and then these. Raises StaleFence once another process owns the session.
 
         ``at`` names the crash points just before and just after it.
         """
-        waited = len(self._held)
+        held_before = len(self._held)
         self.hold(*events, at=at)
-        (held, self._held), (points, self._points) = (self._held, []), (self._points, [])
+        (held, self._held), (points, self._held_points) = (self._held, []), (self._held_points, [])
         try:
             with anyio.CancelScope(shield=True):
                 view = await self._store.journal.append(self.session_id, *held, fence=self._fence)
         except BaseException:
-            # Those that waited are as true as before, and tried again when the pen is laid down.
-            self._held[:0] = held[:waited]
+            # What was held before is still true; it is tried again when the pen is laid down.
+            self._held[:0] = held[:held_before]
             raise
-        self.wrote(held, view)
+        self.note_written(held, view)
         for point in points:
             crash_point(f"run.after-{point}")
         return view
 
     def hold(self, *events: Event, at: str = "") -> None:
-        """Let events ride with the next append. A death before it leaves what a death just before this one leaves."""
+        """Let the next append bring these events. A process that dies before it leaves them undone, all of them."""
         if at:
             crash_point(f"run.before-{at}")
-            self._points.append(at)
+            self._held_points.append(at)
         self._held.extend(events)
 
-    async def flush(self) -> None:
-        """Make true what is held."""
+    def drop_held(self) -> list[Event]:
+        """Stop holding what is held, and return it: it will not be appended."""
+        held, self._held = self._held, []
+        return held
+
+    async def flush(self, at: str = "") -> None:
+        """Append what is held, if anything is."""
         if self._held:
-            await self.append()
+            await self.append(at=at)
 
     async def view(self) -> SessionView:
         """The session as this process knows it, with what is held."""
-        journal, now = self._store.journal, self._store.mint.now()
+        journal = self._store.journal
         view = journal.cache.view(self.session_id) or await journal.view(self.session_id)
-        for event in self._held:
-            view = apply(view, Recorded(view.seq + 1, now, event)).view
+        for recorded in self.held_after(view.seq):
+            view = apply(view, recorded).view
         return view
 
-    def news(self, after: int) -> list[Recorded] | None:
-        """What stands behind this place in the log, and what is held; None if others wrote there, too."""
-        known = self._store.journal.cache.view(self.session_id)
-        self._written = [one for one in self._written if one.seq > after]
-        if known is None or len(self._written) != known.seq - after + self._told:
-            return None
-        fresh = enumerate(self._held[self._told :], known.seq + self._told + 1)
+    def held_after(self, seq: int) -> list[Recorded]:
+        """The held events as they will be recorded if the log ends with ``seq`` now."""
         now = self._store.mint.now()
-        self._told, self._base = len(self._held), known.seq
-        return [*self._written, *(Recorded(seq, now, event) for seq, event in fresh)]
+        return [Recorded(place, now, event) for place, event in enumerate(self._held, seq + 1)]
 
-    def wrote(self, events: Sequence[Event], view: SessionView) -> None:
-        """Note what was written, and the session after it."""
-        before = view.seq - len(events)
-        self.is_astray = self.is_astray or (self._told > 0 and before != self._base)
-        self._told = 0
+    def events_after(self, seq: int) -> list[Recorded] | None:
+        """The events of the log after ``seq``; None if the pen did not write all of them or has dropped some."""
+        known = self._store.journal.cache.view(self.session_id)
+        self._written = [one for one in self._written if one.seq > seq]
+        return self._written if known is not None and len(self._written) == known.seq - seq else None
+
+    def note_written(self, events: Sequence[Event], view: SessionView) -> None:
+        """Keep events that were appended for ``events_after``. ``view`` is the session after them."""
         now = self._store.mint.now()
-        self._written += [Recorded(seq, now, event) for seq, event in enumerate(events, before + 1)]
+        self._written += [Recorded(seq, now, event) for seq, event in enumerate(events, view.seq - len(events) + 1)]
         del self._written[:-WRITTEN_MAX]
 
-    async def billed(self, message_id: str) -> list[LedgerRow]:
-        """The rows of the ledger for the attempts at one turn."""
-        return [row async for row in self._store.queries.ledger(self.session_id) if row.message_id == message_id]
+    async def close_lost_turn(self, view: SessionView) -> None:
+        """Close the turn that a dead process left open, in one append; nothing if there is none."""
+        if view.turn is None:
+            return
+        rows = [row async for row in self._store.queries.ledger(self.session_id)]
+        billed = [row.cost for row in rows if row.message_id == view.turn.message.id]
+        await self.append(*close_lost_turn(view, self._store.mint.now(), billed=billed))
 
     async def status(self, status: Status) -> None:
-        """Tell what the session is doing now."""
+        """Record what the session is doing now."""
         await self.append(StatusChanged(status=status, owner=self._owner))
 
     async def lay_down(self, seq: int | None = None) -> bool:
@@ -120,27 +128,32 @@ class Pen:
         return view.owner != self._owner
 
 
-async def take_pen(store: Store, session_id: str, owner: Owner, promote: Sequence[str] = ()) -> Pen:
-    """Become the owner of a session, and make these prompts part of its history in the same moment.
+async def take_pen(
+    store: Store,
+    session_id: str,
+    owner: Owner,
+    first: Callable[[SessionView], Sequence[Event]] = lambda view: (),
+    *,
+    at: str = "",
+) -> Pen:
+    """Become the owner of a session, and append in the same moment what ``first`` decides.
 
-    Raises Busy while another living process owns it.
+    ``at`` names the crash points around it. Raises Busy while another living process owns the session.
     """
 
     def decide(view: SessionView) -> list[Event]:
         if view.owner is not None and view.owner != owner and is_alive(view.owner):
             raise Busy(f"session {session_id!r} is being run by process {view.owner.pid} on {view.owner.host}")
-        waiting = {prompt.message.id for prompt in view.inbox} if view.turn is None else set()
-        promoted = [PromptPromoted(message_id=message_id) for message_id in promote if message_id in waiting]
-        return [StatusChanged(status=BUSY, owner=owner), *promoted]
+        return [StatusChanged(status=BUSY, owner=owner), *first(view)]
 
-    # The fence is read before the decision: who raises it first wins, the other is refused by the engine.
-    if promote:
-        crash_point("run.before-promote")
+    if at:
+        crash_point(f"run.before-{at}")
+    # The fence is read before the decision: of two processes, the engine refuses the one that raises it second.
     with anyio.CancelScope(shield=True):
         fence = await store.engine.fence(session_id) + 1
         view, decided = await store.journal.change(session_id, decide, fence=fence)
-    if promote:
-        crash_point("run.after-promote")
+    if at:
+        crash_point(f"run.after-{at}")
     pen = Pen(store, session_id, owner, fence)
-    pen.wrote(decided, view)
+    pen.note_written(decided, view)
     return pen

@@ -1,29 +1,29 @@
 """Prepare a turn: agent, model, epoch, history and tools become one request; then the turn is run."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
 
+from turnkeeper.core.agents import find_agent
 from turnkeeper.core.doom_loop import latest_calls
 from turnkeeper.core.history import Entry, History
 from turnkeeper.core.next_action import RunTurn, last_user
 from turnkeeper.core.permission import freed, merge
+from turnkeeper.core.turn_ends import Ending, close_turn, open_turn, refused
+from turnkeeper.core.turn_request import TurnInputs
 from turnkeeper.core.view import SessionView
 from turnkeeper.core.window import answer_max, exceeds
-from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
-from turnkeeper.model.event import TurnEnded, TurnStarted
-from turnkeeper.model.failure import Failure, OverflowData, OverflowFailure, UnknownData, UnknownFailure
+from turnkeeper.model.event import TurnStarted
+from turnkeeper.model.failure import OverflowData, OverflowFailure
 from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.refusal import Refusal
-from turnkeeper.run.answer import answer_to
-from turnkeeper.run.asking import Asking
 from turnkeeper.run.boundary import Boundary
 from turnkeeper.run.compact import Compaction
+from turnkeeper.run.context_window import ContextFitter
 from turnkeeper.run.discovery import Discovery
-from turnkeeper.run.fit import Fitting, size
 from turnkeeper.run.means import Means
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import Approvals, Asker
@@ -31,6 +31,7 @@ from turnkeeper.run.settle import Settlement
 from turnkeeper.run.turn import Surroundings, Turn
 from turnkeeper.store.recall import SessionRecall
 from turnkeeper.store.store import Store
+from turnkeeper.tools.toolbox import Toolbox
 from turnkeeper.workspace.project import ProjectPlace, identify
 
 
@@ -44,7 +45,7 @@ class Preparation(msgspec.Struct, frozen=True):
     approvals: Approvals
     boundary: Boundary
     compaction: Compaction
-    fitting: Fitting
+    fitter: ContextFitter
     begun: Callable[[SessionView, History, UserMessage, ProjectPlace], None] | None = None
     """Told when the first turn after a prompt begins, so that upkeep can start beside it."""
 
@@ -53,46 +54,38 @@ class Preparation(msgspec.Struct, frozen=True):
         user = action.user.message
         assert isinstance(user, UserMessage), "a turn answers the user"
         place = await identify(Path(view.session.directory))
-        message = answer_to(user, place, self.store.mint)
+        message = self._opened(user, place)
         if self.begun is not None and action.step == 1:
             self.begun(view, history, user, place)
         try:
             means = await self.means(place)
             model = means.find(user.model)
-            agent = _agent(means.agents, user.agent)
+            agent = find_agent(means.agents, user.agent)
             provider = means.provider(model)
         except Refusal as refusal:
-            await self._refused(pen, message, str(refusal))
+            await self._failed(pen, message, refused(str(refusal)))
             return
         epoch, history = await self.boundary.cross(
             pen, view, history, model, agent, place, instructions=means.instructions, timezone=means.timezone
         )
         rules = freed(merge(means.rules, agent.permission, view.session.permission or ()), means.outputs)
-        # The last step keeps its tools, though it may use none: without them no byte of the request would be reused.
         toolbox = means.toolbox.visible(rules, user.tools)
         output_max = answer_max(model.limits, means.window)
-        asking = Asking(view, history, action, user, model, agent, epoch, toolbox, output_max)
-        sending = await self.fitting.fit(pen, asking, means.window, message.time.created)
-        if sending is None:
+        inputs = TurnInputs(view, history, action, user, model, agent, epoch, toolbox.definitions(), output_max)
+        ready = await self.fitter.fit(pen, inputs, means.window, message.time.created)
+        if ready is None:
             return
-        if exceeds(size(sending), model.limits):
-            await self._failed(pen, message, _too_large(size(sending), model))
+        if exceeds(ready.size, model.limits):
+            await self._failed(pen, message, Ending(failure=_too_large(ready.size, model)))
             return
-        asking = sending.asking
-        settlement = self._settlement(asking, pen, place, rules, means)
         turn = Turn(
             pen,
             self.world,
             provider,
-            sending.request,
+            ready,
             message,
-            view.session.directory,
-            settlement.settle,
-            structured=lambda: settlement.structured,
-            tries=action.tries_left,
-            retries=action.tries,
-            prefix=sending.prefix,
-            remedy=lambda failure: self.fitting.remedy(failure, sending, provider, means.window),
+            self._settlement(ready.inputs, toolbox, pen, place, rules, means),
+            lambda failure: self.fitter.remedy(failure, ready, provider, means.window),
         )
         await turn.run()
 
@@ -105,62 +98,56 @@ class Preparation(msgspec.Struct, frozen=True):
             means = await self.means(place)
             means.find(user.model)
         except Refusal as refusal:
-            message = answer_to(user, place, self.store.mint).but(summary=True)
-            await self._refused(pen, message, str(refusal))
+            await self._failed(pen, self._opened(user, place).but(summary=True), refused(str(refusal)))
             return
         await self.compaction.run(pen, history, marker, means, place)
 
     async def tidy(self, pen: Pen, view: SessionView, history: History) -> None:
         """What is done when a session comes to rest: old outputs are pruned, where that is wanted or pays."""
         user = last_user(history)
-        if user is None or not isinstance(user.message, UserMessage) or not self.fitting.may_prune(view.session.id):
+        if user is None or not isinstance(user.message, UserMessage) or not self.fitter.may_prune(view.session.id):
             return
         try:
             means = await self.means(await identify(Path(view.session.directory)))
             model = means.find(user.message.model)
         except Refusal:
             return  # The next turn will say what is wrong.
-        await self.fitting.tidy(pen, view, history, model, means.window)
+        await self.fitter.tidy(pen, view, history, model, means.window)
 
-    def _settlement(self, asking: Asking, pen: Pen, place: ProjectPlace, rules: Ruleset, means: Means) -> Settlement:
+    def _settlement(
+        self, inputs: TurnInputs, toolbox: Toolbox, pen: Pen, place: ProjectPlace, rules: Ruleset, means: Means
+    ) -> Settlement:
         """How the calls of this turn are settled."""
-        session_id = asking.view.session.id
+        session_id = inputs.view.session.id
         return Settlement(
             pen=pen,
             mint=self.store.mint,
-            toolbox=asking.toolbox,
+            toolbox=toolbox,
             directory=place.directory,
             worktree=place.worktree,
             rules=rules,
             approvals=self.approvals,
             ask=self.ask,
             todos=lambda: self.store.queries.todos(session_id),
-            discovery=Discovery(place, self.boundary.environ, asking.view.instructions),
-            earlier=latest_calls(asking.history, asking.action.user),
-            is_last=asking.is_last,
-            schema=asking.schema,
+            discovery=Discovery(place, self.boundary.environ, inputs.view.instructions),
+            earlier=latest_calls(inputs.history, inputs.action.user),
+            is_last=inputs.is_last,
+            schema=inputs.schema,
             bounds=means.bounds(session_id),
             recall=SessionRecall(self.store.queries, session_id),
             environ=means.environ,
         )
 
-    async def _refused(self, pen: Pen, message: AssistantMessage, reason: str) -> None:
-        """A turn that cannot even be asked for is on record like any other failure."""
-        await self._failed(pen, message, UnknownFailure(data=UnknownData(message=reason)))
+    def _opened(self, user: UserMessage, place: ProjectPlace) -> AssistantMessage:
+        mint = self.store.mint
+        return open_turn(user, str(place.directory), str(place.worktree), id=mint.message_id(), now=mint.now())
 
-    async def _failed(self, pen: Pen, message: AssistantMessage, failure: Failure) -> None:
-        ended = message.but(error=failure, time=message.time.but(completed=self.store.mint.now()))
-        await pen.append(TurnStarted(message=message), TurnEnded(message=ended))
+    async def _failed(self, pen: Pen, message: AssistantMessage, ending: Ending) -> None:
+        """Record a turn that cannot even be asked for, like any other that failed."""
+        await pen.append(TurnStarted(message=message), *close_turn(message, ending, self.store.mint.now()))
 
 
 def _too_large(count: int, model: ModelInfo) -> OverflowFailure:
     most = model.limits.input or model.limits.context
     words = f"The request is about {count:,} tokens, and {model.provider_id}/{model.id} takes {most:,}"
     return OverflowFailure(data=OverflowData(message=f"{words}; shorten the prompt or choose another model"))
-
-
-def _agent(agents: Mapping[str, Agent], name: str) -> Agent:
-    if name not in agents:
-        known = ", ".join(sorted(one.name for one in agents.values() if not one.hidden))
-        raise Refusal(f"there is no agent {name!r}; the agents are: {known}")
-    return agents[name]

@@ -13,7 +13,6 @@ from turnkeeper.model.config import Config
 from turnkeeper.model.refusal import Refusal
 from turnkeeper.model.session import Session
 from turnkeeper.model.status import Owner
-from turnkeeper.run.abandon import abandon
 from turnkeeper.run.histories import Histories
 from turnkeeper.run.pen import take_pen
 from turnkeeper.store.engine import EngineError
@@ -77,9 +76,8 @@ class TakeOver(msgspec.Struct, frozen=True):
         with anyio.CancelScope(shield=True):
             pen = await take_pen(self.store, session_id, self.owner)
             view = await self.store.journal.view(session_id)
-            if view.turn is not None:
-                await abandon(pen, view, self.store.mint.now())
-                view = await self.store.journal.view(session_id)
+            await pen.close_lost_turn(view)
+            view = await self.store.journal.view(session_id)
             action = next_action(view, await self.histories.get(session_id), resume=resumes)
             rests = isinstance(action, Rest) and await pen.lay_down(view.seq)
         return Left(session_id, resumes, rests)

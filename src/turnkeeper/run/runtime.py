@@ -26,17 +26,17 @@ from turnkeeper.model.notification import Delta
 from turnkeeper.model.refusal import Invalid, NotFound, Refusal
 from turnkeeper.run.boundary import Boundary
 from turnkeeper.run.compact import Compaction
+from turnkeeper.run.context_window import ContextFitter
 from turnkeeper.run.coordinator import Coordinator, Outcome
 from turnkeeper.run.discovery import all_near
 from turnkeeper.run.drain import Drain
-from turnkeeper.run.fit import Fitting
 from turnkeeper.run.histories import Histories
-from turnkeeper.run.hooks import Hooks
 from turnkeeper.run.means import DirectoryMeans, Transport
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import Approvals, Asker, reject_all
 from turnkeeper.run.prepare import Preparation
 from turnkeeper.run.recover import Ask, Left, Recovery, TakeOver
+from turnkeeper.run.summarise import Hooks
 from turnkeeper.run.transport import Network
 from turnkeeper.run.turn import Surroundings
 from turnkeeper.run.upkeep import Titling, ask_title, own_title, set_title, title_request, wants_title
@@ -92,7 +92,7 @@ class Runtime:
             approvals=Approvals(),
             boundary=Boundary(store, settings.environ, self.components),
             compaction=Compaction(store, world, settings.hooks),
-            fitting=Fitting(store),
+            fitter=ContextFitter(store),
             begun=self._title if settings.titles else None,
         )
         owner = this_process().but(runtime=str(next(_numbers)))

@@ -7,16 +7,15 @@ from pathlib import Path
 import anyio
 import msgspec
 
-from turnkeeper.core.doom_loop import is_doom_loop
-from turnkeeper.core.limits import CALLS_PARALLEL_MAX, CALLS_PER_TURN_MAX, ENTRY_DEPTH_MAX, PROGRESS_MS
-from turnkeeper.core.next_action import DISABLED, STRUCTURED_TOOL
+from turnkeeper.core.limits import CALLS_PARALLEL_MAX, ENTRY_DEPTH_MAX, PROGRESS_MS
 from turnkeeper.core.permission import Allow, decide
+from turnkeeper.core.settling import AnswerTaken, Refused, Runs, completed, failed, judge_call
 from turnkeeper.core.storable import storable
 from turnkeeper.core.transcribe import interrupted
 from turnkeeper.mint import Mint
 from turnkeeper.model.event import InstructionDiscovered, PartRecorded, TodosSet
 from turnkeeper.model.parts import FilePart, Part, ToolPart
-from turnkeeper.model.parts.tool import SettledTime, ToolCompleted, ToolError, ToolRunning, ToolState
+from turnkeeper.model.parts.tool import ToolCompleted, ToolRunning, ToolState
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Json, JsonObject
@@ -24,7 +23,6 @@ from turnkeeper.run.discovery import Discovery
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import Approvals, Asker, PermissionRequest, permit
 from turnkeeper.store.crash import crash_point
-from turnkeeper.text.json_schema import violations
 from turnkeeper.text.surrogates import clean, clean_object
 from turnkeeper.tools.output import BoundOutput, Bounds
 from turnkeeper.tools.tool import Attachment, NoRecall, Recall, Rejected, ToolContext, ToolFailure
@@ -97,18 +95,17 @@ class _Call:
             await self.record(state, *met)
 
     async def run(self) -> ToolState:
+        turn = self._turn
         try:
-            if self._number >= CALLS_PER_TURN_MAX:
-                raise ToolFailure(f"One answer may make {CALLS_PER_TURN_MAX} calls. Do the rest in your next answer.")
-            if self.part.tool == STRUCTURED_TOOL and self._turn.schema is not None:
-                return self._answer(self._turn.schema)
-            if self._turn.is_last:
-                return self._failed("The step limit is reached: no tool runs until the user speaks.", {DISABLED: True})
-            await self._check_doom_loop()
-            context, bounds = self._context(), self._turn.bounds
-            done = self._completed(await self._turn.toolbox.run(self.part.tool, self._input(), context, bounds))
-            storable(self.part.but(state=done), ToolPart, "its result", ENTRY_DEPTH_MAX)
-            return done
+            match judge_call(self.part, self._earlier, self._number, schema=turn.schema, is_last=turn.is_last):
+                case Refused(text=text, metadata=metadata):
+                    return self._failed(text, metadata)
+                case AnswerTaken():
+                    turn.structured = self.part.state.input
+                    title, metadata = "Structured answer", {"structured": True}
+                    return completed(self.part, self._now(), "The answer was taken.", title=title, metadata=metadata)
+                case Runs(is_doom_loop=is_doom_loop):
+                    return await self._run(is_doom_loop)
         except Rejected as refusal:
             # Without a word from the user the session rests; with one the model goes on by it.
             return self._failed(str(refusal), {} if refusal.feedback else {"rejected": True})
@@ -118,23 +115,14 @@ class _Call:
             # A tool may come from anywhere; its bugs are the model's to work around, not the session's end.
             return self._failed(f"The tool failed: {type(error).__name__}: {error}", {})
 
-    def _input(self) -> JsonObject:
-        return self.part.state.input
-
-    def _answer(self, schema: JsonObject) -> ToolState:
-        """Take the structured answer, or say what is wrong with it."""
-        wrong = violations(self._input(), schema)
-        if wrong:
-            raise ToolFailure(
-                "The answer does not fit the schema:\n" + "\n".join(wrong) + "\nCorrect it and call again."
-            )
-        self._turn.structured = self._input()
-        return self._state("The answer was taken.", title="Structured answer", metadata={"structured": True})
-
-    async def _check_doom_loop(self) -> None:
-        if not is_doom_loop(self._earlier, self.part.tool, self._input()):
-            return
-        await self._permit("doom_loop", (self.part.tool,), (self.part.tool,), {"input": dict(self._input())})
+    async def _run(self, is_doom_loop: bool) -> ToolState:
+        part = self.part
+        if is_doom_loop:
+            await self._ask("doom_loop", (part.tool,), always=(part.tool,), metadata={"input": dict(part.state.input)})
+        turn = self._turn
+        done = self._completed(await turn.toolbox.run(part.tool, part.state.input, self._context(), turn.bounds))
+        storable(self.part.but(state=done), ToolPart, "its result", ENTRY_DEPTH_MAX)
+        return done
 
     def _context(self) -> ToolContext:
         turn = self._turn
@@ -161,19 +149,14 @@ class _Call:
     async def _ask(
         self, permission: str, patterns: Sequence[str], *, always: Sequence[str], metadata: JsonObject
     ) -> None:
-        await self._permit(permission, tuple(patterns), tuple(always), metadata)
-
-    async def _permit(
-        self, permission: str, patterns: tuple[str, ...], always: tuple[str, ...], metadata: JsonObject
-    ) -> None:
         request = PermissionRequest(
             id=self._turn.mint.ascending("per"),
             session_id=self.part.session_id,
             message_id=self.part.message_id,
             call_id=self.part.call_id,
             permission=permission,
-            patterns=patterns,
-            always=always,
+            patterns=tuple(patterns),
+            always=tuple(always),
             metadata=metadata,
         )
         await permit(request, self._turn.rules, self._turn.approvals, self._turn.ask)
@@ -186,7 +169,7 @@ class _Call:
         told, _ = storable(clean_object(metadata or {}), dict[str, object], "its metadata")
         shown = {**(state.metadata or {}), **told}
         running = state.but(title=clean(title) if title else state.title, metadata=shown)
-        now = self._turn.mint.now()
+        now = self._now()
         if now - self._reported >= PROGRESS_MS:
             self._reported = now
             await self.record(running)
@@ -198,10 +181,8 @@ class _Call:
 
     def _completed(self, bound: BoundOutput) -> ToolState:
         output = bound.output
-        return self._state(
-            clean(output.output),
-            title=clean(output.title),
-            metadata=clean_object(output.metadata),
+        title, metadata = clean(output.title), clean_object(output.metadata)
+        return completed(self.part, self._now(), clean(output.output), title=title, metadata=metadata).but(
             attachments=tuple(map(self._file, output.attachments)) or None,
             withheld=tuple(map(self._file, bound.withheld)) or None,
             output_paths=(bound.path,) if bound.path is not None else None,
@@ -218,24 +199,8 @@ class _Call:
             url=file.url,
         )
 
-    def _state(self, output: str, **rest: object) -> ToolState:
-        state = ToolCompleted(
-            input=self._input(), raw=self._raw(), output=output, title="", metadata={}, time=self._time()
-        )
-        return state.but(**rest)
-
     def _failed(self, text: str, metadata: JsonObject) -> ToolState:
-        state = self.part.state
-        kept = state.metadata if isinstance(state, ToolRunning) else None
-        merged = {**(kept or {}), **metadata}
-        return ToolError(
-            input=self._input(), raw=self._raw(), error=clean(text), metadata=merged or None, time=self._time()
-        )
+        return failed(self.part, self._now(), text, metadata)
 
-    def _raw(self) -> str | None:
-        return self.part.state.raw if isinstance(self.part.state, ToolRunning) else None
-
-    def _time(self) -> SettledTime:
-        state = self.part.state
-        now = self._turn.mint.now()
-        return SettledTime(start=state.time.start if isinstance(state, ToolRunning) else now, end=now)
+    def _now(self) -> int:
+        return self._turn.mint.now()

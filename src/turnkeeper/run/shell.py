@@ -8,13 +8,12 @@ import msgspec
 from turnkeeper.core.limits import PROGRESS_CHARS_MAX, PROGRESS_MS
 from turnkeeper.core.lowering import DELEGATED
 from turnkeeper.core.transcribe import interrupted
+from turnkeeper.core.turn_ends import Ending, broken_off, close_turn, open_turn
 from turnkeeper.mint import Mint
-from turnkeeper.model.event import MessageRecorded, PartRecorded, TurnEnded, TurnStarted
-from turnkeeper.model.failure import AbortedFailure, MessageData
+from turnkeeper.model.event import MessageRecorded, PartRecorded, TurnStarted
 from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.parts import TextPart, ToolPart
 from turnkeeper.model.parts.tool import RunningTime, SettledTime, ToolCompleted, ToolError, ToolRunning, ToolState
-from turnkeeper.run.answer import answer_to
 from turnkeeper.run.pen import Pen
 from turnkeeper.store.crash import crash_point
 from turnkeeper.text.surrogates import clean
@@ -40,7 +39,9 @@ class ShellCommand(msgspec.Struct, frozen=True):
 
     async def run(self, pen: Pen) -> None:
         """Run it to its end. Whatever happens, the log has its end, and what was printed until then."""
-        message, running = answer_to(self.user, self.place, self.mint), self._call()
+        directory, worktree, id = str(self.place.directory), str(self.place.worktree), self.mint.message_id()
+        message = open_turn(self.user, directory, worktree, id=id, now=self.mint.now())
+        running = self._call()
         part = self._part(message, running)
         await pen.append(
             MessageRecorded(message=self.user, parts=(self._introduction(),)),
@@ -52,12 +53,12 @@ class ShellCommand(msgspec.Struct, frozen=True):
         kept = KeptOutput()
         try:
             state = await self._execute(pen, part, running, kept)
-        except BaseException:
+        except BaseException as error:
             # Stopped, mostly: what it printed is the user's, and goes on record before the cancellation goes on.
-            failure = AbortedFailure(data=MessageData(message="the command was stopped"))
-            await self._end(pen, message.but(error=failure), part.but(state=self._stopped(part, running, kept)))
+            stopped = part.but(state=self._stopped(part, running, kept))
+            await pen.append(*close_turn(message, broken_off(error, "command", stopped), self.mint.now()), at="end")
             raise
-        await self._end(pen, message, part.but(state=state))
+        await pen.append(*close_turn(message, Ending(parts=(part.but(state=state),)), self.mint.now()), at="end")
 
     async def _execute(self, pen: Pen, part: ToolPart, running: ToolRunning, kept: KeptOutput) -> ToolState:
         async def heard(ending: str) -> None:
@@ -96,10 +97,6 @@ class ShellCommand(msgspec.Struct, frozen=True):
     def _stopped(self, part: ToolPart, running: ToolRunning, kept: KeptOutput) -> ToolState:
         reached = running.but(metadata={"output": kept.ending(PROGRESS_CHARS_MAX)})
         return interrupted(part.but(state=reached), self.mint.now())
-
-    async def _end(self, pen: Pen, message: AssistantMessage, part: ToolPart) -> None:
-        ended = message.but(time=message.time.but(completed=self.mint.now()))
-        await pen.append(PartRecorded(part=part), TurnEnded(message=ended), at="end")
 
     def _introduction(self) -> TextPart:
         return TextPart(

@@ -1,6 +1,6 @@
 """Have a Summary written: one call, a second if that failed, else a digest without a model."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -10,12 +10,11 @@ from turnkeeper.core.compaction import Split
 from turnkeeper.core.retry import delay, retryable
 from turnkeeper.core.summary import (
     Contract,
-    breaches,
     chunks,
-    completed,
     contract,
     cut,
     digest,
+    final_text,
     question,
     serialise,
     target,
@@ -31,13 +30,36 @@ from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Value
 from turnkeeper.providers.provider import Provider
 from turnkeeper.run.ask import Answer, ask, bill
-from turnkeeper.run.hooks import Draft, Hooks
 from turnkeeper.run.turn import Surroundings
 
 ROOM: Final = 100_000
 """How many tokens a summariser is given at once if nobody knows how many it takes."""
 CALLED: Final = "the summariser called tools instead of answering"
 EMPTY: Final = "the summariser said nothing"
+
+
+class Draft(Value):
+    """What a summariser is about to be told: further ``context``, or a ``prompt`` in the place of ours."""
+
+    context: tuple[str, ...] = ()
+    prompt: str | None = None
+
+
+def _as_it_is(session_id: str, draft: Draft) -> Draft:
+    return draft
+
+
+def _goes_on(session_id: str, overflow: bool) -> bool:
+    return True
+
+
+class Hooks(msgspec.Struct, frozen=True):
+    """Where a plugin may change a compaction; by default nothing is changed."""
+
+    compacting: Callable[[str, Draft], Draft] = _as_it_is
+    """opencode's ``experimental.session.compacting``: session and draft in, draft out."""
+    autocontinue: Callable[[str, bool], bool] = _goes_on
+    """opencode's ``experimental.compaction.autocontinue``: whether work goes on by itself after a compaction."""
 
 
 class Written(Value):
@@ -77,14 +99,8 @@ class Summariser(msgspec.Struct):
             return Written(text=digest(terms, previous, split.head), bills=tuple(self._bills))
         answer = await self._answer(_question(pieces[-1], previous, terms, draft))
         problem = _problem(answer)
-        if problem is not None:
-            found = digest(terms, previous, split.head)
-        else:
-            said = answer.text.strip()
-            found = said if not breaches(said, terms) else completed(said, terms)
-        if estimate(found) > head:
-            # A short history can be shorter than a summary of it.
-            found = min(found, completed(verbatim(texts, split.previous), terms), key=len)
+        said = answer.text if problem is None else None
+        found = final_text(said, terms, split.head, previous, verbatim(texts, split.previous), tokens_max=head)
         return Written(text=found, problem=problem, bills=tuple(self._bills))
 
     async def _answer(self, asked: str) -> Answer:

@@ -1,7 +1,6 @@
 """Abort: close what a dead process left open. What it recorded stays; prompts that wait go on waiting."""
 
 from turnkeeper.model.status import Idle
-from turnkeeper.run.abandon import abandon
 from turnkeeper.run.pen import take_pen
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.owner import this_process
@@ -13,8 +12,6 @@ async def close(store: Store, session_id: str) -> bool:
     if before.turn is None and isinstance(before.status, Idle):
         return False
     pen = await take_pen(store, session_id, this_process())
-    view = await store.journal.view(session_id)
-    if view.turn is not None:
-        await abandon(pen, view, store.mint.now())
+    await pen.close_lost_turn(await store.journal.view(session_id))
     await pen.lay_down()
     return True

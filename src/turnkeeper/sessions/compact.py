@@ -2,30 +2,24 @@
 
 from typing import Final
 
-from turnkeeper.core.compaction import summary_text
+from turnkeeper.core.compaction import summary_text, too_small
+from turnkeeper.core.compaction_events import a_marker
 from turnkeeper.core.history import Entry, History, compaction_of, is_completed_summary, visible
 from turnkeeper.core.lowering import conversation
 from turnkeeper.core.next_action import last_turn, last_user
-from turnkeeper.core.window import chars_of, tokens_of, usable, window
+from turnkeeper.core.window import chars_of, tokens_of
 from turnkeeper.model.catalog import ModelInfo
-from turnkeeper.model.config import CompactionConfig
 from turnkeeper.model.failure import words_of
 from turnkeeper.model.message import AssistantMessage, ModelChoice, UserMessage
 from turnkeeper.model.parts import TextPart
 from turnkeeper.model.refusal import Refusal
 from turnkeeper.model.session import Session
 from turnkeeper.model.value import Value
-from turnkeeper.run.compact import a_marker
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.runtime import Runtime
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import ProjectPlace
 
-TOKENS: Final = 50_000
-MESSAGES: Final = 100
-"""From this size on a session is worth compacting, unless the configuration says otherwise ..."""
-NEAR: Final = 0.75
-"""... or from this share of the usable window."""
 NOTHING: Final = "there is nothing to compact: nobody has answered since the session began or was last compacted"
 
 
@@ -65,24 +59,15 @@ async def compact(
     shown = visible(history.entries)
     before = _size(shown, info)
     config, _ = runtime.means.catalog(place)
-    if not force and (reason := _too_small(before, len(shown), info, config.compaction)) is not None:
+    if not force and (reason := too_small(before, len(shown), info.limits, config.compaction)) is not None:
         return Compacted(reason=reason, before=before, after=before)
 
     async def work(pen: Pen) -> None:
-        await pen.append(a_marker(store.mint, speaker, auto=auto), at="marker")
+        await pen.append(a_marker(speaker, store.mint, store.mint.now(), auto=auto), at="marker")
         await runtime.compact(pen)
 
     await runtime.alone(session.id, work)
     return _result(await runtime.history(session.id), info, before)
-
-
-def _too_small(tokens: int, messages: int, model: ModelInfo, config: CompactionConfig) -> str | None:
-    room = usable(model.limits, window(config, {}))
-    if tokens > (config.max_tokens or TOKENS) or messages > (config.max_messages or MESSAGES):
-        return None
-    if room is not None and tokens > room * NEAR:
-        return None
-    return f"{messages} messages of about {tokens:,} tokens are little; --force compacts them all the same"
 
 
 def _result(history: History, model: ModelInfo, before: int) -> Compacted:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from anyio import to_thread
 
-from turnkeeper.core.limits import INBOX_MAX
+from turnkeeper.core.admission import admission_events, model_of
 from turnkeeper.core.permission import merge
 from turnkeeper.core.storable import storable
 from turnkeeper.core.view import SessionView
@@ -19,13 +19,10 @@ from turnkeeper.model.identifier import check
 from turnkeeper.model.message import UNKNOWN_MODEL, JsonSchemaFormat, MessageTime, ModelChoice, UserMessage
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import Part
-from turnkeeper.model.permission import Rule
 from turnkeeper.model.prompt import AgentInput, FileInput, Prompt, Receipt
 from turnkeeper.model.refusal import Busy, Conflict, Invalid
-from turnkeeper.model.session import NO_VARIANT, Session, SessionModel
-from turnkeeper.model.status import Idle
+from turnkeeper.model.session import Session, SessionModel
 from turnkeeper.model.value import encode
-from turnkeeper.run.discovery import discovered
 from turnkeeper.run.runtime import Runtime
 from turnkeeper.sessions.attach import Attaching
 from turnkeeper.sessions.resolve import Resolution, resolve
@@ -88,12 +85,11 @@ async def _admit(store: Store, runtime: Runtime, session_id: str, prompt: Prompt
         elif prompt.model is not None:
             runtime.model(prompt.model, resolved.place)
         admitted = e.PromptAdmitted(message=message, parts=resolved.parts, delivery=prompt.delivery, digest=digest)
-        deciding = _Deciding(prompt, admitted, view, resolved.instructions)
         crash_point("run.before-admit")
-        await store.journal.change(session_id, deciding)
+        seq = await _append(store, admitted, prompt, view, resolved.instructions)
         crash_point("run.after-admit")
-        if deciding.seq:
-            receipt = Receipt(message_id=message_id, session_id=session_id, seq=deciding.seq, delivery=prompt.delivery)
+        if seq is not None:
+            receipt = Receipt(message_id=message_id, session_id=session_id, seq=seq, delivery=prompt.delivery)
             return Admission(receipt, MessageWithParts(info=message, parts=resolved.parts))
         view = None
     raise Busy(f"session {session_id!r} is given prompts without pause; try again")
@@ -159,29 +155,24 @@ def _message(store: Store, prompt: Prompt, message_id: str, session: Session, re
     )
 
 
-class _Deciding:
-    """Decides what admitting a prompt changes, and remembers the place that it gave it."""
+async def _append(
+    store: Store, admitted: e.PromptAdmitted, prompt: Prompt, before: SessionView, instructions: list[str]
+) -> int | None:
+    """Append the admission; its place in the log. None, and nothing is appended, if ``before`` holds no longer."""
 
-    def __init__(
-        self, prompt: Prompt, admitted: e.PromptAdmitted, before: SessionView, instructions: list[str]
-    ) -> None:
-        self._prompt, self._admitted, self._before, self._instructions = prompt, admitted, before, instructions
-        self.seq = 0
-        """The place in the log, as decided last; 0 if nothing was, because things are not as they were before."""
+    def decide(view: SessionView) -> list[Event]:
+        return admission_events(admitted, prompt, view, instructions) if _is_same(before, view, prompt) else []
 
-    def __call__(self, view: SessionView) -> list[Event]:
-        """What it changes in the newest view."""
-        self.seq = view.seq + 1 if self._holds(view) else 0
-        if not self.seq:
-            return []
-        return [*_facts(self._admitted, self._prompt, view), *discovered(self._instructions, view.instructions)]
+    after, decided = await store.journal.change(before.session.id, decide)
+    return after.seq - len(decided) + 1 if decided else None
 
-    def _holds(self, view: SessionView) -> bool:
-        """Whether the prompt says in this view what it said in the one it was resolved for."""
-        if _settings(view.session, self._prompt) != _settings(self._before.session, self._prompt):
-            return False
-        # Another admission under the caller's id in between is noticed. An id that we just made is in use nowhere.
-        return self._prompt.message_id is None or _input(view) == _input(self._before)
+
+def _is_same(before: SessionView, view: SessionView, prompt: Prompt) -> bool:
+    """Whether a prompt says in a view what it said in the one it was resolved for."""
+    if _settings(view.session, prompt) != _settings(before.session, prompt):
+        return False
+    # Another admission under the caller's id in between is noticed. An id that we just made is in use nowhere.
+    return prompt.message_id is None or _input(view) == _input(before)
 
 
 def _input(view: SessionView) -> tuple[int, tuple[str, ...]]:
@@ -220,31 +211,6 @@ async def _known(store: Store, session_id: str, message_id: str, prompt: Prompt,
     return Receipt(message_id=message_id, session_id=session_id, seq=known.seq, delivery=known.delivery)
 
 
-def _facts(admitted: e.PromptAdmitted, prompt: Prompt, view: SessionView) -> list[Event]:
-    """What admitting the prompt changes. The admission itself comes first."""
-    message = admitted.message
-    if len(view.inbox) >= INBOX_MAX:
-        raise Busy(f"{INBOX_MAX} prompts are waiting already; let the session run, or withdraw some")
-    facts: list[Event] = [admitted]
-    if view.session.agent != message.agent:
-        facts.append(e.AgentSelected(agent=message.agent))
-    chosen = SessionModel(
-        id=message.model.model_id,
-        provider_id=message.model.provider_id,
-        variant=message.model.variant or NO_VARIANT,
-    )
-    if view.session.model != chosen:
-        facts.append(e.ModelSelected(model=chosen))
-    if prompt.tools:
-        rules = tuple(
-            Rule(permission=name, pattern="*", action="allow" if on else "deny") for name, on in prompt.tools.items()
-        )
-        facts.append(e.PermissionsSet(rules=rules))
-    if prompt.no_reply and view.turn is None and isinstance(view.status, Idle):
-        facts.append(e.PromptPromoted(message_id=message.id))
-    return facts
-
-
 async def last_model(store: Store, session: Session) -> ModelChoice | None:
     """The model of the newest prompt in the history that has one, for a session that has none of its own.
 
@@ -255,17 +221,3 @@ async def last_model(store: Store, session: Session) -> ModelChoice | None:
             if isinstance(message.info, UserMessage) and message.info.model.provider_id != UNKNOWN_MODEL:
                 return message.info.model
     return None
-
-
-def model_of(
-    prompt: Prompt, agent: Agent, last: SessionModel | None, fallback: Callable[[], ModelChoice]
-) -> ModelChoice:
-    """The prompt's model, else the agent's, else that of the session, else the fallback."""
-    if prompt.model is not None:
-        return prompt.model.but(variant=prompt.variant or prompt.model.variant)
-    if agent.model is not None:
-        return agent.model.but(variant=prompt.variant or agent.model.variant)
-    if last is not None:
-        kept = last.variant if last.variant != NO_VARIANT else None
-        return ModelChoice(provider_id=last.provider_id, model_id=last.id, variant=prompt.variant or kept)
-    return fallback().but(variant=prompt.variant)

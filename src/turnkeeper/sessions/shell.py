@@ -1,5 +1,6 @@
 """Run a command of the user's in a session, as they write with ``!``: the model hears of it when it is next asked."""
 
+from turnkeeper.core.admission import model_of
 from turnkeeper.model.message import AssistantMessage, MessageTime, ModelChoice, UserMessage
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.prompt import Prompt
@@ -7,7 +8,7 @@ from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.session import Session
 from turnkeeper.run.runtime import Runtime
 from turnkeeper.run.shell import ShellCommand
-from turnkeeper.sessions.prompt import last_model, model_of
+from turnkeeper.sessions.prompt import last_model
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import ProjectPlace
 

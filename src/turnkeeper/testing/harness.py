@@ -23,9 +23,9 @@ from turnkeeper.model.stream import StreamEvent
 from turnkeeper.model.value import JsonObject, encode
 from turnkeeper.providers.provider import Provider
 from turnkeeper.run.coordinator import Outcome
-from turnkeeper.run.hooks import Hooks
 from turnkeeper.run.permission import Asker, allow_all
 from turnkeeper.run.runtime import Settings
+from turnkeeper.run.summarise import Hooks
 from turnkeeper.store.engine import Engine
 from turnkeeper.tools.tool import AnyTool, Tool, ToolContext, ToolOutput
 

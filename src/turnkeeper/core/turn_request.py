@@ -1,9 +1,16 @@
-"""What a request is made of, and the request that is made of it."""
+"""The request of a turn: its inputs, and what follows from them: tool choice, reminder, tool list and prefix.
+
+| The turn | Tool choice | Tools | Last message |
+|---|---|---|---|
+| must give a structured answer | required | the agent's, and one that takes the answer | that the answer goes there |
+| is the last step of its agent | none | the agent's: without them no byte of the prefix would be reused | that it is |
+| any other | auto | the agent's | |
+"""
+
+from collections.abc import Callable
 
 import msgspec
 
-from turnkeeper.context.texts import text
-from turnkeeper.core.conversations import Conversations
 from turnkeeper.core.history import History
 from turnkeeper.core.lowering import Lowered, continuation
 from turnkeeper.core.next_action import STRUCTURED_TOOL, RunTurn, last_turn
@@ -15,11 +22,10 @@ from turnkeeper.model.context import Epoch, Prefix
 from turnkeeper.model.message import JsonSchemaFormat, UserMessage
 from turnkeeper.model.request import ModelMessage, ModelRequest, SystemTurn, ToolDefinition
 from turnkeeper.model.value import JsonObject
-from turnkeeper.tools.toolbox import Toolbox
 
 
-class Asking(msgspec.Struct, frozen=True):
-    """All that one request is made of."""
+class TurnInputs(msgspec.Struct, frozen=True):
+    """All that the request of one turn is made of."""
 
     view: SessionView
     history: History
@@ -28,7 +34,7 @@ class Asking(msgspec.Struct, frozen=True):
     model: ModelInfo
     agent: Agent
     epoch: Epoch
-    toolbox: Toolbox
+    tools: tuple[ToolDefinition, ...]
     output_max: int | None = None
     """How many tokens the answer may have; None if nothing is known of the model."""
 
@@ -49,58 +55,68 @@ class Asking(msgspec.Struct, frozen=True):
         return self.agent.steps is not None and self.action.step >= self.agent.steps
 
 
-class Sending(msgspec.Struct, frozen=True):
-    """A request that is ready to go out, and what it was made of."""
+class PreparedRequest(msgspec.Struct, frozen=True):
+    """A request that is ready to be sent, and what it was made of."""
 
-    asking: Asking
+    inputs: TurnInputs
     request: ModelRequest
     prefix: Prefix
     lowered: Lowered
 
+    @property
+    def size(self) -> int:
+        """How many tokens the request has, as far as one can know."""
+        change, around = self.inputs.view.rewritten, self.prefix.system
+        since = max(self.inputs.epoch.seq, change.seq if change is not None else 0)
+        return self.lowered.gauge.tokens(around.bytes if around is not None else 0, since)
 
-def sending(asking: Asking, conversations: Conversations, *, now: int) -> Sending:
-    """What the model is asked, and how much of what it was asked before that extends."""
-    session, agent = asking.view.session, asking.agent
-    lowered = conversations.of(session.id, asking.history, asking.model, asking.epoch.seq, asking.view.quarantined)
+
+def build_request(inputs: TurnInputs, lowered: Lowered, text: Callable[[str], str], *, now: int) -> PreparedRequest:
+    """The request for these inputs, and how much of the last request it extends.
+
+    ``lowered`` is the history as the model is shown it; ``text`` gives prose for models by its name.
+    """
+    session, agent, schema = inputs.view.session, inputs.agent, inputs.schema
     messages = lowered.messages
-    passing = (*continuation(messages), *_reminder(asking.schema, is_last=asking.is_last))
+    passing = (*continuation(messages), *_reminder(schema, text, is_last=inputs.is_last))
     request = ModelRequest(
-        model=asking.model,
-        system=tuple(one.text for one in asking.epoch.baseline),
+        model=inputs.model,
+        system=tuple(one.text for one in inputs.epoch.baseline),
         messages=messages.plus(passing),
-        tools=_tools(asking.toolbox, asking.schema),
-        tool_choice="required" if asking.schema is not None else "none" if asking.is_last else "auto",
+        tools=_tools(inputs.tools, schema, text),
+        tool_choice="required" if schema is not None else "none" if inputs.is_last else "auto",
         temperature=agent.temperature,
         top_p=agent.top_p,
         session_id=session.id,
         parent_session_id=session.parent_id,
         options=agent.options,
-        output_max=asking.output_max,
+        output_max=inputs.output_max,
     )
     prefix = measure(
         request,
-        asking.view.prefix,
-        asking.epoch,
+        inputs.view.prefix,
+        inputs.epoch,
         now=now,
         passing=len(passing),
         encoded=lowered.encoded,
-        rewritten=asking.rewritten,
+        rewritten=inputs.rewritten,
         meter=lowered.meter,
     )
-    return Sending(asking, request, prefix, lowered)
+    return PreparedRequest(inputs, request, prefix, lowered)
 
 
-def _reminder(schema: JsonObject | None, *, is_last: bool) -> tuple[ModelMessage, ...]:
-    """Words that hold for this request alone. They stand at its end, where they rewrite nothing."""
+def _reminder(schema: JsonObject | None, text: Callable[[str], str], *, is_last: bool) -> tuple[ModelMessage, ...]:
+    """A message for this request alone. It is the last one, so that no earlier byte changes."""
     if schema is not None:
         return (SystemTurn(text=text("structured")),)
     return (SystemTurn(text=text("max_steps")),) if is_last else ()
 
 
-def _tools(toolbox: Toolbox, schema: JsonObject | None) -> tuple[ToolDefinition, ...]:
-    definitions = toolbox.definitions()
+def _tools(
+    tools: tuple[ToolDefinition, ...], schema: JsonObject | None, text: Callable[[str], str]
+) -> tuple[ToolDefinition, ...]:
     if schema is None:
-        return definitions
+        return tools
     shape = {key: value for key, value in schema.items() if key != "$schema"}
     answer = ToolDefinition(name=STRUCTURED_TOOL, description=text("structured_tool"), schema=shape)
-    return tuple(sorted((*definitions, answer), key=lambda tool: tool.name))
+    return tuple(sorted((*tools, answer), key=lambda tool: tool.name))

@@ -31,7 +31,7 @@ class _Kept:
 
 
 class Conversations:
-    """The newest conversation of each session. Only a memory: without it the same is lowered anew."""
+    """The newest conversation of each session. A cache: without it the history is lowered again."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()

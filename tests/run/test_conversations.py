@@ -3,7 +3,6 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnkeeper.core.conversations import Conversations
 from turnkeeper.core.history import Entry, since_epoch, visible
 from turnkeeper.core.lowering import CLEARED, Lowered, conversation
 from turnkeeper.core.quarantine import LEFT_OUT
@@ -12,6 +11,7 @@ from turnkeeper.model.message import ContextUpdate, MessageTime, SystemMessage
 from turnkeeper.model.parts import CompactionPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted
 from turnkeeper.model.value import encode
+from turnkeeper.run.conversations import Conversations
 from turnkeeper.testing.builders import a_call, a_history, a_user, an_assistant, completed
 
 SESSION = "ses_one"

@@ -1,0 +1,61 @@
+"""Admitting a prompt: the events that it brings, and the model that is to answer it."""
+
+from collections.abc import Callable, Collection, Iterable
+
+from turnkeeper.core.limits import INBOX_MAX, NESTED_MAX
+from turnkeeper.core.view import SessionView
+from turnkeeper.model import event as e
+from turnkeeper.model.agent import Agent
+from turnkeeper.model.event import Event
+from turnkeeper.model.message import ModelChoice
+from turnkeeper.model.permission import Rule
+from turnkeeper.model.prompt import Prompt
+from turnkeeper.model.refusal import Busy
+from turnkeeper.model.session import NO_VARIANT, SessionModel
+from turnkeeper.model.status import Idle
+
+
+def admission_events(
+    admitted: e.PromptAdmitted, prompt: Prompt, view: SessionView, instructions: Iterable[str]
+) -> list[Event]:
+    """What admitting a prompt changes. The admission itself comes first; ``instructions`` are files near its files."""
+    message = admitted.message
+    if len(view.inbox) >= INBOX_MAX:
+        raise Busy(f"{INBOX_MAX} prompts are waiting already; let the session run, or withdraw some")
+    events: list[Event] = [admitted]
+    if view.session.agent != message.agent:
+        events.append(e.AgentSelected(agent=message.agent))
+    variant = message.model.variant or NO_VARIANT
+    chosen = SessionModel(id=message.model.model_id, provider_id=message.model.provider_id, variant=variant)
+    if view.session.model != chosen:
+        events.append(e.ModelSelected(model=chosen))
+    if prompt.tools:
+        rules = tuple(_switch(name, on=on) for name, on in prompt.tools.items())
+        events.append(e.PermissionsSet(rules=rules))
+    if prompt.no_reply and view.turn is None and isinstance(view.status, Idle):
+        events.append(e.PromptPromoted(message_id=message.id))
+    return [*events, *discovered(instructions, view.instructions)]
+
+
+def _switch(tool: str, *, on: bool) -> Rule:
+    return Rule(permission=tool, pattern="*", action="allow" if on else "deny")
+
+
+def model_of(
+    prompt: Prompt, agent: Agent, last: SessionModel | None, fallback: Callable[[], ModelChoice]
+) -> ModelChoice:
+    """The prompt's model, else the agent's, else that of the session, else the fallback."""
+    if prompt.model is not None:
+        return prompt.model.but(variant=prompt.variant or prompt.model.variant)
+    if agent.model is not None:
+        return agent.model.but(variant=prompt.variant or agent.model.variant)
+    if last is not None:
+        kept = last.variant if last.variant != NO_VARIANT else None
+        return ModelChoice(provider_id=last.provider_id, model_id=last.id, variant=prompt.variant or kept)
+    return fallback().but(variant=prompt.variant)
+
+
+def discovered(found: Iterable[str], known: Collection[str]) -> list[e.InstructionDiscovered]:
+    """The events for those of the instruction files that a session does not follow yet, as far as there is room."""
+    fresh = [path for path in found if path not in known]
+    return [e.InstructionDiscovered(path=path) for path in fresh[: max(0, NESTED_MAX - len(known))]]

@@ -1,0 +1,180 @@
+"""Attempts at one turn: what each takes in and costs, and whether there is another.
+
+| The attempt | What follows |
+|---|---|
+| came to its end | the turn ends with the answer, or with what is wrong with it |
+| failed after a call had begun | the turn ends, and the loop goes on: another attempt would run the call twice |
+| failed in a way that may pass, attempts left | another attempt; what this one said is taken back, its bill is not |
+| failed otherwise | the turn ends with the failure |
+"""
+
+from collections.abc import Callable, Iterable
+
+from turnkeeper.core.failures import finish_failure, refusal
+from turnkeeper.core.limits import RETRIES_MAX, USAGE_MS
+from turnkeeper.core.retry import retryable
+from turnkeeper.core.transcribe import Scribe
+from turnkeeper.core.turn_ends import Ending, answered, close_turn
+from turnkeeper.core.usage import add_costs, cost, step_tokens
+from turnkeeper.model.catalog import ModelInfo
+from turnkeeper.model.event import Event, MessageRecorded, PartRecorded, PartRemoved, UsageRecorded
+from turnkeeper.model.failure import (
+    ApiData,
+    ApiFailure,
+    Failure,
+    NoData,
+    OutputLengthFailure,
+    StructuredOutputData,
+    StructuredOutputFailure,
+)
+from turnkeeper.model.message import AssistantMessage
+from turnkeeper.model.parts import RetryPart, StepStartPart
+from turnkeeper.model.parts.marks import RetryTime
+from turnkeeper.model.session import ZERO_TOKENS, Tokens
+from turnkeeper.model.stream import Usage
+from turnkeeper.model.value import Json, Value
+
+
+class Retry(Value):
+    """There is another attempt. ``words`` tell the user why."""
+
+    failure: Failure
+    words: str
+
+
+class Attempts:
+    """The attempts at one turn, one after the other. It keeps the Scribe of the newest one, and the costs of all."""
+
+    def __init__(
+        self,
+        message: AssistantMessage,
+        model: ModelInfo,
+        directory: str,
+        part_id: Callable[[], str],
+        *,
+        tries: int = 0,
+        tries_left: int | None = None,
+    ) -> None:
+        """``tries`` and ``tries_left`` are those at a structured answer."""
+        self.message, self._model, self._directory, self._part_id = message, model, directory, part_id
+        self._tries, self._tries_left = tries, tries_left
+        self.number = self._billed = 0
+        """The number of the newest attempt, and of the newest one that is in the ledger."""
+        self._spent: float = 0
+        self._counted: Usage | None = None
+        self._counted_at = 0
+        """What is on record of the usage of this attempt, and since when."""
+        self.scribe = self._new_scribe()
+
+    def placed(self, seq: int) -> None:
+        """Note the place of the turn in the log."""
+        self.message = self.message.but(seq=seq)
+
+    def begin(self) -> None:
+        """Begin the next attempt."""
+        self.number += 1
+        self.scribe = self._new_scribe()
+
+    def may_wait(self, held: Iterable[Event]) -> bool:
+        """Whether these events may wait to be appended: for the first word of an answer, or for its end."""
+        if self.scribe.finish is not None and not self.scribe.has_begun_tools:
+            return True
+        return all(isinstance(one, PartRecorded) and isinstance(one.part, StepStartPart) for one in held)
+
+    def newly_counted(self, now: int) -> list[Event]:
+        """The message with what the provider has counted until now, so that a killed process leaves it on record."""
+        usage = self.scribe.usage
+        is_over = self.scribe.finish is not None or self.scribe.failure is not None
+        if is_over or usage is None or usage == self._counted or now - self._counted_at < USAGE_MS:
+            return []
+        self._counted, self._counted_at = usage, now
+        return [self._amended(*self._price(usage))]
+
+    def outcome(self, structured: Json) -> Retry | Ending:
+        """What becomes of the newest attempt, whose answer was read to its end. ``structured`` is its JSON, if any."""
+        scribe = self.scribe
+        failure = scribe.failure or (finish_failure(scribe.finish) if scribe.finish is not None else None)
+        if failure is None:
+            return answered(scribe.finish, self._verdict(structured), structured)
+        if scribe.has_begun_tools:
+            return Ending(finish="error", reason="error", structured=structured)
+        words = retryable(failure)
+        if words is not None and self.number <= RETRIES_MAX:
+            return Retry(failure=failure, words=words)
+        return answered(scribe.finish, failure, structured)
+
+    def take_back(self, retry: Retry, unwritten: Iterable[Event], now: int) -> list[Event]:
+        """The events that take back what a failed attempt said. Of ``unwritten`` ones the log knows nothing."""
+        error = retry.failure
+        mark = RetryPart(
+            id=self._part_id(),
+            session_id=self.message.session_id,
+            message_id=self.message.id,
+            attempt=self.number,
+            error=error if isinstance(error, ApiFailure) else _as_api(retry.words),
+            time=RetryTime(created=now),
+        )
+        unknown = {one.part.id for one in unwritten if isinstance(one, PartRecorded)}
+        recorded = [part_id for part_id in self.scribe.recorded if part_id not in unknown]
+        gone = [PartRemoved(message_id=self.message.id, part_id=part_id) for part_id in recorded]
+        bills = self._bill()
+        self._spent = add_costs(self._spent, *(row.cost for row in bills))
+        reset = [self._amended(ZERO_TOKENS, 0)] if self._counted is not None else []
+        self._counted, self._counted_at = None, 0
+        self.scribe = self._new_scribe()
+        return [*bills, *reset, *gone, PartRecorded(part=mark)]
+
+    def close(self, ending: Ending, now: int) -> list[Event]:
+        """The events that close the turn, with the bill of its newest attempt."""
+        bills, spent = self._bill(), self._spent
+        return close_turn(self.message, ending, now, bills=bills, spent=spent, part_id=self._part_id)
+
+    def _verdict(self, structured: Json) -> Failure | None:
+        """What is wrong with an answer that arrived whole."""
+        finish, scribe = self.scribe.finish, self.scribe
+        if finish is not None and finish.reason == "content-filter":
+            return refusal(finish.metadata)
+        if finish is not None and finish.reason == "length" and not scribe.has_output:
+            return OutputLengthFailure(data=NoData())
+        is_last_try = self._tries_left is not None and self._tries_left <= 0
+        # Calls of other tools are still owed their results.
+        if is_last_try and structured is None and not scribe.has_begun_tools:
+            data = StructuredOutputData(message="the model gave no answer that fits the schema", retries=self._tries)
+            return StructuredOutputFailure(data=data)
+        return None
+
+    def _bill(self) -> list[UsageRecorded]:
+        """The row of the ledger for this attempt, whatever came of it; none if it has one."""
+        if self._billed == self.number:
+            return []
+        self._billed = self.number
+        tokens, dollars = self._price(self.scribe.usage)
+        row = UsageRecorded(
+            purpose="turn",
+            provider_id=self.message.provider_id,
+            model_id=self.message.model_id,
+            message_id=self.message.id,
+            attempt=self.number,
+            tokens=tokens,
+            cost=dollars,
+        )
+        return [row]
+
+    def _price(self, usage: Usage | None) -> tuple[Tokens, float]:
+        """The tokens of this attempt, and what they cost; none if the provider counted nothing."""
+        if usage is None:
+            return ZERO_TOKENS, 0
+        metadata = self.scribe.finish.metadata if self.scribe.finish is not None else None
+        tokens = step_tokens(usage, metadata)
+        return tokens, float(cost(tokens, usage, self._model, metadata))
+
+    def _amended(self, tokens: Tokens, dollars: float) -> MessageRecorded:
+        """The open message with what this attempt has taken until now, and what all attempts have cost."""
+        return MessageRecorded(message=self.message.but(tokens=tokens, cost=add_costs(self._spent, dollars)))
+
+    def _new_scribe(self) -> Scribe:
+        return Scribe(self.message, self._directory, self._part_id)
+
+
+def _as_api(words: str) -> ApiFailure:
+    return ApiFailure(data=ApiData(message=words, is_retryable=True))

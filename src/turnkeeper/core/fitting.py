@@ -1,0 +1,121 @@
+"""Fitting a request into its context window: when to prune, when to compact first, what helps after a rejection.
+
+| The request | What to do |
+|---|---|
+| the provider reads it all anew in any case, and old outputs are many | prune them |
+| it fits, or no turn ended well since the last Summary | send it |
+| it is too large, and would fit without old outputs | prune them, then send it |
+| it is too large otherwise | compact first |
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from turnkeeper.core.compaction import has_media, may_recover, progressed
+from turnkeeper.core.history import Entry, History, visible
+from turnkeeper.core.prefix import is_cold
+from turnkeeper.core.pruning import FULL, MINIMUM, PROTECT, Occasion, Pruning, choose
+from turnkeeper.core.quarantine import Pointer, pointer, sources, suspects, telling
+from turnkeeper.core.turn_request import PreparedRequest
+from turnkeeper.core.view import SessionView
+from turnkeeper.core.window import CHARS_PER_TOKEN, Window, overflows, usable
+from turnkeeper.model.catalog import Price
+from turnkeeper.model.event import PartsQuarantined
+from turnkeeper.model.failure import Failure, OverflowFailure
+from turnkeeper.model.request import ModelRequest
+from turnkeeper.model.value import Value
+
+PRUNABLE_CHARS_MIN: Final = (PROTECT + MINIMUM) * CHARS_PER_TOKEN
+"""With less tool output nothing can be pruned: most sessions never pay for a look."""
+
+
+class Send(Value):
+    """The request may be sent."""
+
+
+class CompactFirst(Value):
+    """A compaction must come first. ``overflow``: the provider rejected the request as too large."""
+
+    overflow: bool = False
+
+
+def fit(ready: PreparedRequest, settings: Window, pruned: Pruning | None, now: int) -> Send | Pruning | CompactFirst:
+    """What to do with a request. ``pruned`` is what was pruned for it already."""
+    history, limits = ready.inputs.history, ready.inputs.model.limits
+    if pruned is None and ready.lowered.outputs >= PRUNABLE_CHARS_MIN:
+        occasion = _occasion(ready, now)
+        if (occasion.begins or occasion.is_cold) and (chosen := _choose(history, settings, occasion)) is not None:
+            return chosen
+    if pruned is not None and pruned.reason == FULL:
+        return Send()
+    count = ready.size
+    if not overflows(count, len(ready.lowered.sources), limits, settings) or not progressed(history.entries):
+        return Send()
+    known = [one for one in (usable(limits, settings), settings.max_tokens) if one is not None]
+    if known and count >= min(known):
+        chosen = _choose(history, settings, Occasion(count=count, room=min(known)))
+        if chosen is not None:
+            return chosen
+    return CompactFirst()
+
+
+def prune_after_run(view: SessionView, history: History, price: Price, settings: Window) -> Pruning | None:
+    """What to prune when a session comes to rest."""
+    count = view.prefix.bytes // CHARS_PER_TOKEN if view.prefix is not None else 0
+    return _choose(history, settings, Occasion(count=count, price=price, is_after_run=True))
+
+
+def remedy(
+    failure: Failure, sent: PreparedRequest, settings: Window, wire_length: Callable[[ModelRequest], int] | None
+) -> CompactFirst | PartsQuarantined | None:
+    """What makes the next try at a failed request better: once for each prompt, then nothing.
+
+    ``wire_length`` tells how many messages a request has on the wire, where its provider can tell.
+    """
+    inputs = sent.inputs
+    if isinstance(failure, OverflowFailure):
+        return CompactFirst(overflow=True) if settings.auto and may_recover(inputs.history.entries) else None
+    pointed, change = pointer(failure), inputs.view.rewritten
+    is_spent = change is not None and change.is_remedy and change.seq > inputs.user.seq
+    if pointed is None or is_spent or wire_length is None:
+        return None
+    return _quarantine(pointed, sent, wire_length)
+
+
+def _choose(history: History, settings: Window, occasion: Occasion) -> Pruning | None:
+    return choose(visible(history.entries), settings.prune, occasion)
+
+
+def _occasion(ready: PreparedRequest, now: int) -> Occasion:
+    inputs, before = ready.inputs, ready.inputs.view.prefix
+    return Occasion(
+        count=ready.size,
+        price=inputs.model.price,
+        # An epoch may begin with the very words of the one before: then the provider still has them.
+        begins=before is not None and before.epoch != inputs.epoch.number and ready.prefix.cause is not None,
+        is_cold=is_cold(before, {**inputs.model.options, **inputs.agent.options}, now),
+    )
+
+
+def _quarantine(
+    pointed: Pointer, sent: PreparedRequest, wire_length: Callable[[ModelRequest], int]
+) -> PartsQuarantined | None:
+    """Leave out what the provider points at, if that can be found."""
+    history = sent.inputs.history
+    found = _pointed_at(pointed, sent, wire_length)
+    for entry in sorted(found, key=lambda one: pointed.is_media and not has_media(one)):
+        if ids := suspects(entry, pointed, sent.inputs.view.quarantined):
+            reason = telling(history.entries, entry.message.id, len(ids), pointed.words)
+            return PartsQuarantined(message_id=entry.message.id, part_ids=ids, reason=reason)
+    return None
+
+
+def _pointed_at(pointed: Pointer, sent: PreparedRequest, wire_length: Callable[[ModelRequest], int]) -> list[Entry]:
+    """The messages of ours that became the one the provider speaks of."""
+    request, ours = sent.request, sent.lowered.sources
+    opening = len(sent.lowered.messages) - len(ours)
+    places = sources(
+        pointed.message, opening + len(ours), lambda n: wire_length(request.but(messages=request.messages[:n]))
+    )
+    ids = {ours[place - opening] for place in places if place >= opening}
+    return [entry for entry in sent.inputs.history.entries if entry.message.id in ids]

@@ -1,0 +1,78 @@
+"""Settling a tool call: whether it runs, and the state in which it ends. First match wins.
+
+| The call | What becomes of it |
+|---|---|
+| is one too many for one answer | refused, with advice |
+| is the structured answer that was asked for | taken, or refused with what is wrong with it |
+| is made in the last step | refused; the mark keeps the loop from answering it |
+| is the third identical one in a row | runs if the user permits it |
+| is any other | runs, by the rules of its tool |
+"""
+
+from collections.abc import Sequence
+
+from turnkeeper.core.doom_loop import is_doom_loop
+from turnkeeper.core.limits import CALLS_PER_TURN_MAX
+from turnkeeper.core.next_action import DISABLED, STRUCTURED_TOOL
+from turnkeeper.model.parts import Part, ToolPart
+from turnkeeper.model.parts.tool import SettledTime, ToolCompleted, ToolError, ToolRunning
+from turnkeeper.model.value import JsonObject, Value
+from turnkeeper.text.json_schema import violations
+from turnkeeper.text.surrogates import clean
+
+
+class Refused(Value):
+    """The call does not run; the model reads why."""
+
+    text: str
+    metadata: JsonObject = {}
+
+
+class AnswerTaken(Value):
+    """The call is the structured answer, and fits its schema."""
+
+
+class Runs(Value):
+    """The call runs. ``is_doom_loop``: only if the user permits that it is repeated."""
+
+    is_doom_loop: bool = False
+
+
+def judge_call(
+    part: ToolPart, earlier: Sequence[Part], number: int, *, schema: JsonObject | None, is_last: bool
+) -> Refused | AnswerTaken | Runs:
+    """Whether a call runs. ``number`` counts the calls of its answer from 0, ``earlier`` are those before it."""
+    if number >= CALLS_PER_TURN_MAX:
+        return Refused(text=f"One answer may make {CALLS_PER_TURN_MAX} calls. Do the rest in your next answer.")
+    if part.tool == STRUCTURED_TOOL and schema is not None:
+        wrong = "\n".join(violations(part.state.input, schema))
+        correct = f"The answer does not fit the schema:\n{wrong}\nCorrect it and call again."
+        return Refused(text=correct) if wrong else AnswerTaken()
+    if is_last:
+        text = "The step limit is reached: no tool runs until the user speaks."
+        return Refused(text=text, metadata={DISABLED: True})
+    return Runs(is_doom_loop=is_doom_loop(earlier, part.tool, part.state.input))
+
+
+def completed(part: ToolPart, now: int, output: str, *, title: str, metadata: JsonObject) -> ToolCompleted:
+    """The state of a running call that is done."""
+    state = part.state
+    time, raw = _settled(part, now)
+    return ToolCompleted(input=state.input, raw=raw, output=output, title=title, metadata=metadata, time=time)
+
+
+def failed(part: ToolPart, now: int, text: str, metadata: JsonObject) -> ToolError:
+    """The state of a running call that failed; what it had reported stays."""
+    state = part.state
+    time, raw = _settled(part, now)
+    merged = {**((state.metadata if isinstance(state, ToolRunning) else None) or {}), **metadata}
+    return ToolError(input=state.input, raw=raw, error=clean(text), metadata=merged or None, time=time)
+
+
+def _settled(part: ToolPart, now: int) -> tuple[SettledTime, str | None]:
+    """When the call ran, and its input as the model wrote it."""
+    match part.state:
+        case ToolRunning(time=time, raw=raw):
+            return SettledTime(start=time.start, end=now), raw
+        case _:
+            return SettledTime(start=now, end=now), None

@@ -1,0 +1,184 @@
+"""Both ends of a turn: the message that opens it, and the events that close it.
+
+| The turn | Error | Finish | Recorded before the end | After the end |
+|---|---|---|---|---|
+| has an answer | none, or what is wrong with it | the provider's reason | the mark of the step | a remedy |
+| has a Summary | none | stop | the Summary, the marker | prompts that are asked again |
+| ran the user's command | none | none | the call | |
+| was stopped | aborted | none | the call of a command | |
+| met a bug of ours | unknown | none | | |
+| was left by a dead process | aborted | none | its open parts, closed | it is removed if it has no output |
+"""
+
+from collections.abc import Callable, Sequence
+
+from turnkeeper.core.next_action import PAUSED
+from turnkeeper.core.transcribe import interrupted
+from turnkeeper.core.usage import add_costs
+from turnkeeper.core.view import OpenTurn, SessionView
+from turnkeeper.model.event import CompactingSet, Event, MessageRemoved, PartRecorded, TurnEnded, UsageRecorded
+from turnkeeper.model.failure import AbortedFailure, Failure, MessageData, UnknownData, UnknownFailure
+from turnkeeper.model.message import AssistantMessage, AssistantTime, TurnPath, UserMessage
+from turnkeeper.model.parts import Part, ReasoningPart, RetryPart, StepFinishPart, StepStartPart, TextPart, ToolPart
+from turnkeeper.model.parts.tool import ToolPending, ToolRunning
+from turnkeeper.model.session import ZERO_TOKENS
+from turnkeeper.model.status import Retrying
+from turnkeeper.model.stream import FinishStep
+from turnkeeper.model.value import Json, Value
+
+LOST = "the process that ran this turn is gone"
+
+
+def open_turn(user: UserMessage, directory: str, worktree: str, *, id: str, now: int) -> AssistantMessage:
+    """The empty assistant message with which a turn begins."""
+    return AssistantMessage(
+        id=id,
+        session_id=user.session_id,
+        time=AssistantTime(created=now),
+        parent_id=user.id,
+        model_id=user.model.model_id,
+        provider_id=user.model.provider_id,
+        variant=user.model.variant,
+        mode=user.agent,
+        agent=user.agent,
+        path=TurnPath(cwd=directory, root=worktree),
+        cost=0,
+        tokens=ZERO_TOKENS,
+    )
+
+
+class Ending(Value):
+    """How a turn ended. ``reason`` is set if the provider ended a step; then the step is marked with it."""
+
+    failure: Failure | None = None
+    finish: str | None = None
+    reason: str | None = None
+    structured: Json = None
+    parts: tuple[Part, ...] = ()
+    after: tuple[Event, ...] = ()
+
+
+def answered(finish: FinishStep | None, failure: Failure | None, structured: Json = None) -> Ending:
+    """The ending of a turn whose last attempt is over. ``failure`` says what is wrong with its answer."""
+    reason = finish.reason if finish is not None else None
+    if failure is not None:
+        return Ending(failure=failure, finish=reason or "error", reason=reason, structured=structured)
+    is_paused = finish is not None and finish.is_paused
+    return Ending(finish=PAUSED if is_paused else reason, reason=reason, structured=structured)
+
+
+def refused(reason: str) -> Ending:
+    """The ending of a turn that cannot be asked for."""
+    return Ending(failure=UnknownFailure(data=UnknownData(message=reason)))
+
+
+def broken_off(error: BaseException, what: str, *parts: Part) -> Ending:
+    """The ending of a turn that was cancelled, or in which a bug of ours was met."""
+    if isinstance(error, Exception):
+        return refused(f"{type(error).__name__}: {error}").but(parts=parts)
+    return Ending(failure=AbortedFailure(data=MessageData(message=f"the {what} was stopped")), parts=parts)
+
+
+def close_turn(
+    message: AssistantMessage,
+    ending: Ending,
+    now: int,
+    *,
+    bills: Sequence[UsageRecorded] = (),
+    spent: float = 0,
+    part_id: Callable[[], str] | None = None,
+) -> list[Event]:
+    """The events that close a turn. Where a step is marked, ``part_id`` makes the id of the mark.
+
+    ``bills`` are the rows of the ledger that it does not have yet, ``spent`` is the cost of those that it has.
+    """
+    ended = message.but(
+        seq=0,
+        error=ending.failure,
+        finish=ending.finish,
+        structured=ending.structured,
+        cost=add_costs(spent, *(bill.cost for bill in bills)),
+        tokens=bills[-1].tokens if bills else message.tokens,
+        time=message.time.but(completed=now),
+    )
+    marks = [_step_finish(ended, ending.reason, part_id())] if ending.reason is not None and part_id is not None else []
+    recorded = [PartRecorded(part=part) for part in (*ending.parts, *marks)]
+    return [*bills, *recorded, TurnEnded(message=ended), *ending.after]
+
+
+def close_lost_turn(view: SessionView, now: int, *, billed: Sequence[float] = ()) -> list[Event]:
+    """The events that close the turn of a dead process. ``billed`` are the costs of the attempts in the ledger.
+
+    A turn without output is removed: its prompt is unanswered again and may safely be asked anew. Otherwise its text
+    stays and its open calls are settled as interrupted, never run again. What it had cost until then is paid.
+    """
+    turn = view.turn
+    assert turn is not None, "only an open turn is closed"
+    bills = _lost_bill(view, turn, billed)
+    spent = add_costs(*billed) if bills else turn.message.cost
+    after: tuple[Event, ...] = (CompactingSet(at=None),) if view.session.time.compacting is not None else ()
+    settled: list[Event] = []
+    if any(_is_output(part) for part in turn.parts.values()):
+        closed = (_closed(part, now) for part in turn.parts.values())
+        settled = [PartRecorded(part=part) for part in closed if part is not None]
+    else:
+        message = turn.message
+        after = (MessageRemoved(message_id=message.id, seq=message.seq, part_ids=tuple(turn.parts)), *after)
+    ending = Ending(failure=AbortedFailure(data=MessageData(message=LOST)), after=after)
+    return [*settled, *close_turn(turn.message, ending, now, bills=bills, spent=spent)]
+
+
+def _step_finish(message: AssistantMessage, reason: str, part_id: str) -> StepFinishPart:
+    return StepFinishPart(
+        id=part_id,
+        session_id=message.session_id,
+        message_id=message.id,
+        reason=reason,
+        cost=message.cost,
+        tokens=message.tokens,
+    )
+
+
+def _lost_bill(view: SessionView, turn: OpenTurn, billed: Sequence[float]) -> list[UsageRecorded]:
+    """The row of the ledger for the attempt that was under way, with what its provider had counted."""
+    message = turn.message
+    if message.summary or isinstance(view.status, Retrying) or _is_command(turn):
+        return []
+    row = UsageRecorded(
+        purpose="turn",
+        provider_id=message.provider_id,
+        model_id=message.model_id,
+        message_id=message.id,
+        attempt=len(billed) + 1,
+        tokens=message.tokens,
+        # An attempt whose usage came with its failure is in the ledger, and not in the message.
+        cost=max(add_costs(message.cost, *(-cost for cost in billed)), 0),
+    )
+    return [row]
+
+
+def _is_command(turn: OpenTurn) -> bool:
+    """Whether the turn is a command that the user ran: a call that no model made."""
+    kinds = set(map(type, turn.parts.values()))
+    return ToolPart in kinds and StepStartPart not in kinds
+
+
+def _is_output(part: Part) -> bool:
+    match part:
+        case StepStartPart() | RetryPart() | TextPart(text="") | ReasoningPart(text="", metadata=None):
+            return False
+        case _:
+            return True
+
+
+def _closed(part: Part, now: int) -> Part | None:
+    """A part as it must be once its turn is over; None if it is so already."""
+    match part:
+        case ToolPart(state=ToolPending() | ToolRunning()):
+            return part.but(state=interrupted(part, now))
+        case TextPart(time=time) if time is not None and time.end is None:
+            return part.but(time=time.but(end=now))
+        case ReasoningPart(time=time) if time.end is None:
+            return part.but(time=time.but(end=now))
+        case _:
+            return None
