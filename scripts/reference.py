@@ -3,6 +3,7 @@
 ``make check`` fails when one of them differs from what this would write.
 """
 
+import ast
 import inspect
 import re
 import sys
@@ -13,6 +14,7 @@ from typing import Annotated, Literal, Union, get_args, get_origin
 
 import msgspec
 
+import turnkeeper
 from turnkeeper.api import Turnkeeper
 from turnkeeper.api.records import Records as TurnkeeperRecords
 from turnkeeper.client import Client
@@ -87,6 +89,14 @@ server serves them. Refusals are the same exceptions; `turnkeeper.client.errors`
 nobody answers, and `Unexpected` if what answers is no server of ours or has a bug.
 
 This page is written by `scripts/reference.py` from `src/turnkeeper/client`.
+"""
+
+
+MODULES = """\
+# Modules
+
+Every module of the package, written from its docstring by `scripts/reference.py`.
+[ARCHITECTURE](../../ARCHITECTURE.md) has the layers.
 """
 
 
@@ -237,11 +247,34 @@ def said(thing: object) -> str:
     return text.replace("``", "`")
 
 
+def modules_page() -> str:
+    """Every module of the package, with the first sentence of its docstring."""
+    package = Path(turnkeeper.__file__).parent
+    folders: dict[str, list[Path]] = {}
+    for file in sorted(package.rglob("*.py")):
+        if file.name != "__init__.py":
+            folders.setdefault(str(file.parent.relative_to(package)), []).append(file)
+    text = MODULES
+    for folder, files in sorted(folders.items()):
+        title = "turnkeeper" if folder == "." else folder
+        about = first_sentence(package / folder / "__init__.py") if folder != "." else ""
+        rows = "".join(f"| `{file.name}` | {first_sentence(file)} |\n" for file in files)
+        text += f"\n## {title}\n\n" + (f"{about}\n\n" if about else "") + f"| Module | What it is |\n|---|---|\n{rows}"
+    return text
+
+
+def first_sentence(file: Path) -> str:
+    """The first line of a module's docstring."""
+    doc = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
+    return doc.partition("\n")[0].replace("``", "`").replace("|", "\\|")
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/events.md": events_page,
     "docs/reference/shapes.md": shapes_page,
     "docs/reference/python.md": python_page,
     "docs/reference/client.md": client_page,
+    "docs/reference/modules.md": modules_page,
 }
 
 
