@@ -11,7 +11,7 @@ import msgspec
 from turnkeeper.core.agents import agents, default_agent, find_agent
 from turnkeeper.core.command_environ import command_environ
 from turnkeeper.core.limits import OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX
-from turnkeeper.core.permission import default_rules, merge, parse_rules, parse_switches
+from turnkeeper.core.permission import configured_rules
 from turnkeeper.core.window import Window, window
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
@@ -21,7 +21,7 @@ from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.value import encode
 from turnkeeper.providers import choice
-from turnkeeper.providers.catalog import OFFLINE, Catalog
+from turnkeeper.providers.catalog import Catalog
 from turnkeeper.providers.endpoint import Endpoint
 from turnkeeper.providers.provider import Provider
 from turnkeeper.providers.refresh import location
@@ -109,7 +109,7 @@ class DirectoryMeans:
             agents=known,
             toolbox=self._tools(),
             rules=rules,
-            find=lambda wanted: find(catalog, wanted),
+            find=lambda wanted: choice.find(catalog, wanted),
             provider=provider,
             instructions=config.instructions,
             timezone=config.timezone,
@@ -149,7 +149,7 @@ class DirectoryMeans:
         if known is None or (known.config is not config and known.config != config):
             refreshed, home = location(self._environ), str(Path.home())
             catalog = Catalog(config, refreshed=refreshed if refreshed.exists() else None)
-            known = Configured(config, catalog, agents(config, home), _rules(config, home))
+            known = Configured(config, catalog, agents(config, home), configured_rules(config, home))
         self._known[place.directory] = known
         while len(self._known) > self._directories_max:
             del self._known[next(iter(self._known))]
@@ -163,13 +163,13 @@ class DirectoryMeans:
 
     def model(self, place: ProjectPlace, wanted: ModelChoice) -> ModelInfo:
         """A model that can be used in a place. Raises NotFound with what looks alike."""
-        return find(self.catalog(place)[1], wanted)
+        return choice.find(self.catalog(place)[1], wanted)
 
     def require(self, place: ProjectPlace, wanted: ModelChoice) -> None:
         """Check that a model can be asked in a place. Raises Invalid if it is not known, or has no key or address."""
         _, catalog = self.catalog(place)
         try:
-            model = find(catalog, wanted)
+            model = choice.find(catalog, wanted)
             endpoint = choice.endpoint(catalog.provider(model.provider_id), model, self._auth.read())
         except NotFound as error:
             raise Invalid(str(error)) from error
@@ -183,7 +183,7 @@ class DirectoryMeans:
     def small_model(self, place: ProjectPlace, used: ModelChoice) -> ModelInfo:
         """The model for titles: a small one if the provider has one, else the one in use."""
         config, catalog = self.catalog(place)
-        return choice.small_model(catalog, config, used.provider_id) or find(catalog, used)
+        return choice.small_model(catalog, config, used.provider_id) or choice.find(catalog, used)
 
     def _provider(self, endpoint: Endpoint) -> Provider:
         key = encode(endpoint)
@@ -195,18 +195,3 @@ class DirectoryMeans:
         if self._toolbox is None:
             self._toolbox = Toolbox(self._load_tools())
         return self._toolbox
-
-
-def find(catalog: Catalog, wanted: ModelChoice) -> ModelInfo:
-    """A model of the catalogue, with its variant's options. Raises NotFound with what looks alike."""
-    if wanted.provider_id == OFFLINE.provider_id and wanted.model_id == OFFLINE.id:
-        return OFFLINE
-    model = catalog.find(wanted.provider_id, wanted.model_id)
-    variant = model.variants.get(wanted.variant) if wanted.variant else None
-    return model.but(options={**model.options, **variant}) if isinstance(variant, dict) else model
-
-
-def _rules(config: Config, home: str) -> Ruleset:
-    switches = parse_switches(config.tools) if config.tools else ()
-    own = parse_rules(config.permission, home) if config.permission is not None else ()
-    return merge(default_rules(), switches, own)

@@ -63,9 +63,8 @@ class Pen:
 
     def hold(self, *events: Event, at: str = "") -> None:
         """Let the next append bring these events. A process that dies before it leaves them undone, all of them."""
-        if at:
-            crash_point(f"run.before-{at}")
-            self._held_points.append(at)
+        crash_point(f"run.before-{at}")
+        self._held_points.append(at)
         self._held.extend(events)
 
     def drop_held(self) -> list[Event]:
@@ -148,14 +147,12 @@ async def take_pen(
         decided[:] = [StatusChanged(status=BUSY, owner=owner), *first(view)]
         return decided
 
-    if at:
-        crash_point(f"run.before-{at}")
+    crash_point(f"run.before-{at}")
     # The fence is read before the decision: of two processes, the engine refuses the one that raises it second.
     with anyio.CancelScope(shield=True):
         fence = await store.engine.fence(session_id) + 1
         view = await store.journal.change(session_id, decide, fence=fence)
-    if at:
-        crash_point(f"run.after-{at}")
+    crash_point(f"run.after-{at}")
     pen = Pen(store, session_id, owner, fence)
     pen.note_written(decided, view)
     return pen

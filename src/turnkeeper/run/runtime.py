@@ -14,16 +14,15 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from turnkeeper.context.components import Components
-from turnkeeper.core.agents import TITLE
 from turnkeeper.core.history import History
 from turnkeeper.core.limits import STOP_S
 from turnkeeper.core.next_action import last_user
-from turnkeeper.core.view import SessionView
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
-from turnkeeper.model.message import ModelChoice, UserMessage
+from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.notification import Delta
-from turnkeeper.model.refusal import Invalid, NotFound, Refusal
+from turnkeeper.model.refusal import Invalid, NotFound
+from turnkeeper.providers.transport import Network
 from turnkeeper.run.boundary import Boundary
 from turnkeeper.run.compact import Compaction
 from turnkeeper.run.context_window import ContextFitter
@@ -37,9 +36,8 @@ from turnkeeper.run.permission import Approvals, Asker, reject_all
 from turnkeeper.run.prepare import Preparation
 from turnkeeper.run.recover import Ask, Left, Recovery, TakeOver
 from turnkeeper.run.summarise import Hooks
-from turnkeeper.run.transport import Network
+from turnkeeper.run.titles import Titles
 from turnkeeper.run.turn import Surroundings
-from turnkeeper.run.upkeep import Titling, ask_title, own_title, set_title, title_request, wants_title
 from turnkeeper.store.store import Store
 from turnkeeper.tools import load as load_tools
 from turnkeeper.tools.tool import AnyTool
@@ -76,7 +74,6 @@ class Runtime:
         settings: Settings,
     ) -> None:
         self._store, self._group, self._environ = store, group, settings.environ
-        self._upkeep: dict[str, anyio.Event] = {}
         self._network = Network(settings.environ)
         self.components = Components()
         transport = settings.transport or self._network.provider
@@ -84,6 +81,7 @@ class Runtime:
         self.means = DirectoryMeans(transport, settings.tools, settings.environ, self.outputs)
         world = Surroundings(mint=store.mint, publish=publish, sleep=settings.sleep, random=settings.random)
         self._histories = Histories(store)
+        self._titles = Titles(store, group, self.means)
         preparation = Preparation(
             store=store,
             world=world,
@@ -93,7 +91,7 @@ class Runtime:
             boundary=Boundary(store, settings.environ, self.components),
             compaction=Compaction(store, world, settings.hooks),
             fitter=ContextFitter(store),
-            begun=self._title if settings.titles else None,
+            begun=self._titles.begin if settings.titles else None,
         )
         owner = this_process().but(runtime=str(next(_numbers)))
         self._drain = Drain(store, self._histories, owner, preparation)
@@ -155,8 +153,7 @@ class Runtime:
 
     async def wait_upkeep(self, session_id: str) -> None:
         """Wait until what is done for a session beside its turns is done."""
-        if (under_way := self._upkeep.get(session_id)) is not None:
-            await under_way.wait()
+        await self._titles.wait(session_id)
 
     @property
     def active(self) -> frozenset[str]:
@@ -217,34 +214,3 @@ class Runtime:
         left = await self.take_over(policy, ask=ask)
         await self.run_on(left)
         return [one.session_id for one in left]
-
-    def _title(self, view: SessionView, history: History, user: UserMessage, place: ProjectPlace) -> None:
-        if wants_title(view, history) and view.session.id not in self._upkeep:
-            self._upkeep[view.session.id] = anyio.Event()
-            self._group.start_soon(self._give_title, view.session.id, history, user.model, place)
-
-    async def _give_title(self, session_id: str, history: History, used: ModelChoice, place: ProjectPlace) -> None:
-        try:
-            given = await self._ask_title(session_id, history, used, place)
-            if given is not None:
-                await set_title(self._store, session_id, given.title or own_title(history), given.paid)
-        except Exception:
-            # The top of a background job: a session without a title is no reason to end anything.
-            log.exception("no title for %s", session_id)
-        finally:
-            self._upkeep.pop(session_id).set()
-
-    async def _ask_title(
-        self, session_id: str, history: History, used: ModelChoice, place: ProjectPlace
-    ) -> Titling | None:
-        """Ask a small model for a title; None if the configuration wants no titles."""
-        try:
-            means = await self.means.means(place)
-            agent = means.agents.get(TITLE)
-            if agent is None:
-                return None
-            model = self.means.small_model(place, used)
-            return await ask_title(means.provider(model), title_request(history, model, agent.temperature))
-        except Refusal as refusal:
-            log.info("no model can be asked for the title of %s: %s", session_id, refusal)
-            return Titling()
