@@ -4,6 +4,9 @@ marker ──▶ summary under way ──▶ summary, tail and what follows: one
                   └── stopped or broken: the earlier boundary stays in force
 """
 
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
 import anyio
 import msgspec
 
@@ -12,7 +15,8 @@ from turnkeeper.core.agents import COMPACTION
 from turnkeeper.core.compaction import Split, split, tail_budget
 from turnkeeper.core.compaction_events import compacted, following, summary_by
 from turnkeeper.core.history import Entry, History, compaction_of, visible
-from turnkeeper.core.turn_ends import broken_off, close_turn, open_turn
+from turnkeeper.core.turn_ends import broken_off, close_turn, open_turn, refused
+from turnkeeper.core.view import SessionView
 from turnkeeper.core.window import usable
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.event import CompactingSet, TurnStarted
@@ -24,7 +28,7 @@ from turnkeeper.run.pen import Pen
 from turnkeeper.run.summarise import Hooks, Summariser
 from turnkeeper.run.turn import Surroundings
 from turnkeeper.store.store import Store
-from turnkeeper.workspace.project import ProjectPlace
+from turnkeeper.workspace.project import ProjectPlace, identify
 
 
 class Compaction(msgspec.Struct, frozen=True):
@@ -32,17 +36,32 @@ class Compaction(msgspec.Struct, frozen=True):
 
     store: Store
     world: Surroundings
+    means: Callable[[ProjectPlace], Awaitable[Means]]
     hooks: Hooks
 
-    async def run(self, pen: Pen, history: History, marker: Entry, means: Means, place: ProjectPlace) -> None:
+    async def run(self, pen: Pen, view: SessionView, history: History, marker: Entry) -> None:
         """Carry out the compaction that a marker asks for."""
-        user, mark, mint = marker.message, compaction_of(marker), self.store.mint
+        user, mint = marker.message, self.store.mint
         assert isinstance(user, UserMessage), "a marker speaks for the user"
+        place = await identify(Path(view.session.directory))
+        message = open_turn(user, str(place.directory), str(place.worktree), id=mint.message_id(), now=mint.now())
+        try:
+            means = await self.means(place)
+            means.find(user.model)
+        except Refusal as refusal:
+            message = message.but(summary=True)
+            await pen.append(TurnStarted(message=message), *close_turn(message, refused(str(refusal)), mint.now()))
+            return
+        await self._run(pen, history, marker, user, message, means)
+
+    async def _run(
+        self, pen: Pen, history: History, marker: Entry, user: UserMessage, message: AssistantMessage, means: Means
+    ) -> None:
+        mark, mint = compaction_of(marker), self.store.mint
         assert mark is not None, "a marker has its part"
         agent = means.agents.get(COMPACTION) or Agent(name=COMPACTION)
         chosen = _writer(agent, user, means)
-        opened = open_turn(user, str(place.directory), str(place.worktree), id=mint.message_id(), now=mint.now())
-        message = summary_by(opened, chosen)
+        message = summary_by(message, chosen)
         await pen.append(CompactingSet(at=mint.now()), TurnStarted(message=message), at="compact")
         try:
             cut = _cut(history, user, means, overflow=bool(mark.overflow))

@@ -1,6 +1,7 @@
 """Fit a request into its context window, as ``core/fitting`` decides: prune old outputs, or ask for a compaction."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
@@ -10,24 +11,28 @@ from turnkeeper.core.compaction_events import a_marker
 from turnkeeper.core.entry import Recorded
 from turnkeeper.core.fitting import PRUNABLE_CHARS_MIN, CompactFirst, Send, fit, prune_after_run, remedy
 from turnkeeper.core.history import History, extend
+from turnkeeper.core.next_action import last_user
 from turnkeeper.core.pruning import Pruning, pruning_events
 from turnkeeper.core.turn_request import PreparedRequest, TurnInputs, build_request
 from turnkeeper.core.view import SessionView
 from turnkeeper.core.window import Window
-from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.event import Event
 from turnkeeper.model.failure import Failure
 from turnkeeper.model.message import UserMessage
+from turnkeeper.model.refusal import Refusal
 from turnkeeper.providers.provider import Measuring, Provider
 from turnkeeper.run.conversations import Conversations
+from turnkeeper.run.means import Means
 from turnkeeper.run.pen import Pen
 from turnkeeper.store.store import Store
+from turnkeeper.workspace.project import ProjectPlace, identify
 
 
 class ContextFitter(msgspec.Struct, frozen=True):
     """Makes requests fit."""
 
     store: Store
+    means: Callable[[ProjectPlace], Awaitable[Means]]
     conversations: Conversations = msgspec.field(default_factory=Conversations)
 
     async def fit(self, pen: Pen, inputs: TurnInputs, settings: Window, now: int) -> PreparedRequest | None:
@@ -45,15 +50,20 @@ class ContextFitter(msgspec.Struct, frozen=True):
                     await pen.append(self._marker(inputs.user, overflow=False), at="marker")
                     return None
 
-    async def tidy(self, pen: Pen, view: SessionView, history: History, model: ModelInfo, settings: Window) -> None:
-        """Prune after a run."""
-        pruning = prune_after_run(view, history, model.price, settings)
+    async def tidy(self, pen: Pen, view: SessionView, history: History) -> None:
+        """Prune old outputs of a session that comes to rest, where that is wanted or pays."""
+        user = last_user(history)
+        outputs = self.conversations.outputs(pen.session_id)
+        if user is None or not isinstance(user.message, UserMessage) or outputs < PRUNABLE_CHARS_MIN:
+            return
+        try:
+            means = await self.means(await identify(Path(view.session.directory)))
+            model = means.find(user.message.model)
+        except Refusal:
+            return  # The next turn will say what is wrong.
+        pruning = prune_after_run(view, history, model.price, means.window)
         if pruning is not None:
             await self._prune(pen, history, pruning)
-
-    def may_prune(self, session_id: str) -> bool:
-        """Whether there can be anything to prune; known without looking."""
-        return self.conversations.outputs(session_id) >= PRUNABLE_CHARS_MIN
 
     def remedy(self, failure: Failure, sent: PreparedRequest, provider: Provider, settings: Window) -> Sequence[Event]:
         """The events that are recorded with a failure so that the next try does better."""

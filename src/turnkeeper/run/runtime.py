@@ -82,6 +82,7 @@ class Runtime:
         world = Surroundings(mint=store.mint, publish=publish, sleep=settings.sleep, random=settings.random)
         self._histories = Histories(store)
         self._titles = Titles(store, group, self.means)
+        fitter = ContextFitter(store, self.means.means)
         preparation = Preparation(
             store=store,
             world=world,
@@ -89,12 +90,12 @@ class Runtime:
             ask=settings.ask,
             approvals=Approvals(),
             boundary=Boundary(store, settings.environ, self.components),
-            compaction=Compaction(store, world, settings.hooks),
-            fitter=ContextFitter(store),
+            fitter=fitter,
             begun=self._titles.begin if settings.titles else None,
         )
+        compaction = Compaction(store, world, self.means.means, settings.hooks)
         owner = this_process().but(runtime=str(next(_numbers)))
-        self._drain = Drain(store, self._histories, owner, preparation)
+        self._drain = Drain(store, self._histories, owner, preparation, compaction, fitter)
         self._coordinator = Coordinator(group, self._drain.run)
         self._taking_over = TakeOver(store, self._histories, owner, lambda place: self.means.catalog(place)[0])
 
@@ -123,7 +124,7 @@ class Runtime:
         history = await self.history(pen.session_id)
         marker = last_user(history)
         assert marker is not None, "whoever calls has recorded one"
-        await self._drain.prepare.compact(pen, view, history, marker)
+        await self._drain.compaction.run(pen, view, history, marker)
 
     async def wait(self, session_id: str) -> Outcome:
         """Wait until a session rests."""
