@@ -251,7 +251,7 @@ class Turnkeeper(Records):
         """Tell every subscriber of something that no log holds, such as a question to the user."""
         self._bus.publish(notification)
 
-    def hush(self) -> None:
+    def close_subscriptions(self) -> None:
         """End every subscription once it has delivered what is queued: nothing more will be heard."""
         self._bus.close()
 
