@@ -176,7 +176,7 @@ class Runtime:
         """The instruction files near files of a place that were read."""
         return all_near(read, place, self._environ)
 
-    async def rehearse(self, directory: Path) -> None:
+    async def preload(self, directory: Path) -> None:
         """Load what the first turn in a directory will need, in steps beside whatever else is going on.
 
         Raises a Refusal where that turn would be refused.

@@ -135,4 +135,4 @@ async def _load(app: App, service: Service) -> None:
         import_module(name)
     app.load()
     with suppress(Refusal):  # The first prompt will be told.
-        await service.turnkeeper.runtime.rehearse(service.directory)
+        await service.turnkeeper.runtime.preload(service.directory)
