@@ -164,15 +164,15 @@ class Turnkeeper(Records):
         return await self.runtime.recover(policy, ask=ask)
 
     async def take_over(self) -> "Sequence[Left]":
-        """The first half of ``recover``: close what dead processes left open. What may go on waits for ``run_on``."""
+        """The first half of ``recover``: close what dead processes left open. What may go on waits for ``resume_taken_over``."""
         if not await self.store.engine.scan(("busy",), limit=1):
             return ()  # Nothing is open: there is no need to load what runs sessions.
         return await self.runtime.take_over()
 
-    async def run_on(self, left: "Sequence[Left]") -> None:
+    async def resume_taken_over(self, left: "Sequence[Left]") -> None:
         """The second half of ``recover``: run what was taken over and has something to do, until it rests."""
         if not all(one.rests for one in left):
-            await self.runtime.run_on(left)
+            await self.runtime.resume_taken_over(left)
 
     async def remove(self, session_id: str) -> Sequence[Session]:
         """Remove a session, its descendants and all that belongs to them; what was removed, children first."""

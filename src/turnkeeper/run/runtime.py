@@ -191,7 +191,7 @@ class Runtime:
         means.provider(model)
 
     async def take_over(self, policy: Recovery | None = None, *, ask: Ask | None = None) -> list[Left]:
-        """Close what dead processes left open; the sessions that were found, to be given to ``run_on``.
+        """Close what dead processes left open; the sessions that were found, to be given to ``resume_taken_over``.
 
         A turn of which nothing was recorded is asked again. Where output was cut off, ``policy`` decides (else the
         session's ``metadata.recovery``, else the configuration of its directory, else ``rest``): ``continue`` goes on,
@@ -199,7 +199,7 @@ class Runtime:
         """
         return await self._taking_over.all(self.active, policy, ask)
 
-    async def run_on(self, left: Sequence[Left]) -> None:
+    async def resume_taken_over(self, left: Sequence[Left]) -> None:
         """Run those of the sessions that were taken over that have something to do, until they rest."""
 
         async def run(one: Left) -> None:
@@ -213,5 +213,5 @@ class Runtime:
     async def recover(self, policy: Recovery | None = None, *, ask: Ask | None = None) -> list[str]:
         """Close what dead processes left open, and run on what may be: the sessions that were found."""
         left = await self.take_over(policy, ask=ask)
-        await self.run_on(left)
+        await self.resume_taken_over(left)
         return [one.session_id for one in left]
