@@ -164,7 +164,7 @@ class Turnkeeper(Records):
         return await self.runtime.recover(policy, ask=ask)
 
     async def take_over(self) -> "Sequence[Left]":
-        """The first half of ``recover``: close what dead processes left open. What may go on waits for ``resume_taken_over``."""
+        """Close what dead processes left open: the first half of ``recover``; ``resume_taken_over`` is the second."""
         if not await self.store.engine.scan(("busy",), limit=1):
             return ()  # Nothing is open: there is no need to load what runs sessions.
         return await self.runtime.take_over()

@@ -22,7 +22,7 @@ from turnkeeper.model.message import UserMessage
 from turnkeeper.model.refusal import Refusal
 from turnkeeper.providers.provider import Measuring, Provider
 from turnkeeper.run.conversations import Conversations
-from turnkeeper.run.means import Means
+from turnkeeper.run.directories import DirectorySetup
 from turnkeeper.run.pen import Pen
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import ProjectPlace, identify
@@ -32,7 +32,7 @@ class ContextFitter(msgspec.Struct, frozen=True):
     """Makes requests fit."""
 
     store: Store
-    means: Callable[[ProjectPlace], Awaitable[Means]]
+    setup: Callable[[ProjectPlace], Awaitable[DirectorySetup]]
     conversations: Conversations = msgspec.field(default_factory=Conversations)
 
     async def fit(self, pen: Pen, inputs: TurnInputs, settings: Window, now: int) -> PreparedRequest | None:
@@ -57,11 +57,11 @@ class ContextFitter(msgspec.Struct, frozen=True):
         if user is None or not isinstance(user.message, UserMessage) or outputs < PRUNABLE_CHARS_MIN:
             return
         try:
-            means = await self.means(await identify(Path(view.session.directory)))
-            model = means.find(user.message.model)
+            setup = await self.setup(await identify(Path(view.session.directory)))
+            model = setup.find(user.message.model)
         except Refusal:
             return  # The next turn will say what is wrong.
-        pruning = prune_after_run(view, history, model.price, means.window)
+        pruning = prune_after_run(view, history, model.price, setup.window)
         if pruning is not None:
             await self._prune(pen, history, pruning)
 

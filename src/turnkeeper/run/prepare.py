@@ -21,8 +21,8 @@ from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.refusal import Refusal
 from turnkeeper.run.boundary import Boundary
 from turnkeeper.run.context_window import ContextFitter
+from turnkeeper.run.directories import DirectorySetup
 from turnkeeper.run.discovery import Discovery
-from turnkeeper.run.means import Means
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import Approvals, Asker
 from turnkeeper.run.settle import Settlement
@@ -38,7 +38,7 @@ class Preparation(msgspec.Struct, frozen=True):
 
     store: Store
     world: Surroundings
-    means: Callable[[ProjectPlace], Awaitable[Means]]
+    setup: Callable[[ProjectPlace], Awaitable[DirectorySetup]]
     ask: Asker
     approvals: Approvals
     boundary: Boundary
@@ -56,21 +56,21 @@ class Preparation(msgspec.Struct, frozen=True):
         if self.begun is not None and action.step == 1:
             self.begun(view, history, user, place)
         try:
-            means = await self.means(place)
-            model = means.find(user.model)
-            agent = find_agent(means.agents, user.agent)
-            provider = means.provider(model)
+            setup = await self.setup(place)
+            model = setup.find(user.model)
+            agent = find_agent(setup.agents, user.agent)
+            provider = setup.provider(model)
         except Refusal as refusal:
             await self._failed(pen, message, refused(str(refusal)))
             return
         epoch, history = await self.boundary.cross(
-            pen, view, history, model, agent, place, instructions=means.instructions, timezone=means.timezone
+            pen, view, history, model, agent, place, instructions=setup.instructions, timezone=setup.timezone
         )
-        rules = freed(merge(means.rules, agent.permission, view.session.permission or ()), means.outputs)
-        toolbox = means.toolbox.visible(rules, user.tools)
-        output_max = answer_max(model.limits, means.window)
+        rules = freed(merge(setup.rules, agent.permission, view.session.permission or ()), setup.outputs)
+        toolbox = setup.toolbox.visible(rules, user.tools)
+        output_max = answer_max(model.limits, setup.window)
         inputs = TurnInputs(view, history, action, user, model, agent, epoch, toolbox.definitions(), output_max)
-        ready = await self.fitter.fit(pen, inputs, means.window, message.time.created)
+        ready = await self.fitter.fit(pen, inputs, setup.window, message.time.created)
         if ready is None:
             return
         if (failure := too_large(ready)) is not None:
@@ -82,13 +82,13 @@ class Preparation(msgspec.Struct, frozen=True):
             provider,
             ready,
             message,
-            self._settlement(ready.inputs, toolbox, pen, place, rules, means),
-            lambda failure: self.fitter.remedy(failure, ready, provider, means.window),
+            self._settlement(ready.inputs, toolbox, pen, place, rules, setup),
+            lambda failure: self.fitter.remedy(failure, ready, provider, setup.window),
         )
         await turn.run()
 
     def _settlement(
-        self, inputs: TurnInputs, toolbox: Toolbox, pen: Pen, place: ProjectPlace, rules: Ruleset, means: Means
+        self, inputs: TurnInputs, toolbox: Toolbox, pen: Pen, place: ProjectPlace, rules: Ruleset, setup: DirectorySetup
     ) -> Settlement:
         """How the calls of this turn are settled."""
         session_id = inputs.view.session.id
@@ -106,9 +106,9 @@ class Preparation(msgspec.Struct, frozen=True):
             earlier=latest_calls(inputs.history, inputs.action.user),
             is_last=inputs.is_last,
             schema=inputs.schema,
-            bounds=means.bounds(session_id),
+            bounds=setup.bounds(session_id),
             recall=SessionRecall(self.store.queries, session_id),
-            environ=means.environ,
+            environ=setup.environ,
         )
 
     async def _failed(self, pen: Pen, message: AssistantMessage, ending: Ending) -> None:

@@ -27,10 +27,10 @@ from turnkeeper.run.boundary import Boundary
 from turnkeeper.run.compact import Compaction
 from turnkeeper.run.context_window import ContextFitter
 from turnkeeper.run.coordinator import Coordinator, Outcome
+from turnkeeper.run.directories import Directories, Transport
 from turnkeeper.run.discovery import all_near
 from turnkeeper.run.drain import Drain
 from turnkeeper.run.histories import Histories
-from turnkeeper.run.means import DirectoryMeans, Transport
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import Approvals, Asker, reject_all
 from turnkeeper.run.prepare import Preparation
@@ -78,26 +78,26 @@ class Runtime:
         self.components = Components()
         transport = settings.transport or self._network.provider
         self.outputs = OutputFiles.of(settings.environ, store.mint.now, store.mint.ascending)
-        self.means = DirectoryMeans(transport, settings.tools, settings.environ, self.outputs)
+        self.directories = Directories(transport, settings.tools, settings.environ, self.outputs)
         world = Surroundings(mint=store.mint, publish=publish, sleep=settings.sleep, random=settings.random)
         self._histories = Histories(store)
-        self._titles = Titles(store, group, self.means)
-        fitter = ContextFitter(store, self.means.means)
+        self._titles = Titles(store, group, self.directories)
+        fitter = ContextFitter(store, self.directories.setup)
         preparation = Preparation(
             store=store,
             world=world,
-            means=self.means.means,
+            setup=self.directories.setup,
             ask=settings.ask,
             approvals=Approvals(),
             boundary=Boundary(store, settings.environ, self.components),
             fitter=fitter,
             begun=self._titles.begin if settings.titles else None,
         )
-        compaction = Compaction(store, world, self.means.means, settings.hooks)
+        compaction = Compaction(store, world, self.directories.setup, settings.hooks)
         owner = this_process().but(runtime=str(next(_numbers)))
         self._drain = Drain(store, self._histories, owner, preparation, compaction, fitter)
         self._coordinator = Coordinator(group, self._drain.run)
-        self._taking_over = TakeOver(store, self._histories, owner, lambda place: self.means.catalog(place)[0])
+        self._taking_over = TakeOver(store, self._histories, owner, lambda place: self.directories.catalog(place)[0])
 
     def wake(self, session_id: str) -> None:
         """See to it that a session is looked at."""
@@ -163,12 +163,12 @@ class Runtime:
 
     async def agent(self, name: str | None, place: ProjectPlace) -> Agent:
         """The agent of this name, or the default one. Raises Invalid with what there is."""
-        return self.means.configured(place).agent(name)
+        return self.directories.config(place).agent(name)
 
     def model(self, wanted: ModelChoice, place: ProjectPlace) -> ModelInfo:
         """The model of this name. Raises Invalid with what looks alike."""
         try:
-            return self.means.model(place, wanted)
+            return self.directories.model(place, wanted)
         except NotFound as error:
             raise Invalid(str(error)) from error
 
@@ -182,13 +182,13 @@ class Runtime:
         Raises a Refusal where that turn would be refused.
         """
         place = await identify(directory)
-        model = self.means.model(place, self.means.default_model(place))
+        model = self.directories.model(place, self.directories.default_model(place))
         await anyio.lowlevel.checkpoint()
-        means = await self.means.means(place)
+        setup = await self.directories.setup(place)
         await anyio.lowlevel.checkpoint()
-        means.toolbox.definitions()
+        setup.toolbox.definitions()
         await anyio.lowlevel.checkpoint()
-        means.provider(model)
+        setup.provider(model)
 
     async def take_over(self, policy: Recovery | None = None, *, ask: Ask | None = None) -> list[Left]:
         """Close what dead processes left open; the sessions that were found, to be given to ``resume_taken_over``.

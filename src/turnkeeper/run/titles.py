@@ -19,7 +19,7 @@ from turnkeeper.model.parts import SubtaskPart
 from turnkeeper.model.refusal import Refusal
 from turnkeeper.model.request import ModelRequest, Text, UserTurn
 from turnkeeper.providers.one_shot import ask
-from turnkeeper.run.means import DirectoryMeans
+from turnkeeper.run.directories import Directories
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import ProjectPlace
 
@@ -31,8 +31,8 @@ ASKED = "Give a title for this conversation:"
 class Titles:
     """Gives sessions their titles, each in a task of its own."""
 
-    def __init__(self, store: Store, group: TaskGroup, means: DirectoryMeans) -> None:
-        self._store, self._group, self._means = store, group, means
+    def __init__(self, store: Store, group: TaskGroup, directories: Directories) -> None:
+        self._store, self._group, self._directories = store, group, directories
         self._under_way: dict[str, anyio.Event] = {}
 
     def begin(self, view: SessionView, history: History, user: UserMessage, place: ProjectPlace) -> None:
@@ -61,12 +61,12 @@ class Titles:
     ) -> tuple[str | None, list[UsageRecorded]]:
         """A title, if the configuration wants one, and what it cost. What a provider does wrong is never raised."""
         try:
-            means = await self._means.means(place)
-            agent = means.agents.get(TITLE)
+            setup = await self._directories.setup(place)
+            agent = setup.agents.get(TITLE)
             if agent is None:
                 return None, []
-            model = self._means.small_model(place, used)
-            answer = await ask(means.provider(model), _request(history, model, agent.temperature))
+            model = self._directories.small_model(place, used)
+            answer = await ask(setup.provider(model), _request(history, model, agent.temperature))
         except Refusal as refusal:
             log.info("no model can be asked for the title of %s: %s", session_id, refusal)
             return own_title(history), []

@@ -1,4 +1,4 @@
-"""Means: what the configuration of a directory gives its sessions. Read for each turn, so an edit takes effect."""
+"""Directories: what the configuration of each gives its sessions. Read for each turn, so an edit takes effect."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +37,7 @@ Transport = Callable[[Endpoint], Provider]
 """Makes a provider for an endpoint."""
 
 
-class Means(msgspec.Struct, frozen=True):
+class DirectorySetup(msgspec.Struct, frozen=True):
     """What a directory's configuration gives its sessions: who may answer, with what, and under which rules."""
 
     agents: Mapping[str, Agent]
@@ -57,7 +57,7 @@ class Means(msgspec.Struct, frozen=True):
     """What the model's commands are run with."""
 
 
-class Configured(NamedTuple):
+class DirectoryConfig(NamedTuple):
     """What follows from the configuration of a directory as long as it stays the same."""
 
     config: Config
@@ -71,14 +71,14 @@ class Configured(NamedTuple):
         return find_agent(self.agents, name) if name is not None else default_agent(self.agents, self.config)
 
 
-class Here(NamedTuple):
+class ResolvedDirectory(NamedTuple):
     """A directory: the place it is, and what is configured there."""
 
     place: ProjectPlace
-    configured: Configured
+    config: DirectoryConfig
 
 
-class DirectoryMeans:
+class Directories:
     """Reads the configuration of directories and gives what sessions there may use."""
 
     def __init__(
@@ -94,18 +94,18 @@ class DirectoryMeans:
         self._reader, self._auth = Reader(environ, directories_max=directories_max), auth.Reader(environ)
         self._toolbox: Toolbox | None = None
         self._directories_max = directories_max
-        self._known: dict[Path, Configured] = {}
+        self._known: dict[Path, DirectoryConfig] = {}
         self._providers: dict[bytes, Provider] = {}
 
-    async def means(self, place: ProjectPlace) -> Means:
+    async def setup(self, place: ProjectPlace) -> DirectorySetup:
         """What a session in this place may use now. Raises Invalid if the configuration is wrong."""
-        config, catalog, known, rules = self.configured(place)
+        config, catalog, known, rules = self.config(place)
         credentials = self._auth.read()
 
         def provider(model: ModelInfo) -> Provider:
             return self._provider(choice.endpoint(catalog.provider(model.provider_id), model, credentials))
 
-        return Means(
+        return DirectorySetup(
             agents=known,
             toolbox=self._tools(),
             rules=rules,
@@ -134,22 +134,22 @@ class DirectoryMeans:
 
     def catalog(self, place: ProjectPlace) -> tuple[Config, Catalog]:
         """The configuration that holds in a place, and the models it knows."""
-        known = self.configured(place)
+        known = self.config(place)
         return known.config, known.catalog
 
-    async def at(self, directory: str) -> Here:
+    async def resolve(self, directory: str) -> ResolvedDirectory:
         """What a directory is now. Raises Invalid if its configuration is wrong."""
         place = await identify(directory)
-        return Here(place, self.configured(place))
+        return ResolvedDirectory(place, self.config(place))
 
-    def configured(self, place: ProjectPlace) -> Configured:
+    def config(self, place: ProjectPlace) -> DirectoryConfig:
         """What is configured in a place now. Raises Invalid if the configuration is wrong."""
         config = self._reader.load(place.directory, place.worktree).config
         known = self._known.pop(place.directory, None)
         if known is None or (known.config is not config and known.config != config):
             refreshed, home = location(self._environ), str(Path.home())
             catalog = Catalog(config, refreshed=refreshed if refreshed.exists() else None)
-            known = Configured(config, catalog, agents(config, home), configured_rules(config, home))
+            known = DirectoryConfig(config, catalog, agents(config, home), configured_rules(config, home))
         self._known[place.directory] = known
         while len(self._known) > self._directories_max:
             del self._known[next(iter(self._known))]
