@@ -5,7 +5,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from turnkeeper.core.history import Entry
-from turnkeeper.core.laws import check
 from turnkeeper.core.lowering import lower
 from turnkeeper.core.quarantine import LEFT_OUT, Pointer, pointer, sources, suspects, telling, without
 from turnkeeper.model.catalog import ModelInfo
@@ -37,6 +36,7 @@ from turnkeeper.providers import PROVIDERS, codec_of
 from turnkeeper.providers.codec import encode_body
 from turnkeeper.providers.endpoint import Endpoint
 from turnkeeper.testing.builders import NOW, a_call, a_text, a_user, an_assistant, completed, running
+from turnkeeper.testing.laws import check
 
 USER, TURN = a_user("ses_one", "msg_u"), an_assistant("ses_one", "msg_a", "msg_u", finish="stop")
 PLACE = {"session_id": "ses_one", "message_id": "msg_a"}

@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from turnkeeper.core.history import Entry, visible
-from turnkeeper.core.laws import check
 from turnkeeper.core.lowering import EARLIER, Lowered, continuation, conversation, lower
 from turnkeeper.model.catalog import Limits, ModelInfo
 from turnkeeper.model.failure import AbortedFailure, ApiData, ApiFailure, MessageData
@@ -59,6 +58,7 @@ from turnkeeper.providers import PROVIDERS, codec_of
 from turnkeeper.providers.codec import encode_body
 from turnkeeper.providers.endpoint import Endpoint
 from turnkeeper.testing.builders import an_assistant
+from turnkeeper.testing.laws import check
 
 P = TypeVar("P", bound=Part)
 

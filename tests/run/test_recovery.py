@@ -314,7 +314,7 @@ async def test_taken_over_what_rests_is_idle_and_what_goes_on_is_ours_until_it_i
         assert views[silent].owner is not None
         assert views[silent].owner.pid == this_process().pid, "if we die now, it is found again"
         assert script.requests == []
-        await stage.tk.run_on(list(left.values()))
+        await stage.tk.resume_taken_over(list(left.values()))
         assert len(script.requests) == 1
         assert await stage.tk.status(silent) == IDLE
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from turnkeeper.core.laws import check
 from turnkeeper.core.prefix import CHOICE, PASSED
 from turnkeeper.core.pruning import ALWAYS, BEGINS, CHEAPER, COLD, FULL
 from turnkeeper.model import event as e
@@ -17,6 +16,7 @@ from turnkeeper.model.request import ModelRequest, ToolTurn
 from turnkeeper.model.stream import StreamEvent
 from turnkeeper.providers import PROVIDERS
 from turnkeeper.testing.harness import Options, Stage, a_tool, stage
+from turnkeeper.testing.laws import check
 from turnkeeper.testing.windowed import Says, Windowed, is_summary
 from turnkeeper.tools.tool import ToolContext
 

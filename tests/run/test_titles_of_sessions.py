@@ -3,13 +3,12 @@
 import pytest
 
 from turnkeeper.core.history import Entry
-from turnkeeper.core.titles import default_title
+from turnkeeper.core.titles import cleaned, default_title, wants_title
 from turnkeeper.core.view import SessionView
 from turnkeeper.model import event as e
 from turnkeeper.model.stream import Usage
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
-from turnkeeper.run.upkeep import cleaned, wants_title
 from turnkeeper.testing.builders import a_history, a_session, a_text, a_user
 from turnkeeper.testing.harness import CONFIG, MODEL, Play, Stage
 

@@ -19,7 +19,6 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from turnkeeper.context.component import Absent, Loaded, Unavailable
-from turnkeeper.core.laws import check
 from turnkeeper.core.lowering import system_text
 from turnkeeper.core.prefix import reuse_percent
 from turnkeeper.core.system_context import known
@@ -33,6 +32,7 @@ from turnkeeper.providers.endpoint import Endpoint
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.registry import Registration
 from turnkeeper.testing.harness import Stage, a_tool
+from turnkeeper.testing.laws import check
 from turnkeeper.tools.read import READ
 from turnkeeper.tools.tool import ToolContext
 

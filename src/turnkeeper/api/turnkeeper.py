@@ -164,15 +164,15 @@ class Turnkeeper(Records):
         return await self.runtime.recover(policy, ask=ask)
 
     async def take_over(self) -> "Sequence[Left]":
-        """The first half of ``recover``: close what dead processes left open. What may go on waits for ``run_on``."""
+        """Close what dead processes left open: the first half of ``recover``; ``resume_taken_over`` is the second."""
         if not await self.store.engine.scan(("busy",), limit=1):
             return ()  # Nothing is open: there is no need to load what runs sessions.
         return await self.runtime.take_over()
 
-    async def run_on(self, left: "Sequence[Left]") -> None:
+    async def resume_taken_over(self, left: "Sequence[Left]") -> None:
         """The second half of ``recover``: run what was taken over and has something to do, until it rests."""
         if not all(one.rests for one in left):
-            await self.runtime.run_on(left)
+            await self.runtime.resume_taken_over(left)
 
     async def remove(self, session_id: str) -> Sequence[Session]:
         """Remove a session, its descendants and all that belongs to them; what was removed, children first."""
@@ -251,7 +251,7 @@ class Turnkeeper(Records):
         """Tell every subscriber of something that no log holds, such as a question to the user."""
         self._bus.publish(notification)
 
-    def hush(self) -> None:
+    def close_subscriptions(self) -> None:
         """End every subscription once it has delivered what is queued: nothing more will be heard."""
         self._bus.close()
 

@@ -237,22 +237,22 @@ async def _model(
     from turnkeeper.workspace.project import identify
 
     place = await identify(Path(session.directory) if session is not None else directory)
-    means = tk.runtime.means
-    config, _ = means.catalog(place)
+    directories = tk.runtime.directories
+    config, _ = directories.catalog(place)
     own = (await tk.runtime.agent(agent or (session.agent if session is not None else None), place)).model
     if (choice := names.model(given)) is not None:
-        means.model(place, choice)
+        directories.model(place, choice)
     if is_asked and (first := choice or own) is not None:
-        means.require(place, first)
+        directories.require(place, first)
     if choice is not None:
         return choice
     last = (session.model or await last_model(tk.store, session)) if session is not None else None
     if own is not None or (last is not None and last.provider_id != OFFLINE.provider_id):
         return None
     # A session that fell back to the offline model must not stay with it once there is a key.
-    default = means.default_model(place)
+    default = directories.default_model(place)
     if is_asked:
-        means.require(place, default)
+        directories.require(place, default)
     if default.provider_id == OFFLINE.provider_id and not config.model:
         live.display.note(
             "No model has a key, so the offline one answers, by simple rules. `turnkeeper auth login PROVIDER` or a "

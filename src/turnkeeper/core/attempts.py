@@ -15,7 +15,7 @@ from turnkeeper.core.limits import RETRIES_MAX, USAGE_MS
 from turnkeeper.core.retry import retryable
 from turnkeeper.core.transcribe import Scribe
 from turnkeeper.core.turn_ends import Ending, answered, close_turn
-from turnkeeper.core.usage import add_costs, cost, step_tokens
+from turnkeeper.core.usage import add_costs, bill
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.event import Event, MessageRecorded, PartRecorded, PartRemoved, UsageRecorded
 from turnkeeper.model.failure import (
@@ -88,7 +88,8 @@ class Attempts:
         if is_over or usage is None or usage == self._counted or now - self._counted_at < USAGE_MS:
             return []
         self._counted, self._counted_at = usage, now
-        return [self._amended(*self._price(usage))]
+        row = self._priced(usage)
+        return [self._amended(row.tokens, row.cost)]
 
     def outcome(self, structured: Json) -> Retry | Ending:
         """What becomes of the newest attempt, whose answer was read to its end. ``structured`` is its JSON, if any."""
@@ -148,25 +149,13 @@ class Attempts:
         if self._billed == self.number:
             return []
         self._billed = self.number
-        tokens, dollars = self._price(self.scribe.usage)
-        row = UsageRecorded(
-            purpose="turn",
-            provider_id=self.message.provider_id,
-            model_id=self.message.model_id,
-            message_id=self.message.id,
-            attempt=self.number,
-            tokens=tokens,
-            cost=dollars,
-        )
-        return [row]
+        return [self._priced(self.scribe.usage)]
 
-    def _price(self, usage: Usage | None) -> tuple[Tokens, float]:
-        """The tokens of this attempt, and what they cost; none if the provider counted nothing."""
-        if usage is None:
-            return ZERO_TOKENS, 0
-        metadata = self.scribe.finish.metadata if self.scribe.finish is not None else None
-        tokens = step_tokens(usage, metadata)
-        return tokens, float(cost(tokens, usage, self._model, metadata))
+    def _priced(self, usage: Usage | None) -> UsageRecorded:
+        finish = self.scribe.finish
+        metadata = finish.metadata if finish is not None else None
+        message_id, attempt = self.message.id, self.number
+        return bill("turn", self._model, usage, message_id=message_id, attempt=attempt, metadata=metadata)
 
     def _amended(self, tokens: Tokens, dollars: float) -> MessageRecorded:
         """The open message with what this attempt has taken until now, and what all attempts have cost."""

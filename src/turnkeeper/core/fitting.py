@@ -18,10 +18,10 @@ from turnkeeper.core.pruning import FULL, MINIMUM, PROTECT, Occasion, Pruning, c
 from turnkeeper.core.quarantine import Pointer, pointer, sources, suspects, telling
 from turnkeeper.core.turn_request import PreparedRequest
 from turnkeeper.core.view import SessionView
-from turnkeeper.core.window import CHARS_PER_TOKEN, Window, overflows, usable
+from turnkeeper.core.window import CHARS_PER_TOKEN, Window, exceeds, overflows, usable
 from turnkeeper.model.catalog import Price
 from turnkeeper.model.event import PartsQuarantined
-from turnkeeper.model.failure import Failure, OverflowFailure
+from turnkeeper.model.failure import Failure, OverflowData, OverflowFailure
 from turnkeeper.model.request import ModelRequest
 from turnkeeper.model.value import Value
 
@@ -57,6 +57,16 @@ def fit(ready: PreparedRequest, settings: Window, pruned: Pruning | None, now: i
         if chosen is not None:
             return chosen
     return CompactFirst()
+
+
+def too_large(ready: PreparedRequest) -> OverflowFailure | None:
+    """Why a request that is made to fit is not even sent: the model certainly does not take so much."""
+    model, count = ready.inputs.model, ready.size
+    if not exceeds(count, model.limits):
+        return None
+    most = model.limits.input or model.limits.context
+    words = f"The request is about {count:,} tokens, and {model.provider_id}/{model.id} takes {most:,}"
+    return OverflowFailure(data=OverflowData(message=f"{words}; shorten the prompt or choose another model"))
 
 
 def prune_after_run(view: SessionView, history: History, price: Price, settings: Window) -> Pruning | None:

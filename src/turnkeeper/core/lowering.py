@@ -1,6 +1,6 @@
 """Lowering: history to the messages of a request. Deterministic: the same history and model give the same messages.
 
-Whatever a log holds (crashed turns, foreign models, odd ids, nothing at all), the result obeys ``laws.py``: no
+Whatever a log holds (crashed turns, foreign models, odd ids, nothing at all), the result obeys ``testing/laws.py``: no
 message can brick a session.
 """
 

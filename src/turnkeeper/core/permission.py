@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias, get_args
 
+from turnkeeper.model.config import Config
 from turnkeeper.model.permission import Action, Rule, Ruleset
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import Value, encode
@@ -105,6 +106,13 @@ def default_rules(free_directories: Iterable[str] = ()) -> Ruleset:
         Rule(permission="read", pattern="*.env.*", action="ask"),
         Rule(permission="read", pattern="*.env.example", action="allow"),
     )
+
+
+def configured_rules(config: Config, home: str) -> Ruleset:
+    """The rules of a directory: our own, the tools that are switched off, and what its configuration says."""
+    switches = parse_switches(config.tools) if config.tools else ()
+    own = parse_rules(config.permission, home) if config.permission is not None else ()
+    return merge(default_rules(), switches, own)
 
 
 def parse_rules(config: object, home: str) -> Ruleset:

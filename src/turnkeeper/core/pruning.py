@@ -6,8 +6,9 @@ from typing import Final
 from turnkeeper.core.history import Entry
 from turnkeeper.core.window import PruneMode, estimate
 from turnkeeper.model.catalog import Price
+from turnkeeper.model.event import Event, OutputsPruned, PartRecorded
 from turnkeeper.model.message import AssistantMessage, UserMessage
-from turnkeeper.model.parts import ToolPart
+from turnkeeper.model.parts import Part, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted
 from turnkeeper.model.value import Value
 
@@ -60,6 +61,17 @@ def choose(entries: Sequence[Entry], mode: PruneMode, occasion: Occasion) -> Pru
     saved = sum(map(_saves, found))
     reason = _reason(mode, occasion, saved) if found else None
     return Pruning(parts=tuple(found), tokens=saved, reason=reason) if reason is not None else None
+
+
+def pruning_events(pruning: Pruning, stored: Sequence[Part], now: int) -> list[Event]:
+    """The events of a pruning: its parts as they are ``stored``, with their place, and now marked; and why."""
+    ids = tuple(part.id for part in pruning.parts)
+    events: list[Event] = []
+    for part in stored:
+        if part.id in ids and isinstance(part, ToolPart) and isinstance(part.state, ToolCompleted):
+            state = part.state.but(time=part.state.time.but(compacted=now))
+            events.append(PartRecorded(part=part.but(state=state)))
+    return [*events, OutputsPruned(part_ids=ids, tokens=pruning.tokens, reason=pruning.reason)]
 
 
 def candidates(entries: Sequence[Entry]) -> list[ToolPart]:

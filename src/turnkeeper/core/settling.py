@@ -54,6 +54,12 @@ def judge_call(
     return Runs(is_doom_loop=is_doom_loop(earlier, part.tool, part.state.input))
 
 
+def reported(running: ToolRunning, title: str | None, metadata: JsonObject) -> ToolRunning:
+    """The state of a running call that reports something; what it reported before stays."""
+    known = {**(running.metadata or {}), **metadata}
+    return running.but(title=clean(title) if title else running.title, metadata=known)
+
+
 def completed(part: ToolPart, now: int, output: str, *, title: str, metadata: JsonObject) -> ToolCompleted:
     """The state of a running call that is done."""
     state = part.state

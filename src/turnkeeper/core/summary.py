@@ -10,6 +10,7 @@ from typing import Final
 from turnkeeper.core.handles import HANDLE, handle, handles_in, whole_output
 from turnkeeper.core.history import Entry
 from turnkeeper.core.window import CHARS_PER_TOKEN, estimate
+from turnkeeper.model.failure import Failure, words_of
 from turnkeeper.model.message import UserMessage
 from turnkeeper.model.parts import FilePart, PatchPart, ReasoningPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError
@@ -113,6 +114,22 @@ def completed(summary: str, terms: Contract) -> str:
         added = "\n".join(["", "", EXACT, *(f"- {fact}" for fact in terms.facts)]) if terms.facts else ""
         known = _known_handles(cut(known, terms.tokens_max * CHARS_PER_TOKEN - len(added)), terms)
     return f"{known}{added}"
+
+
+def unusable(failure: Failure | None, text: str, *, is_call: bool) -> str | None:
+    """Why an answer is no Summary; None if it is one."""
+    if failure is not None:
+        return words_of(failure)
+    if text.strip():
+        return None
+    return "the summariser called tools instead of answering" if is_call else "the summariser said nothing"
+
+
+def folded(said: str, previous: str | None, piece: str, terms: Contract) -> str:
+    """What is known after one more piece of a history that is too long to read at once. Cut, unless summarised."""
+    if said.strip() and estimate(said) <= terms.tokens_max:
+        return said.strip()
+    return cut("\n\n".join(one for one in (previous, piece) if one), terms.tokens_max * CHARS_PER_TOKEN)
 
 
 def final_text(

@@ -4,13 +4,14 @@
 admitted as one Mid-Conversation System Message; never both.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import TypeAlias
 
 from turnkeeper.core.history import is_completed_summary
 from turnkeeper.model.context import Absent, ComponentText, Epoch, EpochReason, Loaded, Sample, Unavailable
-from turnkeeper.model.message import AssistantMessage, ContextUpdate, Message, SystemMessage
+from turnkeeper.model.event import ContextAdmitted, EpochStarted
+from turnkeeper.model.message import AssistantMessage, ContextUpdate, Message, MessageTime, SystemMessage
 from turnkeeper.model.value import Value
 
 INSTRUCTIONS = "core/instructions/"
@@ -60,6 +61,19 @@ def reconcile(
         return _begin(samples, epoch, now, reason, told)
     assert epoch is not None, "without an epoch one begins"
     return _changes(samples, known(epoch, told))
+
+
+def context_event(
+    decided: Epoch | Admission | None, session_id: str, message_id: Callable[[], str], now: int
+) -> EpochStarted | ContextAdmitted | None:
+    """The event of what was decided. News are one message."""
+    if decided is None:
+        return None
+    if isinstance(decided, Epoch):
+        return EpochStarted(epoch=decided)
+    time, updates = MessageTime(created=now), decided.updates
+    message = SystemMessage(id=message_id(), session_id=session_id, time=time, updates=updates)
+    return ContextAdmitted(message=message, checkpoint=decided.checkpoint)
 
 
 def reason_to_begin(epoch: Epoch | None, now: Circumstances) -> EpochReason | None:

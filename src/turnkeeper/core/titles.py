@@ -1,14 +1,21 @@
-"""Titles a session has before anybody names it, and the title of its fork."""
+"""Titles: the one a session is created with, what is made of a model's answer, and the title of a fork."""
 
 import re
 from datetime import datetime, timedelta
 from typing import Final
 
+from turnkeeper.core.history import Entry, History
+from turnkeeper.core.view import SessionView
+from turnkeeper.model.message import UserMessage
+from turnkeeper.model.parts import CompactionPart, Part, TextPart
+
 PROMPT_CHARS: Final = 50
 """So much of a prompt is its title."""
+TITLE_CHARS_MAX: Final = 100
 ROOT_PREFIX: Final = "New session - "
 CHILD_PREFIX: Final = "Child session - "
 
+_THOUGHT: Final = re.compile(r"<think>.*?</think>", re.DOTALL)
 _EPOCH: Final = datetime(1970, 1, 1)
 _DEFAULT: Final = re.compile(
     rf"({ROOT_PREFIX}|{CHILD_PREFIX})[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}\.[0-9]{{3}}Z"
@@ -50,3 +57,44 @@ def number_of_fork(title: str) -> int:
 def fork_title(title: str) -> str:
     """The title of a fork: ``X`` gives ``X (fork #1)``, and that gives ``X (fork #2)``."""
     return f"{base_of_fork(title)} (fork #{number_of_fork(title) + 1})"
+
+
+def wants_title(view: SessionView, history: History) -> bool:
+    """Whether a session should be named now: a root without a name, once the user has said something.
+
+    Mostly that is the first prompt. A later one finds no name if the process ended before the first one was given.
+    """
+    if view.session.parent_id is not None or not is_default(view.session.title):
+        return False
+    return any(map(_is_real, history.entries))
+
+
+def cleaned(answer: str) -> str | None:
+    """The title in a model's answer: its first line that says something, cut to size; None if there is none."""
+    lines = (line.strip() for line in _THOUGHT.sub("", answer).splitlines())
+    title = next((line for line in lines if line), None)
+    if title is not None and len(title) > TITLE_CHARS_MAX:
+        return title[: TITLE_CHARS_MAX - 3] + "..."
+    return title
+
+
+def first_prompt(history: History) -> Entry:
+    """The first thing the user said. A history that wants a title has one."""
+    return next(entry for entry in history.entries if _is_real(entry))
+
+
+def own_title(history: History) -> str | None:
+    """A title made of the first thing the user said, for when no model gives one."""
+    texts = [part.text for part in first_prompt(history).parts if isinstance(part, TextPart) and not part.synthetic]
+    return prompt_title("\n".join(texts))
+
+
+def _is_real(entry: Entry) -> bool:
+    """Whether the user said something here, and not the runtime in their name."""
+    if not isinstance(entry.message, UserMessage):
+        return False
+    return not all(isinstance(part, CompactionPart) or _is_synthetic(part) for part in entry.parts)
+
+
+def _is_synthetic(part: Part) -> bool:
+    return isinstance(part, TextPart) and bool(part.synthetic)

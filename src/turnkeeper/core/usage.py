@@ -2,10 +2,11 @@
 
 from decimal import Decimal
 from math import isfinite
-from typing import Final
+from typing import Final, Literal
 
 from turnkeeper.model.catalog import ModelInfo, Price
-from turnkeeper.model.session import CacheTokens, Tokens
+from turnkeeper.model.event import UsageRecorded
+from turnkeeper.model.session import ZERO_TOKENS, CacheTokens, Tokens
 from turnkeeper.model.stream import Usage
 from turnkeeper.model.value import Json, JsonObject
 
@@ -77,6 +78,28 @@ def cost(tokens: Tokens, usage: Usage, model: ModelInfo, metadata: JsonObject | 
         + tokens.cache.write * _dollars(price.cache_write)
     )
     return max(Decimal(0), total / _MILLION)
+
+
+def bill(
+    purpose: Literal["turn", "title", "compaction"],
+    model: ModelInfo,
+    usage: Usage | None,
+    *,
+    message_id: str | None = None,
+    attempt: int = 1,
+    metadata: JsonObject | None = None,
+) -> UsageRecorded:
+    """The row of the ledger for one attempt. If its provider counted nothing, it only says that there was one."""
+    tokens = step_tokens(usage, metadata) if usage is not None else ZERO_TOKENS
+    return UsageRecorded(
+        purpose=purpose,
+        provider_id=model.provider_id,
+        model_id=model.id,
+        message_id=message_id,
+        attempt=attempt,
+        tokens=tokens,
+        cost=float(cost(tokens, usage, model, metadata)) if usage is not None else 0,
+    )
 
 
 def price_at(model: ModelInfo, tokens_input: int) -> Price:

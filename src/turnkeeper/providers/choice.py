@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.config import Config
+from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.providers.catalog import OFFLINE, Catalog, ProviderInfo
 from turnkeeper.providers.endpoint import Endpoint, Timeouts
@@ -71,6 +72,15 @@ def small_model(catalog: Catalog, config: Config, provider_id: str) -> ModelInfo
         return None
     families = SMALL_FAMILIES_BY_PROVIDER.get(provider_id, SMALL_FAMILIES)
     return _newest_of(families, [model for model in models if model.status == "active"])
+
+
+def find(catalog: Catalog, wanted: ModelChoice) -> ModelInfo:
+    """A model of the catalogue, with its variant's options. Raises NotFound with what looks alike."""
+    if wanted.provider_id == OFFLINE.provider_id and wanted.model_id == OFFLINE.id:
+        return OFFLINE
+    model = catalog.find(wanted.provider_id, wanted.model_id)
+    variant = model.variants.get(wanted.variant) if wanted.variant else None
+    return model.but(options={**model.options, **variant}) if isinstance(variant, dict) else model
 
 
 def endpoint(provider: ProviderInfo, model: ModelInfo, credentials: Credentials) -> Endpoint:

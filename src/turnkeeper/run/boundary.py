@@ -16,13 +16,12 @@ from turnkeeper.context.component import ContextComponent, Sampling
 from turnkeeper.context.sample import sample
 from turnkeeper.core.entry import Recorded
 from turnkeeper.core.history import History, extend
-from turnkeeper.core.system_context import Admission, Circumstances, look_back, reason_to_begin, reconcile
+from turnkeeper.core.system_context import Circumstances, context_event, look_back, reason_to_begin, reconcile
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.context import Epoch, Unavailable
-from turnkeeper.model.event import ContextAdmitted, EpochStarted, Event
-from turnkeeper.model.message import ContextUpdate, Message, MessageTime, SystemMessage
+from turnkeeper.model.message import ContextUpdate, Message
 from turnkeeper.run.pen import Pen
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.store import Store
@@ -77,7 +76,9 @@ class Boundary(msgspec.Struct, frozen=True):
         if epoch is not None and compacted_at and any(isinstance(one, Unavailable) for _, one in samples):
             # What was told last of a component that is unavailable now may lie before the history's compaction.
             told = await self._told_in_all(view.session.id, epoch_seq)
-        event = self._event(view, reconcile(samples, epoch, now, told))
+        mint = self.store.mint
+        decided = reconcile(samples, epoch, now, told)
+        event = context_event(decided, view.session.id, mint.message_id, mint.now())
         if event is None:
             assert epoch is not None, "without an epoch one begins"
             return epoch, history
@@ -96,21 +97,6 @@ class Boundary(msgspec.Struct, frozen=True):
                 break
             past.append(message.info)
         return look_back(past, epoch_seq)[1]
-
-    def _event(self, view: SessionView, decided: Epoch | Admission | None) -> Event | None:
-        match decided:
-            case Epoch():
-                return EpochStarted(epoch=decided)
-            case Admission(updates=updates, checkpoint=checkpoint):
-                message = SystemMessage(
-                    id=self.store.mint.message_id(),
-                    session_id=view.session.id,
-                    time=MessageTime(created=self.store.mint.now()),
-                    updates=updates,
-                )
-                return ContextAdmitted(message=message, checkpoint=checkpoint)
-            case None:
-                return None
 
     def _local(self, timezone: str | None) -> datetime:
         """The user's time: the host's, unless they say where they are."""

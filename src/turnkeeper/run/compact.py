@@ -4,6 +4,9 @@ marker ──▶ summary under way ──▶ summary, tail and what follows: one
                   └── stopped or broken: the earlier boundary stays in force
 """
 
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
 import anyio
 import msgspec
 
@@ -12,19 +15,20 @@ from turnkeeper.core.agents import COMPACTION
 from turnkeeper.core.compaction import Split, split, tail_budget
 from turnkeeper.core.compaction_events import compacted, following, summary_by
 from turnkeeper.core.history import Entry, History, compaction_of, visible
-from turnkeeper.core.turn_ends import broken_off, close_turn, open_turn
+from turnkeeper.core.turn_ends import broken_off, close_turn, open_turn, refused
+from turnkeeper.core.view import SessionView
 from turnkeeper.core.window import usable
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.event import CompactingSet, TurnStarted
 from turnkeeper.model.message import AssistantMessage, ModelChoice, UserMessage
 from turnkeeper.model.parts import CompactionPart
 from turnkeeper.model.refusal import Refusal
-from turnkeeper.run.means import Means
+from turnkeeper.run.directories import DirectorySetup
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.summarise import Hooks, Summariser
 from turnkeeper.run.turn import Surroundings
 from turnkeeper.store.store import Store
-from turnkeeper.workspace.project import ProjectPlace
+from turnkeeper.workspace.project import ProjectPlace, identify
 
 
 class Compaction(msgspec.Struct, frozen=True):
@@ -32,25 +36,46 @@ class Compaction(msgspec.Struct, frozen=True):
 
     store: Store
     world: Surroundings
+    setup: Callable[[ProjectPlace], Awaitable[DirectorySetup]]
     hooks: Hooks
 
-    async def run(self, pen: Pen, history: History, marker: Entry, means: Means, place: ProjectPlace) -> None:
+    async def run(self, pen: Pen, view: SessionView, history: History, marker: Entry) -> None:
         """Carry out the compaction that a marker asks for."""
-        user, mark, mint = marker.message, compaction_of(marker), self.store.mint
+        user, mint = marker.message, self.store.mint
         assert isinstance(user, UserMessage), "a marker speaks for the user"
+        place = await identify(Path(view.session.directory))
+        message = open_turn(user, str(place.directory), str(place.worktree), id=mint.message_id(), now=mint.now())
+        try:
+            setup = await self.setup(place)
+            setup.find(user.model)
+        except Refusal as refusal:
+            message = message.but(summary=True)
+            await pen.append(TurnStarted(message=message), *close_turn(message, refused(str(refusal)), mint.now()))
+            return
+        await self._run(pen, history, marker, user, message, setup)
+
+    async def _run(
+        self,
+        pen: Pen,
+        history: History,
+        marker: Entry,
+        user: UserMessage,
+        message: AssistantMessage,
+        setup: DirectorySetup,
+    ) -> None:
+        mark, mint = compaction_of(marker), self.store.mint
         assert mark is not None, "a marker has its part"
-        agent = means.agents.get(COMPACTION) or Agent(name=COMPACTION)
-        chosen = _writer(agent, user, means)
-        opened = open_turn(user, str(place.directory), str(place.worktree), id=mint.message_id(), now=mint.now())
-        message = summary_by(opened, chosen)
+        agent = setup.agents.get(COMPACTION) or Agent(name=COMPACTION)
+        chosen = _writer(agent, user, setup)
+        message = summary_by(message, chosen)
         await pen.append(CompactingSet(at=mint.now()), TurnStarted(message=message), at="compact")
         try:
-            cut = _cut(history, user, means, overflow=bool(mark.overflow))
+            cut = _cut(history, user, setup, overflow=bool(mark.overflow))
             todos = await self.store.queries.todos(pen.session_id)
-            model = means.find(chosen)
-            summariser = Summariser(self.world, means.provider(model), model, agent, message.id, self.hooks)
-            room = usable(means.find(user.model).limits, means.window)
-            written = await summariser.write(pen.session_id, cut, todos, room=room, window=means.window)
+            model = setup.find(chosen)
+            summariser = Summariser(self.world, setup.provider(model), model, agent, message.id, self.hooks)
+            room = usable(setup.find(user.model).limits, setup.window)
+            written = await summariser.write(pen.session_id, cut, todos, room=room, window=setup.window)
             stored = await self.store.queries.message(pen.session_id, user.id)
             tail = [part.but(tail_start_id=cut.tail_start_id) for part in stored.parts if part.id == mark.id]
             after = following(user, mark, cut, self._words(user, mark, cut), mint, mint.now())
@@ -75,19 +100,19 @@ class Compaction(msgspec.Struct, frozen=True):
         return text("continue_overflow" if mark.overflow else "continue")
 
 
-def _writer(agent: Agent, user: UserMessage, means: Means) -> ModelChoice:
+def _writer(agent: Agent, user: UserMessage, setup: DirectorySetup) -> ModelChoice:
     """The model that writes the Summary. One that is missing keeps no session from going on."""
     if agent.model is None:
         return user.model
     try:
-        means.find(agent.model)
+        setup.find(agent.model)
     except Refusal:
         return user.model
     return agent.model
 
 
-def _cut(history: History, user: UserMessage, means: Means, *, overflow: bool) -> Split:
+def _cut(history: History, user: UserMessage, setup: DirectorySetup, *, overflow: bool) -> Split:
     shown = visible(entry for entry in history.entries if entry.message.seq < user.seq)
-    model, settings = means.find(user.model), means.window
+    model, settings = setup.find(user.model), setup.window
     budget = tail_budget(usable(model.limits, settings), settings.preserve_recent_tokens)
     return split(shown, model, budget, turns_max=settings.tail_turns, overflowed=overflow)

@@ -1,6 +1,7 @@
 """Fit a request into its context window, as ``core/fitting`` decides: prune old outputs, or ask for a compaction."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
@@ -10,26 +11,28 @@ from turnkeeper.core.compaction_events import a_marker
 from turnkeeper.core.entry import Recorded
 from turnkeeper.core.fitting import PRUNABLE_CHARS_MIN, CompactFirst, Send, fit, prune_after_run, remedy
 from turnkeeper.core.history import History, extend
-from turnkeeper.core.pruning import Pruning
+from turnkeeper.core.next_action import last_user
+from turnkeeper.core.pruning import Pruning, pruning_events
 from turnkeeper.core.turn_request import PreparedRequest, TurnInputs, build_request
 from turnkeeper.core.view import SessionView
 from turnkeeper.core.window import Window
-from turnkeeper.model.catalog import ModelInfo
-from turnkeeper.model.event import Event, OutputsPruned, PartRecorded
+from turnkeeper.model.event import Event
 from turnkeeper.model.failure import Failure
 from turnkeeper.model.message import UserMessage
-from turnkeeper.model.parts import ToolPart
-from turnkeeper.model.parts.tool import ToolCompleted
+from turnkeeper.model.refusal import Refusal
 from turnkeeper.providers.provider import Measuring, Provider
 from turnkeeper.run.conversations import Conversations
+from turnkeeper.run.directories import DirectorySetup
 from turnkeeper.run.pen import Pen
 from turnkeeper.store.store import Store
+from turnkeeper.workspace.project import ProjectPlace, identify
 
 
 class ContextFitter(msgspec.Struct, frozen=True):
     """Makes requests fit."""
 
     store: Store
+    setup: Callable[[ProjectPlace], Awaitable[DirectorySetup]]
     conversations: Conversations = msgspec.field(default_factory=Conversations)
 
     async def fit(self, pen: Pen, inputs: TurnInputs, settings: Window, now: int) -> PreparedRequest | None:
@@ -47,15 +50,20 @@ class ContextFitter(msgspec.Struct, frozen=True):
                     await pen.append(self._marker(inputs.user, overflow=False), at="marker")
                     return None
 
-    async def tidy(self, pen: Pen, view: SessionView, history: History, model: ModelInfo, settings: Window) -> None:
-        """Prune after a run."""
-        pruning = prune_after_run(view, history, model.price, settings)
+    async def tidy(self, pen: Pen, view: SessionView, history: History) -> None:
+        """Prune old outputs of a session that comes to rest, where that is wanted or pays."""
+        user = last_user(history)
+        outputs = self.conversations.outputs(pen.session_id)
+        if user is None or not isinstance(user.message, UserMessage) or outputs < PRUNABLE_CHARS_MIN:
+            return
+        try:
+            setup = await self.setup(await identify(Path(view.session.directory)))
+            model = setup.find(user.message.model)
+        except Refusal:
+            return  # The next turn will say what is wrong.
+        pruning = prune_after_run(view, history, model.price, setup.window)
         if pruning is not None:
             await self._prune(pen, history, pruning)
-
-    def may_prune(self, session_id: str) -> bool:
-        """Whether there can be anything to prune; known without looking."""
-        return self.conversations.outputs(session_id) >= PRUNABLE_CHARS_MIN
 
     def remedy(self, failure: Failure, sent: PreparedRequest, provider: Provider, settings: Window) -> Sequence[Event]:
         """The events that are recorded with a failure so that the next try does better."""
@@ -76,22 +84,10 @@ class ContextFitter(msgspec.Struct, frozen=True):
     async def _prune(self, pen: Pen, history: History, pruning: Pruning) -> tuple[SessionView, History]:
         """Record a pruning; the session after it."""
         await pen.flush()  # What is stored is read.
+        message_ids = dict.fromkeys(part.message_id for part in pruning.parts)
+        messages = [await self.store.queries.message(pen.session_id, message_id) for message_id in message_ids]
         now = self.store.mint.now()
-        events: list[Event] = [PartRecorded(part=part) for part in await self._marked(pen.session_id, pruning, now)]
-        ids = tuple(part.id for part in pruning.parts)
-        events.append(OutputsPruned(part_ids=ids, tokens=pruning.tokens, reason=pruning.reason))
+        events = pruning_events(pruning, [part for message in messages for part in message.parts], now)
         view = await pen.append(*events, at="prune")
         news = [Recorded(seq, now, event) for seq, event in enumerate(events, view.seq - len(events) + 1)]
         return view, extend(history, *news)
-
-    async def _marked(self, session_id: str, pruning: Pruning, now: int) -> list[ToolPart]:
-        """The parts as they are stored, with their place, and now marked."""
-        marked: list[ToolPart] = []
-        ids = {part.id for part in pruning.parts}
-        for message_id in dict.fromkeys(part.message_id for part in pruning.parts):
-            stored = await self.store.queries.message(session_id, message_id)
-            for part in stored.parts:
-                if part.id in ids and isinstance(part, ToolPart) and isinstance(part.state, ToolCompleted):
-                    time = part.state.time.but(compacted=now)
-                    marked.append(part.but(state=part.state.but(time=time)))
-        return marked

@@ -8,6 +8,8 @@ import msgspec
 
 from turnkeeper.core.next_action import Abandon, Action, Compact, Promote, Rest, RunTurn, next_action, promotion
 from turnkeeper.model.status import Idle, Owner
+from turnkeeper.run.compact import Compaction
+from turnkeeper.run.context_window import ContextFitter
 from turnkeeper.run.histories import Histories
 from turnkeeper.run.pen import Pen, take_pen
 from turnkeeper.run.prepare import Preparation
@@ -21,6 +23,8 @@ class Drain(msgspec.Struct, frozen=True):
     histories: Histories
     owner: Owner
     prepare: Preparation
+    compaction: Compaction
+    fitter: ContextFitter
 
     async def run(self, session_id: str, resume: bool = False) -> str:
         """Run until there is nothing to do; the reason. Raises Busy while another process runs the session."""
@@ -79,12 +83,12 @@ class Drain(msgspec.Struct, frozen=True):
                 case Compact(marker=marker):
                     resume = False
                     await pen.flush()
-                    await self.prepare.compact(pen, view, history, marker)
+                    await self.compaction.run(pen, view, history, marker)
                 case RunTurn() as action:
                     resume = False
                     await self.prepare.run(pen, view, history, action)
                 case Rest(reason=reason):
-                    await self.prepare.tidy(pen, view, history)
+                    await self.fitter.tidy(pen, view, history)
                     if await pen.lay_down(view.seq):
                         return reason
                 case action:

@@ -63,9 +63,8 @@ class Pen:
 
     def hold(self, *events: Event, at: str = "") -> None:
         """Let the next append bring these events. A process that dies before it leaves them undone, all of them."""
-        if at:
-            crash_point(f"run.before-{at}")
-            self._held_points.append(at)
+        crash_point(f"run.before-{at}")
+        self._held_points.append(at)
         self._held.extend(events)
 
     def drop_held(self) -> list[Event]:
@@ -146,14 +145,12 @@ async def take_pen(
             raise Busy(f"session {session_id!r} is being run by process {view.owner.pid} on {view.owner.host}")
         return [StatusChanged(status=BUSY, owner=owner), *first(view)]
 
-    if at:
-        crash_point(f"run.before-{at}")
+    crash_point(f"run.before-{at}")
     # The fence is read before the decision: of two processes, the engine refuses the one that raises it second.
     with anyio.CancelScope(shield=True):
         fence = await store.engine.fence(session_id) + 1
         view, decided = await store.journal.change(session_id, decide, fence=fence)
-    if at:
-        crash_point(f"run.after-{at}")
+    crash_point(f"run.after-{at}")
     pen = Pen(store, session_id, owner, fence)
     pen.note_written(decided, view)
     return pen

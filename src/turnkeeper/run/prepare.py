@@ -7,24 +7,22 @@ import msgspec
 
 from turnkeeper.core.agents import find_agent
 from turnkeeper.core.doom_loop import latest_calls
-from turnkeeper.core.history import Entry, History
-from turnkeeper.core.next_action import RunTurn, last_user
+from turnkeeper.core.fitting import too_large
+from turnkeeper.core.history import History
+from turnkeeper.core.next_action import RunTurn
 from turnkeeper.core.permission import freed, merge
 from turnkeeper.core.turn_ends import Ending, close_turn, open_turn, refused
 from turnkeeper.core.turn_request import TurnInputs
 from turnkeeper.core.view import SessionView
-from turnkeeper.core.window import answer_max, exceeds
-from turnkeeper.model.catalog import ModelInfo
+from turnkeeper.core.window import answer_max
 from turnkeeper.model.event import TurnStarted
-from turnkeeper.model.failure import OverflowData, OverflowFailure
 from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.refusal import Refusal
 from turnkeeper.run.boundary import Boundary
-from turnkeeper.run.compact import Compaction
 from turnkeeper.run.context_window import ContextFitter
+from turnkeeper.run.directories import DirectorySetup
 from turnkeeper.run.discovery import Discovery
-from turnkeeper.run.means import Means
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import Approvals, Asker
 from turnkeeper.run.settle import Settlement
@@ -40,11 +38,10 @@ class Preparation(msgspec.Struct, frozen=True):
 
     store: Store
     world: Surroundings
-    means: Callable[[ProjectPlace], Awaitable[Means]]
+    setup: Callable[[ProjectPlace], Awaitable[DirectorySetup]]
     ask: Asker
     approvals: Approvals
     boundary: Boundary
-    compaction: Compaction
     fitter: ContextFitter
     begun: Callable[[SessionView, History, UserMessage, ProjectPlace], None] | None = None
     """Told when the first turn after a prompt begins, so that upkeep can start beside it."""
@@ -54,29 +51,30 @@ class Preparation(msgspec.Struct, frozen=True):
         user = action.user.message
         assert isinstance(user, UserMessage), "a turn answers the user"
         place = await identify(Path(view.session.directory))
-        message = self._opened(user, place)
+        mint = self.store.mint
+        message = open_turn(user, str(place.directory), str(place.worktree), id=mint.message_id(), now=mint.now())
         if self.begun is not None and action.step == 1:
             self.begun(view, history, user, place)
         try:
-            means = await self.means(place)
-            model = means.find(user.model)
-            agent = find_agent(means.agents, user.agent)
-            provider = means.provider(model)
+            setup = await self.setup(place)
+            model = setup.find(user.model)
+            agent = find_agent(setup.agents, user.agent)
+            provider = setup.provider(model)
         except Refusal as refusal:
             await self._failed(pen, message, refused(str(refusal)))
             return
         epoch, history = await self.boundary.cross(
-            pen, view, history, model, agent, place, instructions=means.instructions, timezone=means.timezone
+            pen, view, history, model, agent, place, instructions=setup.instructions, timezone=setup.timezone
         )
-        rules = freed(merge(means.rules, agent.permission, view.session.permission or ()), means.outputs)
-        toolbox = means.toolbox.visible(rules, user.tools)
-        output_max = answer_max(model.limits, means.window)
+        rules = freed(merge(setup.rules, agent.permission, view.session.permission or ()), setup.outputs)
+        toolbox = setup.toolbox.visible(rules, user.tools)
+        output_max = answer_max(model.limits, setup.window)
         inputs = TurnInputs(view, history, action, user, model, agent, epoch, toolbox.definitions(), output_max)
-        ready = await self.fitter.fit(pen, inputs, means.window, message.time.created)
+        ready = await self.fitter.fit(pen, inputs, setup.window, message.time.created)
         if ready is None:
             return
-        if exceeds(ready.size, model.limits):
-            await self._failed(pen, message, Ending(failure=_too_large(ready.size, model)))
+        if (failure := too_large(ready)) is not None:
+            await self._failed(pen, message, Ending(failure=failure))
             return
         turn = Turn(
             pen,
@@ -84,38 +82,13 @@ class Preparation(msgspec.Struct, frozen=True):
             provider,
             ready,
             message,
-            self._settlement(ready.inputs, toolbox, pen, place, rules, means),
-            lambda failure: self.fitter.remedy(failure, ready, provider, means.window),
+            self._settlement(ready.inputs, toolbox, pen, place, rules, setup),
+            lambda failure: self.fitter.remedy(failure, ready, provider, setup.window),
         )
         await turn.run()
 
-    async def compact(self, pen: Pen, view: SessionView, history: History, marker: Entry) -> None:
-        """Carry out a compaction that was asked for."""
-        place = await identify(Path(view.session.directory))
-        user = marker.message
-        assert isinstance(user, UserMessage), "a marker speaks for the user"
-        try:
-            means = await self.means(place)
-            means.find(user.model)
-        except Refusal as refusal:
-            await self._failed(pen, self._opened(user, place).but(summary=True), refused(str(refusal)))
-            return
-        await self.compaction.run(pen, history, marker, means, place)
-
-    async def tidy(self, pen: Pen, view: SessionView, history: History) -> None:
-        """What is done when a session comes to rest: old outputs are pruned, where that is wanted or pays."""
-        user = last_user(history)
-        if user is None or not isinstance(user.message, UserMessage) or not self.fitter.may_prune(view.session.id):
-            return
-        try:
-            means = await self.means(await identify(Path(view.session.directory)))
-            model = means.find(user.message.model)
-        except Refusal:
-            return  # The next turn will say what is wrong.
-        await self.fitter.tidy(pen, view, history, model, means.window)
-
     def _settlement(
-        self, inputs: TurnInputs, toolbox: Toolbox, pen: Pen, place: ProjectPlace, rules: Ruleset, means: Means
+        self, inputs: TurnInputs, toolbox: Toolbox, pen: Pen, place: ProjectPlace, rules: Ruleset, setup: DirectorySetup
     ) -> Settlement:
         """How the calls of this turn are settled."""
         session_id = inputs.view.session.id
@@ -133,21 +106,11 @@ class Preparation(msgspec.Struct, frozen=True):
             earlier=latest_calls(inputs.history, inputs.action.user),
             is_last=inputs.is_last,
             schema=inputs.schema,
-            bounds=means.bounds(session_id),
+            bounds=setup.bounds(session_id),
             recall=SessionRecall(self.store.queries, session_id),
-            environ=means.environ,
+            environ=setup.environ,
         )
-
-    def _opened(self, user: UserMessage, place: ProjectPlace) -> AssistantMessage:
-        mint = self.store.mint
-        return open_turn(user, str(place.directory), str(place.worktree), id=mint.message_id(), now=mint.now())
 
     async def _failed(self, pen: Pen, message: AssistantMessage, ending: Ending) -> None:
         """Record a turn that cannot even be asked for, like any other that failed."""
         await pen.append(TurnStarted(message=message), *close_turn(message, ending, self.store.mint.now()))
-
-
-def _too_large(count: int, model: ModelInfo) -> OverflowFailure:
-    most = model.limits.input or model.limits.context
-    words = f"The request is about {count:,} tokens, and {model.provider_id}/{model.id} takes {most:,}"
-    return OverflowFailure(data=OverflowData(message=f"{words}; shorten the prompt or choose another model"))

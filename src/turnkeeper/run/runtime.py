@@ -14,32 +14,30 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from turnkeeper.context.components import Components
-from turnkeeper.core.agents import TITLE
 from turnkeeper.core.history import History
 from turnkeeper.core.limits import STOP_S
 from turnkeeper.core.next_action import last_user
-from turnkeeper.core.view import SessionView
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
-from turnkeeper.model.message import ModelChoice, UserMessage
+from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.notification import Delta
-from turnkeeper.model.refusal import Invalid, NotFound, Refusal
+from turnkeeper.model.refusal import Invalid, NotFound
+from turnkeeper.providers.transport import Network
 from turnkeeper.run.boundary import Boundary
 from turnkeeper.run.compact import Compaction
 from turnkeeper.run.context_window import ContextFitter
 from turnkeeper.run.coordinator import Coordinator, Outcome
+from turnkeeper.run.directories import Directories, Transport
 from turnkeeper.run.discovery import all_near
 from turnkeeper.run.drain import Drain
 from turnkeeper.run.histories import Histories
-from turnkeeper.run.means import DirectoryMeans, Transport
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import Approvals, Asker, reject_all
 from turnkeeper.run.prepare import Preparation
 from turnkeeper.run.recover import Ask, Left, Recovery, TakeOver
 from turnkeeper.run.summarise import Hooks
-from turnkeeper.run.transport import Network
+from turnkeeper.run.titles import Titles
 from turnkeeper.run.turn import Surroundings
-from turnkeeper.run.upkeep import Titling, ask_title, own_title, set_title, title_request, wants_title
 from turnkeeper.store.store import Store
 from turnkeeper.tools import load as load_tools
 from turnkeeper.tools.tool import AnyTool
@@ -76,29 +74,30 @@ class Runtime:
         settings: Settings,
     ) -> None:
         self._store, self._group, self._environ = store, group, settings.environ
-        self._upkeep: dict[str, anyio.Event] = {}
         self._network = Network(settings.environ)
         self.components = Components()
         transport = settings.transport or self._network.provider
         self.outputs = OutputFiles.of(settings.environ, store.mint.now, store.mint.ascending)
-        self.means = DirectoryMeans(transport, settings.tools, settings.environ, self.outputs)
+        self.directories = Directories(transport, settings.tools, settings.environ, self.outputs)
         world = Surroundings(mint=store.mint, publish=publish, sleep=settings.sleep, random=settings.random)
         self._histories = Histories(store)
+        self._titles = Titles(store, group, self.directories)
+        fitter = ContextFitter(store, self.directories.setup)
         preparation = Preparation(
             store=store,
             world=world,
-            means=self.means.means,
+            setup=self.directories.setup,
             ask=settings.ask,
             approvals=Approvals(),
             boundary=Boundary(store, settings.environ, self.components),
-            compaction=Compaction(store, world, settings.hooks),
-            fitter=ContextFitter(store),
-            begun=self._title if settings.titles else None,
+            fitter=fitter,
+            begun=self._titles.begin if settings.titles else None,
         )
+        compaction = Compaction(store, world, self.directories.setup, settings.hooks)
         owner = this_process().but(runtime=str(next(_numbers)))
-        self._drain = Drain(store, self._histories, owner, preparation)
+        self._drain = Drain(store, self._histories, owner, preparation, compaction, fitter)
         self._coordinator = Coordinator(group, self._drain.run)
-        self._taking_over = TakeOver(store, self._histories, owner, lambda place: self.means.catalog(place)[0])
+        self._taking_over = TakeOver(store, self._histories, owner, lambda place: self.directories.catalog(place)[0])
 
     def wake(self, session_id: str) -> None:
         """See to it that a session is looked at."""
@@ -125,7 +124,7 @@ class Runtime:
         history = await self.history(pen.session_id)
         marker = last_user(history)
         assert marker is not None, "whoever calls has recorded one"
-        await self._drain.prepare.compact(pen, view, history, marker)
+        await self._drain.compaction.run(pen, view, history, marker)
 
     async def wait(self, session_id: str) -> Outcome:
         """Wait until a session rests."""
@@ -155,8 +154,7 @@ class Runtime:
 
     async def wait_upkeep(self, session_id: str) -> None:
         """Wait until what is done for a session beside its turns is done."""
-        if (under_way := self._upkeep.get(session_id)) is not None:
-            await under_way.wait()
+        await self._titles.wait(session_id)
 
     @property
     def active(self) -> frozenset[str]:
@@ -165,12 +163,12 @@ class Runtime:
 
     async def agent(self, name: str | None, place: ProjectPlace) -> Agent:
         """The agent of this name, or the default one. Raises Invalid with what there is."""
-        return self.means.configured(place).agent(name)
+        return self.directories.config(place).agent(name)
 
     def model(self, wanted: ModelChoice, place: ProjectPlace) -> ModelInfo:
         """The model of this name. Raises Invalid with what looks alike."""
         try:
-            return self.means.model(place, wanted)
+            return self.directories.model(place, wanted)
         except NotFound as error:
             raise Invalid(str(error)) from error
 
@@ -178,22 +176,22 @@ class Runtime:
         """The instruction files near files of a place that were read."""
         return all_near(read, place, self._environ)
 
-    async def rehearse(self, directory: Path) -> None:
+    async def preload(self, directory: Path) -> None:
         """Load what the first turn in a directory will need, in steps beside whatever else is going on.
 
         Raises a Refusal where that turn would be refused.
         """
         place = await identify(directory)
-        model = self.means.model(place, self.means.default_model(place))
+        model = self.directories.model(place, self.directories.default_model(place))
         await anyio.lowlevel.checkpoint()
-        means = await self.means.means(place)
+        setup = await self.directories.setup(place)
         await anyio.lowlevel.checkpoint()
-        means.toolbox.definitions()
+        setup.toolbox.definitions()
         await anyio.lowlevel.checkpoint()
-        means.provider(model)
+        setup.provider(model)
 
     async def take_over(self, policy: Recovery | None = None, *, ask: Ask | None = None) -> list[Left]:
-        """Close what dead processes left open; the sessions that were found, to be given to ``run_on``.
+        """Close what dead processes left open; the sessions that were found, to be given to ``resume_taken_over``.
 
         A turn of which nothing was recorded is asked again. Where output was cut off, ``policy`` decides (else the
         session's ``metadata.recovery``, else the configuration of its directory, else ``rest``): ``continue`` goes on,
@@ -201,7 +199,7 @@ class Runtime:
         """
         return await self._taking_over.all(self.active, policy, ask)
 
-    async def run_on(self, left: Sequence[Left]) -> None:
+    async def resume_taken_over(self, left: Sequence[Left]) -> None:
         """Run those of the sessions that were taken over that have something to do, until they rest."""
 
         async def run(one: Left) -> None:
@@ -215,36 +213,5 @@ class Runtime:
     async def recover(self, policy: Recovery | None = None, *, ask: Ask | None = None) -> list[str]:
         """Close what dead processes left open, and run on what may be: the sessions that were found."""
         left = await self.take_over(policy, ask=ask)
-        await self.run_on(left)
+        await self.resume_taken_over(left)
         return [one.session_id for one in left]
-
-    def _title(self, view: SessionView, history: History, user: UserMessage, place: ProjectPlace) -> None:
-        if wants_title(view, history) and view.session.id not in self._upkeep:
-            self._upkeep[view.session.id] = anyio.Event()
-            self._group.start_soon(self._give_title, view.session.id, history, user.model, place)
-
-    async def _give_title(self, session_id: str, history: History, used: ModelChoice, place: ProjectPlace) -> None:
-        try:
-            given = await self._ask_title(session_id, history, used, place)
-            if given is not None:
-                await set_title(self._store, session_id, given.title or own_title(history), given.paid)
-        except Exception:
-            # The top of a background job: a session without a title is no reason to end anything.
-            log.exception("no title for %s", session_id)
-        finally:
-            self._upkeep.pop(session_id).set()
-
-    async def _ask_title(
-        self, session_id: str, history: History, used: ModelChoice, place: ProjectPlace
-    ) -> Titling | None:
-        """Ask a small model for a title; None if the configuration wants no titles."""
-        try:
-            means = await self.means.means(place)
-            agent = means.agents.get(TITLE)
-            if agent is None:
-                return None
-            model = self.means.small_model(place, used)
-            return await ask_title(means.provider(model), title_request(history, model, agent.temperature))
-        except Refusal as refusal:
-            log.info("no model can be asked for the title of %s: %s", session_id, refusal)
-            return Titling()

@@ -9,7 +9,7 @@ import msgspec
 
 from turnkeeper.core.limits import CALLS_PARALLEL_MAX, ENTRY_DEPTH_MAX, PROGRESS_MS
 from turnkeeper.core.permission import Allow, decide
-from turnkeeper.core.settling import AnswerTaken, Refused, Runs, completed, failed, judge_call
+from turnkeeper.core.settling import AnswerTaken, Refused, Runs, completed, failed, judge_call, reported
 from turnkeeper.core.storable import storable
 from turnkeeper.core.transcribe import interrupted
 from turnkeeper.mint import Mint
@@ -167,8 +167,7 @@ class _Call:
         if not isinstance(state, ToolRunning):
             return
         told, _ = storable(clean_object(metadata or {}), dict[str, object], "its metadata")
-        shown = {**(state.metadata or {}), **told}
-        running = state.but(title=clean(title) if title else state.title, metadata=shown)
+        running = reported(state, title, told)
         now = self._now()
         if now - self._reported >= PROGRESS_MS:
             self._reported = now

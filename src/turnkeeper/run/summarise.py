@@ -12,30 +12,30 @@ from turnkeeper.core.summary import (
     Contract,
     chunks,
     contract,
-    cut,
     digest,
     final_text,
+    folded,
     question,
     serialise,
     target,
+    unusable,
     verbatim,
 )
+from turnkeeper.core.usage import bill
 from turnkeeper.core.window import CHARS_PER_TOKEN, Window, estimate, usable
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.event import UsageRecorded
-from turnkeeper.model.failure import Failure, words_of
+from turnkeeper.model.failure import Failure
 from turnkeeper.model.request import ModelRequest, Text, UserTurn
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Value
+from turnkeeper.providers.one_shot import Answer, ask
 from turnkeeper.providers.provider import Provider
-from turnkeeper.run.ask import Answer, ask, bill
 from turnkeeper.run.turn import Surroundings
 
 ROOM: Final = 100_000
 """How many tokens a summariser is given at once if nobody knows how many it takes."""
-CALLED: Final = "the summariser called tools instead of answering"
-EMPTY: Final = "the summariser said nothing"
 
 
 class Draft(Value):
@@ -98,7 +98,7 @@ class Summariser(msgspec.Struct):
         if not pieces:
             return Written(text=digest(terms, previous, split.head), bills=tuple(self._bills))
         answer = await self._answer(_question(pieces[-1], previous, terms, draft))
-        problem = _problem(answer)
+        problem = unusable(answer.failure, answer.text, is_call=answer.called)
         said = answer.text if problem is None else None
         found = final_text(said, terms, split.head, previous, verbatim(texts, split.previous), tokens_max=head)
         return Written(text=found, problem=problem, bills=tuple(self._bills))
@@ -106,7 +106,7 @@ class Summariser(msgspec.Struct):
     async def _answer(self, asked: str) -> Answer:
         """The summariser's answer, asked for once more if the first cannot be used."""
         answer = await self._ask(asked)
-        if _problem(answer) is None:
+        if unusable(answer.failure, answer.text, is_call=answer.called) is None:
             return answer
         if answer.failure is not None and not await self._pause(answer.failure):
             return answer
@@ -115,9 +115,7 @@ class Summariser(msgspec.Struct):
     async def _fold(self, piece: str, previous: str | None, terms: Contract, draft: Draft) -> str:
         """What is known after one more piece of a history that is too long to be read at once."""
         answer = await self._ask(_question(piece, previous, None, draft))
-        if answer.failure is None and answer.text.strip() and estimate(answer.text) <= terms.tokens_max:
-            return answer.text.strip()
-        return cut("\n\n".join(one for one in (previous, piece) if one), terms.tokens_max * CHARS_PER_TOKEN)
+        return folded(answer.text if answer.failure is None else "", previous, piece, terms)
 
     async def _ask(self, asked: str) -> Answer:
         self._calls += 1
@@ -130,7 +128,8 @@ class Summariser(msgspec.Struct):
             options=self.agent.options,
         )
         answer = await ask(self.provider, request)
-        self._bills += bill(self.model, answer.usage, "compaction", message_id=self.message_id, attempt=self._calls)
+        message_id, attempt = self.message_id, self._calls
+        self._bills.append(bill("compaction", self.model, answer.usage, message_id=message_id, attempt=attempt))
         return answer
 
     async def _pause(self, failure: Failure) -> bool:
@@ -145,12 +144,3 @@ class Summariser(msgspec.Struct):
 def _question(piece: str, previous: str | None, terms: Contract | None, draft: Draft) -> str:
     asked = question(piece, previous, terms, draft.context)
     return f"{draft.prompt}\n\n{asked}" if draft.prompt is not None else asked
-
-
-def _problem(answer: Answer) -> str | None:
-    """Why an answer is no Summary; None if it is one."""
-    if answer.failure is not None:
-        return words_of(answer.failure)
-    if answer.text.strip():
-        return None
-    return CALLED if answer.called else EMPTY

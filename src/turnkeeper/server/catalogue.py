@@ -79,11 +79,11 @@ class Catalogue:
 
     async def agents(self, place: ProjectPlace) -> list[AgentWords]:
         """Who may answer, those that can be talked to first."""
-        means, mask = await self._service.turnkeeper.runtime.means.means(place), self.mask(place)
-        return [_masked(agent_words(one, means.rules), mask) for one in means.agents.values()]
+        setup, mask = await self._service.turnkeeper.runtime.directories.setup(place), self.mask(place)
+        return [_masked(agent_words(one, setup.rules), mask) for one in setup.agents.values()]
 
     def _kept(self, kind: str, place: ProjectPlace, make: Callable[[Catalog, Credentials], Value]) -> bytes:
-        _, catalog = self._service.turnkeeper.runtime.means.catalog(place)
+        _, catalog = self._service.turnkeeper.runtime.directories.catalog(place)
         credentials = auth.credentials(self._environ)
         # A catalogue is replaced when its configuration changes; the keys may change without it.
         keys = (dict(credentials.stored), tuple(sorted(self._environ.items())))

@@ -126,7 +126,7 @@ async def settle_in(app: App, service: Service, left: Sequence["Left"] = ()) -> 
     gc.set_threshold(COLLECTED_OBJECTS, *gc.get_threshold()[1:])
     if left:
         log.warning("%d sessions that a dead process left open were looked after", len(left))
-    await service.turnkeeper.run_on(left)
+    await service.turnkeeper.resume_taken_over(left)
 
 
 async def _load(app: App, service: Service) -> None:
@@ -135,4 +135,4 @@ async def _load(app: App, service: Service) -> None:
         import_module(name)
     app.load()
     with suppress(Refusal):  # The first prompt will be told.
-        await service.turnkeeper.runtime.rehearse(service.directory)
+        await service.turnkeeper.runtime.preload(service.directory)

@@ -58,7 +58,7 @@ async def compact(
     info = runtime.model(speaker.model, place)
     shown = visible(history.entries)
     before = _size(shown, info)
-    config, _ = runtime.means.catalog(place)
+    config, _ = runtime.directories.catalog(place)
     if not force and (reason := too_small(before, len(shown), info.limits, config.compaction)) is not None:
         return Compacted(reason=reason, before=before, after=before)
 

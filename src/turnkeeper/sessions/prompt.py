@@ -81,7 +81,7 @@ async def _admit(store: Store, runtime: Runtime, session_id: str, prompt: Prompt
             resolved = await _resolve(store, runtime, view.session, prompt, message_id)
         message = _message(store, prompt, message_id, view.session, resolved)
         if not prompt.no_reply:
-            runtime.means.require(resolved.place, message.model)
+            runtime.directories.require(resolved.place, message.model)
         elif prompt.model is not None:
             runtime.model(prompt.model, resolved.place)
         admitted = e.PromptAdmitted(message=message, parts=resolved.parts, delivery=prompt.delivery, digest=digest)
@@ -122,12 +122,12 @@ def _settings(session: Session, prompt: Prompt) -> _Settings:
 
 
 async def _resolve(store: Store, runtime: Runtime, session: Session, prompt: Prompt, message_id: str) -> _Resolved:
-    place, configured = await runtime.means.at(session.directory)
-    who = configured.agent(prompt.agent or session.agent)
+    place, config = await runtime.directories.resolve(session.directory)
+    who = config.agent(prompt.agent or session.agent)
     # What only a file or the mention of an agent needs is only asked for where there is one.
     named = [type(part) for part in prompt.parts]
-    limits = limits_of(configured.config.attachment.image) if FileInput in named else LIMITS
-    rules = merge((await runtime.means.means(place)).rules, who.permission) if AgentInput in named else ()
+    limits = limits_of(config.config.attachment.image) if FileInput in named else LIMITS
+    rules = merge((await runtime.directories.setup(place)).rules, who.permission) if AgentInput in named else ()
     read: list[Path] = []
     attaching = Attaching(session.id, message_id, place, limits, met=read.append)
     parts = await resolve(prompt.parts, Resolution(store.mint, attaching, rules))
@@ -139,7 +139,7 @@ async def _resolve(store: Store, runtime: Runtime, session: Session, prompt: Pro
 
 
 def _fallback(runtime: Runtime, place: ProjectPlace, last: ModelChoice | None) -> ModelChoice:
-    return last or runtime.means.default_model(place)
+    return last or runtime.directories.default_model(place)
 
 
 def _message(store: Store, prompt: Prompt, message_id: str, session: Session, resolved: _Resolved) -> UserMessage:

@@ -29,7 +29,7 @@ async def shell(
     """
     _check(command)
     chosen = await runtime.agent(agent or session.agent, place)
-    config, _ = runtime.means.catalog(place)
+    config, _ = runtime.directories.catalog(place)
     last = await last_model(store, session)
     user = UserMessage(
         id=store.mint.message_id(),
@@ -37,13 +37,18 @@ async def shell(
         time=MessageTime(created=store.mint.now()),
         agent=chosen.name,
         model=model_of(
-            Prompt(parts=(), model=model), chosen, session.model, lambda: last or runtime.means.default_model(place)
+            Prompt(parts=(), model=model),
+            chosen,
+            session.model,
+            lambda: last or runtime.directories.default_model(place),
         ),
     )
     if model is not None:
         runtime.model(model, place)
-    means = runtime.means
-    running = ShellCommand(store.mint, user, command, place, means.environ(config), means.bounds(config, session.id))
+    directories = runtime.directories
+    running = ShellCommand(
+        store.mint, user, command, place, directories.environ(config), directories.bounds(config, session.id)
+    )
     await runtime.alone(session.id, running.run)
     return await _answer(store, session.id, user.id)
 

@@ -81,7 +81,7 @@ async def init(call: Call[None, InitBody]) -> bool:
 
 def _known(call: Call[None, B], place: ProjectPlace) -> Mapping[str, CommandConfig]:
     """The commands there are: the built-in one, unless the configuration has another of its name, and its own."""
-    config, _ = call.turnkeeper.runtime.means.catalog(place)
+    config, _ = call.turnkeeper.runtime.directories.catalog(place)
     built_in = CommandConfig(template=text(INIT), description="Write or improve AGENTS.md.")
     return {INIT: built_in, **config.command}
 

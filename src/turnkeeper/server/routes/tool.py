@@ -24,18 +24,18 @@ class ToolWords(Value):
 
 async def ids(call: Plain) -> list[str]:
     """The names of all tools."""
-    means = await call.turnkeeper.runtime.means.means(await call.place())
-    return list(means.toolbox.names)
+    setup = await call.turnkeeper.runtime.directories.setup(await call.place())
+    return list(setup.toolbox.names)
 
 
 async def tools(call: Call[ToolQuery, None]) -> list[ToolWords]:
     """The tools that a model is given. Every model is given the same ones."""
     place = await call.place()
     call.turnkeeper.runtime.model(ModelChoice(provider_id=call.query.provider, model_id=call.query.model), place)
-    means = await call.turnkeeper.runtime.means.means(place)
+    setup = await call.turnkeeper.runtime.directories.setup(place)
     return [
         ToolWords(id=one.name, description=one.description, parameters=one.schema)
-        for one in means.toolbox.definitions()
+        for one in setup.toolbox.definitions()
     ]
 
 

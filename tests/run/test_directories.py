@@ -9,7 +9,7 @@ import pytest
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.providers.endpoint import Endpoint
 from turnkeeper.providers.provider import Provider
-from turnkeeper.run.means import Configured, DirectoryMeans
+from turnkeeper.run.directories import Directories, DirectoryConfig
 
 
 def no_network(endpoint: Endpoint) -> Provider:
@@ -23,23 +23,23 @@ class Asked:
         self.home, self.place = home, home / "work"
         self.place.mkdir()
         self.environ = {"HOME": str(home), "PATH": os.environ["PATH"]}
-        self._means = DirectoryMeans(no_network, list, self.environ)
+        self._directories = Directories(no_network, list, self.environ)
 
     async def agent(self) -> str:
-        return (await self._means.at(str(self.place))).configured.agent(None).name
+        return (await self._directories.resolve(str(self.place))).config.agent(None).name
 
     async def worktree(self) -> Path:
-        return (await self._means.at(str(self.place))).place.worktree
+        return (await self._directories.resolve(str(self.place))).place.worktree
 
 
 async def test_what_is_known_of_a_directory_is_let_go_where_there_are_many(tmp_path: Path) -> None:
     places = [tmp_path / name for name in ("one", "two", "three")]
     for place in places:
         place.mkdir()
-    means = DirectoryMeans(no_network, list, {"HOME": str(tmp_path)}, directories_max=2)
+    directories = Directories(no_network, list, {"HOME": str(tmp_path)}, directories_max=2)
 
-    async def at(place: Path) -> Configured:
-        return (await means.at(str(place))).configured
+    async def at(place: Path) -> DirectoryConfig:
+        return (await directories.resolve(str(place))).config
 
     first, second = [await at(place) for place in places[:2]]
     assert [await at(place) for place in places[:2]] == [first, second]

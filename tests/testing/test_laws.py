@@ -2,7 +2,6 @@
 
 import pytest
 
-from turnkeeper.core.laws import LAWS, check
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.request import (
     AssistantTurn,
@@ -18,6 +17,7 @@ from turnkeeper.model.request import (
     ToolTurn,
     UserTurn,
 )
+from turnkeeper.testing.laws import LAWS, check
 
 MODEL = ModelInfo(provider_id="acme", id="large", name="large", api_id="large", protocol="anthropic")
 GO = UserTurn(content=(Text(text="go"),))

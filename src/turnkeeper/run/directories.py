@@ -1,4 +1,4 @@
-"""Means: what the configuration of a directory gives its sessions. Read for each turn, so an edit takes effect."""
+"""Directories: what the configuration of each gives its sessions. Read for each turn, so an edit takes effect."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ import msgspec
 from turnkeeper.core.agents import agents, default_agent, find_agent
 from turnkeeper.core.command_environ import command_environ
 from turnkeeper.core.limits import OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX
-from turnkeeper.core.permission import default_rules, merge, parse_rules, parse_switches
+from turnkeeper.core.permission import configured_rules
 from turnkeeper.core.window import Window, window
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
@@ -21,7 +21,7 @@ from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.value import encode
 from turnkeeper.providers import choice
-from turnkeeper.providers.catalog import OFFLINE, Catalog
+from turnkeeper.providers.catalog import Catalog
 from turnkeeper.providers.endpoint import Endpoint
 from turnkeeper.providers.provider import Provider
 from turnkeeper.providers.refresh import location
@@ -37,7 +37,7 @@ Transport = Callable[[Endpoint], Provider]
 """Makes a provider for an endpoint."""
 
 
-class Means(msgspec.Struct, frozen=True):
+class DirectorySetup(msgspec.Struct, frozen=True):
     """What a directory's configuration gives its sessions: who may answer, with what, and under which rules."""
 
     agents: Mapping[str, Agent]
@@ -57,7 +57,7 @@ class Means(msgspec.Struct, frozen=True):
     """What the model's commands are run with."""
 
 
-class Configured(NamedTuple):
+class DirectoryConfig(NamedTuple):
     """What follows from the configuration of a directory as long as it stays the same."""
 
     config: Config
@@ -71,14 +71,14 @@ class Configured(NamedTuple):
         return find_agent(self.agents, name) if name is not None else default_agent(self.agents, self.config)
 
 
-class Here(NamedTuple):
+class ResolvedDirectory(NamedTuple):
     """A directory: the place it is, and what is configured there."""
 
     place: ProjectPlace
-    configured: Configured
+    config: DirectoryConfig
 
 
-class DirectoryMeans:
+class Directories:
     """Reads the configuration of directories and gives what sessions there may use."""
 
     def __init__(
@@ -94,22 +94,22 @@ class DirectoryMeans:
         self._reader, self._auth = Reader(environ, directories_max=directories_max), auth.Reader(environ)
         self._toolbox: Toolbox | None = None
         self._directories_max = directories_max
-        self._known: dict[Path, Configured] = {}
+        self._known: dict[Path, DirectoryConfig] = {}
         self._providers: dict[bytes, Provider] = {}
 
-    async def means(self, place: ProjectPlace) -> Means:
+    async def setup(self, place: ProjectPlace) -> DirectorySetup:
         """What a session in this place may use now. Raises Invalid if the configuration is wrong."""
-        config, catalog, known, rules = self.configured(place)
+        config, catalog, known, rules = self.config(place)
         credentials = self._auth.read()
 
         def provider(model: ModelInfo) -> Provider:
             return self._provider(choice.endpoint(catalog.provider(model.provider_id), model, credentials))
 
-        return Means(
+        return DirectorySetup(
             agents=known,
             toolbox=self._tools(),
             rules=rules,
-            find=lambda wanted: find(catalog, wanted),
+            find=lambda wanted: choice.find(catalog, wanted),
             provider=provider,
             instructions=config.instructions,
             timezone=config.timezone,
@@ -134,22 +134,22 @@ class DirectoryMeans:
 
     def catalog(self, place: ProjectPlace) -> tuple[Config, Catalog]:
         """The configuration that holds in a place, and the models it knows."""
-        known = self.configured(place)
+        known = self.config(place)
         return known.config, known.catalog
 
-    async def at(self, directory: str) -> Here:
+    async def resolve(self, directory: str) -> ResolvedDirectory:
         """What a directory is now. Raises Invalid if its configuration is wrong."""
         place = await identify(directory)
-        return Here(place, self.configured(place))
+        return ResolvedDirectory(place, self.config(place))
 
-    def configured(self, place: ProjectPlace) -> Configured:
+    def config(self, place: ProjectPlace) -> DirectoryConfig:
         """What is configured in a place now. Raises Invalid if the configuration is wrong."""
         config = self._reader.load(place.directory, place.worktree).config
         known = self._known.pop(place.directory, None)
         if known is None or (known.config is not config and known.config != config):
             refreshed, home = location(self._environ), str(Path.home())
             catalog = Catalog(config, refreshed=refreshed if refreshed.exists() else None)
-            known = Configured(config, catalog, agents(config, home), _rules(config, home))
+            known = DirectoryConfig(config, catalog, agents(config, home), configured_rules(config, home))
         self._known[place.directory] = known
         while len(self._known) > self._directories_max:
             del self._known[next(iter(self._known))]
@@ -163,13 +163,13 @@ class DirectoryMeans:
 
     def model(self, place: ProjectPlace, wanted: ModelChoice) -> ModelInfo:
         """A model that can be used in a place. Raises NotFound with what looks alike."""
-        return find(self.catalog(place)[1], wanted)
+        return choice.find(self.catalog(place)[1], wanted)
 
     def require(self, place: ProjectPlace, wanted: ModelChoice) -> None:
         """Check that a model can be asked in a place. Raises Invalid if it is not known, or has no key or address."""
         _, catalog = self.catalog(place)
         try:
-            model = find(catalog, wanted)
+            model = choice.find(catalog, wanted)
             endpoint = choice.endpoint(catalog.provider(model.provider_id), model, self._auth.read())
         except NotFound as error:
             raise Invalid(str(error)) from error
@@ -183,7 +183,7 @@ class DirectoryMeans:
     def small_model(self, place: ProjectPlace, used: ModelChoice) -> ModelInfo:
         """The model for titles: a small one if the provider has one, else the one in use."""
         config, catalog = self.catalog(place)
-        return choice.small_model(catalog, config, used.provider_id) or find(catalog, used)
+        return choice.small_model(catalog, config, used.provider_id) or choice.find(catalog, used)
 
     def _provider(self, endpoint: Endpoint) -> Provider:
         key = encode(endpoint)
@@ -195,18 +195,3 @@ class DirectoryMeans:
         if self._toolbox is None:
             self._toolbox = Toolbox(self._load_tools())
         return self._toolbox
-
-
-def find(catalog: Catalog, wanted: ModelChoice) -> ModelInfo:
-    """A model of the catalogue, with its variant's options. Raises NotFound with what looks alike."""
-    if wanted.provider_id == OFFLINE.provider_id and wanted.model_id == OFFLINE.id:
-        return OFFLINE
-    model = catalog.find(wanted.provider_id, wanted.model_id)
-    variant = model.variants.get(wanted.variant) if wanted.variant else None
-    return model.but(options={**model.options, **variant}) if isinstance(variant, dict) else model
-
-
-def _rules(config: Config, home: str) -> Ruleset:
-    switches = parse_switches(config.tools) if config.tools else ()
-    own = parse_rules(config.permission, home) if config.permission is not None else ()
-    return merge(default_rules(), switches, own)
