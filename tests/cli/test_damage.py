@@ -137,10 +137,10 @@ def test_a_session_with_damaged_packed_entries_is_exported_and_deleted(sound: Pa
 def test_a_document_that_cannot_be_read_is_named_and_written_again(
     sound: Path, data: Path, tmp_path: Path, kind: str, value: str
 ) -> None:
-    table = "small" if kind in ("order", "recent") else "document"
+    table = "small_document" if kind in ("order", "recent") else "document"
     place = f"rowid = (SELECT min(rowid) FROM document WHERE key GLOB '{kind}/*')"
-    if table == "small":
-        place = f"key = (SELECT min(key) FROM small WHERE key GLOB '{kind}/*')"
+    if table == "small_document":
+        place = f"key = (SELECT min(key) FROM small_document WHERE key GLOB '{kind}/*')"
     changed(sound, data, f"UPDATE {table} SET value = {value} WHERE {place}")
     answers = list(use(data, tmp_path))
     assert answers[0].code == 1
