@@ -14,17 +14,28 @@ from cli_store import Answer, tk
 
 import turnkeeper
 from turnkeeper.core.limits import BLOB_CHARS_MIN
-from turnkeeper.store.engines.sqlite import open_sqlite
+from turnkeeper.store.sqlite_layout import open_sqlite
 from turnkeeper.testing.builders import a_session, a_turn
 
-TABLES = ("log", "entry", "document", "small", "text", "fresh", "packed", "word_data", "word_docsize", "sqlite_schema")
+TABLES = (
+    "log",
+    "entry",
+    "document",
+    "small_document",
+    "text",
+    "word_queue",
+    "packed",
+    "word_data",
+    "word_docsize",
+    "sqlite_schema",
+)
 LONG, OTHER = "ses_long", "ses_other"
 FLIPS = 4
 
 
 async def fill(path: Path) -> None:
     """Two sessions, one of them with packed entries and a blob; some of their words are indexed, some wait."""
-    engine = await open_sqlite(path, rest_s=0.0)
+    engine = await open_sqlite(path, tidy_share=1.0)
     async with turnkeeper.open(engine) as opened:
         create = opened.store.journal.create
         long = [event for turn in range(1, 20) for event in a_turn(LONG, turn, answer=f"tide {turn} " * 5)]
@@ -126,10 +137,10 @@ def test_a_session_with_damaged_packed_entries_is_exported_and_deleted(sound: Pa
 def test_a_document_that_cannot_be_read_is_named_and_written_again(
     sound: Path, data: Path, tmp_path: Path, kind: str, value: str
 ) -> None:
-    table = "small" if kind in ("order", "recent") else "document"
+    table = "small_document" if kind in ("order", "recent") else "document"
     place = f"rowid = (SELECT min(rowid) FROM document WHERE key GLOB '{kind}/*')"
-    if table == "small":
-        place = f"key = (SELECT min(key) FROM small WHERE key GLOB '{kind}/*')"
+    if table == "small_document":
+        place = f"key = (SELECT min(key) FROM small_document WHERE key GLOB '{kind}/*')"
     changed(sound, data, f"UPDATE {table} SET value = {value} WHERE {place}")
     answers = list(use(data, tmp_path))
     assert answers[0].code == 1

@@ -14,7 +14,7 @@ from turnkeeper.server.service import Options
 from turnkeeper.store import keys
 from turnkeeper.store.engine import Key, StoreFull, StoreUnavailable
 from turnkeeper.store.engines.memory import MemoryEngine
-from turnkeeper.store.engines.sqlite import open_sqlite
+from turnkeeper.store.sqlite_layout import open_sqlite
 
 
 async def test_unknown_paths_and_methods_are_not_found_in_json(tmp_path: Path) -> None:

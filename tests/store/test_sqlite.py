@@ -6,9 +6,8 @@ import os
 import sqlite3
 import stat
 import threading
-import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,12 @@ import pytest
 from faulty_disk import faulty_disk
 
 from turnkeeper.store.engine import Key, StoreUnavailable
-from turnkeeper.store.engines.sqlite import SqliteEngine, open_sqlite
-from turnkeeper.store.engines.sqlite_hand import REST_S
-from turnkeeper.store.engines.sqlite_schema import MIGRATIONS
-from turnkeeper.store.engines.sqlite_words import FRESH_MAX
-from turnkeeper.store.engines.sqlite_writer import GROUP_JOBS_MAX, QUEUE_JOBS_MAX
+from turnkeeper.store.engines.sqlite import Layout, SqliteEngine
+from turnkeeper.store.engines.sqlite.schema import SCHEMA
+from turnkeeper.store.engines.sqlite.tidy import TIDY_SHARE
+from turnkeeper.store.engines.sqlite.words import QUEUE_MIN
+from turnkeeper.store.engines.sqlite.write import GROUP_JOBS_MAX
+from turnkeeper.store.sqlite_layout import open_sqlite
 
 
 class Gate:
@@ -148,35 +148,23 @@ async def test_a_group_has_a_bound(tmp_path: Path) -> None:
     await engine.aclose()
 
 
-async def test_the_queue_has_a_bound_and_who_waits_for_room_is_served_in_the_end(tmp_path: Path) -> None:
+async def test_closing_does_what_was_accepted_and_refuses_what_comes_later(tmp_path: Path) -> None:
     gate = Gate()
     engine = await open_sqlite(tmp_path / "store", crash=gate)
     first = asyncio.create_task(engine.append("ses_first", 0, [b"x"]))
     await gate.wait_until_reached()
-    count = QUEUE_JOBS_MAX * 2
-    others = [asyncio.create_task(engine.put({("a", str(number)): b"x"})) for number in range(count)]
-    await settle_down()
-    gate.open()
-    await asyncio.gather(first, *others)
-    assert len(await engine.scan(("a",))) == count
-    await engine.aclose()
-
-
-async def test_closing_does_what_was_accepted_and_refuses_who_waits_for_room(tmp_path: Path) -> None:
-    gate = Gate()
-    engine = await open_sqlite(tmp_path / "store", crash=gate)
-    first = asyncio.create_task(engine.append("ses_first", 0, [b"x"]))
-    await gate.wait_until_reached()
-    accepted = [asyncio.create_task(engine.put({("a", str(n)): b"x"})) for n in range(QUEUE_JOBS_MAX)]
-    waiting = [asyncio.create_task(engine.put({("b", str(n)): b"x"})) for n in range(10)]
+    count = GROUP_JOBS_MAX * 4
+    accepted = [asyncio.create_task(engine.put({("a", str(n)): b"x"})) for n in range(count)]
     await settle_down()
     closing_down = asyncio.create_task(engine.aclose())
     await settle_down()
+    late = [asyncio.create_task(engine.put({("b", str(n)): b"x"})) for n in range(10)]
+    await settle_down()
     gate.open()
-    answers = await asyncio.gather(first, *accepted, *waiting, closing_down, return_exceptions=True)
-    assert Counter(map(type, answers)) == {type(None): QUEUE_JOBS_MAX + 2, StoreUnavailable: 10}
+    answers = await asyncio.gather(first, *accepted, *late, closing_down, return_exceptions=True)
+    assert Counter(map(type, answers)) == {type(None): count + 2, StoreUnavailable: 10}
     reopened = await open_sqlite(tmp_path / "store")
-    assert len(await reopened.scan(("a",))) == QUEUE_JOBS_MAX
+    assert len(await reopened.scan(("a",))) == count
     assert await reopened.scan(("b",)) == []
     await reopened.aclose()
 
@@ -390,15 +378,36 @@ async def test_the_file_is_its_owners_only_and_its_directories_are_made(tmp_path
 async def test_migrations_run_once(tmp_path: Path) -> None:
     for _ in range(3):
         engine = await open_sqlite(tmp_path / "store")
-        assert (await engine.inspect())["schema"] == len(MIGRATIONS)
+        assert (await engine.inspect())["schema"] == SCHEMA
         await engine.aclose()
         with closing(apsw.Connection(str(tmp_path / "store"))) as reader:
             changes = reader.pragma("schema_version")
-            assert reader.pragma("user_version") == len(MIGRATIONS)
+            assert reader.pragma("user_version") == SCHEMA
     engine = await open_sqlite(tmp_path / "store")
     await engine.aclose()
     with closing(apsw.Connection(str(tmp_path / "store"))) as reader:
         assert reader.pragma("schema_version") == changes
+
+
+@pytest.mark.parametrize("later", [(), ("b",), ("ab", "a"), ("a", "b", "c")])
+async def test_which_kinds_are_small_is_recorded_in_the_store_and_may_grow(
+    tmp_path: Path, later: tuple[str, ...]
+) -> None:
+    documents: dict[Key, bytes | None] = {(kind, name): b"x" for kind in ("a", "ab", "b") for name in ("1", "2")}
+    documents |= {("a",): b"x", ("b",): b"x"}
+    engine = await SqliteEngine.open(tmp_path / "store", Layout(small_kinds=("a",)))
+    await engine.put(documents)
+    await engine.aclose()
+    engine = await SqliteEngine.open(tmp_path / "store", Layout(small_kinds=later))
+    assert dict(await engine.scan(())) == documents
+    assert await engine.get(list(documents)) == list(documents.values())
+    assert [len(group) for group in await engine.gather([("a",), ("ab",), ("b",), ()])] == [2, 2, 2, 8]
+    await engine.put({("b", "1"): None, ("a", "1"): b"y"})
+    await engine.remove({}, [("ab",), ("b", "2")], orphans={("b",): ("b",)})
+    assert await engine.scan(()) == [(("a",), b"x"), (("a", "1"), b"y"), (("a", "2"), b"x")]
+    await engine.aclose()
+    with closing(apsw.Connection(str(tmp_path / "store"))) as reader:
+        assert {name for (name,) in reader.execute("SELECT name FROM small_kind")} == {"a", *later}
 
 
 # Refusals
@@ -448,7 +457,7 @@ def make_foreign(path: Path) -> None:
 def make_newer(path: Path) -> None:
     asyncio.run(make_store(path))
     with closing(apsw.Connection(str(path))) as other:
-        other.pragma("user_version", len(MIGRATIONS) + 1)
+        other.pragma("user_version", SCHEMA + 1)
 
 
 async def make_store(path: Path) -> None:
@@ -495,17 +504,17 @@ async def test_inspection_names_the_damage(tmp_path: Path) -> None:
 
 async def test_a_store_that_another_process_writes_to_is_inspected_as_sound(tmp_path: Path) -> None:
     path = tmp_path / "store"
-    async with opened(path) as engine, opened(path, rest_s=0) as other:
+    async with opened(path) as engine, opened(path, tidy_share=1) as other:
         for number in range(3):
-            texts = {("t", str(number), str(n)): f"word{n} number{number}" for n in range(FRESH_MAX)}
+            texts = {("t", str(number), str(n)): f"word{n} number{number}" for n in range(QUEUE_MIN)}
             await other.append("ses_1", number, [b"x"], texts=texts)
-            await wait_for_texts(path, FRESH_MAX * (number + 1))
+            await wait_for_texts(path, QUEUE_MIN * (number + 1))
         for number in range(3):
             # Several at a time, so that each thread that reads knows an older index when its turn comes again.
             found = await asyncio.gather(*(engine.inspect() for _ in range(4)))
             assert [one["problems"] for one in found] == [[]] * 4
             await other.remove({}, [("t", str(number))])
-            await wait_for_texts(path, FRESH_MAX * (2 - number))
+            await wait_for_texts(path, QUEUE_MIN * (2 - number))
 
 
 async def wait_for_texts(path: Path, count: int) -> None:
@@ -516,38 +525,35 @@ async def wait_for_texts(path: Path, count: int) -> None:
 
 
 async def test_a_removed_text_is_not_left_in_the_queue_before_the_index(tmp_path: Path) -> None:
-    # The clock stands still: nothing is put in order while the store is open.
-    engine = await open_sqlite(tmp_path / "store", clock=lambda: 0.0)
+    engine = await open_sqlite(tmp_path / "store", tidy_share=0)
     await engine.append("ses_1", 0, [b"x"], texts={("t", "1", str(n)): "secret words" for n in range(3)})
     await engine.append("ses_2", 0, [b"x"], texts={("t", "2"): "other words"})
     await engine.remove({"ses_1": 1}, [("t", "1")])
     with closing(apsw.Connection(str(tmp_path / "store"))) as reader:
-        assert reader.execute("SELECT key, said FROM fresh").fetchall() == [("t/2", "other words")]
+        assert reader.execute("SELECT key, content FROM word_queue").fetchall() == [("t/2", "other words")]
     await engine.aclose()
 
 
 async def test_what_a_removal_left_in_the_index_goes_when_the_store_is_next_closed(tmp_path: Path) -> None:
-    path, texts = tmp_path / "store", {("t", "1", str(n)): f"word{n}" for n in range(3 * FRESH_MAX)}
+    path, texts = tmp_path / "store", {("t", "1", str(n)): f"word{n}" for n in range(3 * QUEUE_MIN)}
     async with opened(path) as engine:
         await engine.append("ses_1", 0, [b"x"], texts=texts)
         await wait_for_texts(path, len(texts))
     copy = tmp_path / "copy"
-    async with opened(path, clock=lambda: 0.0) as engine:
+    async with opened(path, tidy_share=0) as engine:
         await engine.remove({"ses_1": 1}, [("t", "1")])
         assert (await engine.inspect())["removed texts still indexed"] == len(texts)
         with closing(apsw.Connection(str(path))) as reader:
             reader.execute("VACUUM INTO ?", (str(copy),))  # As a process leaves it that is killed now.
     assert rows_of_texts(path) == [(0, 0)]
-    async with opened(copy, clock=lambda: 0.0) as engine:
+    async with opened(copy, tidy_share=0) as engine:
         await engine.get([("any",)])
     assert rows_of_texts(copy) == [(0, 0)]
 
 
 @asynccontextmanager
-async def opened(
-    path: Path, *, clock: Callable[[], float] = time.monotonic, rest_s: float = REST_S
-) -> AsyncIterator[SqliteEngine]:
-    engine = await open_sqlite(path, clock=clock, rest_s=rest_s)
+async def opened(path: Path, *, tidy_share: float = TIDY_SHARE) -> AsyncIterator[SqliteEngine]:
+    engine = await open_sqlite(path, tidy_share=tidy_share)
     try:
         yield engine
     finally:
@@ -556,7 +562,7 @@ async def opened(
 
 async def test_texts_that_are_gone_leave_nothing_behind(tmp_path: Path) -> None:
     engine = await open_sqlite(tmp_path / "store")
-    await engine.append("ses_1", 0, [b"x"], texts={("t", str(n)): f"word{n}" for n in range(2 * FRESH_MAX)})
+    await engine.append("ses_1", 0, [b"x"], texts={("t", str(n)): f"word{n}" for n in range(2 * QUEUE_MIN)})
     await engine.append("ses_1", 1, [b"x"], texts={("t", "0"): "other", ("t", "1"): None})
     await engine.remove({}, [("t",)])
     assert await engine.search("word", ()) == []
@@ -569,7 +575,7 @@ async def test_texts_that_are_gone_leave_nothing_behind(tmp_path: Path) -> None:
 def rows_of_texts(path: Path) -> list[tuple[int, int]]:
     """How many texts the store knows of, and of how many the words are kept."""
     with closing(apsw.Connection(str(path))) as reader:
-        kept = "(SELECT count(*) FROM word_docsize) + (SELECT count(*) FROM fresh)"
+        kept = "(SELECT count(*) FROM word_docsize) + (SELECT count(*) FROM word_queue)"
         sql = f"SELECT (SELECT count(*) FROM text), {kept}"
         return reader.execute(sql).fetchall()
 
@@ -592,7 +598,7 @@ async def test_a_writer_that_dies_leaves_nobody_waiting(
     engine = await open_sqlite(tmp_path / "store", crash=crash, checkpoint_pages=1)
     first = asyncio.create_task(engine.put({("a", "1"): b"x" * 100_000}))
     await gate.wait_until_reached()
-    others = [asyncio.create_task(engine.put({("b", str(number)): b"x"})) for number in range(QUEUE_JOBS_MAX + 10)]
+    others = [asyncio.create_task(engine.put({("b", str(number)): b"x"})) for number in range(GROUP_JOBS_MAX * 4)]
     await settle_down()
     gate.open()
     async with asyncio.timeout(30):

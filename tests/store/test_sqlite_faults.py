@@ -12,8 +12,8 @@ from faulty_disk import FaultyDisk, faulty_disk
 
 from turnkeeper.store.engine import Engine, StoreUnavailable
 from turnkeeper.store.engines import open_engine
-from turnkeeper.store.engines.sqlite import open_sqlite
-from turnkeeper.store.engines.sqlite_file import PAGE_BYTES
+from turnkeeper.store.engines.sqlite.connection import PAGE_BYTES
+from turnkeeper.store.sqlite_layout import open_sqlite
 from turnkeeper.testing.engine_child import LOGS, entry, extend
 from turnkeeper.testing.engine_contract.processes import check_streamed, read_acknowledged
 from turnkeeper.testing.engine_contract.store import StoreUnderTest

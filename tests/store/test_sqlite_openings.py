@@ -4,7 +4,8 @@ import threading
 from pathlib import Path
 
 from turnkeeper.store.engine import StoreUnavailable
-from turnkeeper.store.engines.sqlite_file import BUSY_TIMEOUT_S, StoreFile
+from turnkeeper.store.engines.sqlite.connection import BUSY_TIMEOUT_S, StoreFile
+from turnkeeper.store.sqlite_layout import LAYOUT
 
 ROUNDS = 60
 """One in thirty failed when SQLite's own patience was relied on."""
@@ -16,7 +17,7 @@ def opened_at_once(path: Path) -> list[StoreUnavailable]:
     together, failures = threading.Barrier(AT_ONCE), list[StoreUnavailable]()
 
     def open_it() -> None:
-        file = StoreFile(path, busy_timeout_s=BUSY_TIMEOUT_S, vfs=None, crash=lambda point: None)
+        file = StoreFile(path, LAYOUT, busy_timeout_s=BUSY_TIMEOUT_S, vfs=None, crash=lambda point: None)
         together.wait()
         try:
             file.create()

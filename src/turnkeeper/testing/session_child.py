@@ -20,9 +20,9 @@ from turnkeeper.sessions import edit, fork, history, remove
 from turnkeeper.sessions.create import create, remember_project
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.engines import open_engine
-from turnkeeper.store.engines.sqlite import open_sqlite
 from turnkeeper.store.journal import Journal
 from turnkeeper.store.queries import Queries
+from turnkeeper.store.sqlite_layout import open_sqlite
 from turnkeeper.store.store import Store
 from turnkeeper.testing.builders import a_turn
 from turnkeeper.workspace.project import ProjectPlace, identify
@@ -43,7 +43,9 @@ BACKGROUND_TIMEOUT_S = 60
 async def open_quiet(url: str, mint: Mint, crash: Callable[[str], None] = crash_point) -> Store:
     """A store without subscribers, in which SQLite's background work may start between any two writes."""
     scheme, _, place = url.partition(":")
-    engine = await open_sqlite(Path(place), rest_s=0.0, crash=crash) if scheme == "sqlite" else await open_engine(url)
+    engine = (
+        await open_sqlite(Path(place), tidy_share=1.0, crash=crash) if scheme == "sqlite" else await open_engine(url)
+    )
     return Store(engine, Journal(engine, mint, _deaf), Queries(engine), mint)
 
 

@@ -8,7 +8,7 @@ from typing import cast
 from turnkeeper.store.engine import Engine
 
 ENGINES: dict[str, str] = {
-    "sqlite": "turnkeeper.store.engines.sqlite:open_sqlite",
+    "sqlite": "turnkeeper.store.sqlite_layout:open_sqlite",
     "files": "turnkeeper.store.engines.files:open_files",
     "memory": "turnkeeper.store.engines.memory:open_memory",
 }

@@ -1,4 +1,4 @@
-"""Connections to a SQLite store's file: how they are opened, how long they wait, how their errors read."""
+"""The file of a SQLite store: how connections are opened, how long they wait for a lock, what their errors mean."""
 
 import os
 import time
@@ -10,16 +10,16 @@ from urllib.parse import quote
 import apsw
 
 from turnkeeper.store.engine import StoreDamaged, StoreFull, StoreUnavailable
-from turnkeeper.store.engines import sqlite_wal, sqlite_words
-from turnkeeper.store.engines.sqlite_schema import MIGRATIONS, ForeignStore, migrate, schema
+from turnkeeper.store.engines.sqlite import wal, words
+from turnkeeper.store.engines.sqlite.schema import SCHEMA, ForeignStore, Layout, migrate, schema_of, small_kinds
 
 BUSY_TIMEOUT_S = 10.0
 """How long one call waits for another process before it gives up."""
 BUSY_PAUSE_S = 0.001
-"""Short, because a group is: SQLite's own pauses grow to 100 ms, and a neighbour would always be first."""
+"""Short, because a transaction is. SQLite's own pauses grow to 100 ms, so another process would always be first."""
 PAGE_BYTES = 2048
-"""A commit writes the pages it touches, whole, and touches many for a few bytes each: half the usual size writes a
-third less, and reads as fast."""
+"""A commit writes whole pages and changes a few bytes in many of them. Half the usual size writes a third less, and
+reads as fast."""
 CACHE_KIB = 16_384
 WAL_KEPT_BYTES = 64 * 1024 * 1024
 
@@ -43,17 +43,21 @@ _KINDS: tuple[tuple[type[apsw.Error], type[StoreUnavailable]], ...] = (
 
 
 class StoreFile:
-    """Where the store lies and how it is opened."""
+    """The path of the store and how it is opened."""
 
-    def __init__(self, path: Path, *, busy_timeout_s: float, vfs: str | None, crash: Callable[[str], None]) -> None:
+    def __init__(
+        self, path: Path, layout: Layout, *, busy_timeout_s: float, vfs: str | None, crash: Callable[[str], None]
+    ) -> None:
         self.path, self.crash = path, crash
-        self._busy_timeout_s, self._vfs = busy_timeout_s, vfs
+        self._layout, self._busy_timeout_s, self._vfs = layout, busy_timeout_s, vfs
         self._read_only: Callable[[Path, str | None], apsw.Connection] | None = None
+        self.small_kinds: frozenset[str] = frozenset()
+        """Kinds of documents that are in the table of small ones, as the store records them."""
         self.has_leftovers = False
-        """Whether texts of removed sessions were in the search index when the store was opened."""
+        """Whether the word index had texts of removed sessions when the store was opened."""
 
     def create(self) -> None:
-        """Make the file if it is not there, for its owner only, and bring it to the newest schema."""
+        """Create the file, for its owner only, if it does not exist, and bring it to the newest schema."""
         try:
             _make_directories(self.path.parent)
             with suppress(FileExistsError):
@@ -61,11 +65,12 @@ class StoreFile:
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             connection = self._open()
             try:
-                schema(connection)  # Before anything is set: another program's database is left as it is.
-                sqlite_wal.keep_lost(connection, self.path)
+                schema_of(connection)  # Before anything is set: another program's database is left as it is.
+                wal.keep_lost(connection, self.path)
                 self._configure(connection)
-                migrate(connection, self.crash)
-                self.has_leftovers = sqlite_words.leftovers(connection) > 0
+                migrate(connection, self._layout, self.crash)
+                self.small_kinds = small_kinds(connection)
+                self.has_leftovers = words.leftovers(connection) > 0
             finally:
                 self.disconnect(connection)
         except (apsw.CantOpenError, apsw.ReadOnlyError) as error:
@@ -81,8 +86,8 @@ class StoreFile:
             try:
                 connection = self._open()
                 try:
-                    # An older schema is one that this program cannot read.
-                    if schema(connection) == len(MIGRATIONS):
+                    if schema_of(connection) == SCHEMA:  # This program cannot read an older one.
+                        self.small_kinds = small_kinds(connection)
                         return True
                 finally:
                     self.disconnect(connection)
@@ -91,25 +96,21 @@ class StoreFile:
         self._read_only = None
         return False
 
-    def connect(self, *, patient: bool = True) -> apsw.Connection:
-        """A connection whose commits are on disk when they return. One that is not ``patient`` waits for no lock."""
+    def connect(self, *, waits: bool = True) -> apsw.Connection:
+        """A connection whose commits are on disk when they return, and whether it waits for locks of others."""
         connection = self._open()
         try:
             self._configure(connection)
         except BaseException:
             self.disconnect(connection)
             raise
-        if not patient:
+        if not waits:
             connection.set_busy_handler(None)
         return connection
 
-    def patience(self) -> "Patience":
-        """How a connection waits for a lock that another one holds."""
-        return Patience(self._busy_timeout_s)
-
     def disconnect(self, connection: apsw.Connection) -> None:
-        """Let a connection go. What it leaves unfinished is undone; what was committed is on disk already."""
-        # The last one to go folds the write-ahead log into the file. If the disk refuses, the next one to open does.
+        """Close a connection. An open transaction is rolled back; what was committed is on disk already."""
+        # The last one to close copies the write-ahead log into the file. If that fails, the next one to open does.
         with suppress(apsw.Error):
             connection.close(force=True)
 
@@ -118,20 +119,20 @@ class StoreFile:
             connection = apsw.Connection(str(self.path), vfs=self._vfs)
         else:
             connection = self._read_only(self.path, self._vfs)
-        connection.set_busy_handler(self.patience().wait)
+        connection.set_busy_handler(BusyWait(self._busy_timeout_s).wait)
         return connection
 
     def _configure(self, connection: apsw.Connection) -> None:
         connection.pragma("cache_size", -CACHE_KIB)
         if self._read_only is not None:
             return
-        connection.pragma("page_size", PAGE_BYTES)  # Of a new file; one that is there keeps its own.
+        connection.pragma("page_size", PAGE_BYTES)  # Of a new file; an existing one keeps its own.
         self._begin_wal(connection)
         connection.pragma("synchronous", "full")
         connection.pragma("journal_size_limit", WAL_KEPT_BYTES)
 
     def _begin_wal(self, connection: apsw.Connection) -> None:
-        """Write ahead. Of two that turn a new file to it in one moment SQLite refuses one without any patience."""
+        """Use a write-ahead log. If two switch a new file to it at once, SQLite refuses one without waiting."""
         deadline = time.monotonic() + self._busy_timeout_s
         while True:
             try:
@@ -143,13 +144,17 @@ class StoreFile:
             time.sleep(BUSY_PAUSE_S)
 
     def unavailable(self, error: Exception) -> StoreUnavailable:
-        """What went wrong, in words that say what to do."""
+        """The error to raise for one of SQLite's: it says what to do."""
         advice = next((advice for kind, advice in _ADVICE if isinstance(error, kind)), "")
         said = f"{advice} ({error})" if advice else str(error)
         kind = next((kind for known, kind in _KINDS if isinstance(error, known)), StoreUnavailable)
         refusal = kind(f"the store {str(self.path)!r}: {said}")
         refusal.__cause__ = error
         return refusal
+
+    def closed(self) -> StoreUnavailable:
+        """The error to raise when a closed store is used."""
+        return StoreUnavailable(f"the store {str(self.path)!r} was closed; open it again")
 
     def bytes_on_disk(self) -> int:
         """The size of the file and its companions."""
@@ -163,7 +168,7 @@ def _beside_writers(path: Path, vfs: str | None) -> apsw.Connection:
 
 
 def _with_own_index(path: Path, vfs: str | None) -> apsw.Connection:
-    """Read a store with a write-ahead log that nobody writes: no file is locked, and the index is in memory."""
+    """Read a store with a write-ahead log that no process writes: no file is locked, and the index is in memory."""
     connection = apsw.Connection(_uri(path), flags=_READ_FLAGS, vfs=vfs or "unix-none")
     connection.pragma("locking_mode", "exclusive")
     return connection
@@ -171,8 +176,8 @@ def _with_own_index(path: Path, vfs: str | None) -> apsw.Connection:
 
 def _immutable(path: Path, vfs: str | None) -> apsw.Connection:
     """Read a store that consists of its file alone."""
-    wal = sqlite_wal.companion(path)
-    if wal.exists() and wal.stat().st_size:
+    log = wal.companion(path)
+    if log.exists() and log.stat().st_size:
         raise apsw.CantOpenError("the write-ahead log would be ignored")
     return apsw.Connection(_uri(path) + "&immutable=1", flags=_READ_FLAGS, vfs=vfs)
 
@@ -187,7 +192,7 @@ def _uri(path: Path) -> str:
 
 
 def _make_directories(directory: Path) -> None:
-    """Make what is missing, and have each new name on disk: a power cut must not take the store's directory."""
+    """Make what is missing, and sync each new name: a power cut must not take the store's directory."""
     if directory.is_dir():
         return
     _make_directories(directory.parent)
@@ -199,19 +204,15 @@ def _make_directories(directory: Path) -> None:
         os.close(handle)
 
 
-class Patience:
-    """Waits for a lock in short pauses, up to a bound."""
+class BusyWait:
+    """Waits for a lock in short pauses, up to a timeout."""
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
         self._deadline = 0.0
-        self.is_at_end = False
-        """While this is so, nothing is waited for."""
 
     def wait(self, tries: int) -> bool:
-        """A pause before the next try; False if there is to be none."""
-        if self.is_at_end:
-            return False
+        """Pause before the next try; False once the time is over."""
         if tries == 0:
             self._deadline = time.monotonic() + self._timeout_s
         time.sleep(BUSY_PAUSE_S)

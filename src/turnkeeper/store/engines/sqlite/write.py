@@ -1,0 +1,254 @@
+"""The writer of a SQLite store: a thread that commits together the jobs that wait at the same time.
+
+A commit waits for the disk as long for one job as for a hundred. So the thread takes all jobs that queued up while the
+disk was busy, writes them in one transaction, and answers each after the commit.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
+
+import apsw
+import msgspec
+
+from turnkeeper.store.engine import EngineError, LogConflict, StoreUnavailable
+from turnkeeper.store.engines.sqlite import entries, words
+from turnkeeper.store.engines.sqlite.connection import StoreFile
+from turnkeeper.store.engines.sqlite.documents import Documents
+from turnkeeper.store.engines.sqlite.tidy import Tidying
+
+GROUP_JOBS_MAX = 256
+"""Jobs in one transaction, so that the first of them is not answered late."""
+
+log = logging.getLogger(__name__)
+
+
+class Append(msgspec.Struct, eq=False):
+    """Entries, documents and texts to write, under paths. ``log`` is None if there are documents only."""
+
+    log: str | None
+    after: int
+    entries: Sequence[bytes]
+    documents: Sequence[tuple[str, bytes | None]]
+    texts: Sequence[tuple[str, str | None]]
+    fence: int | None
+    last: bytes | None
+    done: "Future[None]" = msgspec.field(default_factory=Future)
+
+
+class Removal(msgspec.Struct, eq=False):
+    """Logs, and paths with everything below them, to remove; orphans are keys that go if their path is then empty."""
+
+    logs: Mapping[str, int]
+    paths: Sequence[str]
+    orphans: Sequence[tuple[str, str]]
+    done: "Future[None]" = msgspec.field(default_factory=Future)
+
+
+Job = Append | Removal
+
+
+class WriteConnection:
+    """The one connection that writes. Used by the writer's thread only."""
+
+    def __init__(self, file: StoreFile, tidying: Tidying) -> None:
+        self._file, self._tidying = file, tidying
+        self._documents = Documents(file.small_kinds)
+        self._connection: apsw.Connection | None = None
+
+    def write(self, jobs: Sequence[Job]) -> list[EngineError | None]:
+        """Write the jobs in one transaction; it is on disk when this returns. For each job, why it was refused.
+
+        Any other error is raised and concerns all jobs; then call ``roll_back``.
+        """
+        connection, crash = self._connect(), self._file.crash
+        connection.execute("BEGIN IMMEDIATE")
+        crash("sqlite.begin")
+        refusals: list[EngineError | None] = []
+        for job in jobs:
+            try:
+                # Each job is checked before any of it is written, so a refused one leaves no trace.
+                if isinstance(job, Append):
+                    self._append(connection, job)
+                else:
+                    self._remove(connection, job)
+                refusals.append(None)
+            except EngineError as refusal:
+                refusals.append(refusal)
+        crash("sqlite.before-commit")
+        connection.execute("COMMIT")
+        crash("sqlite.after-commit")
+        return refusals
+
+    def _append(self, connection: apsw.Connection, job: Append) -> None:
+        if job.log is not None and entries.append(connection, job.log, job.after, job.entries, job.fence, job.last):
+            self._tidying.note_long_log(job.log)
+        self._documents.write(connection, job.documents)
+        if job.texts:
+            words.enqueue(connection, job.texts)
+            self._tidying.note_words(len(job.texts))
+
+    def _remove(self, connection: apsw.Connection, job: Removal) -> None:
+        for name, known in job.logs.items():
+            if (actual := entries.Head(connection, name).length) > known:
+                raise LogConflict(name, known, actual)
+        for name in job.logs:
+            entries.remove(connection, name)
+        self._documents.remove_below(connection, job.paths)
+        words.enqueue_removal(connection, job.paths)
+        self._tidying.note_words(words.QUEUE_MIN)
+        # All are looked at before any is removed, so that the result does not depend on their order.
+        empty = [key for key, path in job.orphans if self._documents.is_empty(connection, path)]
+        self._documents.write(connection, [(key, None) for key in empty])
+
+    def seconds_until_tidying(self) -> float | None:
+        """When there is something to tidy; None if there is nothing."""
+        return self._tidying.due_in() if self._connection is not None else None
+
+    def tidy(self) -> None:
+        """Do one piece of tidying if it is time."""
+        if self._connection is not None and self._tidying.due_in() == 0:
+            try:
+                self._tidying.do_one(self._connection)
+            except apsw.Error:
+                self._tidying.forget()
+                self.roll_back()
+
+    def finish_removals(self) -> None:
+        """Before the store is closed, remove from the word index what removed sessions left there.
+
+        A short command would otherwise leave it to a later one. The time is bounded, and a lock is not waited for.
+        """
+        if self._connection is None and not self._file.has_leftovers:
+            return
+        try:
+            connection = self._connect()
+            connection.set_busy_handler(None)
+            self._tidying.finish_removals(connection)
+        except apsw.Error:
+            self.roll_back()
+
+    def roll_back(self) -> None:
+        """Leave no transaction open; a connection that cannot roll back is replaced."""
+        if self._connection is None or not self._connection.in_transaction:
+            return
+        try:
+            self._connection.execute("ROLLBACK")
+        except apsw.Error:
+            self.close()
+
+    def close(self) -> None:
+        """Close the connection; the next write makes another."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._file.disconnect(connection)
+
+    def _connect(self) -> apsw.Connection:
+        if self._connection is None:
+            self._connection = self._file.connect()
+            self._tidying.watch(self._connection)
+        return self._connection
+
+
+class Writer:
+    """Accepts jobs from any event loop and answers each once it is on disk or refused."""
+
+    def __init__(self, file: StoreFile, tidying: Tidying) -> None:
+        self._file = file
+        self._connection = WriteConnection(file, tidying)
+        self._queue: SimpleQueue[Job | None] = SimpleQueue()  # Each job has a waiting caller, which bounds the queue.
+        self._lock = threading.Lock()  # No job is queued behind the None that ends the thread.
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._run, name="sqlite-writer", daemon=True)
+        self._thread.start()
+
+    async def submit(self, job: Job) -> None:
+        """Have the job written; returns once it is durable. If cancelled, it is done completely or not at all."""
+        with self._lock:
+            if self._is_closed:
+                raise self._file.closed()
+            self._queue.put(job)
+        await asyncio.wrap_future(job.done)
+
+    def close(self) -> None:
+        """Refuse new jobs from now on; the accepted ones are still done."""
+        with self._lock:
+            if not self._is_closed:
+                self._is_closed = True
+                self._queue.put(None)
+
+    def join(self) -> None:
+        """Block until the accepted jobs are done and the connection is closed."""
+        self._thread.join()
+
+    # What follows runs on the writer's thread.
+
+    def _run(self) -> None:
+        group: list[Job] = []
+        is_open = True
+        try:
+            while is_open:
+                group, is_open = self._next_group()
+                self._commit(group)
+                self._connection.tidy()
+            self._connection.finish_removals()
+        except BaseException as error:
+            # The thread ends here, so every caller that waits, or comes later, must get an error.
+            log.exception("the writer of %s ended", self._file.path)
+            self._connection.roll_back()  # First, so that the store is not left locked.
+            self._refuse_all(group, error)
+        finally:
+            self._connection.close()
+
+    def _next_group(self) -> tuple[list[Job], bool]:
+        """Wait for a job, or until there is something to tidy, and take the other jobs that wait; False at the end."""
+        group: list[Job] = []
+        try:
+            job = self._queue.get(timeout=self._connection.seconds_until_tidying())
+            while job is not None:
+                # A caller that was cancelled before its turn has written nothing.
+                if job.done.set_running_or_notify_cancel():
+                    group.append(job)
+                if len(group) == GROUP_JOBS_MAX:
+                    break
+                job = self._queue.get_nowait()
+        except Empty:
+            return group, True
+        return group, job is not None
+
+    def _commit(self, group: list[Job]) -> None:
+        """Write the jobs in one transaction; if that fails, each in its own, so that only the faulty one fails."""
+        if not group:
+            return
+        try:
+            refusals = self._connection.write(group)
+        except Exception as error:
+            # Whatever it was, the callers must be answered and the next group served.
+            self._connection.roll_back()
+            # A lock concerns all jobs; trying each alone would multiply the wait.
+            if len(group) > 1 and not isinstance(error, apsw.BusyError):
+                for job in group:
+                    self._commit([job])
+                return
+            for job in group:
+                job.done.set_exception(self._file.unavailable(error) if isinstance(error, apsw.Error) else error)
+            return
+        for job, refusal in zip(group, refusals, strict=True):
+            if refusal is None:
+                job.done.set_result(None)
+            else:
+                job.done.set_exception(refusal)
+
+    def _refuse_all(self, group: list[Job], error: BaseException) -> None:
+        """Answer every job that waits, now that nothing is written any more."""
+        self.close()
+        waiting = [job for job in group if not job.done.done()]
+        while not self._queue.empty():
+            if (job := self._queue.get()) is not None and job.done.set_running_or_notify_cancel():
+                waiting.append(job)
+        reason = f"the store {str(self._file.path)!r}: its writer ended ({error!r}); open it again"
+        for job in waiting:
+            job.done.set_exception(StoreUnavailable(reason))
