@@ -17,7 +17,7 @@ import apsw
 import pytest
 from faulty_disk import faulty_disk
 
-from turnkeeper.store.engine import Key, StoreUnavailable
+from turnkeeper.store.engine import Key, LogConflict, StoreUnavailable
 from turnkeeper.store.engines.sqlite import Layout, SqliteEngine
 from turnkeeper.store.engines.sqlite.schema import SCHEMA
 from turnkeeper.store.engines.sqlite.tidy import TIDY_SHARE
@@ -609,3 +609,26 @@ async def test_a_writer_that_dies_leaves_nobody_waiting(
         await engine.put({("c",): b"x"})
     assert "ended" in caplog.text
     await engine.aclose()
+
+
+async def test_a_write_of_another_process_right_behind_a_commit_is_a_conflict_for_the_next_append(
+    tmp_path: Path,
+) -> None:
+    """The length of a log must not be remembered across a commit: what comes right behind it may be another's."""
+    other = await open_sqlite(tmp_path / "store", crash=lambda _: None)
+    loop = asyncio.get_running_loop()
+    committed: list[str] = []
+
+    def between(point: str) -> None:
+        if point == "sqlite.after-commit" and not committed:
+            committed.append(point)
+            asyncio.run_coroutine_threadsafe(other.append("log", 1, [b"theirs"]), loop).result(30)
+
+    ours = await open_sqlite(tmp_path / "store", crash=between)
+    await ours.append("log", 0, [b"ours"])
+    with pytest.raises(LogConflict):
+        await ours.append("log", 1, [b"too late"])
+    await ours.append("log", 2, [b"in time"])
+    assert await other.read("log") == [b"ours", b"theirs", b"in time"]
+    await ours.aclose()
+    await other.aclose()
