@@ -42,19 +42,20 @@ class Term(NamedTuple):
     """One row of the glossary; ``refused`` are its avoid-words set as `code`, which no module may use."""
 
     word: str
+    usual: str
     meaning: str
     refused: tuple[str, ...]
 
 
 def glossary(context: str) -> list[Term]:
-    """The terms of CONTEXT.md: table rows whose first cell is bold, with a meaning and words to avoid."""
+    """The terms of CONTEXT.md: table rows whose first cell is bold, with a usual term, a meaning and words to avoid."""
     terms = []
     for line in context.splitlines():
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
         if line.startswith("| **"):
-            meaning, avoid = (*cells[1:], "", "")[:2]
+            usual, meaning, avoid = (*cells[1:], "", "", "")[:3]
             refused = tuple(re.findall(r"`([^`]+)`", avoid))
-            terms.append(Term(cells[0].replace("*", ""), meaning, refused))
+            terms.append(Term(cells[0].replace("*", ""), usual, meaning, refused))
     return terms
 
 
@@ -282,6 +283,7 @@ def check_glossary(root: Path) -> list[str]:
     page = root / "CONTEXT.md"
     terms = glossary(page.read_text("utf-8")) if page.is_file() else []
     problems = [f"CONTEXT.md: {term.word} has no meaning" for term in terms if not term.meaning]
+    problems += [f"CONTEXT.md: {term.word} has no usual term" for term in terms if not term.usual]
     words = [term.word for term in terms]
     problems += [f"CONTEXT.md: {word} is explained twice" for word in sorted({w for w in words if words.count(w) > 1})]
     if not terms:

@@ -12,7 +12,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 RECORD = "# 1. A choice\n\n## Context\n\nWhy.\n\n## Decision\n\nWhat.\n\n## Consequence\n\nSo.\n"
-GLOSSARY = "| Word | Meaning | Avoid |\n|---|---|---|\n| **Log** | a session's events | `event store`, stream |\n"
+GLOSSARY = (
+    "| Word | Usual term | Meaning | Avoid |\n|---|---|---|---|\n"
+    "| **Log** | event log | a session's events | `event store`, stream |\n"
+)
 TREE = """\
 # Layers
 
@@ -147,12 +150,12 @@ def test_a_module_that_the_architecture_names_and_nobody_wrote_is_found(project:
 
 
 def test_a_word_without_a_meaning_is_found(project: Path) -> None:
-    write(project, "CONTEXT.md", GLOSSARY + "| **Seq** |  | offset |\n")
+    write(project, "CONTEXT.md", GLOSSARY + "| **Seq** | number |  | offset |\n")
     assert problems(project) == ["CONTEXT.md: Seq has no meaning"]
 
 
 def test_a_word_explained_twice_is_found(project: Path) -> None:
-    write(project, "CONTEXT.md", GLOSSARY + "| **Log** | again | |\n")
+    write(project, "CONTEXT.md", GLOSSARY + "| **Log** | log | again | |\n")
     assert problems(project) == ["CONTEXT.md: Log is explained twice"]
 
 
