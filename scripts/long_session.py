@@ -127,8 +127,10 @@ def _command(folder: Path, *words: str) -> str:
         cwd=folder / "harbour",
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
+    if run.returncode:
+        raise SystemExit(f"turnkeeper {' '.join(words)} ended with {run.returncode}: {run.stderr}")
     shown = (run.stdout.rstrip() + "\n" + run.stderr.rstrip()).strip()
     lines = [line[:110] for line in shown.replace(str(folder), "~").splitlines()]
     lines = [line for line in lines if not line.startswith(("Engine", "On disk"))]  # They differ between machines.
