@@ -26,7 +26,7 @@ from turnkeeper.testing.builders import a_text, a_user, completed
 pytestmark = needs_recordings
 
 TAGS = "the answer has its reasoning between think tags; chat templates drop that from earlier turns, and so do we"
-INVENTED = "the recorded client added something that the answer does not have: a call, an id, a name, a signature, another text"
+INVENTED = "the recorded client added what the answer does not have: a call, an id, a name, a signature, another text"
 ELSEWHERE = (
     "a search or a program that the provider runs and finishes in its next answer; we never ask for one. Its call goes"
     " back as text, because a request with a call and no result is refused if the provider does not continue it"

@@ -2,7 +2,7 @@
 
 The protocol has no place for reasoning. Its text goes back in the field that the catalogue names (``interleaved``), or
 in ``reasoning`` if it came in that field. Reasoning that came elsewhere is left out: some hosts send
-``reasoning_content`` and refuse it in requests. Signatures and encrypted reasoning go back to every host that sent them.
+``reasoning_content`` and refuse it in requests. Signatures and encrypted reasoning go back to each host that sent them.
 """
 
 from collections.abc import Mapping
