@@ -243,6 +243,6 @@ def _reasoning(parts: list[Reasoning], field: str | None) -> Wire:
     wire: Wire = {"reasoning_details": details} if details else {}
     if field and field != "reasoning_details":
         wire[field] = "".join(part.text for part in parts)
-    elif not details and any(codec.own(part.metadata, "openai").get("field") == PLAIN for part in parts):
-        wire[PLAIN] = "".join(part.text for part in parts)
+    elif plain := "".join(part.text for part in parts if codec.own(part.metadata, "openai").get("field") == PLAIN):
+        wire[PLAIN] = plain
     return wire
