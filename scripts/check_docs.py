@@ -27,11 +27,12 @@ NEVER = {
 }
 
 # Every tracked text file is looked through for these. They are patterns, so this file does not match itself.
-PRIVATE = {
+UNWANTED = {
     "a path of one machine": re.compile(r"(?<![\w.~-])/(?:work|root|home/(?!(?:user|ada|me)\b)\w+)/"),
     "a registry address": re.compile(
         r"https?://[^\s)\"'>]*(?:/simple\b|pypi\.|pythonhosted\.|artifactory|nexus\b|npmjs\.|/pypi/)"
     ),
+    "backticks in double quotes, which the reader's shell runs": re.compile(r"turnkeeper [a-z][^\"`\n]*\"[^\"`\n]*`"),
 }
 
 
@@ -307,7 +308,7 @@ def occurs(word: str, line: str) -> bool:
     return re.search(rf"(?<![A-Za-z]){re.escape(word)}(?![A-Za-z])", line, re.IGNORECASE) is not None
 
 
-def check_private(root: Path) -> list[str]:
+def check_unwanted(root: Path) -> list[str]:
     """No file tells where it was written or where its packages were fetched."""
     problems = []
     for file in tracked(root):
@@ -316,7 +317,7 @@ def check_private(root: Path) -> list[str]:
             continue
         for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), start=1):
             problems += [
-                f"{file.relative_to(root)}:{number}: {what}" for what, shape in PRIVATE.items() if shape.search(line)
+                f"{file.relative_to(root)}:{number}: {what}" for what, shape in UNWANTED.items() if shape.search(line)
             ]
     return problems
 
@@ -373,7 +374,7 @@ CHECKS = (
     check_records,
     check_tree,
     check_glossary,
-    check_private,
+    check_unwanted,
     check_references,
     check_derived,
     check_outputs,

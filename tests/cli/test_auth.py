@@ -38,6 +38,16 @@ def test_a_key_is_typed_without_being_shown(shop: Shop) -> None:
     assert json.loads((shop.data / "auth.json").read_text())["anthropic"]["key"] == SECRET
 
 
+def test_the_end_of_input_where_a_key_is_asked_for_is_told_in_one_line(shop: Shop) -> None:
+    with shop.terminal("auth", "login", "anthropic") as seat:
+        seat.read_until("Key of Anthropic (not shown): ")
+        seat.types("\x04")
+        assert seat.end() == 1
+    assert "Traceback" not in seat.seen
+    assert "turnkeeper: no key was typed; nothing was kept" in seat.seen
+    assert not (shop.data / "auth.json").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "stdin", "said", "code"),
     [

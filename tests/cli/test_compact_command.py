@@ -54,6 +54,29 @@ async def test_it_can_be_said_as_a_message(shop: Shop, script: Script) -> None:
         assert messages[-1]["text"] == SUMMARY
 
 
+async def test_a_summary_that_a_run_makes_on_the_way_is_not_printed_as_its_answer(shop: Shop) -> None:
+    script = Script().says("one").then().overflows().then().says(SUMMARY).then().says("two").titles("Hello")
+    async with ScriptedServer(script) as server:
+        env = environ(shop, server)
+        await run(shop, env, "run", "say hello to the harbour")
+        done = await run(shop, env, "run", "-c", "and the sea")
+        assert (done.returncode, done.stdout) == (0, b"two\n")
+        assert b"Older history is being summarised." in done.stderr
+
+
+async def test_a_summariser_that_is_refused_is_named_and_is_exit_code_1(shop: Shop) -> None:
+    script = Script().says("hello").titles("Hello")
+    for _ in range(2):
+        script.then().fails(401, message="this key is not valid")
+    async with ScriptedServer(script) as server:
+        env = environ(shop, server)
+        await run(shop, env, "run", "say hello to the harbour")
+        session_id, _ = await history(shop, env)
+        done = await run(shop, env, "session", "compact", session_id, "--force")
+        assert done.returncode == 1
+        assert b"this key is not valid" in done.stderr
+
+
 async def test_what_is_no_model_is_refused(shop: Shop, script: Script) -> None:
     async with ScriptedServer(script) as server:
         env = environ(shop, server)

@@ -204,6 +204,9 @@ ANSWER = Entry(
     ),
 )
 MEDIA, WORDS = (Pointer(message=1, is_media=is_media, words="no") for is_media in (True, False))
+REASONING = Pointer(
+    message=1, is_media=False, words="messages[1].reasoning: reasoning is not supported with this model"
+)
 
 
 @pytest.mark.parametrize(
@@ -216,9 +219,11 @@ MEDIA, WORDS = (Pointer(message=1, is_media=is_media, words="no") for is_media i
         (ANSWER, MEDIA, (), ("prt_m",)),
         (ANSWER, WORDS, (), ("prt_r", "prt_t", "prt_c", "prt_m")),
         (ANSWER, WORDS, ("prt_t",), ("prt_r", "prt_c", "prt_m")),
+        (ANSWER, REASONING, (), ("prt_r",)),
+        (ANSWER, REASONING, ("prt_r",), ("prt_t", "prt_c", "prt_m")),
     ],
 )
-def test_the_media_of_a_message_are_suspected_if_it_is_about_those_else_all_that_it_shows(
+def test_the_media_or_the_reasoning_of_a_message_is_suspected_if_it_is_named_else_all_that_it_shows(
     entry: Entry, pointed: Pointer, left_out: tuple[str, ...], found: tuple[str, ...]
 ) -> None:
     assert suspects(entry, pointed, left_out) == found

@@ -21,6 +21,7 @@ from turnkeeper.model.stream import (
     ToolResult,
     Usage,
 )
+from turnkeeper.model.value import JsonObject
 from turnkeeper.providers import codec_of
 
 SIGNED = {"google": {"thought_signature": "CvUB"}}
@@ -106,6 +107,54 @@ def test_a_turn_with_nothing_but_sealed_reasoning_is_sent() -> None:
     sealed = {"openrouter": {"reasoning_details": [{"type": "reasoning.encrypted", "data": "abc"}]}}
     message = assistant(Reasoning(text="", metadata=sealed))
     assert message["reasoning_details"] == [{"type": "reasoning.encrypted", "data": "abc"}]
+
+
+@pytest.mark.parametrize("interleaved", [None, "reasoning_details"])
+def test_reasoning_goes_back_in_the_field_reasoning_to_a_host_that_sent_it_there(interleaved: str | None) -> None:
+    events = answer(chunk({"reasoning": "Add "}), chunk({"reasoning": "them."}), chunk({"content": "Four."}))
+    (end,) = (event for event in events if isinstance(event, ReasoningEnd))
+    message = assistant(Reasoning(text="Add them.", metadata=end.metadata), Text(text="Four."), interleaved=interleaved)
+    assert message == {"role": "assistant", "content": "Four.", "reasoning": "Add them."}
+
+
+def test_reasoning_goes_back_in_the_field_that_the_catalogue_names() -> None:
+    (end,) = (event for event in answer(chunk({"reasoning": "hm"})) if isinstance(event, ReasoningEnd))
+    thought = Reasoning(text="hm", metadata=end.metadata)
+    message = assistant(thought, Text(text="ok"), interleaved="reasoning_content")
+    assert message == {"role": "assistant", "content": "ok", "reasoning_content": "hm"}
+
+
+@pytest.mark.parametrize("delta", [{"reasoning_content": "hm"}, {"content": "<think>hm</think>"}])
+def test_reasoning_that_came_elsewhere_goes_back_only_where_the_catalogue_names_a_field(delta: JsonObject) -> None:
+    (end,) = (event for event in answer(chunk(delta)) if isinstance(event, ReasoningEnd))
+    assert assistant(Reasoning(text="hm", metadata=end.metadata), Text(text="ok")) == {
+        "role": "assistant",
+        "content": "ok",
+    }
+
+
+def test_reasoning_details_go_back_without_the_text_that_repeats_them() -> None:
+    details = [{"type": "reasoning.text", "text": "hm"}]
+    events = answer(chunk({"reasoning": "hm", "reasoning_details": details}), chunk({"content": "ok"}))
+    (end,) = (event for event in events if isinstance(event, ReasoningEnd))
+    message = assistant(Reasoning(text="hm", metadata=end.metadata), Text(text="ok"))
+    assert message == {"role": "assistant", "content": "ok", "reasoning_details": details}
+
+
+def test_reasoning_of_an_answer_in_which_the_host_ran_tools_is_left_out() -> None:
+    (end,) = (event for event in answer(chunk({"reasoning": "hm"})) if isinstance(event, ReasoningEnd))
+    ran = Call(id="c1", name="python", input={}, executed=True, metadata={"openai": {"isInAnswer": True}})
+    message = assistant(Reasoning(text="hm", metadata=end.metadata), ran, Text(text="ok"))
+    assert message == {"role": "assistant", "content": "ok"}
+
+
+def test_a_turn_with_nothing_but_plain_reasoning_is_left_out() -> None:
+    (end,) = (event for event in answer(chunk({"reasoning": "hm"})) if isinstance(event, ReasoningEnd))
+    parts = AssistantTurn(content=(Reasoning(text="hm", metadata=end.metadata),))
+    user = UserTurn(content=(Text(text="go"),))
+    request = ModelRequest(model=a_model("openai-chat"), system=(), messages=(user, parts, user))
+    messages = codec_of("openai-chat").conversation(request, an_endpoint("openai-chat"))
+    assert [message["role"] for message in messages] == ["user", "user"]
 
 
 # Reasoning between think tags.
@@ -213,6 +262,15 @@ def test_annotations_are_sources_of_the_text() -> None:
         ("https://a.example", "A"),
         (None, "a.pdf"),
     ]
+
+
+def test_what_a_host_found_in_a_file_goes_back_so_that_the_file_is_not_parsed_again() -> None:
+    noted = {"type": "file", "file": {"hash": "a1", "name": "a.pdf", "content": [{"type": "text", "text": "Dummy"}]}}
+    page = {"type": "url_citation", "url_citation": {"url": "https://a.example"}}
+    events = answer(chunk({"content": "So."}), chunk({"annotations": [noted, page]}))
+    (end,) = (event for event in events if isinstance(event, TextEnd))
+    message = assistant(Text(text="So.", metadata=end.metadata))
+    assert message == {"role": "assistant", "content": "So.", "annotations": [noted]}
 
 
 def test_sources_without_a_text_are_kept_with_an_empty_one() -> None:

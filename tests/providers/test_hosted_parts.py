@@ -218,6 +218,13 @@ def test_finish_reasons_may_be_numbers(finish: object, reason: str) -> None:
     assert step.reason == reason
 
 
+@pytest.mark.parametrize("reason", ["SAFETY", 1])
+def test_a_blocked_prompt_is_a_content_filter_whatever_the_host_writes_enumerations_as(reason: object) -> None:
+    step = only(FinishStep, read("gemini", wire([{"promptFeedback": {"blockReason": reason}}])))
+    assert isinstance(step, FinishStep)
+    assert step.reason == "content-filter"
+
+
 def test_an_error_at_the_end_says_what_it_was() -> None:
     step = only(FinishStep, gemini(finish="MALFORMED_FUNCTION_CALL", finishMessage="no closing brace"))
     assert isinstance(step, FinishStep)

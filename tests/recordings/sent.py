@@ -9,6 +9,7 @@ Json = dict[str, Any]
 Fact = tuple[object, ...]
 
 _TYPOGRAPHIC = str.maketrans("\u2018\u2019\u201c\u201d\u2014\u2013\u2011\u00a0", "''\"\"--- ")
+THINK = "<think>"
 _MADE_UP = ("pyd_ai_", "auto_load_", "tool_", "call_0")
 
 
@@ -63,8 +64,14 @@ def _chat(messages: list[Json]) -> Iterator[Fact]:
         content = message.get("content")
         if isinstance(content, list):
             content = "".join(part.get("text") or "" for part in content if part.get("type") == "text")
+        thought = ""
+        if content and content.startswith(THINK):
+            # A client that has no field for reasoning writes it into the text.
+            thought, _, content = content.removeprefix(THINK).partition("</think>")
         if content and content.strip():
             yield "text", plain(content)
+        if thought:
+            yield "reasoning", plain(thought)
         for name in ("reasoning_content", "reasoning"):
             if message.get(name):
                 yield name, plain(message[name])

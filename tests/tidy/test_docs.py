@@ -210,6 +210,15 @@ def test_a_registry_address_is_found(project: Path) -> None:
     assert problems(project) == ["requirements.txt:1: a registry address"]
 
 
+def test_an_example_that_runs_a_command_in_the_reader_s_shell_is_found(project: Path) -> None:
+    write(
+        project,
+        "docs/run.md",
+        "turnkeeper run 'now `make`'\n" + "turnkeeper run -c {}now run `make`{}\n".format('"', '"'),
+    )
+    assert problems(project) == ["docs/run.md:2: backticks in double quotes, which the reader's shell runs"]
+
+
 def test_a_file_that_is_not_text_is_not_looked_into(project: Path) -> None:
     (project / "data.bin").write_bytes(b"\0 /work" + b"/x")
     assert problems(project) == []

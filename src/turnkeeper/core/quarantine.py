@@ -64,13 +64,19 @@ def sources(index: int, count: int, wire_length: Callable[[int], int]) -> range:
 
 
 def suspects(entry: Entry, pointed: Pointer, left_out: Collection[str]) -> tuple[str, ...]:
-    """The parts of a message to leave out: its media if the provider speaks of those, else all that it shows.
+    """The parts of a message to leave out: its media or its reasoning if the provider names those, else all that it
+    shows.
 
     Nothing, if all of them are left out already: the fault lies elsewhere.
     """
     shown = [part for part in entry.parts if part.id not in left_out and _is_shown(part)]
-    media = [part for part in shown if _has_media(part)]
-    return tuple(part.id for part in (media if pointed.is_media and media else shown))
+    is_reasoning = "reasoning" in pointed.words
+    named = [
+        part
+        for part in shown
+        if (pointed.is_media and _has_media(part)) or (is_reasoning and isinstance(part, ReasoningPart))
+    ]
+    return tuple(part.id for part in named or shown)
 
 
 def without(entry: Entry, left_out: Collection[str]) -> Entry:

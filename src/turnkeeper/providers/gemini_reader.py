@@ -45,7 +45,7 @@ class _Candidate(msgspec.Struct, rename="camel"):
 
 
 class _Feedback(msgspec.Struct, rename="camel"):
-    block_reason: str | None = None
+    block_reason: str | int | None = None
 
 
 class _Usage(msgspec.Struct, rename="camel"):

@@ -1,7 +1,8 @@
 """OpenAI Chat Completions: the wire protocol of OpenAI's older models and of most other hosts.
 
-The protocol has no place for reasoning. Its text goes back only to models that name a field for it (``interleaved``),
-for the others refuse it. Signatures and encrypted reasoning go back to every host that sent them.
+The protocol has no place for reasoning. Its text goes back in the field that the catalogue names (``interleaved``), or
+in ``reasoning`` if it came in that field. Reasoning that came elsewhere is left out: some hosts send
+``reasoning_content`` and refuse it in requests. Signatures and encrypted reasoning go back to each host that sent them.
 """
 
 from collections.abc import Mapping
@@ -30,6 +31,8 @@ __all__ = ["BASE_URL", "MESSAGES", "Reader", "body", "conversation", "failure", 
 
 BASE_URL = "https://api.openai.com/v1"
 MESSAGES = "messages"
+PLAIN = "reasoning"
+"""The field in which most hosts send plain reasoning and take it back."""
 FROM_TOOL = "These files come from the tool results above:"
 
 _OPTIONS = {
@@ -202,6 +205,7 @@ def _assistant(turn: AssistantTurn, field: str | None) -> list[Wire]:
     texts: list[str] = []
     calls: list[Wire] = []
     sealed: Wire = {}
+    is_plain_taken = True
     for part in turn.content:
         own = codec.own(part.metadata, "openai")
         extra = own.get("extraContent")
@@ -209,8 +213,9 @@ def _assistant(turn: AssistantTurn, field: str | None) -> list[Wire]:
             case Text(text=text):
                 texts.append(text)
                 sealed |= {"extra_content": extra} if extra else {}
+                sealed |= {"annotations": own["annotations"]} if own.get("annotations") else {}
             case Call(executed=True) if own.get("isInAnswer") is True:
-                pass  # The host ran it while it answered, and takes only the answer back.
+                is_plain_taken = False  # The host ran it while it answered, and takes only the answer back.
             case Call(executed=True):
                 texts.append(transforms.hosted_text(part, hosted.get(part.id)))
             case Call():
@@ -223,6 +228,8 @@ def _assistant(turn: AssistantTurn, field: str | None) -> list[Wire]:
                 pass  # Reasoning goes to its field, results to their calls.
     text = "\n\n".join(texts) if hosted else "".join(texts)
     sealed |= _reasoning([part for part in turn.content if isinstance(part, Reasoning)], field)
+    if not is_plain_taken or not (text or calls):
+        sealed.pop(PLAIN, None)
     if not text and not calls and not sealed:
         return []  # It held nothing but reasoning; hosts refuse an empty message.
     message: Wire = {"role": "assistant", "content": text or (None if calls else ""), **sealed}
@@ -236,4 +243,6 @@ def _reasoning(parts: list[Reasoning], field: str | None) -> Wire:
     wire: Wire = {"reasoning_details": details} if details else {}
     if field and field != "reasoning_details":
         wire[field] = "".join(part.text for part in parts)
+    elif plain := "".join(part.text for part in parts if codec.own(part.metadata, "openai").get("field") == PLAIN):
+        wire[PLAIN] = plain
     return wire

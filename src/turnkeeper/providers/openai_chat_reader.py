@@ -99,6 +99,8 @@ class Reader(codec.Reader):
         super().__init__(provider_id)
         self._text = self._reasoning = 0
         self._is_reasoning = False
+        self._is_named = False
+        """Whether the reasoning came in the field ``reasoning``."""
         self._details: list[object] = []
         self._calls: dict[int, str] = {}
         self._metadata: dict[str, object] = {}
@@ -110,6 +112,7 @@ class Reader(codec.Reader):
         self._ran: dict[int, str] = {}
         self._sources: dict[str, JsonObject] = {}
         self._extra: object = None
+        self._parsed: list[Item] = []
 
     def read(self, name: bytes, data: bytes) -> None:
         """Take in one chunk."""
@@ -155,6 +158,7 @@ class Reader(codec.Reader):
             self._pieces([piece for piece in content if isinstance(piece, _Piece)])
         if thought := delta.reasoning_content or delta.reasoning:
             self._think(thought)
+            self._is_named = not delta.reasoning_content
         if details := codec.objects(delta.reasoning_details):
             if not self._is_reasoning:
                 self._think("")
@@ -198,10 +202,12 @@ class Reader(codec.Reader):
         self.answer.reasoning(block, text)
 
     def _end_reasoning(self) -> None:
-        details = {"openrouter": {"reasoning_details": self._details}} if self._details else None
-        self.answer.close_reasoning(f"reasoning-{self._reasoning}", details)
+        own: Item | None = {"openai": {"field": "reasoning"}} if self._is_named else None
+        if self._details:
+            own = {"openrouter": {"reasoning_details": self._details}}
+        self.answer.close_reasoning(f"reasoning-{self._reasoning}", own)
         self._reasoning += 1
-        self._is_reasoning, self._details = False, []
+        self._is_reasoning, self._is_named, self._details = False, False, []
 
     def _pieces(self, pieces: list[_Piece]) -> None:
         for piece in pieces:
@@ -248,12 +254,15 @@ class Reader(codec.Reader):
         self._found(searched.get("results") if isinstance(searched, dict) else None)
 
     def _annotated(self, annotation: Item) -> None:
-        """A page that was cited, or a file that was read, in which case the host takes back what it found in it."""
+        """A page that was cited, or a file that was parsed: given its content back, the host parses it only once."""
         cited, file = annotation.get("url_citation"), annotation.get("file")
         if isinstance(cited, dict):
             self.answer.cite({**annotation, **cited})
+        elif isinstance(file, dict):
+            self._parsed.append(annotation)
+            self.answer.cite({"type": annotation.get("type")}, title=file.get("name"))
         else:
-            self.answer.cite(annotation, title=file.get("name") if isinstance(file, dict) else None)
+            self.answer.cite(annotation)
 
     def _found(self, listed: object) -> None:
         """Pages that were searched. Hosts list them with every chunk, as addresses or as objects with a title."""
@@ -296,8 +305,9 @@ class Reader(codec.Reader):
         self._end_calls()
         for source in self._sources.values():
             self.answer.cite(source)
-        if self._extra is not None:
-            self.answer.close_text(f"text-{self._text}", {"openai": {"extraContent": self._extra}})
+        own = {"extraContent": self._extra, "annotations": self._parsed}
+        if own := {name: value for name, value in own.items() if value}:
+            self.answer.close_text(f"text-{self._text}", {"openai": own})
         reason = "content-filter" if self._is_refused else _REASONS.get(self._reason or "", "unknown")
         if reason == "unknown" and self.answer.has_calls:
             reason = "tool-calls"
