@@ -17,8 +17,10 @@ from turnkeeper.core.next_action import (
     RunTurn,
     is_continuable,
     next_action,
+    promotion,
 )
 from turnkeeper.core.view import Admitted, OpenTurn, Rewritten, SessionView
+from turnkeeper.model.event import PromptPromoted
 from turnkeeper.model.failure import AbortedFailure, ApiData, ApiFailure, Failure, MessageData
 from turnkeeper.model.message import AssistantMessage, JsonSchemaFormat, UserMessage
 from turnkeeper.model.parts import CompactionPart, FilePart, Part, ReasoningPart, ToolPart
@@ -154,6 +156,14 @@ def test_steers_are_promoted_in_order_before_anything_is_asked_and_only_so_many_
     waiting = [(f"msg_s{number}", "steer") for number in range(STEERS_MAX + 1)]
     queue = ("msg_q", "queue")
     assert act(Told().user(), queue, *waiting) == Promote(message_ids=tuple(name for name, _ in waiting[:STEERS_MAX]))
+
+
+def test_a_promotion_leaves_out_prompts_that_wait_no_longer_and_all_of_them_while_a_turn_is_open() -> None:
+    waiting, wanted = view(("msg_a", "steer"), ("msg_b", "steer")), Promote(message_ids=("msg_b", "msg_gone", "msg_a"))
+    promoted = [PromptPromoted(message_id=message_id) for message_id in ("msg_b", "msg_a")]
+    assert promotion(wanted, waiting) == promoted
+    turn = OpenTurn(message=an_assistant("ses_one", "msg_t", "msg_0"), parts={})
+    assert promotion(wanted, waiting.but(turn=turn)) == []
 
 
 def test_the_first_queued_prompt_is_promoted_when_the_session_would_rest() -> None:

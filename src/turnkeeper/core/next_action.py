@@ -94,7 +94,7 @@ def promotion(action: Promote, view: SessionView) -> list[Event]:
 
 
 def _unanswered_marker(user: Entry | None, turns: list[Entry], *, resume: bool) -> Entry | None:
-    """A compaction that nobody has begun; with ``resume``, also one that failed."""
+    """A compaction that has not begun; with ``resume``, also one that failed."""
     if user is None or compaction_of(user) is None:
         return None
     if not turns:
@@ -211,7 +211,7 @@ def is_refused(part: Part) -> bool:
 
 
 def _is_empty(turn: Entry) -> bool:
-    """Whether a turn ended without saying or doing anything, or in a way nobody knows."""
+    """Whether a turn ended without saying or doing anything, or for an unknown reason."""
     message = turn.message
     assert isinstance(message, AssistantMessage), "turns are assistant messages"
     if message.finish in ("length", "content-filter"):

@@ -34,7 +34,7 @@ class Boundary(msgspec.Struct, frozen=True):
     store: Store
     environ: Mapping[str, str]
     own: Iterable[ContextComponent] = ()
-    """The components that plugins registered; looked at anew each time."""
+    """The components that plugins registered, read at each turn."""
 
     async def cross(
         self,

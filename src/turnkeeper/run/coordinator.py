@@ -79,7 +79,7 @@ class Coordinator:
         return outcome
 
     async def alone(self, session_id: str, work: Callable[[], Awaitable[bool]]) -> Outcome:
-        """Do something else than a drain, which waits behind it; whatever goes wrong is raised. Busy while one runs.
+        """Do other work in the place of a drain, which waits for it. Raises what it raises, and Busy while one runs.
 
         ``work`` says whether there is now something for a drain to do. Cancelling the caller does not stop it.
         """
@@ -131,7 +131,7 @@ class Coordinator:
             self._finish(session_id, drain)
 
     def _finish(self, session_id: str, drain: _Drain) -> None:
-        """Let those who wait go on; also if the whole group is cancelled, and not only this drain."""
+        """Release the waiting callers; also if the whole group is cancelled, and not only this drain."""
         del self._drains[session_id]
         drain.done.set()
         if drain.is_woken:
@@ -146,7 +146,7 @@ class Coordinator:
             drain.error = error
             return Outcome(kind="refused", reason=str(error), is_busy=isinstance(error, Busy))
         except Exception as error:
-            # The top of a drain: a bug ends this session's run and nobody else's.
+            # The top of a drain: a bug ends the run of this session and of no other.
             drain.error = error
             log.exception("the drain of %s crashed", session_id)
             return Outcome(kind="crashed", reason=f"{type(error).__name__}: {error}")

@@ -38,7 +38,7 @@ Transport = Callable[[Endpoint], Provider]
 
 
 class DirectorySetup(msgspec.Struct, frozen=True):
-    """What a directory's configuration gives its sessions: who may answer, with what, and under which rules."""
+    """What a directory's configuration gives its sessions: agents, tools, rules and providers."""
 
     agents: Mapping[str, Agent]
     toolbox: Toolbox
@@ -63,7 +63,7 @@ class DirectoryConfig(NamedTuple):
     config: Config
     catalog: Catalog
     agents: Mapping[str, Agent]
-    """Who may answer there, by name."""
+    """The agents of the directory, by name."""
     rules: Ruleset
 
     def agent(self, name: str | None) -> Agent:
@@ -156,7 +156,7 @@ class Directories:
         return known
 
     def default_model(self, place: ProjectPlace) -> ModelChoice:
-        """The model of a prompt for which nobody named one."""
+        """The model of a prompt that names none."""
         config, catalog = self.catalog(place)
         model = choice.default_model(catalog, config, self._auth.read())
         return ModelChoice(provider_id=model.provider_id, model_id=model.id)

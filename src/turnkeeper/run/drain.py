@@ -44,9 +44,9 @@ class Drain(msgspec.Struct, frozen=True):
             raise
 
     async def alone(self, session_id: str, work: Callable[[Pen], Awaitable[None]]) -> bool:
-        """Do something else as the owner of a session that rests; whether prompts came meanwhile. Raises Busy as well.
+        """Do other work as the owner of a session that rests; whether prompts came meanwhile. Raises Busy as well.
 
-        Prompts that waited before go on waiting: nobody asked for them now.
+        Prompts that waited before go on waiting.
         """
         pen = await take_pen(self.store, session_id, self.owner)
         try:
@@ -62,7 +62,7 @@ class Drain(msgspec.Struct, frozen=True):
             raise
 
     async def _first(self, session_id: str, resume: bool) -> Action | None:
-        """What is to be done first if nobody has the session; a wake for nothing leaves no trace."""
+        """What is to be done first in a session without an owner. A wake for nothing leaves no trace in the log."""
         view = await self.store.journal.view(session_id)
         if view.owner is not None or not isinstance(view.status, Idle):
             return None

@@ -34,7 +34,7 @@ Ask: TypeAlias = Callable[[str], Awaitable[bool]]
 class Left(NamedTuple):
     """A session that a dead process left. Its turn is closed, and if it ``rests`` it is idle.
 
-    One that does not is ours now: whoever looks sees it busy until it is run, and if we die first, it is left again.
+    One that does not is owned by this process: it is busy until it is run, and left again if this process dies first.
     """
 
     session_id: str
@@ -52,7 +52,7 @@ class TakeOver(msgspec.Struct, frozen=True):
     """The configuration that holds in a place. May raise a Refusal."""
 
     async def all(self, active: frozenset[str], policy: Recovery | None, ask: Ask | None) -> list[Left]:
-        """Close every open turn that nobody runs any more. ``active`` are the sessions that we run already."""
+        """Close every open turn of a dead process. ``active`` are the sessions that this process runs already."""
         left: dict[str, Left] = {}
 
         async def take(session_id: str) -> None:
@@ -60,8 +60,7 @@ class TakeOver(msgspec.Struct, frozen=True):
                 if await self._is_orphan(session_id):
                     left[session_id] = await self._take(session_id, await self._goes_on(session_id, policy, ask))
             except Exception as error:
-                # One that cannot be closed, or that another process took first, keeps nobody from looking after the
-                # rest; a start that failed over it would keep everybody from everything.
+                # One that cannot be closed, or that another process took first, must not keep the others open.
                 is_bug = not isinstance(error, Refusal | EngineError)
                 log.warning("session %s was left open and stays so: %s", session_id, error, exc_info=is_bug)
 
@@ -72,7 +71,7 @@ class TakeOver(msgspec.Struct, frozen=True):
         return [left[session_id] for session_id in busy if session_id in left]
 
     async def _take(self, session_id: str, resumes: bool) -> Left:
-        # Shielded: one whose turn is still open must not become idle, or nobody would find it again.
+        # Shielded: one whose turn is still open must not become idle, or it would never be found again.
         with anyio.CancelScope(shield=True):
             pen = await take_pen(self.store, session_id, self.owner)
             view = await self.store.journal.view(session_id)

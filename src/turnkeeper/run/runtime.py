@@ -123,7 +123,7 @@ class Runtime:
         view = await self._store.journal.view(pen.session_id)
         history = await self.history(pen.session_id)
         marker = last_user(history)
-        assert marker is not None, "whoever calls has recorded one"
+        assert marker is not None, "the caller has recorded one"
         await self._drain.compaction.run(pen, view, history, marker)
 
     async def wait(self, session_id: str) -> Outcome:
@@ -177,7 +177,7 @@ class Runtime:
         return all_near(read, place, self._environ)
 
     async def preload(self, directory: Path) -> None:
-        """Load what the first turn in a directory will need, in steps beside whatever else is going on.
+        """Load what the first turn in a directory will need, in steps, so that other tasks can run between them.
 
         Raises a Refusal where that turn would be refused.
         """

@@ -43,7 +43,7 @@ class Settlement(msgspec.Struct):
     todos: Callable[[], Awaitable[tuple[Todo, ...]]]
     discovery: Discovery
     earlier: Sequence[Part]
-    """The newest calls since the user spoke, by which a doom loop is told."""
+    """The newest calls since the user spoke, in which a doom loop is looked for."""
     is_last: bool = False
     """Whether the model was told to answer without tools."""
     schema: JsonObject | None = None
@@ -162,12 +162,12 @@ class _Call:
         await permit(request, self._turn.rules, self._turn.approvals, self._turn.ask)
 
     async def _progress(self, *, title: str | None = None, metadata: JsonObject | None = None) -> None:
-        """Keep what a running tool reports; recorded at most so often, for each record is a write."""
+        """Keep what a running tool reports; recorded at most every PROGRESS_MS, for each record is a write."""
         state = self.part.state
         if not isinstance(state, ToolRunning):
             return
-        told, _ = storable(clean_object(metadata or {}), dict[str, object], "its metadata")
-        running = reported(state, title, told)
+        given, _ = storable(clean_object(metadata or {}), dict[str, object], "its metadata")
+        running = reported(state, title, given)
         now = self._now()
         if now - self._reported >= PROGRESS_MS:
             self._reported = now

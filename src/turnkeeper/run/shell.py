@@ -1,4 +1,4 @@
-"""A command that the user runs in a session: on record like a call of the bash tool, but nobody asked a model."""
+"""A command that the user runs in a session: on record like a call of the bash tool, though no model made it."""
 
 import math
 from collections.abc import Mapping

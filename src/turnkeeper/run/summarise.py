@@ -35,11 +35,11 @@ from turnkeeper.providers.provider import Provider
 from turnkeeper.run.turn import Surroundings
 
 ROOM: Final = 100_000
-"""How many tokens a summariser is given at once if nobody knows how many it takes."""
+"""How many tokens a summariser is given at once if its limit is unknown."""
 
 
 class Draft(Value):
-    """What a summariser is about to be told: further ``context``, or a ``prompt`` in the place of ours."""
+    """What a summariser is about to be asked: further ``context``, or a ``prompt`` in the place of ours."""
 
     context: tuple[str, ...] = ()
     prompt: str | None = None

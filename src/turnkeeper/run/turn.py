@@ -1,4 +1,4 @@
-"""One provider turn: request, stream, record, settle; with retries, and closed whatever happens.
+"""One provider turn: request, stream, record, settle; with retries, and always closed.
 
 ``TurnStarted`` is appended before the model is asked. ``TurnEnded`` is held by the pen: it is appended with what the
 loop does next, the begin of the next turn or the session's rest.
