@@ -8,7 +8,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 
 import apsw
@@ -36,7 +36,6 @@ class Append(msgspec.Struct, eq=False):
     texts: Sequence[tuple[str, str | None]]
     fence: int | None
     last: bytes | None
-    done: "Future[None]" = msgspec.field(default_factory=Future)
 
 
 class Removal(msgspec.Struct, eq=False):
@@ -45,10 +44,11 @@ class Removal(msgspec.Struct, eq=False):
     logs: Mapping[str, int]
     paths: Sequence[str]
     orphans: Sequence[tuple[str, str]]
-    done: "Future[None]" = msgspec.field(default_factory=Future)
 
 
 Job = Append | Removal
+Call = tuple[Job, "asyncio.Future[None]"]
+"""A job and the future that its caller awaits."""
 
 
 class WriteConnection:
@@ -159,7 +159,7 @@ class Writer:
     def __init__(self, file: StoreFile, tidying: Tidying) -> None:
         self._file = file
         self._connection = WriteConnection(file, tidying)
-        self._queue: SimpleQueue[Job | None] = SimpleQueue()  # Each job has a waiting caller, which bounds the queue.
+        self._queue: SimpleQueue[Call | None] = SimpleQueue()  # Each job has a waiting caller, which bounds the queue.
         self._lock = threading.Lock()  # No job is queued behind the None that ends the thread.
         self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="sqlite-writer", daemon=True)
@@ -167,11 +167,12 @@ class Writer:
 
     async def submit(self, job: Job) -> None:
         """Have the job written; returns once it is durable. If cancelled, it is done completely or not at all."""
+        done = asyncio.get_running_loop().create_future()
         with self._lock:
             if self._is_closed:
                 raise self._file.closed()
-            self._queue.put(job)
-        await asyncio.wrap_future(job.done)
+            self._queue.put((job, done))
+        await done
 
     def close(self) -> None:
         """Refuse new jobs from now on; the accepted ones are still done."""
@@ -187,12 +188,14 @@ class Writer:
     # What follows runs on the writer's thread.
 
     def _run(self) -> None:
-        group: list[Job] = []
+        group: list[Call] = []
         is_open = True
         try:
             while is_open:
                 group, is_open = self._next_group()
-                self._commit(group)
+                if group:
+                    _answer(group, self._commit([job for job, _ in group]))
+                group = []
                 self._connection.tidy()
             self._connection.finish_removals()
         except BaseException as error:
@@ -203,52 +206,58 @@ class Writer:
         finally:
             self._connection.close()
 
-    def _next_group(self) -> tuple[list[Job], bool]:
+    def _next_group(self) -> tuple[list[Call], bool]:
         """Wait for a job, or until there is something to tidy, and take the other jobs that wait; False at the end."""
-        group: list[Job] = []
+        group: list[Call] = []
         try:
-            job = self._queue.get(timeout=self._connection.seconds_until_tidying())
-            while job is not None:
-                # A caller that was cancelled before its turn has written nothing.
-                if job.done.set_running_or_notify_cancel():
-                    group.append(job)
+            call = self._queue.get(timeout=self._connection.seconds_until_tidying())
+            while call is not None:
+                if not call[1].cancelled():  # A caller that was cancelled before its turn writes nothing.
+                    group.append(call)
                 if len(group) == GROUP_JOBS_MAX:
                     break
-                job = self._queue.get_nowait()
+                call = self._queue.get_nowait()
         except Empty:
             return group, True
-        return group, job is not None
+        return group, call is not None
 
-    def _commit(self, group: list[Job]) -> None:
+    def _commit(self, jobs: list[Job]) -> list[Exception | None]:
         """Write the jobs in one transaction; if that fails, each in its own, so that only the faulty one fails."""
-        if not group:
-            return
         try:
-            refusals = self._connection.write(group)
+            return [*self._connection.write(jobs)]
         except Exception as error:
             # Whatever it was, the callers must be answered and the next group served.
             self._connection.roll_back()
             # A lock concerns all jobs; trying each alone would multiply the wait.
-            if len(group) > 1 and not isinstance(error, apsw.BusyError):
-                for job in group:
-                    self._commit([job])
-                return
-            for job in group:
-                job.done.set_exception(self._file.unavailable(error) if isinstance(error, apsw.Error) else error)
-            return
-        for job, refusal in zip(group, refusals, strict=True):
-            if refusal is None:
-                job.done.set_result(None)
-            else:
-                job.done.set_exception(refusal)
+            if len(jobs) == 1 or isinstance(error, apsw.BusyError):
+                return [self._file.unavailable(error) if isinstance(error, apsw.Error) else error for _ in jobs]
+        return [failure for job in jobs for failure in self._commit([job])]
 
-    def _refuse_all(self, group: list[Job], error: BaseException) -> None:
+    def _refuse_all(self, group: list[Call], error: BaseException) -> None:
         """Answer every job that waits, now that nothing is written any more."""
         self.close()
-        waiting = [job for job in group if not job.done.done()]
         while not self._queue.empty():
-            if (job := self._queue.get()) is not None and job.done.set_running_or_notify_cancel():
-                waiting.append(job)
+            if (call := self._queue.get()) is not None:
+                group.append(call)
         reason = f"the store {str(self._file.path)!r}: its writer ended ({error!r}); open it again"
-        for job in waiting:
-            job.done.set_exception(StoreUnavailable(reason))
+        _answer(group, [StoreUnavailable(reason) for _ in group])
+
+
+def _answer(group: list[Call], failures: Sequence[Exception | None]) -> None:
+    """Resolve the futures of a group. Each event loop is woken once, for that costs as much as writing a job."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[None], Exception | None]]] = {}
+    for (_, done), failure in zip(group, failures, strict=True):
+        by_loop.setdefault(done.get_loop(), []).append((done, failure))
+    for loop, answers in by_loop.items():
+        with suppress(RuntimeError):  # That event loop has ended, and its callers with it.
+            loop.call_soon_threadsafe(_resolve, answers)
+
+
+def _resolve(answers: "list[tuple[asyncio.Future[None], Exception | None]]") -> None:
+    for done, failure in answers:
+        if done.done():
+            continue
+        if failure is None:
+            done.set_result(None)
+        else:
+            done.set_exception(failure)
