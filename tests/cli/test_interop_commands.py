@@ -121,7 +121,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_comes_in(data: Path, other: P
         (["session", "export", "x", "--layout", "tree"], "--output DIR", 2),
         (["session", "export", "nobody"], "there is no session", 1),
         (["session", "export"], "no session to export", 1),
-        (["session", "export", "--all", "--output", "all.json"], "would be a folder", 2),
+        (["session", "export", "--all", "--output", "all.json"], "would be a directory", 2),
         (["session", "import"], "give a file", 2),
         (["session", "import", "/no/such/file.json"], "there is nothing at", 1),
         (["session", "import", "/dev/null"], "/dev/null", 1),

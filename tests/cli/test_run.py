@@ -9,10 +9,10 @@ import pytest
 from cli_store import command, tk
 from workshop import Shop
 
-from turnkeeper.cli.run import attachment
+from turnkeeper.cli.attachments import attachment
 from turnkeeper.model.refusal import Invalid
 
-NOTE = "the offline one answers"
+NOTE = "the offline model answers"
 
 
 def texts(shop: Shop, session_id: str, role: str) -> list[str]:
@@ -81,7 +81,7 @@ def test_a_session_is_named_as_everywhere_and_a_fork_leaves_it_alone(shop: Shop)
         (["--fork", "hi"], "--session, or take the newest with --continue", 2),
         (["-s", "calm-otter", "-c", "hi"], "not both", 2),
         (["-s", "calm-otter", "hi"], "leave out --dir", 2),
-        (["-f", "nowhere.md", "hi"], "is not there", 1),
+        (["-f", "nowhere.md", "hi"], "does not exist", 1),
         (["-m", "offline", "hi"], "PROVIDER/MODEL", 2),
         (["-m", "anthropc/claude", "hi"], "did you mean 'anthropic'", 1),
         (["--agent", "nobody", "hi"], "the agents are: build", 1),
@@ -185,7 +185,7 @@ def test_where_nobody_can_be_asked_a_call_is_refused_with_a_hint(shop: Shop) -> 
     assert '"permission": {"bash": "allow"}' in refused.err
     assert "--auto" in refused.err
     assert "$ echo hi > made.txt  refused" in refused.err
-    assert "■ stopped, for a call was refused" in refused.err
+    assert "■ stopped, because a call was refused" in refused.err
     assert not (shop.project / "made.txt").exists()
 
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from turnkeeper.cli.screen import Screen, cells, harmless, plural, shortened, size
-from turnkeeper.cli.table import Column, table
+from turnkeeper.cli.screen import Column, Screen, cells, harmless, plural, shortened, size, table
 
 NOW = 1_794_767_525_690
 SECOND = 1000

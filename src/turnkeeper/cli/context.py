@@ -1,15 +1,11 @@
-"""The command that shows what a model was told, and how much of each request its provider could reuse."""
+"""The command that shows the System Context of a session and the prompt cache use of its requests."""
 
-from typing import TYPE_CHECKING, Annotated, Final
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Final
 
 from turnkeeper.cli import names
-from turnkeeper.cli.answer import answer, note
-from turnkeeper.cli.options import EVERYWHERE, Options
-from turnkeeper.cli.screen import Screen, fields, harmless, one_line, plural, size
-from turnkeeper.cli.session_name import SessionName
-from turnkeeper.cli.table import Column, table
+from turnkeeper.cli.options import Options
+from turnkeeper.cli.output import answer, note
+from turnkeeper.cli.screen import Column, Screen, fields, harmless, one_line, plural, size, table
 
 if TYPE_CHECKING:
     from turnkeeper.sessions.context import ContextReport, RequestMade
@@ -18,19 +14,20 @@ HASH_SHOWN: Final = 12
 
 
 async def context(
-    id: SessionName,
+    id: names.SessionName,
     /,
     *,
-    limit: Annotated[int, Parameter(name=("--limit", "-n"), metavar="N", help="How many turns at most.")] = 20,
-    options: Options = EVERYWHERE,
+    limit: names.Limit = 20,
+    options: Options,
 ) -> None:
-    """Show a session's System Context: its epoch, what the model knows of each component, and what was reused.
+    """Show the System Context of a session and how well requests were cached.
 
-    A request that extends the one before it is reused by the provider's cache whole: 100 %. Where less was reused,
-    the reason stands beside it. With --json the answer is {"epochs", "components", "messages", "requests",
-    "instructions"}, of the whole session.
+    The provider can reuse 100 % of a request that only extends the one before
+    it. For a smaller share the reason is shown. With --json the answer is
+    {"epochs", "components", "messages", "requests", "instructions"} of the whole
+    session.
 
-    Examples:
+    For example:
       turnkeeper session context calm-otter
       turnkeeper session context calm-otter --json | jq '.requests[].percent'
     """
@@ -38,7 +35,7 @@ async def context(
         found = await tk.explain_context(await names.session(tk, id))
     answer(options, found, lambda screen: _page(screen, found, limit))
     if not options.json and not found.epochs:
-        note("No model was asked here yet.")
+        note("No request was sent to a model yet.")
 
 
 def _page(screen: Screen, report: "ContextReport", limit: int) -> str:
@@ -70,7 +67,7 @@ def _components(screen: Screen, report: "ContextReport") -> str:
 
 
 def _messages(screen: Screen, report: "ContextReport", epoch_seq: int) -> str:
-    """The news of this epoch; of earlier ones only how much there was."""
+    """The System Messages of this epoch, and how many earlier epochs have."""
     shown = [one for one in report.messages if one.seq > epoch_seq]
     left = len(report.messages) - len(shown)
     page = table(

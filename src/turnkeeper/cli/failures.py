@@ -1,4 +1,4 @@
-"""What went wrong, as words for people, an object for programs and an exit code for scripts."""
+"""Failures: a sentence or a JSON object on standard error, and an exit code."""
 
 import json
 import sys
@@ -6,18 +6,18 @@ from typing import Final, NamedTuple
 
 OK: Final = 0
 REFUSED: Final = 1
-"""Refused, not found, damaged, or the world said no."""
+"""Refused, not found, damaged, or an error of the system."""
 USAGE: Final = 2
-"""The command line makes no sense."""
+"""The command line is wrong."""
 INTERRUPTED: Final = 130
 
 
 class UsageError(Exception):
-    """The words of a command contradict each other, or one of them has no meaning there."""
+    """An argument is wrong, or arguments contradict each other."""
 
 
 class Problem(NamedTuple):
-    """Something foreseeable that went wrong."""
+    """An expected failure."""
 
     name: str
     message: str
@@ -25,25 +25,23 @@ class Problem(NamedTuple):
 
 
 def problem(error: BaseException) -> Problem | None:
-    """The problem behind an exception; None for a bug, which deserves its traceback."""
+    """The expected failure behind an exception; None for a bug, which is shown with its traceback."""
     from cyclopts import CycloptsError
 
     if isinstance(error, BaseExceptionGroup):
-        # Several tasks may find the same thing wrong, such as a server that has gone; one bug among them is a bug.
+        # Several tasks may fail for one reason, such as a server that is gone; a bug in one of them is a bug.
         found = [problem(one) for one in error.exceptions]
         return found[0] if None not in found else None
     if isinstance(error, KeyboardInterrupt):
         return Problem("Interrupted", "interrupted; what was acknowledged is kept", INTERRUPTED)
     if isinstance(error, CycloptsError):
         error.verbose = False
-        said = " ".join(str(error).split())
-        return Problem("Usage", f"{said} Try --help.", USAGE)
+        return Problem("Usage", f"{' '.join(str(error).split())} Try --help.", USAGE)
     return _refused(error)
 
 
 def _refused(error: BaseException) -> Problem | None:
-    # Imported here, for they are loaded by then unless the words themselves made no sense.
-    from turnkeeper.cli.reach import NotServed
+    # Imported here because a command has imported them already, unless its arguments are wrong.
     from turnkeeper.core.entry import Damaged
     from turnkeeper.model.refusal import Refusal
     from turnkeeper.store.damaged import DamagedDocument
@@ -53,7 +51,7 @@ def _refused(error: BaseException) -> Problem | None:
     match error:
         case Damaged():
             return Problem(name, f"{error}; run `turnkeeper doctor` to see how far the damage goes", REFUSED)
-        case NotServed() | UsageError():
+        case UsageError():
             return Problem("Usage", str(error), USAGE)
         case Refusal() | EngineError() | DamagedDocument():
             return Problem(name, str(error), REFUSED)
@@ -65,8 +63,8 @@ def _refused(error: BaseException) -> Problem | None:
             return None
 
 
-def tell(found: Problem, *, as_json: bool) -> None:
-    """Say it on standard error: a sentence, or one line of JSON."""
+def report(found: Problem, *, as_json: bool) -> None:
+    """Print a failure on standard error: a sentence, or one line of JSON."""
     if as_json:
         print(json.dumps({"error": {"name": found.name, "message": found.message}}), file=sys.stderr)
     else:

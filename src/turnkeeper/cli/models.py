@@ -1,57 +1,71 @@
-"""The command that says which models can be used, and where their keys come from."""
+"""The command that lists models, and the catalogue of the current directory."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from turnkeeper.cli import catalogue
-from turnkeeper.cli.answer import answer, note
-from turnkeeper.cli.options import EVERYWHERE, Options
-from turnkeeper.cli.screen import Screen, harmless, size
-from turnkeeper.cli.table import Column, table
+from turnkeeper.cli.options import Options
+from turnkeeper.cli.output import answer, note
+from turnkeeper.cli.screen import Column, Screen, harmless, size, table
 
 if TYPE_CHECKING:
     from turnkeeper.model.catalog import ModelInfo
-    from turnkeeper.providers.catalog import ProviderInfo
+    from turnkeeper.model.config import Config
+    from turnkeeper.providers.catalog import Catalog, ProviderInfo
     from turnkeeper.workspace.auth import Credentials
 
 
 async def models(
     provider: Annotated[
-        str | None, Parameter(metavar="PROVIDER", help="Only this provider's, with or without a key.")
+        str | None, Parameter(metavar="PROVIDER", help="Only this provider, with or without a key.")
     ] = None,
     /,
     *,
     refresh: Annotated[
-        str | None, Parameter(metavar="URL", help="First fetch the catalogue anew, as models.dev writes it.")
+        str | None, Parameter(metavar="URL", help="First fetch the catalogue of models.dev from here.")
     ] = None,
-    options: Options = EVERYWHERE,
+    options: Options,
 ) -> None:
-    """List the models that can be used here and now, and where each provider's key comes from.
+    """List the models that can be used, and where each provider's key is from.
 
-    A provider is listed if it has a key, or an address in the configuration. The default answers when nobody names
-    a model; the small one writes titles. Prices are dollars for a million tokens. Nothing is fetched unless
-    --refresh is given. With --json the answer is {"default", "small", "providers": [{"id", "name", "key",
-    "models"}]}; "key" says where the key was found, and is null without one.
+    A provider is listed if it has a key, or a URL in the configuration. The
+    default model answers prompts that name none; the small model writes titles.
+    Prices are dollars per million tokens. Nothing is fetched without --refresh.
+    With --json the answer is {"default", "small", "providers": [{"id", "name",
+    "key", "models"}]}; "key" is where the key was found, or null.
 
-    Examples:
+    For example:
       turnkeeper models
       turnkeeper models anthropic
-      turnkeeper models --json | jq -r '.providers[].models[] | "\\(.providerID)/\\(.id)"'
+      turnkeeper models --json | jq -r '.providers[].models[].id'
     """
     if refresh is not None:
         await _refresh(refresh, options)
     usable = await _usable(options, provider)
     answer(options, usable.wire(), usable.text)
     if not options.json and not usable.has_keys:
-        note("Only the offline model needs no key. `turnkeeper auth login PROVIDER` keeps one.")
+        note("Only the offline model needs no key. `turnkeeper auth login PROVIDER` stores one.")
+
+
+async def local_catalog(environ: Mapping[str, str]) -> "tuple[Config, Catalog]":
+    """The configuration of the current directory and its catalogue. Raises Invalid if a file of it is wrong."""
+    from turnkeeper.providers.catalog import Catalog
+    from turnkeeper.providers.refresh import location
+    from turnkeeper.workspace.config import load
+    from turnkeeper.workspace.project import identify
+
+    place = await identify(Path.cwd())
+    config = load(place.directory, place.worktree, environ).config
+    refreshed = location(environ)
+    return config, Catalog(config, refreshed=refreshed if refreshed.exists() else None)
 
 
 async def _refresh(url: str, options: Options) -> None:
-    from turnkeeper.providers.refresh import refresh
+    from turnkeeper.providers.refresh import location, refresh
 
-    fetched = await refresh(url, catalogue.refreshed(options.environ))
+    fetched = await refresh(url, location(options.environ))
     if not options.json:
         note(f"Fetched the catalogue: {size(fetched)}.")
 
@@ -60,7 +74,7 @@ async def _usable(options: Options, only: str | None) -> "_Usable":
     from turnkeeper.providers import choice
     from turnkeeper.workspace import auth
 
-    config, catalog = await catalogue.here(options.environ)
+    config, catalog = await local_catalog(options.environ)
     credentials = auth.credentials(options.environ)
     default = choice.default_model(catalog, config, credentials)
     small = choice.small_model(catalog, config, default.provider_id) or default
@@ -69,7 +83,7 @@ async def _usable(options: Options, only: str | None) -> "_Usable":
 
 
 class _Usable:
-    """What can be used."""
+    """The providers that can be used, with their models."""
 
     def __init__(
         self, providers: "Sequence[ProviderInfo]", default: "ModelInfo", small: "ModelInfo", credentials: "Credentials"
@@ -81,7 +95,7 @@ class _Usable:
         self.has_keys = any(one.id != "offline" for one in providers)
 
     def wire(self) -> dict[str, object]:
-        """As JSON. Headers and options may hold secrets and are left out."""
+        """As JSON, without headers and options, which may hold secrets."""
         return {
             "default": _name(self._default),
             "small": _name(self._small),
@@ -97,7 +111,7 @@ class _Usable:
         }
 
     def text(self, screen: Screen) -> str:
-        """As tables, one a provider."""
+        """As one table per provider."""
         return "\n\n".join(self._provider(screen, one, key.origin if key else None) for one, key in self._providers)
 
     def _provider(self, screen: Screen, provider: "ProviderInfo", origin: str | None) -> str:

@@ -1,4 +1,4 @@
-"""The command that says what was spent: the ledger, by day, model and session."""
+"""The command that shows the cost of requests by day, model and session."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, timedelta
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from cyclopts import Parameter
 
-from turnkeeper.cli.answer import answer, note
 from turnkeeper.cli.failures import UsageError
-from turnkeeper.cli.options import EVERYWHERE, Options
+from turnkeeper.cli.options import Options
+from turnkeeper.cli.output import answer, note
 from turnkeeper.cli.screen import Screen, cells, harmless, money, one_line, plural, shortened
 from turnkeeper.model.refusal import NotFound
 
@@ -30,15 +30,16 @@ async def stats(
     days: Annotated[int | None, Parameter(metavar="N", help="Only the last N days; 0 or 1 is today.")] = None,
     models: Annotated[bool, Parameter(help="Only by model.")] = False,
     sessions: Annotated[bool, Parameter(help="Only by session.")] = False,
-    options: Options = EVERYWHERE,
+    options: Options,
 ) -> None:
-    """Show what was spent, by day, by model and by session: tokens, dollars, and a bar for each.
+    """Show tokens and cost by day, by model and by session.
 
-    Every attempt to get an answer is counted, failed ones, titles and child sessions too, each once; a fork or an
-    import brings nothing with it, and a session that is removed takes its rows with it. Days are local ones. With
-    --json the answer is {"total", "days", "models", "sessions"}, each with "attempts", "cost" and "tokens".
+    Every request is counted once, also failed ones, titles and child sessions. A
+    fork or an import adds nothing, and deleting a session removes its rows. Days
+    are those of the local timezone. With --json the answer is {"total", "days",
+    "models", "sessions"}, each with "attempts", "cost" and "tokens".
 
-    Examples:
+    For example:
       turnkeeper stats
       turnkeeper stats --days 7 --models
       turnkeeper stats --json | jq .total.cost
@@ -52,11 +53,11 @@ async def stats(
         titles = await _titles(tk, [one.name for one in spent.sessions])
     answer(options, spent.wire(titles), lambda screen: _page(screen, spent, titles, models, sessions))
     if not options.json and not rows:
-        note("Nothing was spent yet." if days is None else "Nothing was spent in these days.")
+        note("There are no requests yet." if days is None else "There are no requests in these days.")
 
 
 class Sum:
-    """What rows of the ledger add up to. Dollars are added as decimals: a thousand small sums lose nothing."""
+    """The sum of ledger rows. Dollars are added as decimals, without rounding."""
 
     def __init__(self, name: str, rows: "Iterable[LedgerRow]") -> None:
         self.name, self.attempts, self.cost = name, 0, Decimal(0)
@@ -73,7 +74,7 @@ class Sum:
 
     @property
     def tokens(self) -> int:
-        """All tokens, of every kind."""
+        """The number of tokens of all kinds."""
         return self.input + self.output + self.reasoning + self.read + self.write
 
     def wire(self) -> dict[str, object]:
@@ -88,7 +89,7 @@ class Sum:
 
 
 class _Spent:
-    """The ledger, added up in every way."""
+    """The sums of the ledger in total, by day, by model and by session."""
 
     def __init__(self, rows: "Sequence[LedgerRow]") -> None:
         self.total = Sum("total", rows)
@@ -108,7 +109,7 @@ class _Spent:
 
 
 def _grouped(rows: "Iterable[LedgerRow]", name: "Callable[[LedgerRow], str]") -> list[Sum]:
-    """The rows of each name, the dearest first."""
+    """The sum for each name, the highest cost first."""
     groups: dict[str, list[LedgerRow]] = {}
     for row in rows:
         groups.setdefault(name(row), []).append(row)
@@ -122,7 +123,7 @@ async def _titles(tk: "Turnkeeper", names: list[str]) -> dict[str, str]:
     for name in names:
         try:
             titles[name] = (await tk.get(name)).title
-        except NotFound:  # It was removed a moment ago.
+        except NotFound:  # It was deleted after the ledger was read.
             continue
     return titles
 
@@ -158,7 +159,7 @@ def _overview(screen: Screen, spent: _Spent) -> str:
 
 
 def _chart(screen: Screen, title: str, sums: Sequence[Sum], names: dict[str, str] | None = None) -> str:
-    """A bar for each sum: of dollars, or of tokens where nothing cost anything."""
+    """A bar for each sum: of dollars, or of tokens if nothing has a cost."""
     by_cost = any(one.cost for one in sums)
     amounts = [float(one.cost) if by_cost else float(one.tokens) for one in sums]
     largest = max(amounts, default=0) or 1
@@ -168,7 +169,7 @@ def _chart(screen: Screen, title: str, sums: Sequence[Sum], names: dict[str, str
     wide = max(map(len, costs))
     lines = [screen.paint(title.upper(), "dim")]
     for one, label, cost, amount in zip(sums, labels, costs, amounts, strict=True):
-        # Where a name follows, the bars are of one width and shorter.
+        # If a name follows, the bars are shorter and padded.
         bar = _bar(amount / largest, BAR // 2).ljust(BAR // 2) if names else _bar(amount / largest, BAR)
         tokens = screen.paint(f"{short(one.tokens):>7}", "dim")
         line = f"{label}{' ' * (width - cells(label))}  {cost:>{wide}}  {tokens}  {screen.paint(bar, 'blue')}"
@@ -185,7 +186,7 @@ def _bar(share: float, width: int) -> str:
 
 
 def _with_gaps(days: Sequence[Sum]) -> list[Sum]:
-    """The newest days, with those between on which nothing was spent."""
+    """The newest days, including days without requests between them."""
     if not days:
         return []
     known = {one.name: one for one in days}
@@ -196,7 +197,7 @@ def _with_gaps(days: Sequence[Sum]) -> list[Sum]:
 
 
 def short(count: int) -> str:
-    """A count of tokens as people read it."""
+    """A number of tokens, with a unit."""
     if count < 1000:
         return str(count)
     return f"{count / 1000:.1f}K" if count < 999_950 else f"{count / 1_000_000:.1f}M"
@@ -207,6 +208,6 @@ def _day(ms: int) -> date:
 
 
 def _midnight(now: int, days: int) -> int:
-    """When the first of the last so many local days began."""
+    """The time at which the first of the last ``days`` local days began."""
     first = _day(now) - timedelta(days=max(days, 1) - 1)
     return int(datetime(first.year, first.month, first.day).timestamp() * 1000)

@@ -103,8 +103,7 @@ async def list_sessions(call: Call[ListQuery, None]) -> list[object]:
     found: list[bytes] = []
     after: str | None = None
     while len(found) < limit:
-        page = await listing.written(
-            call.turnkeeper.store,
+        chosen = listing.SessionFilter(
             directory=directory,
             project_id=place.id if directory is None else None,
             roots=wanted.roots == "true",
@@ -113,6 +112,7 @@ async def list_sessions(call: Call[ListQuery, None]) -> list[object]:
             limit=limit - len(found),
             after=after,
         )
+        page = await listing.written(call.turnkeeper.store, chosen)
         found.extend(one for one in page.items if not wanted.path or _is_below(read_session(one), wanted.path))
         if (after := page.older) is None:
             break
