@@ -1,5 +1,6 @@
 """Commands that export and import sessions."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -31,7 +32,7 @@ async def export(
         bool, Parameter(name=("--all", "-a"), help="Every session, also archived ones and children.")
     ] = False,
     output: Annotated[
-        Path | None,
+        str | None,
         Parameter(
             name=("--output", "-o"),
             metavar="PATH",
@@ -61,12 +62,10 @@ async def export(
       turnkeeper session export --all --output sessions.jsonl
       turnkeeper session export --all --layout tree --output backup/
     """
-    if output == Path("-"):
+    if output == "-":
         output = None
-    elif output is not None and str(output).startswith("-"):
-        raise UsageError(
-            f"--output needs a path, not the option {str(output)!r}; write ./{output} for a file of that name"
-        )
+    elif output is not None and (not output or output.startswith("-")):
+        raise UsageError(f"--output needs a path, not {output!r}; write ./{output or 'NAME'} for a file of that name")
     if all and id is not None:
         raise UsageError("export one session or --all, not both")
     if output is None and (all or layout == "tree"):
@@ -78,7 +77,8 @@ async def export(
             assert chosen is not None
             await _to_stdout(tk.export(chosen[0], sanitise=sanitize, damaged=damaged))
             return note_damaged(damaged)
-        target = output.expanduser()
+        target = Path(output).expanduser()
+        _check_reader(target)
         with progress("Exporting sessions") as moved:
             count = await _to_disk(tk, target, chosen, layout, sanitize=sanitize, moved=moved, damaged=damaged)
     done = {"sessions": count, "output": str(target)}
@@ -107,6 +107,9 @@ async def import_files(
     for file in files:
         if not file.expanduser().exists():
             raise NotFound(f"there is nothing at {str(file)!r}; give a file or a directory that `session export` wrote")
+        # Pipes of this process, such as /dev/stdin, have a writer.
+        if file.expanduser().is_fifo() and not file.is_relative_to("/dev") and not file.is_relative_to("/proc"):
+            raise Invalid(f"{str(file)!r} is a named pipe, which may wait for ever; name a file, or /dev/stdin")
     reports = []
     async with options.open() as tk:
         with progress("Importing sessions") as moved:
@@ -155,6 +158,17 @@ async def _chosen(tk: "Turnkeeper", given: str | None) -> str:
     [newest] = page.items
     note(f"Exporting {newest.id}  {one_line(newest.title)}")
     return newest.id
+
+
+def _check_reader(target: Path) -> None:
+    """Raise Invalid for a named pipe without a reader, on which an export would wait."""
+    if target.is_fifo():
+        try:
+            os.close(os.open(target, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError as error:
+            raise Invalid(
+                f"{str(target)!r} is a pipe that no program reads; name a file, or start its reader"
+            ) from error
 
 
 async def _to_stdout(pieces: "AsyncIterator[bytes]") -> None:
