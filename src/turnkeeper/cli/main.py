@@ -25,6 +25,7 @@ def _process(words: list[str]) -> int:
     # objects and once more at exit, takes a tenth of the time of a short command.
     gc.set_threshold(OBJECTS_PER_COLLECTION)
     _open_closed_streams()
+    _check_timezone()
     code = _exit_code(words)
     gc.freeze()
     return code
@@ -59,6 +60,13 @@ def _open_closed_streams() -> None:
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r" if name == "stdin" else "w"))
+
+
+def _check_timezone() -> None:
+    """Warn about a TZ that does not exist: the system then uses UTC without a message."""
+    name = os.environ.get("TZ", "").removeprefix(":")
+    if "/" in name and not os.path.exists(os.path.join("/usr/share/zoneinfo", name)):
+        print(f"turnkeeper: TZ={name} is not a known timezone; times are in UTC", file=sys.stderr)
 
 
 def _run(words: list[str]) -> int:
