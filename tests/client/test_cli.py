@@ -296,6 +296,14 @@ def test_where_nobody_can_be_asked_the_answer_is_no_unless_all_is_allowed(common
     assert (allowed.code, (shop.project / "made.txt").read_text()) == (0, "hi\n"), allowed
 
 
+def test_a_prompt_that_the_server_refuses_leaves_no_empty_session(common: tuple[Shop, str]) -> None:
+    shop = a_shop(common[0].home / "keyless")
+    before = through(common, "session", "list", "--all", "--json").json["items"]
+    refused = shop.run("-m", "anthropic/claude-sonnet-4-5", "hello", "--server", common[1])
+    assert (refused.code, "turnkeeper auth login anthropic" in refused.err) == (1, True), refused
+    assert through(common, "session", "list", "--all", "--json").json["items"] == before
+
+
 def keys(provider: ScriptedServer) -> dict[str, str]:
     """What a server needs to ask the scripted provider."""
     named = {"anthropic": {"options": {"baseURL": provider.url}}}

@@ -10,12 +10,13 @@ from cyclopts import Parameter
 from turnkeeper.cli import failures, names
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options, local_store
-from turnkeeper.model.refusal import NotFound
+from turnkeeper.model.refusal import Invalid, NotFound
 
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
     from turnkeeper.cli.live import Live
     from turnkeeper.client import Client
+    from turnkeeper.model.catalog import ModelInfo
     from turnkeeper.model.message import ModelChoice
     from turnkeeper.model.prompt import FileInput, Prompt
     from turnkeeper.model.session import Session
@@ -99,17 +100,25 @@ async def run(
     text = _text(message)
     if file and not options.is_near:
         options.require_store("--file")
-    files = [attachment(one, directory).part for one in file or []]
+    files = [attachment(one, directory) for one in file or []]
     if not text and not files:
         raise UsageError('give a message: turnkeeper run "list the files"')
     live = Live(as_json=options.json or format == "json", thinking=thinking, auto=auto)
-    prompt = _prompt(text, files, agent, names.model(model), variant)
+    for warning in filter(None, (one.warning for one in files)):
+        live.display.note(f"! {warning}")
+    prompt = _prompt(text, [one.part for one in files], agent, names.model(model), variant)
     if options.address is not None:
         place = directory if dir is not None or options.is_near else None
         async with options.client(place) as client:
             chosen = await _session(client, session, place if session is None else None, continue_, fork)
-            chosen = chosen or await client.create(title=_title(title, text))
-            return await _start(client, live, chosen.id, text, prompt)
+            if chosen is not None:
+                return await _start(client, live, chosen.id, text, prompt)
+            made = await client.create(title=_title(title, text))
+            try:
+                return await _start(client, live, made.id, text, prompt)
+            except* Invalid:  # The server refused the prompt, for example because there is no key.
+                await client.remove(made.id)
+                raise
     async with options.run(directory, Settings(ask=live.ask, environ=options.environ)) as tk:
         chosen = await _session(tk, session, directory if dir is not None or session is None else None, continue_, fork)
         prompt = prompt.but(model=await _model(tk, live, prompt, chosen, directory, is_asked=not text.startswith("!")))
@@ -207,29 +216,27 @@ async def _session(
 async def _model(
     tk: "Turnkeeper", live: "Live", prompt: "Prompt", session: "Session | None", directory: Path, *, is_asked: bool
 ) -> "ModelChoice | None":
-    """The model of a prompt; None if the agent, the session or the configuration decides.
+    """The model of a prompt; None if the agent or the session decides.
 
-    Raises Invalid, before a session is created, if a model that will be asked has no key.
+    Raises Invalid, before a session is created, if a model that will be asked has no key or lacks the variant.
     """
     from turnkeeper.providers.catalog import OFFLINE
-    from turnkeeper.sessions.prompt import last_model
     from turnkeeper.workspace.project import identify
 
     place = await identify(Path(session.directory) if session is not None else directory)
     means = tk.runtime.means
     config, _ = means.catalog(place)
     own = (await tk.runtime.agent(prompt.agent or (session.agent if session is not None else None), place)).model
-    if (choice := prompt.model) is not None:
-        means.model(place, choice)
-    if is_asked and (first := choice or own) is not None:
+    if prompt.model is not None:
+        means.model(place, prompt.model)
+    if is_asked and (first := prompt.model or own) is not None:
         means.require(place, first)
-    if choice is not None:
-        return choice
-    last = (session.model or await last_model(tk.store, session)) if session is not None else None
-    if own is not None or (last is not None and last.provider_id != OFFLINE.provider_id):
-        return None
-    # A session that used the offline model must use a real one as soon as there is a key.
-    default = means.default_model(place)
+    decided = prompt.model or own or await _last_model(tk, session)
+    default = means.default_model(place) if decided is None else None
+    if prompt.variant is not None and (answering := decided or default) is not None:
+        _check_variant(means.model(place, answering), prompt.variant)
+    if default is None:
+        return prompt.model
     if is_asked:
         means.require(place, default)
     if default.provider_id == OFFLINE.provider_id and not config.model:
@@ -238,6 +245,30 @@ async def _model(
             "variable such as ANTHROPIC_API_KEY enables a real model; `turnkeeper models` lists them."
         )
     return default
+
+
+async def _last_model(tk: "Turnkeeper", session: "Session | None") -> "ModelChoice | None":
+    """The model that a session used last. The offline model is none: a real one is used as soon as it has a key."""
+    from turnkeeper.model.message import ModelChoice
+    from turnkeeper.providers.catalog import OFFLINE
+    from turnkeeper.sessions.prompt import last_model
+
+    if session is None:
+        return None
+    used = session.model
+    last = (
+        ModelChoice(provider_id=used.provider_id, model_id=used.id)
+        if used is not None
+        else await last_model(tk.store, session)
+    )
+    return last if last is not None and last.provider_id != OFFLINE.provider_id else None
+
+
+def _check_variant(model: "ModelInfo", variant: str) -> None:
+    """Raise Invalid for a variant that a model lacks. A model without any variants may just be unknown to us."""
+    if model.variants and variant not in model.variants:
+        known = ", ".join(model.variants)
+        raise Invalid(f"{model.provider_id}/{model.id} has no variant {variant!r}; its variants are: {known}")
 
 
 def _prompt(
