@@ -92,6 +92,7 @@ def test_a_store_that_was_named_and_is_not_there_is_empty_and_told(data: Path) -
 
 def test_options_may_stand_before_the_command(data: Path, family: Family) -> None:
     behind = tk(data, "session", "list", "--json")
+    assert [one["id"] for one in behind.json["items"]] == [family.root.id]
     store = f"sqlite:{data / 'turnkeeper.db'}"
     assert tk(data, "--json", "session", "list") == behind
     assert tk(data, "--store", store, "--json", "session", "list") == behind

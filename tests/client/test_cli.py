@@ -168,7 +168,7 @@ REFUSED = [
 def test_what_no_server_does_is_refused_with_what_to_do(tmp_path: Path, words: tuple[str, ...]) -> None:
     done = tk(tmp_path, *words, "--server", "http://127.0.0.1:1")
     assert done.code == 2, done
-    assert "works on a store, and http://127.0.0.1:1 is a server" in done.err
+    assert "needs a store, and http://127.0.0.1:1 is a server" in done.err
     assert "without --server" in done.err
     assert list(tmp_path.iterdir()) == []
 
@@ -188,7 +188,7 @@ def test_nobody_at_the_address_and_no_address_at_all_are_said(tmp_path: Path) ->
     away = tk(tmp_path, "session", "list", "--server", "http://127.0.0.1:1", "--json")
     assert (away.code, json.loads(away.err)["error"]["name"]) == (1, "Unreachable")
     wrong = tk(tmp_path, "session", "list", "--server", "somewhere")
-    assert (wrong.code, "http://HOST:PORT" in wrong.err) == (1, True)
+    assert (wrong.code, "http://HOST:PORT" in wrong.err) == (2, True)
 
 
 def test_a_password_comes_from_the_environment(shop: Shop) -> None:

@@ -15,8 +15,6 @@ from turnkeeper.model.refusal import Invalid, NotFound
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from turnkeeper.workspace.auth import AuthFile
-
 Provider = Annotated[str, Parameter(metavar="PROVIDER", help="The provider's id, as in `turnkeeper models`.")]
 
 
@@ -40,7 +38,7 @@ async def login(
       turnkeeper auth login anthropic
       pass show openai | turnkeeper auth login openai --key -
     """
-    from turnkeeper.workspace.auth import ApiKey
+    from turnkeeper.workspace import auth
 
     if key not in (None, "-"):
         raise UsageError("others can see a key on the command line; type it when asked, or pipe it in with --key -")
@@ -52,8 +50,8 @@ async def login(
     secret = secret.strip()
     if not secret or any(character.isspace() or not character.isprintable() for character in secret):
         raise Invalid("a key is one word without spaces; nothing was stored")
-    file = _file(options)
-    file.write(provider, ApiKey(key=secret))
+    file = auth.file(options.environ)
+    file.write(provider, auth.ApiKey(key=secret))
     value = {"provider": provider, "file": str(file.path)}
     answer(options, value, lambda screen: f"Stored the key of {known.name} in {screen.path(str(file.path))}")
     if not options.json and (name := next((one for one in known.env if options.environ.get(one)), None)):
@@ -84,9 +82,8 @@ async def list_keys(*, options: Options) -> None:
         for name, one in credentials.stored.items()
         if name not in seen
     ]
-    answer(options, found, lambda screen: _table(screen, found))
-    if not options.json and not found:
-        note("No provider has a key. `turnkeeper auth login PROVIDER` stores one.")
+    empty = "No provider has a key. `turnkeeper auth login PROVIDER` stores one."
+    answer(options, found, lambda screen: _table(screen, found), empty=empty)
 
 
 async def logout(provider: Provider, /, *, options: Options) -> None:
@@ -95,19 +92,15 @@ async def logout(provider: Provider, /, *, options: Options) -> None:
     For example:
       turnkeeper auth logout anthropic
     """
-    file = _file(options)
+    from turnkeeper.workspace import auth
+
+    file = auth.file(options.environ)
     if not file.remove(provider):
         raise NotFound(
             f"no key of {provider!r} is stored in {str(file.path)!r}; `turnkeeper auth list` shows all of them"
         )
     value = {"provider": provider, "file": str(file.path)}
     answer(options, value, lambda screen: f"Deleted the key of {harmless(provider)}")
-
-
-def _file(options: Options) -> "AuthFile":
-    from turnkeeper.workspace import auth
-
-    return auth.file(options.environ)
 
 
 def _typed(name: str) -> str:
@@ -127,9 +120,7 @@ def _kind(credential: object) -> str | None:
 def _table(screen: Screen, found: "Sequence[dict[str, str | None]]") -> str:
     return table(
         screen,
-        [
-            Column("PROVIDER", [harmless(one["provider"] or "") for one in found], ("cyan",)),
-            Column("KEY FROM", [harmless(one["from"] or "") for one in found]),
-            Column("STORED AS", [one["kind"] or "" for one in found], ("dim",)),
-        ],
+        Column("PROVIDER", [harmless(one["provider"] or "") for one in found], ("cyan",)),
+        Column("KEY FROM", [harmless(one["from"] or "") for one in found]),
+        Column("STORED AS", [one["kind"] or "" for one in found], ("dim",)),
     )

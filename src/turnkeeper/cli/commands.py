@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from cyclopts import App, Group, Parameter
 
 from turnkeeper.cli.failures import OK
-from turnkeeper.cli.options import SHARED, Options
+from turnkeeper.cli.options import Options
 
 HELP: Final = """\
 Run AI agents in sessions that survive a crash or a kill at any moment.
@@ -21,6 +21,7 @@ For example:
 """
 
 
+SHARED: Final = Group("Options of every command", sort_key=3)
 DEFAULTS: Final = Options()
 
 
@@ -46,7 +47,7 @@ app["--help"].group = (SHARED,)
 def start(
     *words: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
     version: Annotated[bool, Parameter(name=("--version", "-V"), group=SHARED, help="Print the version.")] = False,
-    options: Annotated[Options, Parameter(name="*", parse=True)] = DEFAULTS,
+    options: Annotated[Options, Parameter(name="*", parse=True, group=SHARED)] = DEFAULTS,
 ) -> object:
     """Read the shared options, which may stand before or after the command, and call the command with them."""
     return _print_version(as_json=options.json) if version else call(app, words, options)

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from turnkeeper.cli import names
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer, note
-from turnkeeper.cli.screen import Screen, harmless
+from turnkeeper.cli.screen import harmless
 
 if TYPE_CHECKING:
     from turnkeeper.client import Client
@@ -47,12 +47,12 @@ async def compact(
             options.require_store("session compact without --force")
         async with options.client() as client:
             done = await _on_server(client, await names.session(client, id), names.model(model))
-        answer(options, done, lambda screen: _shown(screen, done))
+        answer(options, done, lambda _: harmless(done.summary or ""))
         return 0
     async with options.run(Path.cwd(), Settings(environ=options.environ)) as tk:
         session_id = await names.session(tk, id)
         done = await tk.compact(session_id, force=force, model=names.model(model))
-    answer(options, done, lambda screen: _shown(screen, done))
+    answer(options, done, lambda _: harmless(done.summary or ""))
     if not options.json:
         note(_note(done))
     return int(done.problem is not None)
@@ -70,10 +70,6 @@ async def _on_server(client: "Client", session_id: str, model: "ModelChoice | No
             said = "\n".join(part.text for part in message.parts if isinstance(part, TextPart))
             return Compacted(reason="it was asked for", summary=said)
     return Compacted(reason="there is nothing to compact")
-
-
-def _shown(screen: Screen, done: "Compacted") -> str:
-    return harmless(done.summary) if done.summary is not None else ""
 
 
 def _note(done: "Compacted") -> str:

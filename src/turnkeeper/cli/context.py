@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 from turnkeeper.cli import names
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, note
+from turnkeeper.cli.output import answer
 from turnkeeper.cli.screen import Column, Screen, fields, harmless, one_line, plural, size, table
 
 if TYPE_CHECKING:
@@ -33,9 +33,7 @@ async def context(
     """
     async with options.read() as tk:
         found = await tk.explain_context(await names.session(tk, id))
-    answer(options, found, lambda screen: _page(screen, found, limit))
-    if not options.json and not found.epochs:
-        note("No request was sent to a model yet.")
+    answer(options, found, lambda screen: _page(screen, found, limit), empty="No request was sent to a model yet.")
 
 
 def _page(screen: Screen, report: "ContextReport", limit: int) -> str:
@@ -57,12 +55,10 @@ def _components(screen: Screen, report: "ContextReport") -> str:
     known = report.components
     return table(
         screen,
-        [
-            Column("COMPONENT", [harmless(one.key) for one in known], ("cyan",), least=16, keep_end=True),
-            Column("KNOWN FROM", [{"told": "news", "gone": "told gone"}.get(one.state, one.state) for one in known]),
-            Column("SIZE", [size(one.size) for one in known]),
-            Column("HASH", [one.hash[:HASH_SHOWN] for one in known], ("dim",), is_optional=True),
-        ],
+        Column("COMPONENT", [harmless(one.key) for one in known], ("cyan",), least=16, keep_end=True),
+        Column("KNOWN FROM", [{"told": "news", "gone": "told gone"}.get(one.state, one.state) for one in known]),
+        Column("SIZE", [size(one.size) for one in known]),
+        Column("HASH", [one.hash[:HASH_SHOWN] for one in known], ("dim",), is_optional=True),
     )
 
 
@@ -72,12 +68,10 @@ def _messages(screen: Screen, report: "ContextReport", epoch_seq: int) -> str:
     left = len(report.messages) - len(shown)
     page = table(
         screen,
-        [
-            Column("NEWS", [one.id for one in shown], ("cyan",)),
-            Column("TIME", [screen.date(one.time.created) for one in shown], ("dim",)),
-            Column("SIZE", [size(sum(len(update.text.encode()) for update in one.updates)) for one in shown]),
-            Column("OF", [one_line(", ".join(update.key for update in one.updates)) for one in shown], least=16),
-        ],
+        Column("NEWS", [one.id for one in shown], ("cyan",)),
+        Column("TIME", [screen.date(one.time.created) for one in shown], ("dim",)),
+        Column("SIZE", [size(sum(len(update.text.encode()) for update in one.updates)) for one in shown]),
+        Column("OF", [one_line(", ".join(update.key for update in one.updates)) for one in shown], least=16),
     )
     more = screen.paint(f"{plural(left, 'message')} of earlier epochs, which the model no longer reads", "dim")
     return "\n".join(part for part in (page, more if left else "") if part)
@@ -86,14 +80,12 @@ def _messages(screen: Screen, report: "ContextReport", epoch_seq: int) -> str:
 def _requests(screen: Screen, requests: "tuple[RequestMade, ...]") -> str:
     return table(
         screen,
-        [
-            Column("TURN", [one.message_id for one in requests], ("cyan",)),
-            Column("TIME", [screen.date(one.time) for one in requests], ("dim",)),
-            Column("EPOCH", [str(one.epoch) for one in requests]),
-            Column("SIZE", [size(one.size) for one in requests]),
-            Column("REUSED", [_percent(one) for one in requests]),
-            Column("WHY", [one_line("; ".join(filter(None, (one.cause, one.note)))) for one in requests], least=20),
-        ],
+        Column("TURN", [one.message_id for one in requests], ("cyan",)),
+        Column("TIME", [screen.date(one.time) for one in requests], ("dim",)),
+        Column("EPOCH", [str(one.epoch) for one in requests]),
+        Column("SIZE", [size(one.size) for one in requests]),
+        Column("REUSED", [_percent(one) for one in requests]),
+        Column("WHY", [one_line("; ".join(filter(None, (one.cause, one.note)))) for one in requests], least=20),
     )
 
 

@@ -1,6 +1,7 @@
 """Failures: a sentence or a JSON object on standard error, and an exit code."""
 
 import json
+import os
 import sys
 from typing import Final, NamedTuple
 
@@ -56,7 +57,7 @@ def _refused(error: BaseException) -> Problem | None:
         case Refusal() | EngineError() | DamagedDocument():
             return Problem(name, str(error), REFUSED)
         case OSError(strerror=str(reason), filename=str() | bytes() as place):
-            return Problem("System", f"{_text(place)}: {reason}; check the path and its permissions", REFUSED)
+            return Problem("System", f"{os.fsdecode(place)}: {reason}; check the path and its permissions", REFUSED)
         case OSError():
             return Problem("System", str(error), REFUSED)
         case _:
@@ -69,7 +70,3 @@ def report(found: Problem, *, as_json: bool) -> None:
         print(json.dumps({"error": {"name": found.name, "message": found.message}}), file=sys.stderr)
     else:
         print(f"turnkeeper: {found.message}", file=sys.stderr)
-
-
-def _text(place: str | bytes) -> str:
-    return place if isinstance(place, str) else place.decode("utf-8", "replace")

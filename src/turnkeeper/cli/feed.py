@@ -1,6 +1,6 @@
 """The feed: turns the notifications of a session into calls of a display."""
 
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 from turnkeeper.model.failure import Failure
 from turnkeeper.model.message import AssistantMessage
@@ -13,8 +13,8 @@ from turnkeeper.model.status import Retrying
 Lack: TypeAlias = Literal["cut off", "empty"]
 
 
-class Display(Protocol):
-    """Displays a run: on a terminal, as plain text or as JSON."""
+class Display:
+    """Displays a run: on a terminal, as plain text or as JSON. A method that a display does not have does nothing."""
 
     def began(self, message: AssistantMessage) -> None:
         """A turn began."""

@@ -75,7 +75,8 @@ async def export(
         chosen = None if all else [await _chosen(tk, id)]
         if output is None:
             assert chosen is not None
-            await _to_stdout(tk.export(chosen[0], sanitise=sanitize, damaged=damaged))
+            async for piece in tk.export(chosen[0], sanitise=sanitize, damaged=damaged):
+                write(piece)
             return note_damaged(damaged)
         target = Path(output).expanduser()
         _check_reader(target)
@@ -169,11 +170,6 @@ def _check_reader(target: Path) -> None:
             raise Invalid(
                 f"{str(target)!r} is a pipe that no program reads; name a file, or start its reader"
             ) from error
-
-
-async def _to_stdout(pieces: "AsyncIterator[bytes]") -> None:
-    async for piece in pieces:
-        write(piece)
 
 
 async def _to_disk(

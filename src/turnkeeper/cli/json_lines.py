@@ -4,13 +4,13 @@ import sys
 import time
 from typing import Final
 
+from turnkeeper.cli.feed import Display
 from turnkeeper.cli.output import write
 from turnkeeper.cli.screen import show
 from turnkeeper.model.failure import Failure
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.parts import FilePart, ReasoningPart, StepFinishPart, StepStartPart, TextPart, ToolPart
 from turnkeeper.model.parts.base import BasePart
-from turnkeeper.model.status import Retrying
 from turnkeeper.model.value import encode
 
 KINDS: Final = {
@@ -23,36 +23,12 @@ KINDS: Final = {
 }
 
 
-class JsonLines:
-    """Writes finished parts and failures."""
+class JsonLines(Display):
+    """Writes finished parts and failures. Parts of a failed attempt stay in the output, as in opencode."""
 
     def __init__(self, *, thinking: bool) -> None:
         self._thinking = thinking
         self._is_open = True
-
-    def began(self, message: AssistantMessage) -> None:
-        """A step_start part is written instead."""
-
-    def opened(self, part: BasePart) -> None:
-        """Only finished parts are written."""
-
-    def grew(self, part_id: str, text: str) -> None:
-        """Only finished parts are written."""
-
-    def dropped(self, part_id: str) -> None:
-        """Parts of a failed attempt stay in the output, as in opencode."""
-
-    def waits(self, status: Retrying) -> None:
-        """Only finished parts are written."""
-
-    def notice(self, text: str) -> None:
-        """There is no live display."""
-
-    def tick(self) -> None:
-        """Nothing depends on the time."""
-
-    def close(self) -> None:
-        """There is no live display."""
 
     def settled(self, part: BasePart) -> None:
         """Write a part."""

@@ -59,9 +59,8 @@ async def list_sessions(
             limit=limit,
             after=after,
         )
-    answer(options, page, lambda screen: sessions_table(screen, page.items))
-    if not options.json and not page.items:
-        note("No sessions here." if after or all else "No sessions here; `--all` shows children and archived ones.")
+    empty = "No sessions here." if after or all else "No sessions here; `--all` shows children and archived ones."
+    answer(options, page, lambda screen: sessions_table(screen, page.items), empty=empty)
     if not options.json and page.older is not None:
         note(f"There are more: add --after {page.older}")
     return note_damaged(page.damaged)
@@ -82,29 +81,25 @@ async def children(
     """
     async with options.sessions(read_only=True) as tk:
         found = await tk.children(await names.session(tk, id), recursive=recursive)
-    answer(options, found, lambda screen: sessions_table(screen, found))
-    if not options.json and not found:
-        note("It has no children.")
+    answer(options, found, lambda screen: sessions_table(screen, found), empty="It has no children.")
 
 
 def sessions_table(screen: Screen, sessions: "Sequence[Session]") -> str:
     """Sessions as a table."""
     return table(
         screen,
-        [
-            Column("SESSION", [one.id for one in sessions], ("cyan",)),
-            Column("UPDATED", [screen.ago(one.time.updated) for one in sessions], ("dim",)),
-            Column("", [_marks(one) for one in sessions], ("yellow",)),
-            Column("TITLE", [one_line(one.title) for one in sessions], least=16),
-            Column(
-                "DIRECTORY",
-                [screen.path(one.directory) for one in sessions],
-                ("dim",),
-                least=16,
-                is_optional=True,
-                keep_end=True,
-            ),
-        ],
+        Column("SESSION", [one.id for one in sessions], ("cyan",)),
+        Column("UPDATED", [screen.ago(one.time.updated) for one in sessions], ("dim",)),
+        Column("", [_marks(one) for one in sessions], ("yellow",)),
+        Column("TITLE", [one_line(one.title) for one in sessions], least=16),
+        Column(
+            "DIRECTORY",
+            [screen.path(one.directory) for one in sessions],
+            ("dim",),
+            least=16,
+            is_optional=True,
+            keep_end=True,
+        ),
     )
 
 

@@ -1,6 +1,6 @@
 """The command that lists models, and the catalogue of the current directory."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from turnkeeper.model.catalog import ModelInfo
     from turnkeeper.model.config import Config
     from turnkeeper.providers.catalog import Catalog, ProviderInfo
-    from turnkeeper.workspace.auth import Credentials
 
 
 async def models(
@@ -43,7 +42,7 @@ async def models(
     """
     if refresh is not None:
         await _refresh(refresh, options)
-    usable = await _usable(options, provider)
+    usable = _Usable(*await local_catalog(options.environ), options.environ, provider)
     answer(options, usable.wire(), usable.text)
     if not options.json and not usable.has_keys:
         note("Only the offline model needs no key. `turnkeeper auth login PROVIDER` stores one.")
@@ -70,29 +69,19 @@ async def _refresh(url: str, options: Options) -> None:
         note(f"Fetched the catalogue: {size(fetched)}.")
 
 
-async def _usable(options: Options, only: str | None) -> "_Usable":
-    from turnkeeper.providers import choice
-    from turnkeeper.workspace import auth
-
-    config, catalog = await local_catalog(options.environ)
-    credentials = auth.credentials(options.environ)
-    default = choice.default_model(catalog, config, credentials)
-    small = choice.small_model(catalog, config, default.provider_id) or default
-    found = [catalog.provider(only)] if only is not None else choice.available(catalog, credentials)
-    return _Usable(found, default, small, credentials)
-
-
 class _Usable:
     """The providers that can be used, with their models."""
 
-    def __init__(
-        self, providers: "Sequence[ProviderInfo]", default: "ModelInfo", small: "ModelInfo", credentials: "Credentials"
-    ) -> None:
+    def __init__(self, config: "Config", catalog: "Catalog", environ: Mapping[str, str], only: str | None) -> None:
         from turnkeeper.providers import choice
+        from turnkeeper.workspace import auth
 
-        self._default, self._small = default, small
-        self._providers = [(one, choice.key(one, credentials)) for one in providers]
-        self.has_keys = any(one.id != "offline" for one in providers)
+        credentials = auth.credentials(environ)
+        self._default = choice.default_model(catalog, config, credentials)
+        self._small = choice.small_model(catalog, config, self._default.provider_id) or self._default
+        found = [catalog.provider(only)] if only is not None else choice.available(catalog, credentials)
+        self._providers = [(one, choice.key(one, credentials)) for one in found]
+        self.has_keys = any(one.id != "offline" for one in found)
 
     def wire(self) -> dict[str, object]:
         """As JSON, without headers and options, which may hold secrets."""
@@ -119,14 +108,12 @@ class _Usable:
         listed = sorted(provider.models.values(), key=lambda one: (one.status == "deprecated", one.id))
         rows = table(
             screen,
-            [
-                Column("MODEL", [harmless(_name(one)) for one in listed], ("cyan",)),
-                Column("", [self._mark(one) for one in listed], ("green",)),
-                Column("CONTEXT", [_tokens(one.limits.context) for one in listed]),
-                Column("INPUT", [_price(one.price.input) for one in listed]),
-                Column("OUTPUT", [_price(one.price.output) for one in listed]),
-                Column("NAME", [harmless(one.name) for one in listed], ("dim",), least=12, is_optional=True),
-            ],
+            Column("MODEL", [harmless(_name(one)) for one in listed], ("cyan",)),
+            Column("", [self._mark(one) for one in listed], ("green",)),
+            Column("CONTEXT", [_tokens(one.limits.context) for one in listed]),
+            Column("INPUT", [_price(one.price.input) for one in listed]),
+            Column("OUTPUT", [_price(one.price.output) for one in listed]),
+            Column("NAME", [harmless(one.name) for one in listed], ("dim",), least=12, is_optional=True),
         )
         return f"{head}\n{rows}" if rows else head
 

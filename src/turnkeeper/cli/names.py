@@ -1,6 +1,6 @@
 """How users name a session, a message, a project, a directory or a model: by an id, a prefix of it, a slug, a path."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -46,26 +46,17 @@ async def session(tk: "Turnkeeper | Client", given: str) -> str:
         found = await _with_prefix(tk, ("state",), given, "ses_")
     else:
         found = await _with_slug(tk, given) or await _with_prefix(tk, ("state",), f"ses_{given}", "ses_")
-    if len(found) > 1:
-        raise Conflict(f"{given!r} may be any of these sessions; give more of the id:\n{await _lines(tk, found)}")
     if not found and given.startswith("ses_") and len(given) < len("ses_") + PREFIX_MIN:
         raise UsageError(f"{given!r} is too short for an id; give at least {PREFIX_MIN} characters after ses_")
-    if not found:
-        raise NotFound(f"there is no session {given!r}; `turnkeeper session list --all` shows all of them")
-    return found[0]
+    several = [await tk.get(one) for one in found[:CANDIDATES_MAX]] if len(found) > 1 else []
+    lines = [f"{one.id}  {one.title}" for one in several] + ["..."] * (len(found) > CANDIDATES_MAX)
+    return _only("session", given, found, lines, "`turnkeeper session list --all` shows all of them")
 
 
 async def message(tk: "Turnkeeper | Client", session_id: str, given: str) -> str:
     """The id of the named message of a session."""
     found = await _with_prefix(tk, ("message", session_id), given, "msg_")
-    if len(found) > 1:
-        raise Conflict(f"{given!r} may be any of these messages; give more of the id:\n{_indented(found)}")
-    if not found:
-        raise NotFound(
-            f"there is no message {given!r} in session {session_id!r}; "
-            f"`turnkeeper session messages {session_id}` shows them"
-        )
-    return found[0]
+    return _only("message", given, found, found, f"`turnkeeper session messages {session_id}` shows them")
 
 
 async def project(tk: "Turnkeeper | Client", given: str) -> str:
@@ -75,10 +66,16 @@ async def project(tk: "Turnkeeper | Client", given: str) -> str:
 
         return (await identify(directory(given))).id
     found = await _with_prefix(tk, ("project",), given, "")
+    return _only("project", given, found, found, "give the id `session show` prints, or a directory")
+
+
+def _only(kind: str, given: str, found: list[str], lines: list[str], advice: str) -> str:
+    """The only id that was found. Raises NotFound with advice, or Conflict with a line for each of several."""
     if len(found) > 1:
-        raise Conflict(f"{given!r} may be any of these projects; give more of the id:\n{_indented(found)}")
+        listed = "\n".join(f"  {line}" for line in lines)
+        raise Conflict(f"{given!r} may be any of these {kind}s; give more of the id:\n{listed}")
     if not found:
-        raise NotFound(f"there is no project {given!r}; give the id `session show` prints, or a directory")
+        raise NotFound(f"there is no {kind} {given!r}; {advice}")
     return found[0]
 
 
@@ -150,15 +147,6 @@ async def _every_session(tk: "Turnkeeper | Client") -> "AsyncIterator[Session]":
             yield one
         if (after := page.older) is None:
             return
-
-
-async def _lines(tk: "Turnkeeper | Client", ids: list[str]) -> str:
-    sessions = [await tk.get(one) for one in ids[:CANDIDATES_MAX]]
-    return _indented([f"{one.id}  {one.title}" for one in sessions], more=len(ids) > CANDIDATES_MAX)
-
-
-def _indented(lines: Iterable[str], *, more: bool = False) -> str:
-    return "\n".join([*(f"  {line}" for line in lines), *(["  ..."] if more else [])])
 
 
 def _could_be_a_segment(given: str) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-from cyclopts import Group, Parameter
+from cyclopts import Parameter
 
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.model.refusal import Invalid
@@ -26,7 +26,6 @@ STORE_VARIABLE: Final = "TURNKEEPER_STORE"
 SERVER_VARIABLE: Final = "TURNKEEPER_SERVER"
 PASSWORD_VARIABLES: Final = ("TURNKEEPER_SERVER_PASSWORD", "OPENCODE_SERVER_PASSWORD")
 USERNAME_VARIABLES: Final = ("TURNKEEPER_SERVER_USERNAME", "OPENCODE_SERVER_USERNAME")
-SHARED: Final = Group("Options of every command", sort_key=3)
 
 
 @Parameter(parse=False)  # A command does not read them: `commands.start` does, and passes them to it.
@@ -36,27 +35,17 @@ class Options:
 
     store: Annotated[
         str | None,
-        Parameter(
-            group=SHARED,
-            metavar="STORE",
-            help="The store: sqlite:PATH, files:DIR or memory:; also TURNKEEPER_STORE.",
-        ),
+        Parameter(metavar="STORE", help="The store: sqlite:PATH, files:DIR or memory:; also TURNKEEPER_STORE."),
     ] = None
     data: Annotated[
         Path | None,
-        Parameter(
-            group=SHARED,
-            metavar="DIR",
-            help="The directory of the default store and of auth.json; also TURNKEEPER_DATA.",
-        ),
+        Parameter(metavar="DIR", help="The directory of the default store and of auth.json; also TURNKEEPER_DATA."),
     ] = None
     server: Annotated[
         str | None,
-        Parameter(
-            group=SHARED, metavar="URL", help="Use the sessions of this server, not a store; also TURNKEEPER_SERVER."
-        ),
+        Parameter(metavar="URL", help="Use the sessions of this server, not a store; also TURNKEEPER_SERVER."),
     ] = None
-    json: Annotated[bool, Parameter(group=SHARED, help="Print JSON and nothing else on standard output.")] = False
+    json: Annotated[bool, Parameter(help="Print JSON and nothing else on standard output.")] = False
 
     @property
     def address(self) -> str | None:

@@ -11,12 +11,14 @@ DAMAGED_SHOWN = 10
 """How many damaged documents are listed."""
 
 
-def answer(options: Options, value: object, text: Callable[[Screen], str]) -> None:
-    """Print a value as JSON if the user asked for it, else the result of ``text``."""
+def answer(options: Options, value: object, text: Callable[[Screen], str], *, empty: str = "") -> None:
+    """Print a value as JSON if the user asked for it, else the result of ``text``, or a note if that is empty."""
     if options.json:
         _print_json(value)
     elif shown := text(Screen.of(sys.stdout)):
         show(shown)
+    elif empty:
+        note(empty)
 
 
 def _print_json(value: object) -> None:

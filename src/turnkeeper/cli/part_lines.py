@@ -8,7 +8,7 @@ from turnkeeper.cli.screen import TODO_MARKS, Screen, harmless, one_line, plural
 from turnkeeper.core.lowering import partial_output
 from turnkeeper.core.sources import sources
 from turnkeeper.model.parts import FilePart, TextPart, ToolPart
-from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolPending, ToolRunning
+from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolRunning
 from turnkeeper.model.value import JsonObject
 
 OUTPUT_LINES = 6
@@ -87,11 +87,6 @@ def took(start: int, end: int) -> str:
     """A duration, with its unit."""
     seconds = max(0, end - start) / 1000
     return f"{seconds:.1f} s" if seconds < 100 else f"{seconds / 60:.1f} min"
-
-
-def is_waiting(part: ToolPart) -> bool:
-    """Whether the model is still writing the call."""
-    return isinstance(part.state, ToolPending)
 
 
 def _result(tool: str, state: ToolCompleted) -> str:

@@ -3,16 +3,16 @@
 import sys
 from collections.abc import Iterable
 
+from turnkeeper.cli.feed import Display
 from turnkeeper.cli.part_lines import call_lines, file_line, source_lines
 from turnkeeper.cli.screen import Screen, harmless, one_line, show
 from turnkeeper.model.failure import Failure
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.parts import FilePart, ReasoningPart, RetryPart, TextPart, ToolPart
 from turnkeeper.model.parts.base import BasePart
-from turnkeeper.model.status import Retrying
 
 
-class Plain:
+class Plain(Display):
     """Displays finished parts only."""
 
     def __init__(self, *, thinking: bool) -> None:
@@ -27,27 +27,9 @@ class Plain:
             self._model = model
             self._aside([f"> {one_line(model)}"], "dim")
 
-    def opened(self, part: BasePart) -> None:
-        """Only finished parts are displayed."""
-
-    def grew(self, part_id: str, text: str) -> None:
-        """Only finished parts are displayed."""
-
-    def dropped(self, part_id: str) -> None:
-        """Unfinished parts are not displayed."""
-
-    def waits(self, status: Retrying) -> None:
-        """The retry itself is displayed."""
-
     def notice(self, text: str) -> None:
         """Display it like a remark."""
         self.note(text)
-
-    def tick(self) -> None:
-        """Nothing depends on the time."""
-
-    def close(self) -> None:
-        """There is no live display."""
 
     def settled(self, part: BasePart) -> None:
         """Print a text on standard output, other parts on standard error."""
@@ -64,9 +46,6 @@ class Plain:
                 self._aside(call_lines(self._screen, part))
             case RetryPart():
                 self._aside([retried(part)], "yellow")
-
-    def ended(self, message: AssistantMessage) -> None:
-        """A failure is displayed at the end of the run."""
 
     def note(self, text: str) -> None:
         """Print a remark on standard error."""

@@ -18,7 +18,7 @@ def progress(title: str) -> Iterator[Callable[..., None]]:
     """A function to call with (done, total) or (done, total, what) whenever there is progress."""
     bar = _Bar(title) if sys.stderr.isatty() else None
     try:
-        yield bar.move if bar is not None else _silence
+        yield bar.move if bar is not None else lambda *_: None
     finally:
         if bar is not None:
             bar.stop()
@@ -58,7 +58,3 @@ class _Bar:
         shown = Progress(*columns, console=Console(stderr=True), transient=True)
         shown.start()
         return shown, shown.add_task(self._title, total=None, what="")
-
-
-def _silence(done: int, total: int, what: str = "") -> None:
-    """Show nothing."""

@@ -7,14 +7,12 @@ from cyclopts import Parameter
 from turnkeeper.cli import names
 from turnkeeper.cli.options import Options, local_store
 from turnkeeper.cli.output import answer, note, note_damaged
-from turnkeeper.cli.screen import TODO_MARKS, Screen, fields, harmless, one_line, plural
+from turnkeeper.cli.screen import TODO_MARKS, Screen, fields, harmless, one_line, plural, token_kinds
 
 if TYPE_CHECKING:
     from turnkeeper.model.session import Session
     from turnkeeper.model.todo import Todo
     from turnkeeper.store.documents import State
-    from turnkeeper.store.page import Page
-    from turnkeeper.store.queries import MessageWithParts
 
 
 async def show(id: names.SessionName, /, *, options: Options) -> None:
@@ -66,9 +64,11 @@ async def messages(
         page = await tk.messages(await names.session(tk, id), limit=limit, before=before, after=after)
     if not context:
         page = page.but(items=tuple(one for one in page.items if not isinstance(one.info, SystemMessage)))
-    answer(options, page, lambda screen: transcript(screen, page.items))
-    if not options.json:
-        _note_neighbours(page)
+    answer(options, page, lambda screen: transcript(screen, page.items), empty="There are no messages here.")
+    if not options.json and page.older is not None:
+        note(f"There are older ones: add --before {page.older}")
+    if not options.json and page.newer is not None:
+        note(f"There are newer ones: add --after {page.newer}")
     return note_damaged(page.damaged)
 
 
@@ -80,22 +80,13 @@ async def todo(id: names.SessionName, /, *, options: Options) -> None:
     """
     async with options.sessions(read_only=True) as tk:
         todos = await tk.todos(await names.session(tk, id))
-    answer(options, todos, lambda screen: "\n".join(_todo(screen, one) for one in todos))
-    if not options.json and not todos:
-        note("The task list is empty.")
-
-
-def _note_neighbours(page: "Page[MessageWithParts]") -> None:
-    if not page.items:
-        note("There are no messages here.")
-    if page.older is not None:
-        note(f"There are older ones: add --before {page.older}")
-    if page.newer is not None:
-        note(f"There are newer ones: add --after {page.newer}")
+    text = "The task list is empty."
+    answer(options, todos, lambda screen: "\n".join(_todo(screen, one) for one in todos), empty=text)
 
 
 def _session(screen: Screen, session: "Session", state: "State | None", children: int) -> str:
     moment = session.time
+    size = f"{state.messages:,} with {plural(state.parts, 'part')}, in {plural(state.seq, 'event')}" if state else ""
     rows = [
         ("Title", screen.paint(one_line(session.title), "bold")),
         ("Session", screen.paint(session.id, "cyan")),
@@ -109,18 +100,14 @@ def _session(screen: Screen, session: "Session", state: "State | None", children
         ("Created", f"{screen.date(moment.created)}  {screen.paint(screen.ago(moment.created), 'dim')}"),
         ("Updated", f"{screen.date(moment.updated)}  {screen.paint(screen.ago(moment.updated), 'dim')}"),
         ("Archived", screen.paint(screen.date(moment.archived), "yellow") if moment.archived is not None else ""),
-        ("Messages", _size(state) if state is not None else ""),
+        ("Messages", size),
         ("Children", f"{children:,}" if children else ""),
         ("Cost", f"${session.cost:,.4f}" if session.cost else ""),
-        ("Tokens", _tokens(session)),
+        ("Tokens", ", ".join(f"{count:,} {kind}" for kind, count in token_kinds(session.tokens).items() if count)),
         ("Changed", _changed(session)),
         ("Shared at", harmless(session.share.url) if session.share else ""),
     ]
     return fields(screen, rows)
-
-
-def _size(state: "State") -> str:
-    return f"{state.messages:,} with {plural(state.parts, 'part')}, in {plural(state.seq, 'event')}"
 
 
 def _origin(session: "Session") -> str:
@@ -128,18 +115,6 @@ def _origin(session: "Session") -> str:
         return ""
     before = f", up to {session.origin.message_id}" if session.origin.message_id else ""
     return harmless(f"{session.origin.session_id}{before}")
-
-
-def _tokens(session: "Session") -> str:
-    used = session.tokens
-    kinds = {
-        "input": used.input,
-        "output": used.output,
-        "reasoning": used.reasoning,
-        "cache read": used.cache.read,
-        "cache write": used.cache.write,
-    }
-    return ", ".join(f"{count:,} {kind}" for kind, count in kinds.items() if count)
 
 
 def _changed(session: "Session") -> str:

@@ -1,6 +1,5 @@
 """The command that reads texts that were cut, cleared or compacted for the model."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -52,9 +51,8 @@ async def recall(
         session_id = await names.session(tk, id)
         if query is not None:
             hits = await tk.recall_search(session_id, query)
-            answer(options, hits, lambda screen: _places(screen, hits))
-            if not options.json and not hits:
-                note(f"Nothing matches {query!r}.")
+            text = f"Nothing matches {query!r}."
+            answer(options, hits, lambda screen: "\n\n".join(_hit(screen, hit) for hit in hits), empty=text)
             return
         assert handle is not None, "one of the two was given"
         page = await tk.recall(session_id, handle, offset=offset, limit=None if all else RECALL_PAGE_CHARS)
@@ -84,11 +82,7 @@ def _where(page: "RecallPage") -> str:
     return f"{one_line(page.label)}: characters {page.offset} to {end} of {page.total}{rest}{files}"
 
 
-def _places(screen: Screen, hits: "Sequence[RecallHit]") -> str:
-    return "\n\n".join(_place(screen, hit) for hit in hits)
-
-
-def _place(screen: Screen, hit: "RecallHit") -> str:
+def _hit(screen: Screen, hit: "RecallHit") -> str:
     state = f", {hit.hidden}" if hit.hidden else ""
     about = screen.paint(f"{hit.message_id}, {hit.total} characters{state}", "dim")
     return f"{screen.paint(hit.handle, 'cyan')}  {one_line(hit.label)}  {about}\n  {one_line(hit.snippet)}"

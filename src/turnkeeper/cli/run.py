@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from turnkeeper.client import Client
     from turnkeeper.model.catalog import ModelInfo
     from turnkeeper.model.message import ModelChoice
-    from turnkeeper.model.prompt import FileInput, Prompt
+    from turnkeeper.model.prompt import Prompt
     from turnkeeper.model.session import Session
     from turnkeeper.run.coordinator import Outcome
 
@@ -88,6 +88,7 @@ async def run(
     """
     from turnkeeper.cli.attachments import attachment
     from turnkeeper.cli.live import Live
+    from turnkeeper.model.prompt import Prompt, TextInput
     from turnkeeper.run.runtime import Settings
 
     if fork and session is None and not continue_:
@@ -106,19 +107,17 @@ async def run(
     live = Live(as_json=options.json or format == "json", thinking=thinking, auto=auto)
     for warning in filter(None, (one.warning for one in files)):
         live.display.note(f"! {warning}")
-    prompt = _prompt(text, [one.part for one in files], agent, names.model(model), variant)
+    texts = (TextInput(text=text),) if text else ()
+    prompt = Prompt(
+        parts=(*(one.part for one in files), *texts), agent=agent, model=names.model(model), variant=variant
+    )
     if options.address is not None:
         place = directory if dir is not None or options.is_near else None
         async with options.client(place) as client:
             chosen = await _session(client, session, place if session is None else None, continue_, fork)
             if chosen is not None:
                 return await _start(client, live, chosen.id, text, prompt)
-            made = await client.create(title=_title(title, text))
-            try:
-                return await _start(client, live, made.id, text, prompt)
-            except* Invalid:  # The server refused the prompt, for example because there is no key.
-                await client.remove(made.id)
-                raise
+            return await _start_new(client, live, _title(title, text), text, prompt)
     async with options.run(directory, Settings(ask=live.ask, environ=options.environ)) as tk:
         chosen = await _session(tk, session, directory if dir is not None or session is None else None, continue_, fork)
         prompt = prompt.but(model=await _model(tk, live, prompt, chosen, directory, is_asked=not text.startswith("!")))
@@ -152,6 +151,16 @@ async def _start(tk: "Turnkeeper | Client", live: "Live", session_id: str, text:
     if is_shell:
         return await live.run(tk, session_id, partial(_shell, tk, session_id, text[1:], prompt))
     return await live.run(tk, session_id, partial(_send, tk, live, session_id, prompt))
+
+
+async def _start_new(client: "Client", live: "Live", title: str | None, text: str, prompt: "Prompt") -> int:
+    """Start in a new session of a server. The session is deleted if the server refuses the prompt."""
+    made = await client.create(title=title)
+    try:
+        return await _start(client, live, made.id, text, prompt)
+    except* Invalid:  # For example, there is no key.
+        await client.remove(made.id)
+        raise
 
 
 async def _send(tk: "Turnkeeper | Client", live: "Live", session_id: str, prompt: "Prompt") -> "Outcome":
@@ -269,15 +278,6 @@ def _check_variant(model: "ModelInfo", variant: str) -> None:
     if model.variants and variant not in model.variants:
         known = ", ".join(model.variants)
         raise Invalid(f"{model.provider_id}/{model.id} has no variant {variant!r}; its variants are: {known}")
-
-
-def _prompt(
-    text: str, files: "list[FileInput]", agent: str | None, model: "ModelChoice | None", variant: str | None
-) -> "Prompt":
-    from turnkeeper.model.prompt import Prompt, TextInput
-
-    texts = (TextInput(text=text),) if text else ()
-    return Prompt(parts=(*files, *texts), agent=agent, model=model, variant=variant)
 
 
 def _title(given: str | None, text: str) -> str | None:

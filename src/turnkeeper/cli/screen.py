@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final, TextIO
 if TYPE_CHECKING:
     from decimal import Decimal
 
+    from turnkeeper.model.session import Tokens
+
 _CODES: Final[Mapping[str, str]] = {
     "bold": "1",
     "dim": "2",
@@ -137,6 +139,17 @@ def size(count: int) -> str:
     return f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"
 
 
+def token_kinds(used: "Tokens") -> dict[str, int]:
+    """The number of tokens of each kind, by its name."""
+    return {
+        "input": used.input,
+        "output": used.output,
+        "reasoning": used.reasoning,
+        "cache read": used.cache.read,
+        "cache write": used.cache.write,
+    }
+
+
 def money(dollars: "float | Decimal") -> str:
     """Dollars: less than one with four digits, more with two."""
     return f"${dollars:,.4f}" if 0 < dollars < 1 else f"${dollars:,.2f}"
@@ -169,14 +182,14 @@ class Column:
     """Whether a value is cut at its beginning, as a path should be."""
 
 
-def table(screen: Screen, columns: Sequence[Column]) -> str:
+def table(screen: Screen, *given: Column) -> str:
     """Columns with their titles. A column without values is left out."""
-    columns = [column for column in columns if any(column.values)]
+    columns = [column for column in given if any(column.values)]
     if not columns:
         return ""
     widths, over = _widths(screen, columns)
     if over > 0 and any(column.is_optional for column in columns):
-        return table(screen, [column for column in columns if not column.is_optional])
+        return table(screen, *(column for column in columns if not column.is_optional))
     titles = _row([column.title for column in columns], columns, widths)
     lines = [screen.paint("".join(titles), "dim")]
     for row in zip(*(column.values for column in columns), strict=True):

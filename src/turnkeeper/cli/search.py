@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from turnkeeper.cli import names
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, note, note_damaged
+from turnkeeper.cli.output import answer, note_damaged
 from turnkeeper.cli.screen import Screen, one_line, shortened
 
 if TYPE_CHECKING:
@@ -45,25 +45,16 @@ async def search(
         found = await tk.search(text, session_id=inside, limit=limit)
         damaged: list[str] = []
         matches = [] if options.json else await _matches(tk, found, words, damaged)
-    answer(options, found, lambda screen: "\n\n".join(_shown(screen, one, words) for one in matches))
-    if not options.json and not found:
-        note(f"Nothing matches {text!r}.")
+    empty = f"Nothing matches {text!r}." if not found else ""
+    answer(options, found, lambda screen: "\n\n".join(_shown(screen, one, words) for one in matches), empty=empty)
     return note_damaged(damaged)
 
 
-class Line(NamedTuple):
-    """A match in the history of a session."""
-
-    message_id: str
-    kind: str
-    excerpt: str
-
-
 class Match(NamedTuple):
-    """A session and its matching lines."""
+    """A session, and the message, the kind and the excerpt of each match in its history."""
 
     session: "Session"
-    lines: list[Line]
+    lines: list[tuple[str, str, str]]
 
 
 async def _matches(tk: "Turnkeeper", found: "Sequence[Found]", words: Sequence[str], damaged: list[str]) -> list[Match]:
@@ -78,7 +69,7 @@ async def _matches(tk: "Turnkeeper", found: "Sequence[Found]", words: Sequence[s
                 by_session[one.session_id] = Match(await tk.get(one.session_id), [])
             if one.message_id is not None and one.part_id is not None:
                 kind, text = _text(await tk.store.queries.part(one.message_id, one.part_id))
-                by_session[one.session_id].lines.append(Line(one.message_id, kind, _excerpt(text, words)))
+                by_session[one.session_id].lines.append((one.message_id, kind, _excerpt(text, words)))
         except DamagedDocument as error:
             damaged.append(str(error))
         except NotFound:

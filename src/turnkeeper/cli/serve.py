@@ -1,5 +1,6 @@
 """The command that runs the HTTP server."""
 
+import json
 import signal
 from functools import partial
 from pathlib import Path
@@ -78,7 +79,8 @@ async def serve(
                 serving.serving(service, bound) as app,
                 anyio.create_task_group() as group,
             ):
-                _print_url(serving.address(bound), as_json=options.json)
+                url = serving.address(bound)
+                print(json.dumps({"url": url}) if options.json else f"Turnkeeper listens on {url}", flush=True)
                 group.start_soon(serving.settle_in, app, service, left)
                 async for _ in signals:
                     group.cancel_scope.cancel()
@@ -89,9 +91,3 @@ def _settings(options: Options, asks: "Asks") -> "Settings":
     from turnkeeper.run.runtime import Settings
 
     return Settings(ask=asks.ask, environ=options.environ)
-
-
-def _print_url(url: str, *, as_json: bool) -> None:
-    import json
-
-    print(json.dumps({"url": url}) if as_json else f"Turnkeeper listens on {url}", flush=True)

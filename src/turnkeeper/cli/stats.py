@@ -3,14 +3,15 @@
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import reduce
 from typing import TYPE_CHECKING, Annotated, Final
 
 from cyclopts import Parameter
 
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
-from turnkeeper.cli.output import answer, note
-from turnkeeper.cli.screen import Screen, cells, harmless, money, one_line, plural, shortened
+from turnkeeper.cli.output import answer
+from turnkeeper.cli.screen import Screen, cells, harmless, money, one_line, plural, shortened, token_kinds
 from turnkeeper.model.refusal import NotFound
 
 if TYPE_CHECKING:
@@ -51,41 +52,25 @@ async def stats(
         rows = [row async for row in tk.ledger() if row.time >= since]
         spent = _Spent(rows)
         titles = await _titles(tk, [one.name for one in spent.sessions])
-    answer(options, spent.wire(titles), lambda screen: _page(screen, spent, titles, models, sessions))
-    if not options.json and not rows:
-        note("There are no requests yet." if days is None else "There are no requests in these days.")
+    empty = "There are no requests yet." if days is None else "There are no requests in these days."
+    answer(options, spent.wire(titles), lambda screen: _page(screen, spent, titles, models, sessions), empty=empty)
 
 
 class Sum:
     """The sum of ledger rows. Dollars are added as decimals, without rounding."""
 
-    def __init__(self, name: str, rows: "Iterable[LedgerRow]") -> None:
-        self.name, self.attempts, self.cost = name, 0, Decimal(0)
-        self.input = self.output = self.reasoning = self.read = self.write = 0
-        for row in rows:
-            self.attempts += 1
-            self.cost += Decimal(str(row.cost))
-            used = row.tokens
-            self.input += used.input
-            self.output += used.output
-            self.reasoning += used.reasoning
-            self.read += used.cache.read
-            self.write += used.cache.write
+    def __init__(self, name: str, rows: "Sequence[LedgerRow]") -> None:
+        from turnkeeper.core.usage import add_tokens
+        from turnkeeper.model.session import ZERO_TOKENS
 
-    @property
-    def tokens(self) -> int:
-        """The number of tokens of all kinds."""
-        return self.input + self.output + self.reasoning + self.read + self.write
+        self.name, self.attempts = name, len(rows)
+        self.cost = sum((Decimal(str(row.cost)) for row in rows), Decimal(0))
+        self.used = reduce(add_tokens, (row.tokens for row in rows), ZERO_TOKENS)
+        self.tokens = sum(token_kinds(self.used).values())
 
     def wire(self) -> dict[str, object]:
         """As JSON."""
-        tokens = {
-            "input": self.input,
-            "output": self.output,
-            "reasoning": self.reasoning,
-            "cache": {"read": self.read, "write": self.write},
-        }
-        return {"attempts": self.attempts, "cost": float(self.cost), "tokens": tokens}
+        return {"attempts": self.attempts, "cost": float(self.cost), "tokens": self.used}
 
 
 class _Spent:
@@ -146,14 +131,7 @@ def _page(screen: Screen, spent: _Spent, titles: dict[str, str], models: bool, s
 
 def _overview(screen: Screen, spent: _Spent) -> str:
     total = spent.total
-    kinds = {
-        "input": total.input,
-        "output": total.output,
-        "reasoning": total.reasoning,
-        "cache read": total.read,
-        "cache write": total.write,
-    }
-    told = ", ".join(f"{short(count)} {kind}" for kind, count in kinds.items() if count)
+    told = ", ".join(f"{short(count)} {kind}" for kind, count in token_kinds(total.used).items() if count)
     where = f"{plural(total.attempts, 'attempt')}, {plural(len(spent.sessions), 'session')}"
     return f"{screen.paint(money(total.cost), 'bold')}  {where}  {screen.paint(told, 'dim')}"
 

@@ -88,9 +88,9 @@ async def recover(
     async with options.run(Path.cwd(), settings) as tk:
         found = await tk.recover(policy, ask=_ask_to_continue)
         reports = [await _report(tk, session_id) for session_id in found]
-    answer(options, reports, lambda screen: _listed(screen, reports) if reports else "")
-    if not options.json:
-        note(f"{plural(len(reports), 'session')} recovered." if reports else "No session needs recovery.")
+    answer(options, reports, lambda screen: _listed(screen, reports), empty="No session needs recovery.")
+    if not options.json and reports:
+        note(f"{plural(len(reports), 'session')} recovered.")
 
 
 async def _ask_to_continue(session_id: str) -> bool:
@@ -158,9 +158,7 @@ async def status(
             answer(options, one, lambda screen: _details(screen, one))
             return
         reports = [await _report(tk, session_id) for session_id in await _active(tk)]
-    answer(options, reports, lambda screen: _listed(screen, reports))
-    if not options.json and not reports:
-        note("All sessions are idle.")
+    answer(options, reports, lambda screen: _listed(screen, reports), empty="All sessions are idle.")
 
 
 async def _active(tk: "Turnkeeper | Client") -> list[str]:
@@ -231,13 +229,11 @@ def _details(screen: Screen, report: _Report) -> str:
 def _listed(screen: Screen, reports: "Sequence[_Report]") -> str:
     return table(
         screen,
-        [
-            Column("SESSION", [one.session.id for one in reports], ("cyan",)),
-            Column("STATUS", [_said(Screen(now=screen.now), one) for one in reports], ("yellow",)),
-            Column("OWNER", [_owner(one) for one in reports], ("dim",)),
-            Column("WAITING", [plural(len(one.waiting), "prompt") if one.waiting else "" for one in reports]),
-            Column("TITLE", [one_line(one.session.title) for one in reports], least=16),
-        ],
+        Column("SESSION", [one.session.id for one in reports], ("cyan",)),
+        Column("STATUS", [_said(Screen(now=screen.now), one) for one in reports], ("yellow",)),
+        Column("OWNER", [_owner(one) for one in reports], ("dim",)),
+        Column("WAITING", [plural(len(one.waiting), "prompt") if one.waiting else "" for one in reports]),
+        Column("TITLE", [one_line(one.session.title) for one in reports], least=16),
     )
 
 

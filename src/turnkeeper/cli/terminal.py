@@ -10,7 +10,8 @@ from rich.segment import Segment, Segments
 from rich.text import Text
 from rich.theme import Theme
 
-from turnkeeper.cli.part_lines import call_lines, file_line, head, is_waiting, source_lines
+from turnkeeper.cli.feed import Display
+from turnkeeper.cli.part_lines import call_lines, file_line, head, source_lines
 from turnkeeper.cli.partial_text import PartialPart
 from turnkeeper.cli.plain import retried
 from turnkeeper.cli.screen import Screen, harmless, one_line, shortened
@@ -43,7 +44,7 @@ STYLES: Final = Theme(
 """The colours of the terminal, without background colours."""
 
 
-class Terminal:
+class Terminal(Display):
     """Displays unfinished parts in a live region and prints finished ones above it."""
 
     def __init__(self, console: Console, screen: Screen, *, thinking: bool) -> None:
@@ -235,10 +236,10 @@ class Terminal:
         return []
 
     def _call(self, part: ToolPart) -> Text:
-        about = "" if is_waiting(part) else "running"
+        about = ""
         if isinstance(part.state, ToolRunning):
             seconds = time.time() - part.state.time.start / 1000
-            about = f"{seconds:.0f} s" if seconds >= 1 else about
+            about = f"{seconds:.0f} s" if seconds >= 1 else "running"
         line = Text.from_ansi(head(self._screen, part, about, "yellow"))
         return Text.assemble((f"{self._frame()} ", "yellow"), line)
 

@@ -96,26 +96,24 @@ def _part(screen: Screen, part: Part) -> Iterator[str]:
 
 
 def _tool(screen: Screen, part: ToolPart) -> Iterator[str]:
-    name = screen.paint(harmless(part.tool), "cyan")
-    match part.state:
-        case ToolCompleted() as state:
-            title = state.title or arguments(state.input)
-            yield _line(screen, f"{screen.paint('✓', 'green')} {name}", title, took(state.time.start, state.time.end))
-            yield from _output(screen, state.output)
-        case ToolError() as state:
-            yield _line(
-                screen,
-                f"{screen.paint('✗', 'red')} {name}",
-                arguments(state.input),
-                took(state.time.start, state.time.end),
-            )
-            yield from _output(screen, partial_output(state.metadata))
-            yield from _output(screen, state.error, "red")
-        case ToolRunning() as state:
-            title = state.title or arguments(state.input)
-            yield _line(screen, f"{screen.paint('●', 'yellow')} {name}", title, "running")
-        case ToolPending() as state:
-            yield _line(screen, f"{screen.paint('○', 'dim')} {name}", arguments(state.input), "pending")
+    state = part.state
+    match state:
+        case ToolCompleted():
+            icon, style, end = "✓", "green", took(state.time.start, state.time.end)
+        case ToolError():
+            icon, style, end = "✗", "red", took(state.time.start, state.time.end)
+        case ToolRunning():
+            icon, style, end = "●", "yellow", "running"
+        case ToolPending():
+            icon, style, end = "○", "dim", "pending"
+    title = state.title if isinstance(state, ToolCompleted | ToolRunning) else None
+    mark = f"{screen.paint(icon, style)} {screen.paint(harmless(part.tool), 'cyan')}"
+    yield _line(screen, mark, title or arguments(state.input), end)
+    if isinstance(state, ToolCompleted):
+        yield from _output(screen, state.output)
+    elif isinstance(state, ToolError):
+        yield from _output(screen, partial_output(state.metadata))
+        yield from _output(screen, state.error, "red")
 
 
 def _line(screen: Screen, mark: str, title: str, end: str) -> str:
