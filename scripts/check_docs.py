@@ -119,10 +119,10 @@ def environment(root: Path) -> list[str]:
 
 def commands(root: Path) -> list[str]:
     """The commands as a person types them (``session list``), asked of the program itself."""
-    if not (root / "src/turnkeeper/cli/main.py").exists():
+    if not (root / "src/turnkeeper/cli/commands.py").exists():
         return []
     walk = (
-        "from turnkeeper.cli.main import app\n"
+        "from turnkeeper.cli.commands import app\n"
         "def walk(app, path):\n"
         "    names = [n for n in app if not n.startswith('-')]\n"
         "    for name in names:\n"

@@ -1,72 +1,73 @@
 """Write docs/reference/commands.md from the commands' own help; with --check, fail if the page differs."""
 
+import io
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-from turnkeeper.cli import help
-from turnkeeper.cli.commands import ROOT, Command, build
+from cyclopts import App
+from rich.console import Console
+
+from turnkeeper.cli.commands import app
 
 PAGE = Path(__file__).resolve().parent.parent / "docs/reference/commands.md"
-WIDTH = 100
+WIDTH = 80
 
 INTRODUCTION = """\
 # Commands
 
 <!-- Written by scripts/command_reference.py from the commands' own help; `make check` compares. -->
 
-`turnkeeper` and `tk` are the same program. `--help` works behind every command and every group.
+`turnkeeper` and `tk` are the same program. Every command and every group has `--help`.
 
-**Ids.** Where an ID is expected, four or more characters of its beginning will do if they name one thing, with or
-without `ses_`; a session may also be named by its slug. What may be several things is refused, and the candidates are
-listed.
+**Ids.** Where a command takes an ID, its first four or more characters are enough if they fit one thing, with or
+without `ses_`; a session can also be named by its slug. A name that fits several is refused, with a list of them.
 
 **The store.** `--store sqlite:PATH`, `--store files:DIR` or `--store memory:`; without it the SQLite file in the data
-directory, which `--data DIR` or `TURNKEEPER_DATA` names; see [environment](environment.md). Commands that write make
-the store if it is not there. Commands that only read find it empty and do not make it. These options may stand before
-the command or behind it.
+directory, which `--data DIR` or `TURNKEEPER_DATA` names; see [environment](environment.md). Commands that write create
+a missing store. Commands that only read treat it as empty and do not create it. These options can stand before or
+after the command.
 
-**A server.** With `--server URL`, or `TURNKEEPER_SERVER` where no store is named, `run` and the `session` commands work
-through a running `turnkeeper serve`; see [the guide](../guides/server.md). What servers do not do (`session search`,
-`recall`, `context`, `move`, `resume`, `recover`, export, import, `stats`, `doctor`) is refused with exit code 2.
+**A server.** With `--server URL`, or `TURNKEEPER_SERVER` if no store is named, `run` and the `session` commands use a
+running `turnkeeper serve`; see [the guide](../guides/server.md). Commands that need a store (`session search`,
+`recall`, `context`, `move`, `resume`, `recover`, export, import, `stats`, `doctor`) are refused with exit code 2.
 
-**Output.** Standard output holds the answer and nothing else; remarks, questions and progress go to standard error.
-The answer is text for people: on a terminal it has colours (`NO_COLOR` turns them off) and fits the window; otherwise
-nothing is shortened. With `--json` it is JSON, the values as [shapes](shapes.md) describes them, on one line if it
-does not go to a terminal.
+**Output.** Standard output has the answer and nothing else; remarks, questions and progress go to standard error. On a
+terminal the answer has colours (`NO_COLOR` turns them off) and fits the window; otherwise nothing is shortened. With
+`--json` it is JSON, with the values that [shapes](shapes.md) describes, on one line unless it goes to a terminal.
 
-**Failures** are one or two lines on standard error that say what to do. With `--json`, standard output stays empty and
+**Failures** are one or two lines on standard error, with advice. With `--json`, standard output stays empty and
 the last line of standard error is `{"error": {"name": ..., "message": ...}}`. Names are `NotFound`, `Conflict`,
 `Invalid`, `Forbidden`, `Busy`, `StoreUnavailable`, `Damaged`, `System`, `Usage`, `Interrupted`.
 
 | Exit code | Meaning |
 |---|---|
-| 0 | done; also when whoever read the output stopped reading |
-| 1 | refused, not found, damaged, or the disk said no |
-| 2 | the command line makes no sense |
+| 0 | success; also if the reader of the output closed it |
+| 1 | refused, not found, damaged, or an error of the system |
+| 2 | the command line is wrong |
 | 130 | interrupted |
 """
 
 
 def page() -> str:
     """The page as it should be."""
-    blocks = [INTRODUCTION, _block(())]
-    blocks += [_block(chain) for chain in _chains(ROOT)]
-    return "\n".join(blocks)
+    chains = list(_chains(app))  # All commands are imported before the first page lists them.
+    return "\n".join([INTRODUCTION, *map(_block, chains)])
 
 
-def _chains(group: Command, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    found = []
-    for command in group.commands:
-        chain = (*path, command.name)
-        found += [chain, *_chains(command, chain)]
-    return found
+def _chains(group: App, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The words of every group and command, in the order of the help pages."""
+    yield path
+    for name in group:
+        if not name.startswith("-"):
+            yield from _chains(group[name], (*path, name))
 
 
 def _block(chain: tuple[str, ...]) -> str:
-    app = build()
-    chain_, apps, _ = app.parse_commands(list(chain))
-    heading = " ".join(["turnkeeper", *chain])
-    return f"## `{heading}`\n\n```text\n{help.page(apps, chain_, WIDTH)}```\n"
+    text = io.StringIO()
+    app.help_print(list(chain), console=Console(file=text, width=WIDTH, color_system=None))
+    lines = "\n".join(line.rstrip() for line in text.getvalue().splitlines())
+    return f"## `{' '.join(['turnkeeper', *chain])}`\n\n```text\n{lines}\n```\n"
 
 
 def main(arguments: list[str]) -> int:

@@ -68,7 +68,7 @@ def test_what_is_no_key_is_not_kept(shop: Shop, words: list[str], stdin: str, sa
 
 def test_a_key_in_the_environment_goes_before_one_that_is_kept(shop: Shop) -> None:
     kept = shop.process("auth", "login", "openai", stdin=f"{SECRET}\n", OPENAI_API_KEY="other")
-    assert "OPENAI_API_KEY is set in the environment and goes before it" in kept.stderr
+    assert "OPENAI_API_KEY is set in the environment and has precedence" in kept.stderr
     listed = shop.process("auth", "list", "--json", OPENAI_API_KEY="other")
     assert json.loads(listed.stdout) == [
         {"provider": "openai", "from": "environment variable OPENAI_API_KEY", "kind": "api"}

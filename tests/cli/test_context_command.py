@@ -54,4 +54,4 @@ def test_programs_are_told_the_same(data: Path) -> None:
 
 def test_a_session_in_which_no_model_was_asked_says_so(data: Path, family: Family) -> None:
     shown = tk(data, "session", "context", family.child.id)
-    assert (shown.out, shown.err) == ("", "No model was asked here yet.\n")
+    assert (shown.out, shown.err) == ("", "No request was sent to a model yet.\n")

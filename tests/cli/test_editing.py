@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cli_store import Family, api, tk
+from cli_store import Family, api, process, tk
 from msgspec import to_builtins
 
 from turnkeeper.model.value import encode
@@ -61,8 +61,10 @@ def test_an_archived_session_leaves_the_list_and_comes_back(data: Path, family: 
 
 
 def test_a_renamed_session_has_the_title(data: Path, family: Family) -> None:
-    assert tk(data, "session", "rename", family.root.id, "--dashes first").out.endswith("--dashes first\n")
+    renamed = process(data, "session", "rename", family.root.id, "--", "--dashes first")
+    assert renamed.stdout.endswith("--dashes first\n")
     assert api(data, lambda opened: opened.get(family.root.id)).title == "--dashes first"
+    assert tk(data, "session", "rename", family.root.id, "--json", "After an option").json["title"] == "After an option"
 
 
 def test_a_moved_session_works_there(data: Path, family: Family, tmp_path: Path) -> None:

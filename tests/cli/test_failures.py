@@ -14,24 +14,27 @@ REFUSED, USAGE = 1, 2
     [
         (["session", "show", "ses_nowhere"], REFUSED, "there is no session 'ses_nowhere'"),
         (["session", "list", "--after", "rubbish!"], REFUSED, "is not a cursor"),
-        (["session", "list", "--limit", "0"], REFUSED, "at least one"),
+        (["session", "list", "--limit", "0"], USAGE, "Must be >= 1"),
         (["session", "list", "--since", "yesterday-ish"], USAGE, "is not a time"),
         (["session", "list", "--since", "3y"], USAGE, "is not a time"),
         (["session", "list", "--project", "x", "--directory", "."], REFUSED, "there is no project"),
         (["session", "list", "--project", ".", "--directory", "."], REFUSED, "not by several"),
         (["session", "search", " "], USAGE, "words"),
-        (["session", "search", "x", "--limit", "0"], USAGE, "at least 1"),
+        (["session", "search", "x", "--limit", "0"], USAGE, "Must be >= 1"),
+        (["session", "messages", "x", "--limit", "-1"], USAGE, "Must be >= 1"),
+        (["serve", "--port", "99999"], USAGE, "Must be <= 65535"),
+        (["session", "list", "--server", "nonsense"], USAGE, "http://HOST:PORT"),
         (["session", "create", "--directory", "/no/such/place"], REFUSED, "is not a directory"),
         (["session", "create", "--model", "claude"], USAGE, "PROVIDER/MODEL"),
-        (["session", "create", "--metadata", "{"], USAGE, "no JSON"),
+        (["session", "create", "--metadata", "{"], USAGE, "not JSON"),
         (["session", "create", "--metadata", "[]"], USAGE, "JSON object"),
         (["session", "create", "--title", "  "], REFUSED, "title"),
         (["session", "create", "--id", "no good"], REFUSED, "is not a session id"),
         (["session", "create", "--parent", "nobody"], REFUSED, "there is no session"),
         (["session", "move", "x", "/no/such/place"], REFUSED, "is not a directory"),
-        (["session", "list", "--store", "mysql:x"], REFUSED, "cannot tell which store"),
-        (["session", "list", "--store", "sqlite:"], REFUSED, "names no place"),
-        (["session", "list", "--store", "memory:x"], REFUSED, "has no place"),
+        (["session", "list", "--store", "mysql:x"], USAGE, "cannot tell which store"),
+        (["session", "list", "--store", "sqlite:"], USAGE, "names no place"),
+        (["session", "list", "--store", "memory:x"], USAGE, "has no place"),
         (["db", "path", "--store", "mysql:x"], USAGE, "names no store"),
         (["doctor", "--store", "sqlite:/no/such/store.db"], REFUSED, "to check"),
         (["session", "create", "--store", "sqlite:/dev/null/x.db"], REFUSED, "/dev/null/x.db"),
@@ -42,9 +45,9 @@ REFUSED, USAGE = 1, 2
         (["run", "--fork", "x"], USAGE, "--fork"),
         (["stats", "--days", "-1"], USAGE, "from 0 to"),
         (["stats", "--days", "99999999999999"], USAGE, "from 0 to"),
-        (["session", "create", "--metadata", '{"a":' * 3000 + "1" + "}" * 3000], USAGE, "no JSON"),
-        (["session", "create", "--metadata", '{"a": NaN}'], USAGE, "no JSON"),
-        (["session", "create", "--metadata", '{"a": "\\ud800"}'], USAGE, "no JSON"),
+        (["session", "create", "--metadata", '{"a":' * 3000 + "1" + "}" * 3000], USAGE, "not JSON"),
+        (["session", "create", "--metadata", '{"a": NaN}'], USAGE, "not JSON"),
+        (["session", "create", "--metadata", '{"a": "\\ud800"}'], USAGE, "not JSON"),
         (["session", "create", "--title", "\udcff"], REFUSED, "cannot be stored"),
         (["session", "show", "\udcff"], REFUSED, "there is no session"),
         (["import", "/dev/zero"], REFUSED, "is a device"),
@@ -89,6 +92,7 @@ def test_a_store_that_was_named_and_is_not_there_is_empty_and_told(data: Path) -
 
 def test_options_may_stand_before_the_command(data: Path, family: Family) -> None:
     behind = tk(data, "session", "list", "--json")
+    assert [one["id"] for one in behind.json["items"]] == [family.root.id]
     store = f"sqlite:{data / 'turnkeeper.db'}"
     assert tk(data, "--json", "session", "list") == behind
     assert tk(data, "--store", store, "--json", "session", "list") == behind

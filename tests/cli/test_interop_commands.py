@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from cli_store import Family, api, tk
+from cli_store import Family, api, process, tk
 
 
 @pytest.fixture
@@ -51,6 +51,22 @@ def test_an_export_never_replaces_what_is_not_a_regular_file(
     assert (done.code, stat.S_IFMT(target.lstat().st_mode)) == (0, before)
     if reader is not None:
         os.close(reader)
+
+
+def test_a_pipe_that_no_program_uses_is_refused_at_once(data: Path, family: Family, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    for words in (["export", family.child.id, "-o", str(pipe)], ["export", "--all", "-o", str(pipe)]):
+        written = tk(data, "session", *words)
+        assert (written.code, "is a pipe that no program reads" in written.err) == (1, True)
+    read = tk(data, "session", "import", str(pipe))
+    assert (read.code, "is a named pipe" in read.err) == (1, True)
+
+
+def test_an_import_reads_standard_input_by_its_path(data: Path, other: Path, family: Family) -> None:
+    exported = process(data, "session", "export", family.child.id).stdout
+    done = process(other, "session", "import", "/dev/stdin", "--json", input=exported)
+    assert json.loads(done.stdout)[0]["imported"]["sessions"] == 1, done.stderr
 
 
 def test_an_output_of_a_dash_is_standard_output(data: Path, family: Family) -> None:
@@ -121,7 +137,8 @@ def test_what_cannot_be_read_is_named_and_the_rest_comes_in(data: Path, other: P
         (["session", "export", "x", "--layout", "tree"], "--output DIR", 2),
         (["session", "export", "nobody"], "there is no session", 1),
         (["session", "export"], "no session to export", 1),
-        (["session", "export", "--all", "--output", "all.json"], "would be a folder", 2),
+        (["session", "export", "--all", "--output", "all.json"], "would be a directory", 2),
+        (["session", "export", "--output", ""], "--output needs a path", 2),
         (["session", "import"], "give a file", 2),
         (["session", "import", "/no/such/file.json"], "there is nothing at", 1),
         (["session", "import", "/dev/null"], "/dev/null", 1),

@@ -138,7 +138,7 @@ def test_a_search_shows_titles_tools_and_thoughts(data: Path, family: Family) ->
 def test_a_search_in_one_session_finds_nothing_of_others(data: Path, family: Family) -> None:
     assert tk(data, "session", "search", "gust", "--session", family.child.id, "--json").json == []
     nothing = tk(data, "session", "search", "gust", "--session", family.child.id)
-    assert (nothing.code, nothing.out, nothing.err) == (0, "", "Nothing was said with 'gust'.\n")
+    assert (nothing.code, nothing.out, nothing.err) == (0, "", "Nothing matches 'gust'.\n")
 
 
 def test_a_session_that_cannot_be_read_is_left_out_and_named(data: Path, family: Family) -> None:

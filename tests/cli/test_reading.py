@@ -16,7 +16,7 @@ user  build  msg_00000000000aUSERUSERUSERUS  {date}
   ◆ gauge.png (image/png)
   @ explore
   → explore: look at the tide
-  ⋯ what came before was replaced by a summary
+  ⋯ older history was replaced by a summary
 
 assistant  build · claude  msg_00000000000cTURNTURNTURNTU  {date}
   ┊ Perhaps the anemometer is wrong.
@@ -100,7 +100,7 @@ def test_a_person_is_told_how_to_read_on(data: Path, family: Family) -> None:
 
 def test_an_empty_history_says_so(data: Path, family: Family) -> None:
     answer = tk(data, "session", "messages", family.child.id)
-    assert (answer.code, answer.out, answer.err) == (0, "", "Nothing was said here.\n")
+    assert (answer.code, answer.out, answer.err) == (0, "", "There are no messages here.\n")
 
 
 def test_a_transcript_is_wrapped_to_the_screen_and_coloured(data: Path, family: Family) -> None:

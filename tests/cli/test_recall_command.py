@@ -38,7 +38,7 @@ def test_a_text_is_shown_with_what_it_is(data: Path, family: Family) -> None:
 def test_a_long_text_comes_in_pages_harmless_to_the_terminal(data: Path, family: Family, odd: str) -> None:
     shown = tk(data, "session", "recall", family.root.slug, odd)
     assert "\x1b" not in shown.out
-    assert shown.err == f"user: characters 0 to 20000 of {len(ODD)}; go on with --offset 20000, or --all\n"
+    assert shown.err == f"user: characters 0 to 20000 of {len(ODD)}; continue with --offset 20000, or --all\n"
     rest = tk(data, "session", "recall", family.root.slug, odd, "--offset", "20000")
     assert rest.err == f"user: characters 20000 to {len(ODD)} of {len(ODD)}\n"
 
@@ -75,7 +75,7 @@ def test_words_lead_to_handles(data: Path, family: Family) -> None:
 
 def test_words_that_were_never_said_are_said_to_be_so(data: Path, family: Family) -> None:
     shown = tk(data, "session", "recall", family.root.id, "--query", "hurricane")
-    assert (shown.code, shown.out, shown.err) == (0, "", "Nothing was said with 'hurricane'.\n")
+    assert (shown.code, shown.out, shown.err) == (0, "", "Nothing matches 'hurricane'.\n")
     assert tk(data, "session", "recall", family.root.id, "--query", "hurricane", "--json").json == []
 
 

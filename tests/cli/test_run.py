@@ -9,10 +9,10 @@ import pytest
 from cli_store import command, tk
 from workshop import Shop
 
-from turnkeeper.cli.run import attachment
+from turnkeeper.cli.attachments import attachment
 from turnkeeper.model.refusal import Invalid
 
-NOTE = "the offline one answers"
+NOTE = "the offline model answers"
 
 
 def texts(shop: Shop, session_id: str, role: str) -> list[str]:
@@ -78,10 +78,15 @@ def test_a_session_is_named_as_everywhere_and_a_fork_leaves_it_alone(shop: Shop)
     ("words", "said", "code"),
     [
         ([], "give a message", 2),
+        ([""], "give a message", 2),
+        ([" \n "], "give a message", 2),
+        (["-f", "tides.py:999-9999", "hi"], "tides.py has 2, counted from 1", 2),
+        (["-f", "tides.py:0", "hi"], "tides.py has 2", 2),
+        (["-f", "tides.py:2-1", "hi"], "tides.py has 2", 2),
         (["--fork", "hi"], "--session, or take the newest with --continue", 2),
         (["-s", "calm-otter", "-c", "hi"], "not both", 2),
         (["-s", "calm-otter", "hi"], "leave out --dir", 2),
-        (["-f", "nowhere.md", "hi"], "is not there", 1),
+        (["-f", "nowhere.md", "hi"], "does not exist", 1),
         (["-m", "offline", "hi"], "PROVIDER/MODEL", 2),
         (["-m", "anthropc/claude", "hi"], "did you mean 'anthropic'", 1),
         (["--agent", "nobody", "hi"], "the agents are: build", 1),
@@ -136,7 +141,7 @@ def test_thoughts_are_told_when_asked_for(shop: Shop) -> None:
 
 @pytest.mark.parametrize(
     ("given", "title"),
-    [("Tides", "Tides"), ("", "read tides.py and then tell me all that you find i..."), (None, None)],
+    [("Tides", "Tides"), ("", "read tides.py and then tell me all that you find…"), (None, None)],
 )
 def test_a_session_is_titled_as_asked_else_by_the_model(shop: Shop, given: str | None, title: str | None) -> None:
     shop.run(
@@ -156,8 +161,8 @@ def test_a_file_is_attached_with_its_lines(shop: Shop) -> None:
     ("given", "mime", "first", "last"),
     [
         ("a.py", "text/plain", None, None),
-        ("a.py:3", "text/plain", 3, 3),
-        ("a.py:3-9", "text/plain", 3, 9),
+        ("a.py:1", "text/plain", 1, 1),
+        ("a.py:1-9", "text/plain", 1, 9),
         ("b.png", "image/png", None, None),
         ("c.pdf", "application/pdf", None, None),
         ("odd:7", "text/plain", None, None),
@@ -178,6 +183,32 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
         attachment("nowhere.py:1-2", tmp_path)
 
 
+def test_a_file_whose_content_cannot_be_sent_is_reported_before_the_run(shop: Shop) -> None:
+    (shop.project / "tides.bin").write_bytes(bytes(range(256)))
+    (shop.project / "tides.dat").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
+    os.mkfifo(shop.project / "pipe")
+    said = shop.run("-f", "tides.bin", "-f", "tides.py", "list the files")
+    first, *others = said.err.splitlines()
+    assert first == f"! {shop.project / 'tides.bin'} is a binary file, so its content cannot be sent; " + (
+        "the model only gets its name"
+    )
+    assert not [line for line in others if line.startswith("!")]
+    assert attachment("tides.dat", shop.project).warning is None
+    assert "not a regular file" in (attachment("pipe", shop.project).warning or "")
+
+
+def test_a_variant_that_the_model_lacks_is_refused_with_those_it_has(shop: Shop) -> None:
+    named = {"models": {"tide": {"variants": {"low": {}, "high": {}}}, "moon": {}}, "options": {"baseURL": "http://x"}}
+    shop.configure(model="acme/tide", provider={"acme": {"api": "openai-chat", **named}})
+    for words in (["run", "--variant", "huge", "hi"], ["run", "-m", "acme/tide", "--variant", "huge", "hi"]):
+        refused = shop.process(*words)
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert "acme/tide has no variant 'huge'; its variants are: low, high" in refused.stderr
+    assert shop.sessions() == []
+    # What is known of this model names no variants, so that there may be some.
+    assert shop.run("--variant", "high", "list the files").code == 0
+
+
 def test_where_nobody_can_be_asked_a_call_is_refused_with_a_hint(shop: Shop) -> None:
     shop.configure(permission={"bash": "ask"})
     refused = shop.run("run `echo hi > made.txt`")
@@ -185,7 +216,7 @@ def test_where_nobody_can_be_asked_a_call_is_refused_with_a_hint(shop: Shop) -> 
     assert '"permission": {"bash": "allow"}' in refused.err
     assert "--auto" in refused.err
     assert "$ echo hi > made.txt  refused" in refused.err
-    assert "■ stopped, for a call was refused" in refused.err
+    assert "■ stopped, because a call was refused" in refused.err
     assert not (shop.project / "made.txt").exists()
 
 

@@ -71,7 +71,7 @@ def test_no_refuses_and_the_session_rests(shop: Shop) -> None:
         assert "    2 +     return minutes / 60" in question
         seat.types("n\n")
         assert seat.end() == 1
-    assert "stopped, for a call was refused" in seat.shown
+    assert "stopped, because a call was refused" in seat.shown
     assert "100" in (shop.project / "tides.py").read_text()
     assert last_call(shop)["status"] == "error"
 
@@ -132,7 +132,7 @@ def test_ctrl_c_while_a_command_runs_stops_it_and_says_so(shop: Shop) -> None:
     told = tk(shop.data, "session", "messages", session["id"]).out
     assert "│ begun" in told
     assert "interrupted" in told
-    assert "■ stopped; what was said and done is kept" in shown
+    assert "■ stopped; everything so far is kept" in shown
     [_, turn] = shop.messages(shop.sessions()[0]["id"])
     assert turn["info"]["error"]["name"] == "MessageAbortedError"
     assert tk(shop.data, "doctor").code == 0

@@ -2,8 +2,7 @@
 
 import pytest
 
-from turnkeeper.cli.screen import Screen, cells, harmless, plural, shortened, size
-from turnkeeper.cli.table import Column, table
+from turnkeeper.cli.screen import Column, Screen, cells, harmless, plural, shortened, size, table
 
 NOW = 1_794_767_525_690
 SECOND = 1000
@@ -130,13 +129,13 @@ COLUMNS = [
     ],
 )
 def test_a_table_fits_the_screen_and_never_cuts_an_id(width: int | None, lines: list[str]) -> None:
-    assert table(Screen(width=width), COLUMNS).splitlines() == lines
+    assert table(Screen(width=width), *COLUMNS).splitlines() == lines
 
 
 def test_a_column_in_which_nothing_stands_is_left_out() -> None:
     columns = [Column("ID", ["ses_1"]), Column("MARK", [""])]
-    assert table(Screen(), columns) == "ID\nses_1"
-    assert table(Screen(), [Column("ID", [])]) == ""
+    assert table(Screen(), *columns) == "ID\nses_1"
+    assert table(Screen(), Column("ID", [])) == ""
 
 
 def test_colours_are_used_only_where_there_are_some() -> None:

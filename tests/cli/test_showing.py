@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from turnkeeper.cli.asking import understood
-from turnkeeper.cli.calls import call_lines
 from turnkeeper.cli.feed import Feed
-from turnkeeper.cli.growing import Paragraphs
-from turnkeeper.cli.patch import counts, patch_lines
+from turnkeeper.cli.part_lines import call_lines, counts, patch_lines
+from turnkeeper.cli.partial_text import Paragraphs
+from turnkeeper.cli.permission_prompt import parse_reply
 from turnkeeper.cli.plain import Plain, failure_text
 from turnkeeper.cli.screen import Screen, money
 from turnkeeper.cli.terminal import STYLES, Terminal
@@ -249,7 +248,7 @@ def test_lines_that_a_diff_adds_and_deletes_are_counted(patch: str, found: tuple
     [
         (
             AuthFailure(data=AuthData(provider_id="acme", message="no key")),
-            "no key; `turnkeeper auth login acme` keeps a key",
+            "no key; `turnkeeper auth login acme` stores a key",
         ),
         (
             ApiFailure(data=ApiData(message="bad thing", status_code=400, is_retryable=False)),
@@ -260,7 +259,7 @@ def test_lines_that_a_diff_adds_and_deletes_are_counted(patch: str, found: tuple
             OverflowFailure(data=OverflowData(message="too long")),
             "too long; the conversation is too long for this model",
         ),
-        (OutputLengthFailure(data=NoData()), "the answer hit the model's output limit before anything was said"),
+        (OutputLengthFailure(data=NoData()), "the answer hit the model's output limit before there was any text"),
         (UnknownFailure(data=UnknownData(message="odd")), "odd"),
     ],
 )
@@ -282,7 +281,7 @@ def test_a_failure_is_one_line_that_says_what_to_do(failure: Failure, said: str)
     ],
 )
 def test_what_is_typed_is_a_reply_or_advice(typed: str | None, reply: Reply | None) -> None:
-    assert understood(typed) == reply
+    assert parse_reply(typed) == reply
 
 
 def test_small_sums_of_money_are_told_to_the_hundredth_of_a_cent() -> None:
@@ -311,7 +310,7 @@ def test_paragraphs_are_whole_at_an_empty_line_outside_of_code(said: str, printe
     at_once.add(said)
     for character in said:
         bit_by_bit.add(character)
-    assert (said[: at_once.whole], said[: bit_by_bit.whole]) == (printed, printed)
+    assert (said[: at_once.complete], said[: bit_by_bit.complete]) == (printed, printed)
 
 
 class Stage:

@@ -33,7 +33,7 @@ async def spend(opened: Turnkeeper) -> list[str]:
 
 def test_without_a_ledger_nothing_was_spent(data: Path) -> None:
     said = tk(data, "stats")
-    assert (said.code, said.out, said.err) == (0, "", "Nothing was spent yet.\n")
+    assert (said.code, said.out, said.err) == (0, "", "There are no requests yet.\n")
     assert tk(data, "stats", "--json").json["total"]["cost"] == 0
 
 

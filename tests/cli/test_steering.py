@@ -55,7 +55,7 @@ def test_what_a_dead_process_left_is_shown_with_the_prompts_that_wait(shop: Shop
     assert (report["status"], report["alive"]) == ({"type": "busy"}, False)
     assert [(one["delivery"], one["text"]) for one in report["waiting"]] == [("steer", "read README.md")]
     shown = tk(shop.data, "session", "status", session_id).out
-    assert "left open; `session resume` goes on" in shown
+    assert "left open; `session resume` continues it" in shown
     assert ", gone" in shown
     assert "Waiting  steer  read README.md" in shown
 
@@ -92,7 +92,7 @@ def test_recover_looks_after_every_session_that_a_dead_process_left(shop: Shop) 
     ]
     assert not (shop.project / "ran.txt").exists()
     again = tk(shop.data, "session", "recover", "--policy", "ask")
-    assert (again.code, again.out.strip(), again.err) == (0, "", "No session was left open.\n")
+    assert (again.code, again.out.strip(), again.err) == (0, "", "No session needs recovery.\n")
     assert tk(shop.data, "doctor").code == 0
 
 

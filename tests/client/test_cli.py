@@ -168,7 +168,7 @@ REFUSED = [
 def test_what_no_server_does_is_refused_with_what_to_do(tmp_path: Path, words: tuple[str, ...]) -> None:
     done = tk(tmp_path, *words, "--server", "http://127.0.0.1:1")
     assert done.code == 2, done
-    assert "works on a store, and http://127.0.0.1:1 is a server" in done.err
+    assert "needs a store, and http://127.0.0.1:1 is a server" in done.err
     assert "without --server" in done.err
     assert list(tmp_path.iterdir()) == []
 
@@ -188,7 +188,7 @@ def test_nobody_at_the_address_and_no_address_at_all_are_said(tmp_path: Path) ->
     away = tk(tmp_path, "session", "list", "--server", "http://127.0.0.1:1", "--json")
     assert (away.code, json.loads(away.err)["error"]["name"]) == (1, "Unreachable")
     wrong = tk(tmp_path, "session", "list", "--server", "somewhere")
-    assert (wrong.code, "http://HOST:PORT" in wrong.err) == (1, True)
+    assert (wrong.code, "http://HOST:PORT" in wrong.err) == (2, True)
 
 
 def test_a_password_comes_from_the_environment(shop: Shop) -> None:
@@ -290,10 +290,18 @@ def test_where_nobody_can_be_asked_the_answer_is_no_unless_all_is_allowed(common
     shop = a_shop(common[0].home / "refusing")
     shop.configure(permission={"bash": "ask"})
     refused = shop.run("run `echo hi > made.txt`", "--server", common[1])
-    assert (refused.code, "nobody can be asked here" in refused.err) == (1, True), refused
+    assert (refused.code, "there is no terminal to ask on" in refused.err) == (1, True), refused
     assert not (shop.project / "made.txt").exists()
     allowed = shop.run("--auto", "run `echo hi > made.txt`", "--server", common[1])
     assert (allowed.code, (shop.project / "made.txt").read_text()) == (0, "hi\n"), allowed
+
+
+def test_a_prompt_that_the_server_refuses_leaves_no_empty_session(common: tuple[Shop, str]) -> None:
+    shop = a_shop(common[0].home / "keyless")
+    before = through(common, "session", "list", "--all", "--json").json["items"]
+    refused = shop.run("-m", "anthropic/claude-sonnet-4-5", "hello", "--server", common[1])
+    assert (refused.code, "turnkeeper auth login anthropic" in refused.err) == (1, True), refused
+    assert through(common, "session", "list", "--all", "--json").json["items"] == before
 
 
 def keys(provider: ScriptedServer) -> dict[str, str]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnkeeper.core.titles import base_of_fork, default_title, fork_title, is_default, number_of_fork
+from turnkeeper.core.titles import base_of_fork, default_title, fork_title, is_default, number_of_fork, prompt_title
 
 
 def test_a_session_without_a_title_is_named_after_its_creation() -> None:
@@ -54,6 +54,22 @@ def test_a_title_somebody_gave_is_not_a_default_one(title: str) -> None:
 )
 def test_forks_are_numbered(title: str, forked: str) -> None:
     assert fork_title(title) == forked
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        (" \n ", None),
+        ("read\n  tides.py ", "read tides.py"),
+        ("x" * 50, "x" * 50),
+        ("x" * 51, "x" * 50 + "…"),
+        ("word " * 10 + "more", "word " * 9 + "word…"),
+        ("a" * 48 + " bcd", "a" * 48 + "…"),
+        ("a" * 46 + " bcd e", "a" * 46 + " bcd…"),
+    ],
+)
+def test_a_title_from_a_prompt_ends_at_a_word(text: str, title: str | None) -> None:
+    assert prompt_title(text) == title
 
 
 def test_a_forks_title_is_a_base_and_a_number() -> None:

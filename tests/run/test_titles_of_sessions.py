@@ -109,7 +109,7 @@ async def test_a_session_that_no_model_gives_a_title_is_named_after_its_first_pr
     async with play(Untitled().says("ok"), titles=True) as stage:
         session = await stage.session()
         await stage.ask(session, "  Why is\nthe sky blue? " + "And the sea? " * 10)
-        assert await titled(stage, session) == "Why is the sky blue? And the sea? And the sea? And..."
+        assert await titled(stage, session) == "Why is the sky blue? And the sea? And the sea? And…"
 
 
 async def test_a_session_whose_process_ended_before_it_had_a_title_gets_one_with_the_next_prompt(play: Play) -> None:

@@ -355,7 +355,7 @@ class StoreMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.models)
     @rule()
     def list_sessions(self) -> None:
-        listed = self.run(listing.sessions(self.store, limit=1000)).items
+        listed = self.run(listing.sessions(self.store, listing.SessionFilter(limit=1000))).items
         assert {one.id for one in listed} == {name for name, model in self.models.items() if not model.is_archived}
 
     @invariant()

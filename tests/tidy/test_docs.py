@@ -289,11 +289,11 @@ def test_an_undocumented_protocol_is_found(project: Path) -> None:
     assert check_docs.check_references(project) == ["docs/reference/providers.md: protocol `flags` is not documented"]
 
 
-def a_command_line(project: Path, main: str) -> None:
+def a_command_line(project: Path, commands: str) -> None:
     for name in ("__init__.py", "cli/__init__.py"):
         write(project, f"src/turnkeeper/{name}", "")
-    write(project, "src/turnkeeper/cli/main.py", main)
-    write(project, "ARCHITECTURE.md", TREE.replace("and more\n", "and more\n    main.py\n"))
+    write(project, "src/turnkeeper/cli/commands.py", commands)
+    write(project, "ARCHITECTURE.md", TREE.replace("and more\n", "and more\n    commands.py\n"))
 
 
 def test_an_undocumented_command_is_found(project: Path) -> None:

@@ -38,6 +38,15 @@ def test_without_any_file_nothing_is_set(place: Place) -> None:
     assert (loaded.merged, loaded.sources, loaded.config.model) == ({}, (), None)
 
 
+@pytest.mark.parametrize("name", ["Mars/Olympus", "../x", ""])
+def test_a_timezone_that_does_not_exist_is_refused_with_its_file(place: Place, name: str) -> None:
+    file = place.write(place.worktree / "turnkeeper.json", f'{{"timezone": "{name}"}}')
+    with pytest.raises(Invalid, match=f"{file}: timezone '{name}' is not known"):
+        place.load()
+    place.write(file, '{"timezone": "Europe/Berlin"}')
+    assert place.load().config.timezone == "Europe/Berlin"
+
+
 def test_the_nearer_file_wins(place: Place) -> None:
     """Each place in turn, weakest first: what is added later is what holds."""
     ours, theirs = place.home / ".config/turnkeeper", place.home / ".config/opencode"

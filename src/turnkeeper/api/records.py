@@ -14,6 +14,7 @@ from turnkeeper.model.session import FileDiff, Session, SessionModel
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject
 from turnkeeper.sessions import create, edit, fork, history, listing
+from turnkeeper.sessions.listing import SessionFilter
 from turnkeeper.store.queries import Found
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import identify
@@ -80,18 +81,9 @@ class Records:
         after: str | None = None,
     ) -> Page[Session]:
         """A page of sessions, newest activity first. ``after`` is the ``older`` cursor of the page before."""
-        return await listing.sessions(
-            self.store,
-            project_id=project_id,
-            directory=str(directory) if directory is not None else None,
-            parent_id=parent_id,
-            roots=roots,
-            archived=archived,
-            search=search,
-            since=since,
-            limit=limit,
-            after=after,
-        )
+        place = str(directory) if directory is not None else None
+        wanted = SessionFilter(project_id, place, parent_id, roots, archived, search, since, limit, after)
+        return await listing.sessions(self.store, wanted)
 
     async def children(self, session_id: str, *, recursive: bool = False) -> Sequence[Session]:
         """The Child Sessions of a session."""

@@ -1,22 +1,19 @@
-"""Commands that keep, list and forget the keys of providers. None of them ever prints a key."""
+"""Commands that store, list and delete the API keys of providers. None of them prints a key."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from turnkeeper.cli import catalogue
-from turnkeeper.cli.answer import answer, note
 from turnkeeper.cli.failures import UsageError
-from turnkeeper.cli.options import EVERYWHERE, Options
-from turnkeeper.cli.screen import Screen, harmless
-from turnkeeper.cli.table import Column, table
+from turnkeeper.cli.models import local_catalog
+from turnkeeper.cli.options import Options
+from turnkeeper.cli.output import answer, note
+from turnkeeper.cli.screen import Column, Screen, harmless, table
 from turnkeeper.model.refusal import Invalid, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from turnkeeper.workspace.auth import AuthFile
 
 Provider = Annotated[str, Parameter(metavar="PROVIDER", help="The provider's id, as in `turnkeeper models`.")]
 
@@ -28,85 +25,82 @@ async def login(
     key: Annotated[
         str | None, Parameter(metavar="-", help="- reads the key from standard input.", allow_leading_hyphen=True)
     ] = None,
-    options: Options = EVERYWHERE,
+    options: Options,
 ) -> None:
-    """Keep a provider's key in auth.json, which only you may read.
+    """Store the API key of a provider in auth.json, which only you can read.
 
-    The key is asked for and not shown, or read from standard input where that is no terminal. It is never taken
-    from the command line, where others could see it. A key in the environment or in the configuration goes before
-    one that is kept. With --json the answer is {"provider", "file"}.
+    The key is asked for without echo, or read from standard input if that is no
+    terminal. It is never an argument, because other users can read those. A key
+    in the environment or in the configuration has precedence. With --json the
+    answer is {"provider", "file"}.
 
-    Examples:
+    For example:
       turnkeeper auth login anthropic
       pass show openai | turnkeeper auth login openai --key -
     """
-    from turnkeeper.workspace.auth import ApiKey
+    from turnkeeper.workspace import auth
 
     if key not in (None, "-"):
         raise UsageError("others can see a key on the command line; type it when asked, or pipe it in with --key -")
-    _, catalog = await catalogue.here(options.environ)
+    _, catalog = await local_catalog(options.environ)
     known = catalog.provider(provider)
     if not known.env and not known.configured:
         raise Invalid(f"{provider!r} needs no key")
     secret = _typed(known.name) if key is None and sys.stdin.isatty() else sys.stdin.readline()
     secret = secret.strip()
     if not secret or any(character.isspace() or not character.isprintable() for character in secret):
-        raise Invalid("a key is one word without blanks; nothing was kept")
-    file = _file(options)
-    file.write(provider, ApiKey(key=secret))
+        raise Invalid("a key is one word without spaces; nothing was stored")
+    file = auth.file(options.environ)
+    file.write(provider, auth.ApiKey(key=secret))
     value = {"provider": provider, "file": str(file.path)}
-    answer(options, value, lambda screen: f"Kept the key of {known.name} in {screen.path(str(file.path))}")
+    answer(options, value, lambda screen: f"Stored the key of {known.name} in {screen.path(str(file.path))}")
     if not options.json and (name := next((one for one in known.env if options.environ.get(one)), None)):
-        note(f"{name} is set in the environment and goes before it.")
+        note(f"{name} is set in the environment and has precedence.")
 
 
-async def list_keys(*, options: Options = EVERYWHERE) -> None:
-    """Show which providers have a key, and where it comes from.
+async def list_keys(*, options: Options) -> None:
+    """List the providers that have a key, and where it is from.
 
-    A provider's key is looked for in the environment, then in the configuration, then in auth.json. With --json the
-    answer is [{"provider", "from", "kind"}]; "kind" is that of an entry in auth.json.
+    A key is read from the environment, else from the configuration, else from
+    auth.json. With --json the answer is [{"provider", "from", "kind"}]; "kind" is
+    that of an entry in auth.json.
 
-    Examples:
+    For example:
       turnkeeper auth list
     """
     from turnkeeper.providers import choice
     from turnkeeper.workspace import auth
 
-    _, catalog = await catalogue.here(options.environ)
+    _, catalog = await local_catalog(options.environ)
     credentials = auth.credentials(options.environ)
     used = [(one.id, key) for one in choice.available(catalog, credentials) if (key := choice.key(one, credentials))]
     found = [{"provider": name, "from": key.origin, "kind": _kind(credentials.stored.get(name))} for name, key in used]
-    # Kept for somebody the catalogue does not know, or hidden by the configuration: shown, so that it can be forgotten.
+    # Entries of unknown or disabled providers are listed too, so that they can be deleted.
     seen = {name for name, _ in used}
     found += [
         {"provider": name, "from": auth.NAME, "kind": _kind(one)}
         for name, one in credentials.stored.items()
         if name not in seen
     ]
-    answer(options, found, lambda screen: _table(screen, found))
-    if not options.json and not found:
-        note("No provider has a key. `turnkeeper auth login PROVIDER` keeps one.")
+    empty = "No provider has a key. `turnkeeper auth login PROVIDER` stores one."
+    answer(options, found, lambda screen: _table(screen, found), empty=empty)
 
 
-async def logout(provider: Provider, /, *, options: Options = EVERYWHERE) -> None:
-    """Forget the key of a provider that is kept in auth.json.
+async def logout(provider: Provider, /, *, options: Options) -> None:
+    """Delete the key of a provider from auth.json.
 
-    Examples:
+    For example:
       turnkeeper auth logout anthropic
     """
-    file = _file(options)
-    if not file.remove(provider):
-        raise NotFound(
-            f"no key of {provider!r} is kept in {str(file.path)!r}; `turnkeeper auth list` shows all of them"
-        )
-    value = {"provider": provider, "file": str(file.path)}
-    answer(options, value, lambda screen: f"Forgot the key of {harmless(provider)}")
-
-
-def _file(options: Options) -> "AuthFile":
     from turnkeeper.workspace import auth
 
-    return auth.file(options.environ)
+    file = auth.file(options.environ)
+    if not file.remove(provider):
+        raise NotFound(
+            f"no key of {provider!r} is stored in {str(file.path)!r}; `turnkeeper auth list` shows all of them"
+        )
+    value = {"provider": provider, "file": str(file.path)}
+    answer(options, value, lambda screen: f"Deleted the key of {harmless(provider)}")
 
 
 def _typed(name: str) -> str:
@@ -115,7 +109,7 @@ def _typed(name: str) -> str:
     try:
         return getpass(f"Key of {name} (not shown): ", stream=sys.stderr)
     except EOFError as error:
-        raise Invalid("no key was typed; nothing was kept") from error
+        raise Invalid("no key was typed; nothing was stored") from error
 
 
 def _kind(credential: object) -> str | None:
@@ -126,9 +120,7 @@ def _kind(credential: object) -> str | None:
 def _table(screen: Screen, found: "Sequence[dict[str, str | None]]") -> str:
     return table(
         screen,
-        [
-            Column("PROVIDER", [harmless(one["provider"] or "") for one in found], ("cyan",)),
-            Column("KEY FROM", [harmless(one["from"] or "") for one in found]),
-            Column("KEPT AS", [one["kind"] or "" for one in found], ("dim",)),
-        ],
+        Column("PROVIDER", [harmless(one["provider"] or "") for one in found], ("cyan",)),
+        Column("KEY FROM", [harmless(one["from"] or "") for one in found]),
+        Column("STORED AS", [one["kind"] or "" for one in found], ("dim",)),
     )

@@ -1,4 +1,4 @@
-"""The command that lets a summary take the place of older history."""
+"""The command that replaces older history by a summary."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from turnkeeper.cli import names
-from turnkeeper.cli.answer import answer, note
-from turnkeeper.cli.options import EVERYWHERE, Options
-from turnkeeper.cli.screen import Screen, harmless
-from turnkeeper.cli.session_name import SessionName
+from turnkeeper.cli.options import Options
+from turnkeeper.cli.output import answer, note
+from turnkeeper.cli.screen import harmless
 
 if TYPE_CHECKING:
     from turnkeeper.client import Client
@@ -18,46 +17,49 @@ if TYPE_CHECKING:
 
 
 async def compact(
-    id: SessionName,
+    id: names.SessionName,
     /,
     *,
     force: Annotated[bool, Parameter(help="Also if the session is small.")] = False,
     model: Annotated[
-        str | None, Parameter(metavar="PROVIDER/MODEL", help="Who writes the summary; by default the session's model.")
+        str | None,
+        Parameter(metavar="PROVIDER/MODEL", help="The model that writes the summary; by default that of the session."),
     ] = None,
-    options: Options = EVERYWHERE,
+    options: Options,
 ) -> int:
-    """Let a summary take the place of a session's older history. Nothing is lost: `session recall` gives it back.
+    """Replace older history by a summary, for the model only.
 
-    Sessions are compacted by themselves before a request would not fit; this does it now. A small session is left
-    alone unless forced. The newest part of the history stays word for word. With --json the answer is {"reason",
-    "summary", "isDigest", "problem", "tailStartID", "before", "after"}; sizes are in tokens. Ends with 1 if no model
-    could write the summary, so that a digest made by code took its place.
+    Nothing is deleted: `session recall` reads it. Sessions are compacted
+    automatically before a request would not fit; this does it now. A small
+    session is left alone unless forced. The newest messages stay as they are.
+    With --json the answer is {"reason", "summary", "isDigest", "problem",
+    "tailStartID", "before", "after"}; sizes are in tokens. The exit code is 1 if
+    no model could write the summary and a digest made by code was used.
 
-    Examples:
+    For example:
       turnkeeper session compact calm-otter
-      turnkeeper session compact calm-otter --force --model anthropic/claude-haiku-4-5
+      turnkeeper session compact calm-otter --model anthropic/claude-haiku-4-5
     """
     from turnkeeper.run.runtime import Settings
 
     if options.address is not None:
         if not force:
-            options.only_here("session compact without --force")
+            options.require_store("session compact without --force")
         async with options.client() as client:
-            done = await _there(client, await names.session(client, id), names.model(model))
-        answer(options, done, lambda screen: _shown(screen, done))
+            done = await _on_server(client, await names.session(client, id), names.model(model))
+        answer(options, done, lambda _: harmless(done.summary or ""))
         return 0
     async with options.run(Path.cwd(), Settings(environ=options.environ)) as tk:
         session_id = await names.session(tk, id)
         done = await tk.compact(session_id, force=force, model=names.model(model))
-    answer(options, done, lambda screen: _shown(screen, done))
+    answer(options, done, lambda _: harmless(done.summary or ""))
     if not options.json:
-        note(_told(done))
+        note(_note(done))
     return int(done.problem is not None)
 
 
-async def _there(client: "Client", session_id: str, model: "ModelChoice | None") -> "Compacted":
-    """Compact a session of a server's. It does not say how much that was, only the summary can be read."""
+async def _on_server(client: "Client", session_id: str, model: "ModelChoice | None") -> "Compacted":
+    """Compact a session of a server, which returns no sizes, and read its summary."""
     from turnkeeper.model.message import AssistantMessage
     from turnkeeper.model.parts import TextPart
     from turnkeeper.sessions.compact import Compacted
@@ -70,11 +72,7 @@ async def _there(client: "Client", session_id: str, model: "ModelChoice | None")
     return Compacted(reason="there is nothing to compact")
 
 
-def _shown(screen: Screen, done: "Compacted") -> str:
-    return harmless(done.summary) if done.summary is not None else ""
-
-
-def _told(done: "Compacted") -> str:
+def _note(done: "Compacted") -> str:
     if done.summary is None:
         return f"Nothing was done: {done.reason}."
     why = f": {done.problem}" if done.problem else ""

@@ -1,12 +1,14 @@
-"""The command that checks a store."""
+"""Commands about the store itself: doctor, db path."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from turnkeeper.cli import failures
-from turnkeeper.cli.answer import answer
-from turnkeeper.cli.options import EVERYWHERE, Options
+from turnkeeper.cli.failures import UsageError
+from turnkeeper.cli.options import Options
+from turnkeeper.cli.output import answer
 from turnkeeper.cli.progress import progress
 from turnkeeper.cli.screen import Screen, fields, harmless, one_line, plural, size
 from turnkeeper.model.refusal import NotFound
@@ -19,22 +21,26 @@ PROBLEMS_SHOWN = 20
 
 async def doctor(
     *,
-    fix: Annotated[bool, Parameter(help="Write derived documents again. Never changes or removes an event.")] = False,
-    options: Options = EVERYWHERE,
+    fix: Annotated[bool, Parameter(help="Rewrite derived documents. Events are never changed.")] = False,
+    options: Options,
 ) -> int:
-    """Check the store: every link of every log, the documents against the logs, references, the medium.
+    """Check the store for damage, and repair what can be derived.
 
-    Ends with 0 if the store is sound and with 1 if it is damaged; then it names the first event of each log that
-    cannot be trusted. With --json the answer is {"ok", "sessions", "messages", "parts", "events", "bytes",
-    "problems", "engine"}.
+    Checks the hash chain of every log, the documents against the logs, the
+    references and the file. The exit code is 0 for a sound store and 1 for a
+    damaged one, with the first damaged event of each log. With --json the answer
+    is {"ok", "sessions", "messages", "parts", "events", "bytes", "problems",
+    "engine"}.
 
-    Examples:
+    For example:
       turnkeeper doctor
       turnkeeper doctor --fix
       turnkeeper doctor --json | jq '.problems[] | {sessionID, seq, message}'
     """
     if options.is_missing and options.is_named:
-        raise NotFound(f"there is no store {options.url!r} to check; `turnkeeper db path` says where the usual one is")
+        raise NotFound(
+            f"there is no store {options.url!r} to check; `turnkeeper db path` prints where the default one is"
+        )
     found = await _examined(options, fix=fix)
     answer(options, found, lambda screen: _diagnosis(screen, found))
     return failures.OK if found.ok else failures.REFUSED
@@ -47,7 +53,7 @@ async def _examined(options: Options, *, fix: bool) -> "Diagnosis":
         async with options.open() as tk:
             with progress("Checking sessions") as moved:
                 return await tk.doctor(fix=fix, progress=moved)
-    except EngineError as error:  # So damaged, or so out of reach, that it cannot even be opened or read through.
+    except EngineError as error:  # It is so damaged that it cannot be opened or read.
         return _unopened(str(error))
 
 
@@ -63,6 +69,26 @@ def _unopened(said: str) -> "Diagnosis":
         advice="nothing was checked: make the store readable, or restore a copy",
     )
     return Diagnosis(ok=False, sessions=0, messages=0, parts=0, events=0, bytes=0, problems=(problem,), engine={})
+
+
+def path(*, options: Options) -> None:
+    """Print where the store is, even if it does not exist yet.
+
+    With --json the answer is {"store", "path", "exists"}; a memory store has no
+    path.
+
+    For example:
+      turnkeeper db path
+      sqlite3 -readonly "$(turnkeeper db path)" 'select id, title from session'
+    """
+    from turnkeeper.store.engines import ENGINES
+
+    scheme, _, place = options.url.partition(":")
+    if scheme not in ENGINES or bool(place) is (scheme == "memory"):
+        raise UsageError(f"{options.url!r} names no store; write sqlite:PATH, files:DIR or memory:")
+    shown = str(Path(place).expanduser().absolute()) if place else None
+    value = {"store": options.url, "path": shown, "exists": shown is not None and Path(shown).exists()}
+    answer(options, value, lambda _: shown or f"{scheme}:")
 
 
 def _diagnosis(screen: Screen, found: "Diagnosis") -> str:
@@ -95,7 +121,7 @@ def _left_over(found: "Diagnosis") -> str:
     count = found.engine.get("removed texts still indexed")
     if not isinstance(count, int) or not count:
         return ""
-    return f"{plural(count, 'text')} of removed sessions in the search index; the next commands take them out"
+    return f"{plural(count, 'text')} of removed sessions in the search index; the next commands remove them"
 
 
 def _verdict(screen: Screen, found: "Diagnosis") -> str:

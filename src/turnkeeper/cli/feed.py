@@ -1,6 +1,6 @@
-"""The feed: what a session's notifications mean to whoever shows a run, in the order it happens."""
+"""The feed: turns the notifications of a session into calls of a display."""
 
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 from turnkeeper.model.failure import Failure
 from turnkeeper.model.message import AssistantMessage
@@ -13,62 +13,62 @@ from turnkeeper.model.status import Retrying
 Lack: TypeAlias = Literal["cut off", "empty"]
 
 
-class Display(Protocol):
-    """Shows a run, in one of several ways."""
+class Display:
+    """Displays a run: on a terminal, as plain text or as JSON. A method that a display does not have does nothing."""
 
     def began(self, message: AssistantMessage) -> None:
         """A turn began."""
 
     def opened(self, part: BasePart) -> None:
-        """A part came, or changed, and will change again."""
+        """A part began or changed, and is not finished."""
 
     def grew(self, part_id: str, text: str) -> None:
-        """Text was added to an open part."""
+        """Text was added to an unfinished part."""
 
     def settled(self, part: BasePart) -> None:
-        """A part is as it will stay."""
+        """A part is finished."""
 
     def dropped(self, part_id: str) -> None:
-        """A part was taken back: the attempt it came from failed."""
+        """A part was removed because its attempt failed."""
 
     def waits(self, status: Retrying) -> None:
-        """The next attempt comes later."""
+        """The next attempt waits for its time."""
 
     def ended(self, message: AssistantMessage) -> None:
-        """A turn is over, and how."""
+        """A turn ended."""
 
     def note(self, text: str) -> None:
-        """A remark of ours."""
+        """Display a remark."""
 
     def notice(self, text: str) -> None:
-        """What is going on just now, where something is shown live."""
+        """Display what is happening now, on a live display."""
 
     def tick(self) -> None:
-        """A moment passed."""
+        """Redraw what depends on the time."""
 
     def close(self) -> None:
-        """Nothing more will be shown live; called any number of times."""
+        """End the live display. Can be called repeatedly."""
 
 
 class Feed:
-    """Hears notifications and tells a display. Turns that began elsewhere or earlier are not told."""
+    """Passes notifications to a display, except for turns that began before the feed."""
 
     def __init__(self, display: Display, *, shows_summary: bool = False) -> None:
         self._display, self._shows_summary = display, shows_summary
         self._begun: set[str] = set()
         self._lengths: dict[str, int] = {}
         self._summaries: dict[str, str | None] = {}
-        """Summaries under way, each with what kept a model from writing it."""
+        """Unfinished Summaries, each with the reason why no model wrote it."""
         self.turns = 0
-        """How many turns are over."""
+        """How many turns ended."""
         self.failure: Failure | None = None
-        """What was wrong with the last turn."""
+        """The failure of the last turn."""
         self.lack: Lack | None = None
-        """What the last answer lacks, though its turn did not fail."""
-        self._has_said = False
+        """What is wrong with the last answer, if its turn did not fail."""
+        self._has_answer = False
 
     def take(self, one: Notification | Delta) -> None:
-        """Tell what this means."""
+        """Pass a notification to the display."""
         if isinstance(one, Delta):
             self._grew(one)
             return
@@ -92,7 +92,7 @@ class Feed:
                 self._display.notice("Older history is being summarised.")
             elif message.id not in self._begun:
                 self._begun.add(message.id)
-                self._has_said = False
+                self._has_answer = False
                 self._display.began(message)
         elif message.id in self._summaries:
             self._summarised(message)
@@ -105,7 +105,7 @@ class Feed:
             self._display.ended(message)
 
     def _summarised(self, message: AssistantMessage) -> None:
-        """Say what came of a compaction. A Summary is for the model; it is no answer to the user."""
+        """Display the result of a compaction, but not the Summary, which is for the model."""
         self.turns += 1
         problem = self._summaries.pop(message.id)
         if message.error is not None:
@@ -114,17 +114,17 @@ class Feed:
         elif problem:
             self._display.note(f"Older history was shortened without a model: {problem}")
         else:
-            self._display.note("Older history was summarised; `session recall` gives it back.")
+            self._display.note("Older history was summarised; `session recall` reads it.")
 
     def _lacking(self, message: AssistantMessage) -> Lack | None:
         if message.error is not None:
             return None
         if message.finish == "length":
             return "cut off"
-        return None if self._has_said or message.structured is not None else "empty"
+        return None if self._has_answer or message.structured is not None else "empty"
 
     def _part(self, part: BasePart) -> None:
-        self._has_said = self._has_said or is_answer(part)
+        self._has_answer = self._has_answer or is_answer(part)
         if is_settled(part):
             self._lengths.pop(part.id, None)
             self._display.settled(part)
@@ -134,19 +134,19 @@ class Feed:
             self._display.opened(part)
 
     def _grew(self, delta: Delta) -> None:
-        # One that was dropped on the way leaves a gap: the part is then shown when it is settled.
+        # After a lost delta the rest of the part is displayed when it is finished.
         if self._lengths.get(delta.part_id) == delta.offset:
             self._lengths[delta.part_id] += len(delta.delta)
             self._display.grew(delta.part_id, delta.delta)
 
 
 def is_answer(part: BasePart) -> bool:
-    """Whether a part is something for the user: words, or something done. Thoughts alone are no answer."""
+    """Whether a part is a text or a tool call. Reasoning alone is no answer."""
     return isinstance(part, ToolPart) or (isinstance(part, TextPart) and bool(part.text.strip()))
 
 
 def is_settled(part: BasePart) -> bool:
-    """Whether a part is as it will stay."""
+    """Whether a part is finished."""
     match part:
         case TextPart(time=time):
             return time is None or time.end is not None

@@ -1,14 +1,15 @@
-"""Commands that exchange sessions with files and with opencode: export, import."""
+"""Commands that export and import sessions."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
 from turnkeeper.cli import names
-from turnkeeper.cli.answer import answer, note, note_damaged, write
 from turnkeeper.cli.failures import UsageError
-from turnkeeper.cli.options import EVERYWHERE, Options
+from turnkeeper.cli.options import Options
+from turnkeeper.cli.output import answer, note, note_damaged, write
 from turnkeeper.cli.progress import progress
 from turnkeeper.cli.screen import Screen, fields, harmless, one_line, plural
 from turnkeeper.model.refusal import Invalid, NotFound
@@ -24,48 +25,47 @@ FINDINGS_SHOWN = 10
 
 
 async def export(
-    id: Annotated[str | None, Parameter(metavar="ID", help="The session; without it the newest root.")] = None,
+    id: Annotated[str | None, Parameter(metavar="ID", help="The session; the newest root session by default.")] = None,
     /,
     *,
     all: Annotated[
-        bool, Parameter(name=("--all", "-a"), help="Every session, archived ones and children too.")
+        bool, Parameter(name=("--all", "-a"), help="Every session, also archived ones and children.")
     ] = False,
     output: Annotated[
-        Path | None,
+        str | None,
         Parameter(
             name=("--output", "-o"),
             metavar="PATH",
-            help="Where to write; - is standard output. A file is replaced when the export is complete.",
+            help="The file or directory; - is standard output. A file is replaced at the end of the export.",
             allow_leading_hyphen=True,
         ),
     ] = None,
     layout: Annotated[
-        Literal["json", "tree"], Parameter(metavar="LAYOUT", help="json, or tree: a folder for each session.")
+        Literal["json", "tree"], Parameter(metavar="LAYOUT", help="tree writes a directory for each session.")
     ] = "json",
-    sanitize: Annotated[bool, Parameter(help="Leave out what was said; keep its structure.")] = False,
-    options: Options = EVERYWHERE,
+    sanitize: Annotated[bool, Parameter(help="Leave out all text; keep the structure.")] = False,
+    options: Options,
 ) -> int:
-    """Write one session, or all, in the shape that opencode exports and imports.
+    """Export one session, or all, in opencode's format.
 
-    One session goes to standard output, or with --output to a file. With --all, --output names a folder, or a file
-    that ends in .jsonl; with --layout tree it names a folder. With --json and --output the answer is
-    {"sessions": COUNT, "output": PATH}; without --output the answer is the session, which is JSON as it is.
+    One session is written to standard output, or to the file of --output. With
+    --all, --output is a directory or a file that ends in .jsonl; with --layout
+    tree it is a directory. With --json and --output the answer is {"sessions":
+    COUNT, "output": PATH}; without --output it is the session.
 
-    Each session is checked against its log. Of a damaged one what can be read is written; the rest is named on standard
-    error, and the command ends with 1.
+    Each session is checked against its log. What is damaged is left out and
+    named on standard error; then the exit code is 1.
 
-    Examples:
+    For example:
       turnkeeper session export calm-otter > wind.json
       turnkeeper session export calm-otter --sanitize --output wind.json
       turnkeeper session export --all --output sessions.jsonl
       turnkeeper session export --all --layout tree --output backup/
     """
-    if output == Path("-"):
+    if output == "-":
         output = None
-    elif output is not None and str(output).startswith("-"):
-        raise UsageError(
-            f"--output needs a path, not the option {str(output)!r}; write ./{output} for a file of that name"
-        )
+    elif output is not None and (not output or output.startswith("-")):
+        raise UsageError(f"--output needs a path, not {output!r}; write ./{output or 'NAME'} for a file of that name")
     if all and id is not None:
         raise UsageError("export one session or --all, not both")
     if output is None and (all or layout == "tree"):
@@ -75,9 +75,11 @@ async def export(
         chosen = None if all else [await _chosen(tk, id)]
         if output is None:
             assert chosen is not None
-            await _to_stdout(tk.export(chosen[0], sanitise=sanitize, damaged=damaged))
+            async for piece in tk.export(chosen[0], sanitise=sanitize, damaged=damaged):
+                write(piece)
             return note_damaged(damaged)
-        target = output.expanduser()
+        target = Path(output).expanduser()
+        _check_reader(target)
         with progress("Exporting sessions") as moved:
             count = await _to_disk(tk, target, chosen, layout, sanitize=sanitize, moved=moved, damaged=damaged)
     done = {"sessions": count, "output": str(target)}
@@ -86,24 +88,29 @@ async def export(
 
 
 async def import_files(
-    *files: Annotated[Path, Parameter(metavar="PATH", help="Exported files, or folders of them.")],
-    options: Options = EVERYWHERE,
+    *files: Annotated[Path, Parameter(metavar="PATH", help="Exported files, or directories of them.")],
+    options: Options,
 ) -> int:
-    """Bring in sessions from what `session export` or opencode's export wrote: files, .jsonl files, folders, trees.
+    """Import sessions from files that `session export` or opencode wrote.
 
-    Ids are kept. What is already here stays as it is, so importing again changes nothing. With --json the answer is
-    a list with a report for each path: {"source", "imported", "unchanged", "grown", "conflicts", "skipped",
-    "unreadable"}. Ends with 1 if something could not be read.
+    Reads .json and .jsonl files, directories and trees. Ids are kept. Existing
+    sessions are not changed, so importing again is safe. With --json the answer
+    is a list with a report for each path: {"source", "imported", "unchanged",
+    "grown", "conflicts", "skipped", "unreadable"}. The exit code is 1 if
+    something could not be read.
 
-    Examples:
+    For example:
       turnkeeper session import wind.json
       turnkeeper session import backup/ sessions.jsonl --json
     """
     if not files:
-        raise UsageError("give a file or a folder to import; `turnkeeper import opencode` finds opencode's history")
+        raise UsageError("give a file or a directory to import; `turnkeeper import opencode` finds opencode's history")
     for file in files:
         if not file.expanduser().exists():
-            raise NotFound(f"there is nothing at {str(file)!r}; give a file or a folder that `session export` wrote")
+            raise NotFound(f"there is nothing at {str(file)!r}; give a file or a directory that `session export` wrote")
+        # Pipes of this process, such as /dev/stdin, have a writer.
+        if file.expanduser().is_fifo() and not file.is_relative_to("/dev") and not file.is_relative_to("/proc"):
+            raise Invalid(f"{str(file)!r} is a named pipe, which may wait for ever; name a file, or /dev/stdin")
     reports = []
     async with options.open() as tk:
         with progress("Importing sessions") as moved:
@@ -119,15 +126,16 @@ async def import_opencode(
     path: Annotated[Path | None, Parameter(metavar="PATH", help="opencode's data directory or database.")] = None,
     /,
     *,
-    options: Options = EVERYWHERE,
+    options: Options,
 ) -> int:
-    """Bring in the history that opencode has kept: its database and its JSON trees, of every age.
+    """Import the history of opencode: its database and JSON trees of any version.
 
-    Looks where opencode keeps it, unless PATH says otherwise. Nothing there is changed. Ids are kept, and importing
-    again brings only what is new. With --json the answer is a report: {"source", "imported", "unchanged", "grown",
-    "conflicts", "skipped", "unreadable"}. Ends with 1 if something could not be read.
+    Reads opencode's data directory, or PATH, and changes nothing there. Ids are
+    kept, and importing again adds only what is new. With --json the answer is a
+    report: {"source", "imported", "unchanged", "grown", "conflicts", "skipped",
+    "unreadable"}. The exit code is 1 if something could not be read.
 
-    Examples:
+    For example:
       turnkeeper import opencode
       turnkeeper import opencode ~/.local/share/opencode/opencode.db --json
     """
@@ -136,6 +144,10 @@ async def import_opencode(
             report = await tk.import_opencode(path.expanduser() if path is not None else None, progress=moved)
     answer(options, _whole(report), lambda screen: _report(screen, report))
     return int(bool(report.unreadable))
+
+
+import_app = App(name="import", version_flags=(), default_command=import_files)
+import_app.command(import_opencode, name="opencode")
 
 
 async def _chosen(tk: "Turnkeeper", given: str | None) -> str:
@@ -149,9 +161,15 @@ async def _chosen(tk: "Turnkeeper", given: str | None) -> str:
     return newest.id
 
 
-async def _to_stdout(pieces: "AsyncIterator[bytes]") -> None:
-    async for piece in pieces:
-        write(piece)
+def _check_reader(target: Path) -> None:
+    """Raise Invalid for a named pipe without a reader, on which an export would wait."""
+    if target.is_fifo():
+        try:
+            os.close(os.open(target, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError as error:
+            raise Invalid(
+                f"{str(target)!r} is a pipe that no program reads; name a file, or start its reader"
+            ) from error
 
 
 async def _to_disk(
@@ -168,7 +186,9 @@ async def _to_disk(
         await _to_file(tk.export(chosen[0], sanitise=sanitize, damaged=damaged), target)
         return 1
     if target.suffix == ".json" and not target.is_dir():
-        raise UsageError(f"{str(target)!r} would be a folder; name a folder, or with --all a file that ends in .jsonl")
+        raise UsageError(
+            f"{str(target)!r} would be a directory; name a directory, or with --all a file that ends in .jsonl"
+        )
     return await tk.export_all(target, chosen, layout=layout, sanitise=sanitize, progress=moved, damaged=damaged)
 
 
@@ -183,7 +203,7 @@ async def _to_file(pieces: "AsyncIterator[bytes]", target: Path) -> None:
 
 
 def _whole(report: "ImportReport") -> dict[str, object]:
-    """A report with its zeros and empty lists, which values leave out: a program counts on them."""
+    """A report as JSON, including its zeros and empty lists."""
     from msgspec.structs import asdict
 
     return {**asdict(report), "imported": asdict(report.imported), "unchanged": asdict(report.unchanged)}
@@ -194,8 +214,11 @@ def _report(screen: Screen, report: "ImportReport") -> str:
         ("Source", screen.path(report.source)),
         ("Imported", _counted(report.imported)),
         ("Unchanged", _counted(report.unchanged) if report.unchanged.sessions else ""),
-        ("Grown", f"{plural(report.grown, 'session')} got what was new" if report.grown else ""),
-        ("Conflicts", screen.paint(f"{len(report.conflicts):,}; ours was kept", "yellow") if report.conflicts else ""),
+        ("Grown", f"{plural(report.grown, 'session')} got new messages" if report.grown else ""),
+        (
+            "Conflicts",
+            screen.paint(f"{len(report.conflicts):,}; the stored ones were kept", "yellow") if report.conflicts else "",
+        ),
         ("Skipped", f"{len(report.skipped):,}" if report.skipped else ""),
         ("Unreadable", screen.paint(f"{len(report.unreadable):,}", "red") if report.unreadable else ""),
     ]

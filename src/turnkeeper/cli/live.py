@@ -1,4 +1,4 @@
-"""Live: a session is run and shown until it rests. Ctrl-C once stops it and settles; twice quits at once."""
+"""Run a session and display it until it is idle. Ctrl-C once stops the turn, twice exits at once."""
 
 import asyncio
 import os
@@ -13,12 +13,12 @@ import anyio
 from anyio.abc import TaskGroup
 
 from turnkeeper.cli import failures
-from turnkeeper.cli.asking import Desk, Nobody
-from turnkeeper.cli.calls import subject
 from turnkeeper.cli.feed import Display, Feed, Lack
 from turnkeeper.cli.json_lines import JsonLines
+from turnkeeper.cli.options import local_store
+from turnkeeper.cli.part_lines import subject
+from turnkeeper.cli.permission_prompt import NoTerminal, RemotePermissions, TerminalPrompt
 from turnkeeper.cli.plain import Plain, failure_text
-from turnkeeper.cli.reach import Sessions, here
 from turnkeeper.cli.screen import Screen, money, one_line, plural
 from turnkeeper.core.next_action import REFUSED
 from turnkeeper.core.prefix import reuse_percent
@@ -32,7 +32,6 @@ from turnkeeper.workspace.owner import is_alive
 
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
-    from turnkeeper.cli.answering import Answering
     from turnkeeper.client import Client
     from turnkeeper.client.subscription import Subscription
     from turnkeeper.core.view import SessionView
@@ -41,32 +40,32 @@ if TYPE_CHECKING:
     from turnkeeper.run.coordinator import Outcome
 
 QUEUE_MAX: Final = 65_536
-"""Notifications that may wait while somebody thinks about a question."""
+"""How many notifications are queued while a question waits for its answer."""
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 LOST_S: Final = 1.0
-"""How long a server may be away before anybody is told."""
+"""How long a server may be unreachable before that is displayed."""
 TICK_S: Final = 0.08
 LACKS: Final[Mapping[Lack, str]] = {
     "cut off": "the answer is cut off: it reached the model's output limit; ask for the rest, or for a shorter answer",
     "empty": "the model gave an empty answer; ask again, or choose another model with -m",
 }
-"""What is wrong with an answer whose turn did not fail."""
+"""What is wrong with the answer of a turn that did not fail."""
 UPKEEP_S: Final = 5.0
-"""How long the end of the process waits for a title."""
+"""How long the process waits at its end for a title."""
 
 
 class Live:
-    """One run of one session, on the display that fits."""
+    """One run of one session, on the display for this output."""
 
     def __init__(self, *, as_json: bool, thinking: bool, auto: bool) -> None:
         self.display = _display(as_json=as_json, thinking=thinking)
         self._as_json = as_json
         can_ask = sys.stdin.isatty() and sys.stderr.isatty() and not as_json
-        self._desk = Desk(self.display) if can_ask and not auto else None
-        self.ask: Asker = allow_all if auto else self._desk.ask if self._desk else Nobody(self.display).ask
+        self._prompt = TerminalPrompt(self.display) if can_ask and not auto else None
+        self.ask: Asker = allow_all if auto else self._prompt.ask if self._prompt else NoTerminal(self.display).ask
         self._session_id = ""
         self.is_stopped = False
-        """Whether somebody pressed Ctrl-C."""
+        """Whether Ctrl-C was pressed."""
 
     async def run(
         self,
@@ -76,20 +75,20 @@ class Live:
         *,
         shows_summary: bool = False,
     ) -> int:
-        """Do the work, showing the session; the exit code. ``shows_summary``: a Summary is what the user asked for."""
+        """Display the session while ``work`` runs; the exit code. ``shows_summary`` if the user asked for a Summary."""
         self._session_id = session_id
         before, start = await tk.get(session_id), time.monotonic()
-        store = here(tk)
+        store = local_store(tk)
         seq = (await store.store.queries.state(session_id)).seq if store is not None else 0
         feed = Feed(self.display, shows_summary=shows_summary)
         outcome: Outcome | None = None
         async with tk.subscribe(session_id=session_id, size=QUEUE_MAX) as heard, anyio.create_task_group() as beside:
             beside.start_soon(self._tick)
-            answering = await self._answering(tk, heard, beside)
+            remote = await self._remote_permissions(tk, heard, beside)
             with self._signals() as pressed:
                 beside.start_soon(self._stop, tk, pressed, beside)
                 async with anyio.create_task_group() as group:
-                    group.start_soon(self._pump, feed, heard, answering)
+                    group.start_soon(self._pump, feed, heard, remote)
                     outcome = await work()
                     heard.close()
                     if store is not None:
@@ -97,7 +96,7 @@ class Live:
                             await store.wait_upkeep(session_id)
             beside.cancel_scope.cancel()
         self.display.close()
-        if outcome is None:  # Stopped before anything was run.
+        if outcome is None:  # Stopped before the work began.
             self.display.note("■ stopped")
             return failures.INTERRUPTED
         code = self._verdict(feed, outcome)
@@ -108,37 +107,36 @@ class Live:
             self._summary(before, await tk.get(session_id), feed, reuse, time.monotonic() - start)
         return code
 
-    async def _answering(
+    async def _remote_permissions(
         self, tk: "Turnkeeper | Client", heard: "AsyncIterator[Notification | Delta]", group: TaskGroup
-    ) -> "Answering | None":
-        """Who answers the questions of a server; a store asks by itself."""
+    ) -> RemotePermissions | None:
+        """Ask the permission requests of a server here. A store calls ``ask`` itself."""
         from turnkeeper.api import Turnkeeper
 
         if isinstance(tk, Turnkeeper):
             return None
-        from turnkeeper.cli.answering import Answering
         from turnkeeper.client.subscription import Subscription
 
-        assert isinstance(heard, Subscription), "a client hears what its server tells"
+        assert isinstance(heard, Subscription), "a client's subscription is one to its server"
         group.start_soon(self._watch, heard)
-        answering = Answering(tk, self._session_id, self.ask, group)
-        await answering.begin()
-        return answering
+        remote = RemotePermissions(tk, self._session_id, self.ask, group)
+        await remote.begin()
+        return remote
 
     async def _pump(
-        self, feed: Feed, heard: "AsyncIterator[Notification | Delta]", answering: "Answering | None"
+        self, feed: Feed, heard: "AsyncIterator[Notification | Delta]", remote: RemotePermissions | None
     ) -> None:
         async for one in heard:
-            if answering is not None:
-                answering.take(one)
-            if self._desk is None:
+            if remote is not None:
+                remote.take(one)
+            if self._prompt is None:
                 feed.take(one)
             else:
-                async with self._desk.lock:  # A question stands on the screen: nothing is printed into it.
+                async with self._prompt.lock:  # Nothing is printed while a question is on the screen.
                     feed.take(one)
 
     async def _watch(self, heard: "Subscription") -> None:
-        """Say when the server cannot be heard, and when it can be again."""
+        """Display when the server becomes unreachable, and when it is back."""
         was_lost = False
         while True:
             await anyio.sleep(LOST_S)
@@ -151,14 +149,14 @@ class Live:
     async def _tick(self) -> None:
         while True:
             await anyio.sleep(TICK_S)
-            if self._desk is None or not self._desk.lock.locked():
+            if self._prompt is None or not self._prompt.lock.locked():
                 self.display.tick()
 
     # Stopping.
 
     @contextmanager
     def _signals(self) -> Iterator[asyncio.Event]:
-        """While this lasts, Ctrl-C is ours: the first sets the event, the second quits."""
+        """Handle signals: the first sets the event, the second exits."""
         loop, pressed = asyncio.get_running_loop(), asyncio.Event()
 
         def press() -> None:
@@ -169,7 +167,7 @@ class Live:
         try:
             for one in SIGNALS:
                 loop.add_signal_handler(one, press)
-        except (RuntimeError, ValueError):  # Not the main thread: nobody's Ctrl-C comes here.
+        except (RuntimeError, ValueError):  # Not the main thread, which gets the signals.
             yield pressed
             return
         try:
@@ -178,37 +176,37 @@ class Live:
             for one in SIGNALS:
                 loop.remove_signal_handler(one)
 
-    async def _stop(self, tk: Sessions, pressed: asyncio.Event, beside: TaskGroup) -> None:
+    async def _stop(self, tk: "Turnkeeper | Client", pressed: asyncio.Event, beside: TaskGroup) -> None:
         await pressed.wait()
         self.is_stopped = True
         self.display.notice("■ stopping; Ctrl-C again quits at once")
         if not await tk.interrupt(self._session_id):
-            beside.cancel_scope.cancel()  # It does not run yet, or no longer: there is nothing to settle.
+            beside.cancel_scope.cancel()  # It is not running, so there is nothing to wait for.
 
     def _quit(self) -> None:
         self.display.close()
         print(
-            f"\nturnkeeper: quit; `turnkeeper session resume {self._session_id}` goes on from what was recorded",
+            f"\nturnkeeper: quit; `turnkeeper session resume {self._session_id}` continues from what was recorded",
             file=sys.stderr,
             flush=True,
         )
         os._exit(failures.INTERRUPTED)
 
-    # What came of it.
+    # The end of the run.
 
     def _verdict(self, feed: Feed, outcome: "Outcome") -> int:
-        """The exit code; what went wrong is said."""
+        """The exit code, after displaying a failure."""
         if outcome.kind in ("refused", "crashed"):
             self._failed(outcome.reason)
             return failures.REFUSED
         if outcome.kind == "interrupted" or isinstance(feed.failure, AbortedFailure):
-            self._say("■ stopped; what was said and done is kept", "yellow")
+            self._say("■ stopped; everything so far is kept", "yellow")
             return failures.INTERRUPTED
         if feed.failure is not None:
             self._say(f"✗ {failure_text(feed.failure)}", "red")
             return failures.REFUSED
         if outcome.reason == REFUSED:
-            self._say("■ stopped, for a call was refused", "yellow")
+            self._say("■ stopped, because a call was refused", "yellow")
             return failures.REFUSED
         if feed.lack is not None:
             self._say(f"✗ {LACKS[feed.lack]}", "red")
@@ -225,7 +223,7 @@ class Live:
         self.display.note(Screen.of(sys.stderr).paint(text, style))
 
     def _summary(self, before: "Session", after: "Session", feed: Feed, reuse: list[str], seconds: float) -> None:
-        """What it took: the difference of the session's totals, which are the sum of its ledger."""
+        """Display the tokens, the cost and the time of the run: the difference of the session's totals."""
         if not feed.turns:
             return
         used, had = after.tokens, before.tokens
@@ -246,14 +244,14 @@ class Live:
 
 
 async def _reuse(tk: "Turnkeeper", session_id: str, after: int) -> list[str]:
-    """How much of each request's predecessor the provider could reuse; nothing if there was no predecessor."""
+    """How much of the previous request the provider could reuse; nothing after a first request."""
     events = [recorded.event for recorded in await tk.store.journal.read(session_id, after=after)]
     percent = reuse_percent(*(one.prefix for one in events if isinstance(one, TurnStarted) and one.prefix is not None))
     return [f"{percent} % prefix reuse"] if percent is not None else []
 
 
 def found_open(view: "SessionView") -> str | None:
-    """What a dead process left behind, in words; None if there is nothing."""
+    """A sentence about the turn that a dead process left open; None if there is none."""
     if view.owner is None or is_alive(view.owner):
         return None
     said = f"Process {view.owner.pid}, which ran this session, is gone"
@@ -274,7 +272,7 @@ def _display(*, as_json: bool, thinking: bool) -> Display:
         return JsonLines(thinking=thinking)
     if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
         return Plain(thinking=thinking)
-    # rich is for terminals only, and loaded when there is one.
+    # rich is imported only for a terminal.
     from rich.console import Console
 
     from turnkeeper.cli.terminal import STYLES, Terminal

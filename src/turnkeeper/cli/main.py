@@ -1,61 +1,54 @@
-"""Entry point: reads the words, runs the command, and turns what came of it into an exit code."""
+"""Entry point: run one command and turn its result or its failure into an exit code."""
 
 import gc
 import os
 import sys
 from collections.abc import Awaitable, Sequence
-from functools import partial
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from turnkeeper.cli import failures
 
-if TYPE_CHECKING:
-    from cyclopts import App
-
-HELP: Final = frozenset({"--help", "-h"})
-VERSION: Final = frozenset({"--version", "-V"})
-FLAGS: Final = frozenset({"--json"})
-VALUED: Final = frozenset({"--store", "--data", "--server"})
 OBJECTS_PER_COLLECTION: Final = 50_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. The exit codes: 0 done, 1 refused or damaged, 2 usage, 130 interrupted."""
+    """Run one command. The exit code is 0 for success, 1 for a failure, 2 for wrong usage, 130 for an interrupt."""
     if arguments is None:
-        return _process(_ordered(sys.argv[1:]))
-    return _answered(_ordered(arguments))
+        return _process(sys.argv[1:])
+    return _exit_code(list(arguments))
 
 
 def _process(words: list[str]) -> int:
-    """Run one command in a process of its own, which ends with it."""
-    # Loading makes tens of thousands of objects that all stay: looking through them for garbage every 700th time,
-    # and once more at the end, would take a tenth of what a short command costs.
+    """Run the command of this process."""
+    # Imports create tens of thousands of objects that all stay. The default garbage collection of them, every 700
+    # objects and once more at exit, takes a tenth of the time of a short command.
     gc.set_threshold(OBJECTS_PER_COLLECTION)
     _open_closed_streams()
-    code = _answered(words)
+    _check_timezone()
+    code = _exit_code(words)
     gc.freeze()
     return code
 
 
-def _answered(words: list[str]) -> int:
+def _exit_code(words: list[str]) -> int:
     try:
         code = _run(words)
         sys.stdout.flush()
-    except BrokenPipeError:  # Whoever read the output has seen enough.
+    except (BrokenPipeError, SystemExit):  # The reader of the output has closed it, for which rich exits.
         code = failures.OK
     except BaseException as error:
         found = failures.problem(error)
         if found is None:
             raise
-        failures.tell(found, as_json="--json" in _options(words))
+        failures.report(found, as_json="--json" in words[: words.index("--") if "--" in words else None])
         code = found.code
-    _let_go_of_output()
+    _flush_output()
     return code
 
 
-def _let_go_of_output() -> None:
-    """Write what is left; what cannot be written is dropped, or Python would complain of it again when it ends."""
+def _flush_output() -> None:
+    """Flush the output. If that fails, drop the rest, because Python would report the failure again at exit."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -63,77 +56,32 @@ def _let_go_of_output() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Give the process streams if its parent closed them: Python has None in their place."""
+    """Replace standard streams that the parent process closed, which Python sets to None."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r" if name == "stdin" else "w"))
 
 
+def _check_timezone() -> None:
+    """Warn about a TZ that does not exist: the system then uses UTC without a message."""
+    name = os.environ.get("TZ", "").removeprefix(":")
+    if "/" in name and not os.path.exists(os.path.join("/usr/share/zoneinfo", name)):
+        print(f"turnkeeper: TZ={name} is not a known timezone; times are in UTC", file=sys.stderr)
+
+
 def _run(words: list[str]) -> int:
-    options = _options(words)
-    if VERSION.intersection(options):
-        return _version(as_json="--json" in options)
-    from turnkeeper.cli import commands
+    from turnkeeper.cli.commands import app, call
 
-    if (command := commands.quick(words)) is None:
-        app = commands.build()
-        asks_for_help = bool(HELP.intersection(options))
-        chain, apps, rest = app.parse_commands([word for word in words if word not in HELP] if asks_for_help else words)
-        if asks_for_help or (apps[-1].default_command is None and not rest):
-            from turnkeeper.cli import help
-
-            print(help.page(apps, chain, help.columns()), end="")
-            return failures.OK
-        function, bound, _ = app.parse_args(words, print_error=False, exit_on_error=False)
-        command = partial(function, *bound.args, **bound.kwargs)
-    return _done(command())
-
-
-def _done(result: object) -> int:
-    """Wait for what a command gave, if it is to be waited for; the exit code."""
+    result = call(app.meta, words)
     if isawaitable(result):
         import asyncio
 
         async def wait(awaited: Awaitable[object] = result) -> object:
             return await awaited
 
-        # Not anyio.run: it would load all of anyio's backend, a tenth of what `session list` costs.
+        # Not anyio.run: importing its backend would take a tenth of the time of `session list`.
         result = asyncio.run(wait())
     return result if isinstance(result, int) else failures.OK
-
-
-def _version(*, as_json: bool) -> int:
-    import json
-
-    from turnkeeper import __version__
-
-    print(json.dumps({"version": __version__}) if as_json else f"turnkeeper {__version__}")
-    return failures.OK
-
-
-def _options(words: Sequence[str]) -> list[str]:
-    """The words that may be options: those before ``--``."""
-    return list(words[: words.index("--")] if "--" in words else words)
-
-
-def _ordered(words: Sequence[str]) -> list[str]:
-    """The words with options that stand before the command moved to where the command reads them."""
-    front, rest = [], list(words)
-    while rest and rest[0].partition("=")[0] in FLAGS | VALUED:
-        width = 2 if rest[0] in VALUED else 1
-        front += rest[:width]
-        rest = rest[width:]
-    end = rest.index("--") if "--" in rest else len(rest)
-    return [*rest[:end], *front, *rest[end:]]
-
-
-def __getattr__(name: str) -> "App":
-    """``app``, built when it is asked for: a key pressed while it is loaded is answered like any other."""
-    if name != "app":
-        raise AttributeError(name)
-    from turnkeeper.cli.commands import build
-
-    return build()
 
 
 if __name__ == "__main__":

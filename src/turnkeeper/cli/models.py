@@ -1,87 +1,90 @@
-"""The command that says which models can be used, and where their keys come from."""
+"""The command that lists models, and the catalogue of the current directory."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from turnkeeper.cli import catalogue
-from turnkeeper.cli.answer import answer, note
-from turnkeeper.cli.options import EVERYWHERE, Options
-from turnkeeper.cli.screen import Screen, harmless, size
-from turnkeeper.cli.table import Column, table
+from turnkeeper.cli.options import Options
+from turnkeeper.cli.output import answer, note
+from turnkeeper.cli.screen import Column, Screen, harmless, size, table
 
 if TYPE_CHECKING:
     from turnkeeper.model.catalog import ModelInfo
-    from turnkeeper.providers.catalog import ProviderInfo
-    from turnkeeper.workspace.auth import Credentials
+    from turnkeeper.model.config import Config
+    from turnkeeper.providers.catalog import Catalog, ProviderInfo
 
 
 async def models(
     provider: Annotated[
-        str | None, Parameter(metavar="PROVIDER", help="Only this provider's, with or without a key.")
+        str | None, Parameter(metavar="PROVIDER", help="Only this provider, with or without a key.")
     ] = None,
     /,
     *,
     refresh: Annotated[
-        str | None, Parameter(metavar="URL", help="First fetch the catalogue anew, as models.dev writes it.")
+        str | None, Parameter(metavar="URL", help="First fetch the catalogue of models.dev from here.")
     ] = None,
-    options: Options = EVERYWHERE,
+    options: Options,
 ) -> None:
-    """List the models that can be used here and now, and where each provider's key comes from.
+    """List the models that can be used, and where each provider's key is from.
 
-    A provider is listed if it has a key, or an address in the configuration. The default answers when nobody names
-    a model; the small one writes titles. Prices are dollars for a million tokens. Nothing is fetched unless
-    --refresh is given. With --json the answer is {"default", "small", "providers": [{"id", "name", "key",
-    "models"}]}; "key" says where the key was found, and is null without one.
+    A provider is listed if it has a key, or a URL in the configuration. The
+    default model answers prompts that name none; the small model writes titles.
+    Prices are dollars per million tokens. Nothing is fetched without --refresh.
+    With --json the answer is {"default", "small", "providers": [{"id", "name",
+    "key", "models"}]}; "key" is where the key was found, or null.
 
-    Examples:
+    For example:
       turnkeeper models
       turnkeeper models anthropic
-      turnkeeper models --json | jq -r '.providers[].models[] | "\\(.providerID)/\\(.id)"'
+      turnkeeper models --json | jq -r '.providers[].models[].id'
     """
     if refresh is not None:
         await _refresh(refresh, options)
-    usable = await _usable(options, provider)
+    usable = _Usable(*await local_catalog(options.environ), options.environ, provider)
     answer(options, usable.wire(), usable.text)
     if not options.json and not usable.has_keys:
-        note("Only the offline model needs no key. `turnkeeper auth login PROVIDER` keeps one.")
+        note("Only the offline model needs no key. `turnkeeper auth login PROVIDER` stores one.")
+
+
+async def local_catalog(environ: Mapping[str, str]) -> "tuple[Config, Catalog]":
+    """The configuration of the current directory and its catalogue. Raises Invalid if a file of it is wrong."""
+    from turnkeeper.providers.catalog import Catalog
+    from turnkeeper.providers.refresh import location
+    from turnkeeper.workspace.config import load
+    from turnkeeper.workspace.project import identify
+
+    place = await identify(Path.cwd())
+    config = load(place.directory, place.worktree, environ).config
+    refreshed = location(environ)
+    return config, Catalog(config, refreshed=refreshed if refreshed.exists() else None)
 
 
 async def _refresh(url: str, options: Options) -> None:
-    from turnkeeper.providers.refresh import refresh
+    from turnkeeper.providers.refresh import location, refresh
 
-    fetched = await refresh(url, catalogue.refreshed(options.environ))
+    fetched = await refresh(url, location(options.environ))
     if not options.json:
         note(f"Fetched the catalogue: {size(fetched)}.")
 
 
-async def _usable(options: Options, only: str | None) -> "_Usable":
-    from turnkeeper.providers import choice
-    from turnkeeper.workspace import auth
-
-    config, catalog = await catalogue.here(options.environ)
-    credentials = auth.credentials(options.environ)
-    default = choice.default_model(catalog, config, credentials)
-    small = choice.small_model(catalog, config, default.provider_id) or default
-    found = [catalog.provider(only)] if only is not None else choice.available(catalog, credentials)
-    return _Usable(found, default, small, credentials)
-
-
 class _Usable:
-    """What can be used."""
+    """The providers that can be used, with their models."""
 
-    def __init__(
-        self, providers: "Sequence[ProviderInfo]", default: "ModelInfo", small: "ModelInfo", credentials: "Credentials"
-    ) -> None:
+    def __init__(self, config: "Config", catalog: "Catalog", environ: Mapping[str, str], only: str | None) -> None:
         from turnkeeper.providers import choice
+        from turnkeeper.workspace import auth
 
-        self._default, self._small = default, small
-        self._providers = [(one, choice.key(one, credentials)) for one in providers]
-        self.has_keys = any(one.id != "offline" for one in providers)
+        credentials = auth.credentials(environ)
+        self._default = choice.default_model(catalog, config, credentials)
+        self._small = choice.small_model(catalog, config, self._default.provider_id) or self._default
+        found = [catalog.provider(only)] if only is not None else choice.available(catalog, credentials)
+        self._providers = [(one, choice.key(one, credentials)) for one in found]
+        self.has_keys = any(one.id != "offline" for one in found)
 
     def wire(self) -> dict[str, object]:
-        """As JSON. Headers and options may hold secrets and are left out."""
+        """As JSON, without headers and options, which may hold secrets."""
         return {
             "default": _name(self._default),
             "small": _name(self._small),
@@ -97,7 +100,7 @@ class _Usable:
         }
 
     def text(self, screen: Screen) -> str:
-        """As tables, one a provider."""
+        """As one table per provider."""
         return "\n\n".join(self._provider(screen, one, key.origin if key else None) for one, key in self._providers)
 
     def _provider(self, screen: Screen, provider: "ProviderInfo", origin: str | None) -> str:
@@ -105,14 +108,12 @@ class _Usable:
         listed = sorted(provider.models.values(), key=lambda one: (one.status == "deprecated", one.id))
         rows = table(
             screen,
-            [
-                Column("MODEL", [harmless(_name(one)) for one in listed], ("cyan",)),
-                Column("", [self._mark(one) for one in listed], ("green",)),
-                Column("CONTEXT", [_tokens(one.limits.context) for one in listed]),
-                Column("INPUT", [_price(one.price.input) for one in listed]),
-                Column("OUTPUT", [_price(one.price.output) for one in listed]),
-                Column("NAME", [harmless(one.name) for one in listed], ("dim",), least=12, is_optional=True),
-            ],
+            Column("MODEL", [harmless(_name(one)) for one in listed], ("cyan",)),
+            Column("", [self._mark(one) for one in listed], ("green",)),
+            Column("CONTEXT", [_tokens(one.limits.context) for one in listed]),
+            Column("INPUT", [_price(one.price.input) for one in listed]),
+            Column("OUTPUT", [_price(one.price.output) for one in listed]),
+            Column("NAME", [harmless(one.name) for one in listed], ("dim",), least=12, is_optional=True),
         )
         return f"{head}\n{rows}" if rows else head
 

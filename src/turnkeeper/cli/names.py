@@ -1,26 +1,35 @@
-"""What people type where a session, a directory or a model is expected: an id, the beginning of one, a slug, a name."""
+"""How users name a session, a message, a project, a directory or a model: by an id, a prefix of it, a slug, a path."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from turnkeeper.cli.failures import UsageError
-from turnkeeper.cli.reach import Sessions, here
+from turnkeeper.cli.options import local_store
 from turnkeeper.model.refusal import Conflict, Invalid, NotFound
 from turnkeeper.store.engine import Key
 
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
+    from turnkeeper.client import Client
     from turnkeeper.model.message import ModelChoice
     from turnkeeper.model.session import Session
 
-BEGINNING_MIN = 4
-"""How much of an id must be given behind its prefix. Less would name something by accident."""
+PREFIX_MIN = 4
+"""How many characters after the type prefix a shortened id needs. Fewer would match by accident."""
 CANDIDATES_MAX = 8
+
+SessionName = Annotated[str, Parameter(metavar="ID", help="The session: its id, a prefix of it, or its slug.")]
+Limit = Annotated[
+    int, Parameter(name=("--limit", "-n"), metavar="N", help="How many at most.", validator=Number(gte=1))
+]
 
 
 def model(given: str | None) -> "ModelChoice | None":
-    """The model that somebody means; whether there is one is for others to say. Raises Invalid if it names none."""
+    """The model of PROVIDER/MODEL, which need not exist. Raises UsageError if the text has another form."""
     from turnkeeper.model.message import ModelChoice
 
     if given is None:
@@ -31,51 +40,47 @@ def model(given: str | None) -> "ModelChoice | None":
     return ModelChoice(provider_id=provider_id, model_id=model_id)
 
 
-async def session(tk: Sessions, given: str) -> str:
-    """The id of the session that somebody means. Raises NotFound, or Conflict if it may be several."""
+async def session(tk: "Turnkeeper | Client", given: str) -> str:
+    """The id of the named session. Raises NotFound, or Conflict if the name fits several."""
     if given.startswith("ses_"):
-        found = await _beginning(tk, ("state",), given, "ses_")
+        found = await _with_prefix(tk, ("state",), given, "ses_")
     else:
-        found = await _with_slug(tk, given) or await _beginning(tk, ("state",), f"ses_{given}", "ses_")
-    if len(found) > 1:
-        raise Conflict(f"{given!r} may be any of these sessions; give more of the id:\n{await _lines(tk, found)}")
-    if not found and given.startswith("ses_") and len(given) < len("ses_") + BEGINNING_MIN:
-        raise UsageError(f"{given!r} is too short for an id; give at least {BEGINNING_MIN} characters after ses_")
-    if not found:
-        raise NotFound(f"there is no session {given!r}; `turnkeeper session list --all` shows all of them")
-    return found[0]
+        found = await _with_slug(tk, given) or await _with_prefix(tk, ("state",), f"ses_{given}", "ses_")
+    if not found and given.startswith("ses_") and len(given) < len("ses_") + PREFIX_MIN:
+        raise UsageError(f"{given!r} is too short for an id; give at least {PREFIX_MIN} characters after ses_")
+    several = [await tk.get(one) for one in found[:CANDIDATES_MAX]] if len(found) > 1 else []
+    lines = [f"{one.id}  {one.title}" for one in several] + ["..."] * (len(found) > CANDIDATES_MAX)
+    return _only("session", given, found, lines, "`turnkeeper session list --all` shows all of them")
 
 
-async def message(tk: Sessions, session_id: str, given: str) -> str:
-    """The id of the message in this session that somebody means."""
-    prefix = ("message", session_id)
-    found = await _beginning(tk, prefix, given, "msg_")
-    if len(found) > 1:
-        raise Conflict(f"{given!r} may be any of these messages; give more of the id:\n{_indented(found)}")
-    if not found:
-        raise NotFound(
-            f"there is no message {given!r} in session {session_id!r}; "
-            f"`turnkeeper session messages {session_id}` shows them"
-        )
-    return found[0]
+async def message(tk: "Turnkeeper | Client", session_id: str, given: str) -> str:
+    """The id of the named message of a session."""
+    found = await _with_prefix(tk, ("message", session_id), given, "msg_")
+    return _only("message", given, found, found, f"`turnkeeper session messages {session_id}` shows them")
 
 
-async def project(tk: Sessions, given: str) -> str:
-    """The id of the project that somebody means: by its id, the beginning of it, or a directory in it."""
+async def project(tk: "Turnkeeper | Client", given: str) -> str:
+    """The id of the named project: by its id, a prefix of it, or a directory in it."""
     if given in (".", "..", "~") or "/" in given:
         from turnkeeper.workspace.project import identify
 
         return (await identify(directory(given))).id
-    found = await _beginning(tk, ("project",), given, "")
+    found = await _with_prefix(tk, ("project",), given, "")
+    return _only("project", given, found, found, "give the id `session show` prints, or a directory")
+
+
+def _only(kind: str, given: str, found: list[str], lines: list[str], advice: str) -> str:
+    """The only id that was found. Raises NotFound with advice, or Conflict with a line for each of several."""
     if len(found) > 1:
-        raise Conflict(f"{given!r} may be any of these projects; give more of the id:\n{_indented(found)}")
+        listed = "\n".join(f"  {line}" for line in lines)
+        raise Conflict(f"{given!r} may be any of these {kind}s; give more of the id:\n{listed}")
     if not found:
-        raise NotFound(f"there is no project {given!r}; give the id `session show` prints, or a directory")
+        raise NotFound(f"there is no {kind} {given!r}; {advice}")
     return found[0]
 
 
 def directory(given: str | Path, *, is_near: bool = True) -> Path:
-    """A directory that is there, resolved as sessions store it. Raises Invalid. On another machine, only its name."""
+    """An existing directory, resolved; a directory on another machine as it is given. Raises Invalid."""
     if not is_near:
         if not Path(given).is_absolute():
             raise UsageError(f"{str(given)!r} is on another machine; give its whole path there")
@@ -86,33 +91,33 @@ def directory(given: str | Path, *, is_near: bool = True) -> Path:
     return path
 
 
-async def _beginning(tk: Sessions, kind: Key, given: str, prefix: str) -> list[str]:
-    """The ids of this kind that are, or else begin with, what was given."""
+async def _with_prefix(tk: "Turnkeeper | Client", kind: Key, given: str, type_prefix: str) -> list[str]:
+    """The ids of a kind that equal the given text, else those that begin with it."""
     if not _could_be_a_segment(given):
         return []
-    enough = len(given) >= len(prefix) + BEGINNING_MIN
-    if (store := here(tk)) is not None:
-        return await _stored(store, kind, given, enough=enough)
-    known = await _told(tk, kind, given)
-    found = [one for one in known if one == given] or [one for one in known if enough and one.startswith(given)]
+    long_enough = len(given) >= len(type_prefix) + PREFIX_MIN
+    if (store := local_store(tk)) is not None:
+        return await _stored(store, kind, given, long_enough=long_enough)
+    known = await _served(tk, kind, given)
+    found = [one for one in known if one == given] or [one for one in known if long_enough and one.startswith(given)]
     return found[: CANDIDATES_MAX + 1]
 
 
-async def _stored(tk: "Turnkeeper", kind: Key, given: str, *, enough: bool) -> list[str]:
+async def _stored(tk: "Turnkeeper", kind: Key, given: str, *, long_enough: bool) -> list[str]:
     [exact] = await tk.store.engine.get([(*kind, given)])
     if exact is not None or (kind == ("state",) and await tk.store.engine.length(given)):
-        return [given]  # A session whose documents are lost is known by its log.
-    if not enough:
+        return [given]  # A session whose documents are lost still has its log.
+    if not long_enough:
         return []
-    # "~" stands behind every character an id may have.
+    # "~" sorts after every character of an id.
     found = await tk.store.engine.scan(
         kind, after=(*kind, given), before=(*kind, f"{given}~"), limit=CANDIDATES_MAX + 1
     )
     return [key[-1] for key, _ in found]
 
 
-async def _told(tk: Sessions, kind: Key, given: str) -> list[str]:
-    """Every id of this kind that a server tells of. A session that exists under the very word is found at once."""
+async def _served(tk: "Turnkeeper | Client", kind: Key, given: str) -> list[str]:
+    """Every id of this kind on a server, or only the given one if it is a session's id."""
     match kind:
         case ("message", session_id):
             found, before = [], None
@@ -122,19 +127,19 @@ async def _told(tk: Sessions, kind: Key, given: str) -> list[str]:
                 if (before := page.older) is None:
                     return found
         case ("project",):
-            return sorted({one.project_id async for one in _every(tk)})
+            return sorted({one.project_id async for one in _every_session(tk)})
     try:
         return [(await tk.get(given)).id]
     except (NotFound, Invalid):
-        return [one.id async for one in _every(tk)]
+        return [one.id async for one in _every_session(tk)]
 
 
-async def _with_slug(tk: Sessions, given: str) -> list[str]:
-    """The sessions of this slug. There is no index by slug: people type one now and then, programs never do."""
-    return [one.id async for one in _every(tk) if one.slug == given]
+async def _with_slug(tk: "Turnkeeper | Client", given: str) -> list[str]:
+    """The sessions with this slug, found by reading all: slugs are typed by people and need no index."""
+    return [one.id async for one in _every_session(tk) if one.slug == given]
 
 
-async def _every(tk: Sessions) -> "AsyncIterator[Session]":
+async def _every_session(tk: "Turnkeeper | Client") -> "AsyncIterator[Session]":
     after = None
     while True:
         page = await tk.list(roots=False, archived=True, limit=1000, after=after)
@@ -142,15 +147,6 @@ async def _every(tk: Sessions) -> "AsyncIterator[Session]":
             yield one
         if (after := page.older) is None:
             return
-
-
-async def _lines(tk: Sessions, ids: list[str]) -> str:
-    sessions = [await tk.get(one) for one in ids[:CANDIDATES_MAX]]
-    return _indented([f"{one.id}  {one.title}" for one in sessions], more=len(ids) > CANDIDATES_MAX)
-
-
-def _indented(lines: Iterable[str], *, more: bool = False) -> str:
-    return "\n".join([*(f"  {line}" for line in lines), *(["  ..."] if more else [])])
 
 
 def _could_be_a_segment(given: str) -> bool:

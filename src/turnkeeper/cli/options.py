@@ -1,4 +1,4 @@
-"""The options that every command takes, and the store they name."""
+"""The options that every command takes, and the store or server that they name."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-from turnkeeper.cli import words
+from cyclopts import Parameter
+
 from turnkeeper.cli.failures import UsageError
-from turnkeeper.cli.reach import NotServed, Sessions
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.workspace import paths
 
@@ -28,29 +28,28 @@ PASSWORD_VARIABLES: Final = ("TURNKEEPER_SERVER_PASSWORD", "OPENCODE_SERVER_PASS
 USERNAME_VARIABLES: Final = ("TURNKEEPER_SERVER_USERNAME", "OPENCODE_SERVER_USERNAME")
 
 
+@Parameter(parse=False)  # A command does not read them: `commands.start` does, and passes them to it.
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Where the sessions are and how to answer."""
+    """Where the sessions are and in which form a command prints."""
 
     store: Annotated[
         str | None,
-        words.Parameter(metavar="STORE", help="The store: sqlite:PATH, files:DIR or memory: (or TURNKEEPER_STORE)."),
+        Parameter(metavar="STORE", help="The store: sqlite:PATH, files:DIR or memory:; also TURNKEEPER_STORE."),
     ] = None
     data: Annotated[
         Path | None,
-        words.Parameter(
-            metavar="DIR", help="The directory of the default store and of auth.json (or TURNKEEPER_DATA)."
-        ),
+        Parameter(metavar="DIR", help="The directory of the default store and of auth.json; also TURNKEEPER_DATA."),
     ] = None
     server: Annotated[
         str | None,
-        words.Parameter(metavar="URL", help="Work through a server and not on a store (or TURNKEEPER_SERVER)."),
+        Parameter(metavar="URL", help="Use the sessions of this server, not a store; also TURNKEEPER_SERVER."),
     ] = None
-    json: Annotated[bool, words.Parameter(help="Print JSON, and nothing else, on standard output.")] = False
+    json: Annotated[bool, Parameter(help="Print JSON and nothing else on standard output.")] = False
 
     @property
     def address(self) -> str | None:
-        """The server to work through: the one given, else what the environment says if no store is named."""
+        """The URL of the server to use: the given one, or that of the environment if no store is given."""
         if self.server and self.store:
             raise UsageError("give --server or --store, not both")
         if self.server is not None:
@@ -58,22 +57,22 @@ class Options:
         return None if self.store or self.data else os.environ.get(SERVER_VARIABLE) or None
 
     @property
-    def here(self) -> Options:
-        """The same for a command that has no use for a server, whatever the environment says."""
+    def without_server(self) -> Options:
+        """These options for a command that ignores a server in the environment."""
         return replace(self, server=self.server or "")
 
-    def only_here(self, what: str) -> None:
-        """Refuse what no server does."""
+    def require_store(self, what: str) -> None:
+        """Raise UsageError if a server is used, for what only works on a store."""
         if self.address is not None:
-            raise NotServed(
-                f"{what} works on a store, and {self.address} is a server; use it where the store is, without "
+            raise UsageError(
+                f"{what} needs a store, and {self.address} is a server; run it on the machine of the store, without "
                 f"--server and {SERVER_VARIABLE}"
             )
 
     @property
     def url(self) -> str:
-        """The store: the one given, else the one in the given directory, else what the environment says."""
-        self.only_here("this command")
+        """The store: the given one, the one in the given directory, that of the environment, or the default one."""
+        self.require_store("this command")
         if self.store is not None:
             return self.store
         if self.data is not None:
@@ -87,12 +86,12 @@ class Options:
 
     @property
     def is_named(self) -> bool:
-        """Whether somebody named the store itself, and not only where the default one lies."""
+        """Whether the user named the store itself, and not only its directory."""
         return self.store is not None or (self.data is None and bool(os.environ.get(STORE_VARIABLE)))
 
     @property
     def is_missing(self) -> bool:
-        """Whether the store is not there yet. Raises Invalid if it could never be: it would lie below a file."""
+        """Whether the store does not exist yet. Raises Invalid if it never can, because its directory is a file."""
         scheme, _, place = self.url.partition(":")
         path = Path(place).expanduser()
         if scheme not in ("sqlite", "files") or not place or path.exists():
@@ -103,26 +102,32 @@ class Options:
         return True
 
     @asynccontextmanager
-    async def sessions(self, *, looks: bool = False) -> AsyncIterator[Sessions]:
-        """The sessions wherever they are; ``looks`` for a command that changes nothing."""
-        async with self.client() if self.address is not None else self.read() if looks else self.open() as found:
-            yield found
+    async def sessions(self, *, read_only: bool = False) -> AsyncIterator[Turnkeeper | Client]:
+        """The sessions of the store or of the server. A missing store is created, unless ``read_only``."""
+        async with AsyncExitStack() as stack:
+            if self.address is not None:
+                yield await stack.enter_async_context(self.client())
+            else:
+                yield await stack.enter_async_context(self.read() if read_only else self.open())
 
     def client(self, directory: Path | None = None) -> Client:
-        """The server, as one who works in a directory of its machine."""
+        """The server, with a working directory on its machine."""
         from turnkeeper.client import Client
 
         assert self.address is not None
-        return Client(
-            self.address,
-            directory=directory or (Path.cwd() if self.is_near else None),
-            username=from_environment(USERNAME_VARIABLES),
-            password=from_environment(PASSWORD_VARIABLES),
-        )
+        try:
+            return Client(
+                self.address,
+                directory=directory or (Path.cwd() if self.is_near else None),
+                username=from_environment(USERNAME_VARIABLES),
+                password=from_environment(PASSWORD_VARIABLES),
+            )
+        except Invalid as error:
+            raise UsageError(str(error)) from error
 
     @property
     def is_near(self) -> bool:
-        """Whether paths mean here what they mean where the sessions are: no server is used, or one of this machine."""
+        """Whether paths mean the same here and where the sessions are: no server, or a server on this machine."""
         if self.address is None:
             return True
         from turnkeeper.client.values import is_near
@@ -131,55 +136,58 @@ class Options:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Turnkeeper]:
-        """The store, made if it is not there."""
-        async with AsyncExitStack() as stack:
-            yield await _open(stack, self.url)
+        """The store, created if it does not exist."""
+        from turnkeeper.app import look
+
+        async with _opened(look(self.url)) as tk:
+            yield tk
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[Turnkeeper]:
-        """The store for a command that only looks: one that is not there is empty, and is not made by looking."""
+        """The store for a command that only reads. A missing store is read as an empty one and is not created."""
+        from turnkeeper.app import look
+
         if self.is_missing and self.is_named:
             print(f"There is no store {self.url!r} yet; creating or importing a session makes it.", file=sys.stderr)
-        async with AsyncExitStack() as stack:
-            yield await _open(stack, "memory:" if self.is_missing else self.url)
+        async with _opened(look("memory:" if self.is_missing else self.url)) as tk:
+            yield tk
 
     @asynccontextmanager
     async def run(self, directory: Path, settings: Settings | Callable[[], Settings]) -> AsyncIterator[Turnkeeper]:
         """The store for a command that runs sessions."""
         from turnkeeper.app import open_store
 
-        async with AsyncExitStack() as stack:
-            opened = open_store(self.url, directory=directory, settings=settings)
-            yield await _entered(stack, opened)
+        async with _opened(open_store(self.url, directory=directory, settings=settings)) as tk:
+            yield tk
 
     @property
     def environ(self) -> Mapping[str, str]:
-        """The environment, with the data directory that was given."""
+        """The environment, with the given data directory."""
         if self.server:
-            self.only_here("this command")
+            self.require_store("this command")
         if self.data is None:
             return os.environ
         return {**os.environ, paths.DATA_VARIABLE: str(self.data.expanduser().absolute())}
 
 
 def from_environment(names: tuple[str, ...]) -> str | None:
-    """The first of these variables that says something."""
+    """The value of the first of these variables that is set."""
     return next((os.environ[name] for name in names if os.environ.get(name)), None)
 
 
-async def _open(stack: AsyncExitStack, url: str) -> Turnkeeper:
-    from turnkeeper.app import look
-
-    return await _entered(stack, look(url))
-
-
-async def _entered(stack: AsyncExitStack, opening: AbstractAsyncContextManager[Turnkeeper]) -> Turnkeeper:
-    try:
-        return await stack.enter_async_context(opening)
-    except ValueError as error:
-        # What names no store. Nothing has been done yet that a ValueError could be a bug in.
-        raise Invalid(str(error)) from error
+@asynccontextmanager
+async def _opened(opening: AbstractAsyncContextManager[Turnkeeper]) -> AsyncIterator[Turnkeeper]:
+    """Open a store. Raises UsageError if its name is wrong."""
+    async with AsyncExitStack() as stack:
+        try:
+            tk = await stack.enter_async_context(opening)
+        except ValueError as error:  # A wrong name. Nothing else that could raise it was done yet.
+            raise UsageError(str(error)) from error
+        yield tk
 
 
-EVERYWHERE: Final = Options()
-"""What a command gets if nothing was said."""
+def local_store(sessions: Turnkeeper | Client) -> Turnkeeper | None:
+    """The store, for what only a store can do; None if the sessions are those of a server."""
+    from turnkeeper.api import Turnkeeper  # Already imported if the sessions are those of a store.
+
+    return sessions if isinstance(sessions, Turnkeeper) else None

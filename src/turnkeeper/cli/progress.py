@@ -1,4 +1,4 @@
-"""Progress of long work, on standard error and only for a person who watches."""
+"""A progress bar on standard error, if that is a terminal."""
 
 import sys
 import time
@@ -10,22 +10,22 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 PATIENCE_S = 0.4
-"""Work that is done within this time shows nothing."""
+"""Shorter work shows no progress bar."""
 
 
 @contextmanager
 def progress(title: str) -> Iterator[Callable[..., None]]:
-    """A function to call with (done, total) or (done, total, what), as often as one likes."""
+    """A function to call with (done, total) or (done, total, what) whenever there is progress."""
     bar = _Bar(title) if sys.stderr.isatty() else None
     try:
-        yield bar.move if bar is not None else _silence
+        yield bar.move if bar is not None else lambda *_: None
     finally:
         if bar is not None:
             bar.stop()
 
 
 class _Bar:
-    """A bar that appears when the work turns out to be long. rich is loaded then."""
+    """A bar that appears when the work takes long. rich is imported then."""
 
     def __init__(self, title: str) -> None:
         self._title, self._start = title, time.monotonic()
@@ -54,11 +54,7 @@ class _Bar:
             TimeRemainingColumn(),
             TextColumn("[dim]{task.fields[what]}", markup=True),
         )
-        # Gone when the work is done: the answer says what came of it.
+        # Removed at the end: the answer has the result.
         shown = Progress(*columns, console=Console(stderr=True), transient=True)
         shown.start()
         return shown, shown.add_task(self._title, total=None, what="")
-
-
-def _silence(done: int, total: int, what: str = "") -> None:
-    """Nobody is watching."""

@@ -5,57 +5,52 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from turnkeeper.cli import names
-from turnkeeper.cli.answer import answer, note, note_damaged
-from turnkeeper.cli.options import EVERYWHERE, Options
-from turnkeeper.cli.reach import here
-from turnkeeper.cli.screen import Screen, fields, harmless, one_line, plural
-from turnkeeper.cli.session_name import SessionName
+from turnkeeper.cli.options import Options, local_store
+from turnkeeper.cli.output import answer, note, note_damaged
+from turnkeeper.cli.screen import TODO_MARKS, Screen, fields, harmless, one_line, plural, token_kinds
 
 if TYPE_CHECKING:
-    from turnkeeper.model.message_with_parts import MessageWithParts
-    from turnkeeper.model.page import Page
     from turnkeeper.model.session import Session
     from turnkeeper.model.todo import Todo
     from turnkeeper.store.documents import State
 
-_MARKS = {"completed": "✓", "in_progress": "●", "cancelled": "✗"}
 
+async def show(id: names.SessionName, /, *, options: Options) -> None:
+    """Show a session: title, directory, times, usage, cost.
 
-async def show(id: SessionName, /, *, options: Options = EVERYWHERE) -> None:
-    """Show what a session says of itself: title, place, times, usage, cost.
+    With --json the answer is the session as the HTTP API has it.
 
-    With --json the answer is the session as the API writes it.
-
-    Examples:
+    For example:
       turnkeeper session show calm-otter
       turnkeeper session show ses_e1f51c506ffe --json | jq .cost
     """
-    async with options.sessions(looks=True) as tk:
+    async with options.sessions(read_only=True) as tk:
         session_id = await names.session(tk, id)
         session = await tk.get(session_id)
-        store = here(tk)
+        store = local_store(tk)
         state = await store.store.queries.state(session_id) if store is not None else None
         children = 0 if options.json else len(await tk.children(session_id))
     answer(options, session, lambda screen: _session(screen, session, state, children))
 
 
 async def messages(
-    id: SessionName,
+    id: names.SessionName,
     /,
     *,
-    limit: Annotated[int, Parameter(name=("--limit", "-n"), metavar="N", help="How many messages at most.")] = 20,
+    limit: names.Limit = 20,
     before: Annotated[str | None, Parameter(metavar="CURSOR", help="The page before this cursor.")] = None,
     after: Annotated[str | None, Parameter(metavar="CURSOR", help="The page after this cursor.")] = None,
-    context: Annotated[bool, Parameter(help="Also System Messages: what the model was told of its context.")] = False,
-    options: Options = EVERYWHERE,
+    context: Annotated[bool, Parameter(help="Also System Messages: the news about the context.")] = False,
+    options: Options,
 ) -> int:
-    """Show a session's history as a transcript: its newest messages, oldest on top.
+    """Show the newest messages of a session as a transcript, oldest first.
 
-    With --json the answer is a page: {"items": [{"info", "parts"}], "older": CURSOR, "newer": CURSOR}. Give "older"
-    to --before, and "newer" to --after. Messages and parts that are damaged are left out and named on standard error,
-    and in "damaged"; then the command ends with 1.
+    With --json the answer is a page: {"items": [{"info", "parts"}], "older":
+    CURSOR, "newer": CURSOR}. Give "older" to --before and "newer" to --after.
+    Damaged messages and parts are left out and named on standard error and in
+    "damaged"; then the exit code is 1.
 
-    Examples:
+    For example:
       turnkeeper session messages calm-otter
       turnkeeper session messages calm-otter --limit 2 --context
       turnkeeper session messages calm-otter --json | jq '.items[].info.role'
@@ -64,41 +59,34 @@ async def messages(
     from turnkeeper.model.message import SystemMessage
 
     if context or after is not None:
-        options.only_here("--context" if context else "--after")
-    async with options.sessions(looks=True) as tk:
+        options.require_store("--context" if context else "--after")
+    async with options.sessions(read_only=True) as tk:
         page = await tk.messages(await names.session(tk, id), limit=limit, before=before, after=after)
     if not context:
         page = page.but(items=tuple(one for one in page.items if not isinstance(one.info, SystemMessage)))
-    answer(options, page, lambda screen: transcript(screen, page.items))
-    if not options.json:
-        _note_neighbours(page)
+    answer(options, page, lambda screen: transcript(screen, page.items), empty="There are no messages here.")
+    if not options.json and page.older is not None:
+        note(f"There are older ones: add --before {page.older}")
+    if not options.json and page.newer is not None:
+        note(f"There are newer ones: add --after {page.newer}")
     return note_damaged(page.damaged)
 
 
-async def todo(id: SessionName, /, *, options: Options = EVERYWHERE) -> None:
-    """Show a session's task list.
+async def todo(id: names.SessionName, /, *, options: Options) -> None:
+    """Show the task list of a session.
 
-    Examples:
+    For example:
       turnkeeper session todo calm-otter
     """
-    async with options.sessions(looks=True) as tk:
+    async with options.sessions(read_only=True) as tk:
         todos = await tk.todos(await names.session(tk, id))
-    answer(options, todos, lambda screen: "\n".join(_todo(screen, one) for one in todos))
-    if not options.json and not todos:
-        note("The task list is empty.")
-
-
-def _note_neighbours(page: "Page[MessageWithParts]") -> None:
-    if not page.items:
-        note("Nothing was said here.")
-    if page.older is not None:
-        note(f"There are older ones: add --before {page.older}")
-    if page.newer is not None:
-        note(f"There are newer ones: add --after {page.newer}")
+    text = "The task list is empty."
+    answer(options, todos, lambda screen: "\n".join(_todo(screen, one) for one in todos), empty=text)
 
 
 def _session(screen: Screen, session: "Session", state: "State | None", children: int) -> str:
     moment = session.time
+    size = f"{state.messages:,} with {plural(state.parts, 'part')}, in {plural(state.seq, 'event')}" if state else ""
     rows = [
         ("Title", screen.paint(one_line(session.title), "bold")),
         ("Session", screen.paint(session.id, "cyan")),
@@ -112,18 +100,14 @@ def _session(screen: Screen, session: "Session", state: "State | None", children
         ("Created", f"{screen.date(moment.created)}  {screen.paint(screen.ago(moment.created), 'dim')}"),
         ("Updated", f"{screen.date(moment.updated)}  {screen.paint(screen.ago(moment.updated), 'dim')}"),
         ("Archived", screen.paint(screen.date(moment.archived), "yellow") if moment.archived is not None else ""),
-        ("Messages", _size(state) if state is not None else ""),
+        ("Messages", size),
         ("Children", f"{children:,}" if children else ""),
         ("Cost", f"${session.cost:,.4f}" if session.cost else ""),
-        ("Tokens", _tokens(session)),
+        ("Tokens", ", ".join(f"{count:,} {kind}" for kind, count in token_kinds(session.tokens).items() if count)),
         ("Changed", _changed(session)),
         ("Shared at", harmless(session.share.url) if session.share else ""),
     ]
     return fields(screen, rows)
-
-
-def _size(state: "State") -> str:
-    return f"{state.messages:,} with {plural(state.parts, 'part')}, in {plural(state.seq, 'event')}"
 
 
 def _origin(session: "Session") -> str:
@@ -131,18 +115,6 @@ def _origin(session: "Session") -> str:
         return ""
     before = f", up to {session.origin.message_id}" if session.origin.message_id else ""
     return harmless(f"{session.origin.session_id}{before}")
-
-
-def _tokens(session: "Session") -> str:
-    used = session.tokens
-    kinds = {
-        "input": used.input,
-        "output": used.output,
-        "reasoning": used.reasoning,
-        "cache read": used.cache.read,
-        "cache write": used.cache.write,
-    }
-    return ", ".join(f"{count:,} {kind}" for kind, count in kinds.items() if count)
 
 
 def _changed(session: "Session") -> str:
@@ -153,7 +125,7 @@ def _changed(session: "Session") -> str:
 
 
 def _todo(screen: Screen, todo: "Todo") -> str:
-    mark = _MARKS.get(todo.status, "○")
+    mark = TODO_MARKS.get(todo.status, "○")
     is_over = todo.status in ("completed", "cancelled")
     priority = screen.paint("  high", "yellow") if todo.priority == "high" and not is_over else ""
     return f"{mark} {screen.paint(one_line(todo.content), *(['dim'] if is_over else []))}{priority}"

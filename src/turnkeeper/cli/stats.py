@@ -1,16 +1,17 @@
-"""The command that says what was spent: the ledger, by day, model and session."""
+"""The command that shows the cost of requests by day, model and session."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import reduce
 from typing import TYPE_CHECKING, Annotated, Final
 
 from cyclopts import Parameter
 
-from turnkeeper.cli.answer import answer, note
 from turnkeeper.cli.failures import UsageError
-from turnkeeper.cli.options import EVERYWHERE, Options
-from turnkeeper.cli.screen import Screen, cells, harmless, money, one_line, plural, shortened
+from turnkeeper.cli.options import Options
+from turnkeeper.cli.output import answer
+from turnkeeper.cli.screen import Screen, cells, harmless, money, one_line, plural, shortened, token_kinds
 from turnkeeper.model.refusal import NotFound
 
 if TYPE_CHECKING:
@@ -30,15 +31,16 @@ async def stats(
     days: Annotated[int | None, Parameter(metavar="N", help="Only the last N days; 0 or 1 is today.")] = None,
     models: Annotated[bool, Parameter(help="Only by model.")] = False,
     sessions: Annotated[bool, Parameter(help="Only by session.")] = False,
-    options: Options = EVERYWHERE,
+    options: Options,
 ) -> None:
-    """Show what was spent, by day, by model and by session: tokens, dollars, and a bar for each.
+    """Show tokens and cost by day, by model and by session.
 
-    Every attempt to get an answer is counted, failed ones, titles and child sessions too, each once; a fork or an
-    import brings nothing with it, and a session that is removed takes its rows with it. Days are local ones. With
-    --json the answer is {"total", "days", "models", "sessions"}, each with "attempts", "cost" and "tokens".
+    Every request is counted once, also failed ones, titles and child sessions. A
+    fork or an import adds nothing, and deleting a session removes its rows. Days
+    are those of the local timezone. With --json the answer is {"total", "days",
+    "models", "sessions"}, each with "attempts", "cost" and "tokens".
 
-    Examples:
+    For example:
       turnkeeper stats
       turnkeeper stats --days 7 --models
       turnkeeper stats --json | jq .total.cost
@@ -50,45 +52,29 @@ async def stats(
         rows = [row async for row in tk.ledger() if row.time >= since]
         spent = _Spent(rows)
         titles = await _titles(tk, [one.name for one in spent.sessions])
-    answer(options, spent.wire(titles), lambda screen: _page(screen, spent, titles, models, sessions))
-    if not options.json and not rows:
-        note("Nothing was spent yet." if days is None else "Nothing was spent in these days.")
+    empty = "There are no requests yet." if days is None else "There are no requests in these days."
+    answer(options, spent.wire(titles), lambda screen: _page(screen, spent, titles, models, sessions), empty=empty)
 
 
 class Sum:
-    """What rows of the ledger add up to. Dollars are added as decimals: a thousand small sums lose nothing."""
+    """The sum of ledger rows. Dollars are added as decimals, without rounding."""
 
-    def __init__(self, name: str, rows: "Iterable[LedgerRow]") -> None:
-        self.name, self.attempts, self.cost = name, 0, Decimal(0)
-        self.input = self.output = self.reasoning = self.read = self.write = 0
-        for row in rows:
-            self.attempts += 1
-            self.cost += Decimal(str(row.cost))
-            used = row.tokens
-            self.input += used.input
-            self.output += used.output
-            self.reasoning += used.reasoning
-            self.read += used.cache.read
-            self.write += used.cache.write
+    def __init__(self, name: str, rows: "Sequence[LedgerRow]") -> None:
+        from turnkeeper.core.usage import add_tokens
+        from turnkeeper.model.session import ZERO_TOKENS
 
-    @property
-    def tokens(self) -> int:
-        """All tokens, of every kind."""
-        return self.input + self.output + self.reasoning + self.read + self.write
+        self.name, self.attempts = name, len(rows)
+        self.cost = sum((Decimal(str(row.cost)) for row in rows), Decimal(0))
+        self.used = reduce(add_tokens, (row.tokens for row in rows), ZERO_TOKENS)
+        self.tokens = sum(token_kinds(self.used).values())
 
     def wire(self) -> dict[str, object]:
         """As JSON."""
-        tokens = {
-            "input": self.input,
-            "output": self.output,
-            "reasoning": self.reasoning,
-            "cache": {"read": self.read, "write": self.write},
-        }
-        return {"attempts": self.attempts, "cost": float(self.cost), "tokens": tokens}
+        return {"attempts": self.attempts, "cost": float(self.cost), "tokens": self.used}
 
 
 class _Spent:
-    """The ledger, added up in every way."""
+    """The sums of the ledger in total, by day, by model and by session."""
 
     def __init__(self, rows: "Sequence[LedgerRow]") -> None:
         self.total = Sum("total", rows)
@@ -108,7 +94,7 @@ class _Spent:
 
 
 def _grouped(rows: "Iterable[LedgerRow]", name: "Callable[[LedgerRow], str]") -> list[Sum]:
-    """The rows of each name, the dearest first."""
+    """The sum for each name, the highest cost first."""
     groups: dict[str, list[LedgerRow]] = {}
     for row in rows:
         groups.setdefault(name(row), []).append(row)
@@ -122,7 +108,7 @@ async def _titles(tk: "Turnkeeper", names: list[str]) -> dict[str, str]:
     for name in names:
         try:
             titles[name] = (await tk.get(name)).title
-        except NotFound:  # It was removed a moment ago.
+        except NotFound:  # It was deleted after the ledger was read.
             continue
     return titles
 
@@ -145,20 +131,13 @@ def _page(screen: Screen, spent: _Spent, titles: dict[str, str], models: bool, s
 
 def _overview(screen: Screen, spent: _Spent) -> str:
     total = spent.total
-    kinds = {
-        "input": total.input,
-        "output": total.output,
-        "reasoning": total.reasoning,
-        "cache read": total.read,
-        "cache write": total.write,
-    }
-    told = ", ".join(f"{short(count)} {kind}" for kind, count in kinds.items() if count)
+    told = ", ".join(f"{short(count)} {kind}" for kind, count in token_kinds(total.used).items() if count)
     where = f"{plural(total.attempts, 'attempt')}, {plural(len(spent.sessions), 'session')}"
     return f"{screen.paint(money(total.cost), 'bold')}  {where}  {screen.paint(told, 'dim')}"
 
 
 def _chart(screen: Screen, title: str, sums: Sequence[Sum], names: dict[str, str] | None = None) -> str:
-    """A bar for each sum: of dollars, or of tokens where nothing cost anything."""
+    """A bar for each sum: of dollars, or of tokens if nothing has a cost."""
     by_cost = any(one.cost for one in sums)
     amounts = [float(one.cost) if by_cost else float(one.tokens) for one in sums]
     largest = max(amounts, default=0) or 1
@@ -168,7 +147,7 @@ def _chart(screen: Screen, title: str, sums: Sequence[Sum], names: dict[str, str
     wide = max(map(len, costs))
     lines = [screen.paint(title.upper(), "dim")]
     for one, label, cost, amount in zip(sums, labels, costs, amounts, strict=True):
-        # Where a name follows, the bars are of one width and shorter.
+        # If a name follows, the bars are shorter and padded.
         bar = _bar(amount / largest, BAR // 2).ljust(BAR // 2) if names else _bar(amount / largest, BAR)
         tokens = screen.paint(f"{short(one.tokens):>7}", "dim")
         line = f"{label}{' ' * (width - cells(label))}  {cost:>{wide}}  {tokens}  {screen.paint(bar, 'blue')}"
@@ -185,7 +164,7 @@ def _bar(share: float, width: int) -> str:
 
 
 def _with_gaps(days: Sequence[Sum]) -> list[Sum]:
-    """The newest days, with those between on which nothing was spent."""
+    """The newest days, including days without requests between them."""
     if not days:
         return []
     known = {one.name: one for one in days}
@@ -196,7 +175,7 @@ def _with_gaps(days: Sequence[Sum]) -> list[Sum]:
 
 
 def short(count: int) -> str:
-    """A count of tokens as people read it."""
+    """A number of tokens, with a unit."""
     if count < 1000:
         return str(count)
     return f"{count / 1000:.1f}K" if count < 999_950 else f"{count / 1_000_000:.1f}M"
@@ -207,6 +186,6 @@ def _day(ms: int) -> date:
 
 
 def _midnight(now: int, days: int) -> int:
-    """When the first of the last so many local days began."""
+    """The time at which the first of the last ``days`` local days began."""
     first = _day(now) - timedelta(days=max(days, 1) - 1)
     return int(datetime(first.year, first.month, first.day).timestamp() * 1000)

@@ -1,4 +1,4 @@
-"""Commands about sessions at work: resume, recover, abort, status."""
+"""Commands about running sessions: resume, recover, abort, status."""
 
 import asyncio
 import sys
@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from turnkeeper.cli import names
-from turnkeeper.cli.answer import answer, note
-from turnkeeper.cli.options import EVERYWHERE, Options
-from turnkeeper.cli.reach import Sessions, here
-from turnkeeper.cli.screen import Screen, fields, one_line, plural, shortened
-from turnkeeper.cli.session_name import SessionName
-from turnkeeper.cli.table import Column, table
+from turnkeeper.cli.options import Options, local_store
+from turnkeeper.cli.output import answer, note
+from turnkeeper.cli.screen import Column, Screen, fields, one_line, plural, shortened, table
 from turnkeeper.model.refusal import Busy
 
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
+    from turnkeeper.client import Client
     from turnkeeper.core.view import Admitted
     from turnkeeper.model.session import Session
     from turnkeeper.model.status import Owner, Status
@@ -28,22 +26,22 @@ WAITING_SHOWN = 60
 
 
 async def resume(
-    id: SessionName,
+    id: names.SessionName,
     /,
     *,
     format: Annotated[
-        Literal["default", "json"], Parameter(metavar="FORMAT", help="json: one object a line, as things happen.")
+        Literal["default", "json"], Parameter(metavar="FORMAT", help="json prints one object per line, live.")
     ] = "default",
-    auto: Annotated[bool, Parameter(help="Allow whatever would be asked. What is denied stays denied.")] = False,
-    thinking: Annotated[bool, Parameter(help="Show all of the model's thoughts.")] = False,
-    options: Options = EVERYWHERE,
+    auto: Annotated[bool, Parameter(help="Allow every call that would be asked. Denied calls stay denied.")] = False,
+    thinking: Annotated[bool, Parameter(help="Show all reasoning of the model.")] = False,
+    options: Options,
 ) -> int:
-    """Run a session on where it was stopped, failed, or was left by a process that died.
+    """Continue a session that was stopped, failed, or lost its process.
 
-    What the process had recorded stays: text is kept, calls that were under way are marked as interrupted and never
-    run a second time, prompts that wait are taken up. Shows what `run` shows.
+    Recorded text is kept. Calls that were running are marked as interrupted and
+    never run again. Waiting prompts are answered. The output is that of `run`.
 
-    Examples:
+    For example:
       turnkeeper session resume calm-otter
       turnkeeper session resume ses_e1f51c506ffe --auto
     """
@@ -66,19 +64,20 @@ async def recover(
     *,
     policy: Annotated[
         Literal["rest", "continue", "ask"] | None,
-        Parameter(metavar="POLICY", help="rest, continue or ask; by default the `recovery` setting of each directory."),
+        Parameter(metavar="POLICY", help="By default the `recovery` setting of each directory."),
     ] = None,
-    auto: Annotated[bool, Parameter(help="Allow whatever would be asked. What is denied stays denied.")] = False,
-    options: Options = EVERYWHERE,
+    auto: Annotated[bool, Parameter(help="Allow every call that would be asked. Denied calls stay denied.")] = False,
+    options: Options,
 ) -> None:
-    """Look after every session that a process left when it died.
+    """Recover every session whose process died.
 
-    What was open is closed: text is kept, calls that were under way are marked as interrupted and never run a second
-    time. A turn of which nothing was recorded is asked again, and prompts that wait are taken up. Where output was cut
-    off, the policy decides: rest waits for you, continue goes on, ask asks. With --json the answer is a list of what
-    `session status` says of each session.
+    Recorded text is kept, and calls that were running are marked as interrupted
+    and never run again. A turn without any output is asked again, and waiting
+    prompts are answered. For output that was cut off the policy decides: rest
+    leaves the session idle, continue continues it, ask asks. With --json the
+    answer is a list of the status of each session, as in `session status`.
 
-    Examples:
+    For example:
       turnkeeper session recover
       turnkeeper session recover --policy continue --auto
     """
@@ -87,33 +86,34 @@ async def recover(
 
     settings = Settings(ask=allow_all if auto else reject_all, environ=options.environ)
     async with options.run(Path.cwd(), settings) as tk:
-        found = await tk.recover(policy, ask=_goes_on)
+        found = await tk.recover(policy, ask=_ask_to_continue)
         reports = [await _report(tk, session_id) for session_id in found]
-    answer(options, reports, lambda screen: _listed(screen, reports) if reports else "")
-    if not options.json:
-        note(f"{plural(len(reports), 'session')} looked after." if reports else "No session was left open.")
+    answer(options, reports, lambda screen: _listed(screen, reports), empty="No session needs recovery.")
+    if not options.json and reports:
+        note(f"{plural(len(reports), 'session')} recovered.")
 
 
-async def _goes_on(session_id: str) -> bool:
-    """Ask the person at the terminal whether a session goes on; nobody there means no."""
+async def _ask_to_continue(session_id: str) -> bool:
+    """Ask at the terminal whether to continue a session; without a terminal the answer is no."""
     if not sys.stdin.isatty():
         return False
-    answered = await asyncio.to_thread(input, f"{session_id} was cut off in the middle of its answer. Go on? [y/N] ")
+    answered = await asyncio.to_thread(input, f"{session_id} was cut off in the middle of its answer. Continue? [y/N] ")
     return answered.strip().lower() in ("y", "yes")
 
 
-async def abort(id: SessionName, /, *, options: Options = EVERYWHERE) -> None:
-    """Close what a process that died left open. Prompts that wait go on waiting.
+async def abort(id: names.SessionName, /, *, options: Options) -> None:
+    """Close the turn that a dead process left open. Waiting prompts stay.
 
-    A session that a living process runs can only be stopped there; then this says which process it is. With --server
-    the server stops it, whatever it is doing. With --json the answer is what `session status` says of the session.
+    A session that another process runs can only be stopped there; the error
+    names that process. With --server the server stops its session. With --json
+    the answer is that of `session status`.
 
-    Examples:
+    For example:
       turnkeeper session abort calm-otter
     """
     async with options.sessions() as tk:
         session_id = await names.session(tk, id)
-        if (store := here(tk)) is not None:
+        if (store := local_store(tk)) is not None:
             await _check_owner(store, session_id)
         stopped = await tk.abort(session_id)
         report = await _report(tk, session_id)
@@ -127,54 +127,52 @@ async def _check_owner(tk: "Turnkeeper", session_id: str) -> None:
     owner = (await tk.store.queries.state(session_id)).owner
     if owner is not None and is_alive(owner):
         raise Busy(
-            f"process {owner.pid} on {owner.host} runs {session_id} and only it can stop; press Ctrl-C there, or "
-            f"`kill -INT {owner.pid}`"
+            f"process {owner.pid} on {owner.host} runs {session_id} and only that process can stop it; press Ctrl-C "
+            f"there, or `kill -INT {owner.pid}`"
         )
 
 
 async def status(
     id: Annotated[
         str | None,
-        Parameter(metavar="ID", help="The session; without it all that are at work or have prompts waiting."),
+        Parameter(metavar="ID", help="The session; by default all that run or have waiting prompts."),
     ] = None,
     /,
     *,
-    options: Options = EVERYWHERE,
+    options: Options,
 ) -> None:
-    """Show what a session is doing: idle, busy or waiting to try again, for whom, and which prompts wait.
+    """Show whether a session is idle, busy or retrying, and its waiting prompts.
 
-    With --json the answer is {"sessionID", "title", "status", "owner", "alive", "waiting"}, or a list of these.
-    "alive" is whether the owner still runs; a busy session without a living owner was left by a process that died.
-    A server says neither who the owner is nor which prompts wait.
+    With --json the answer is {"sessionID", "title", "status", "owner", "alive",
+    "waiting"}, or a list of these. "alive" is whether the owner process exists:
+    a busy session without one needs `session resume`. A server gives neither
+    owner nor waiting prompts.
 
-    Examples:
+    For example:
       turnkeeper session status
       turnkeeper session status calm-otter --json | jq .status.type
     """
-    async with options.sessions(looks=True) as tk:
+    async with options.sessions(read_only=True) as tk:
         if id is not None:
             one = await _report(tk, await names.session(tk, id))
             answer(options, one, lambda screen: _details(screen, one))
             return
-        reports = [await _report(tk, session_id) for session_id in await _at_work(tk)]
-    answer(options, reports, lambda screen: _listed(screen, reports))
-    if not options.json and not reports:
-        note("All sessions are idle.")
+        reports = [await _report(tk, session_id) for session_id in await _active(tk)]
+    answer(options, reports, lambda screen: _listed(screen, reports), empty="All sessions are idle.")
 
 
-async def _at_work(tk: Sessions) -> list[str]:
-    """Sessions that are not idle, or have prompts waiting."""
-    if (store := here(tk)) is None:
-        from turnkeeper.client import Client
+async def _active(tk: "Turnkeeper | Client") -> list[str]:
+    """Sessions that are not idle or have waiting prompts."""
+    from turnkeeper.api import Turnkeeper
 
-        assert isinstance(tk, Client)
+    if not isinstance(tk, Turnkeeper):
         return list(await tk.statuses())
-    found = [key[1] for kind in ("busy", "inbox") for key, _ in await store.store.engine.scan((kind,))]
+    found = [key[1] for kind in ("busy", "inbox") for key, _ in await tk.store.engine.scan((kind,))]
     return list(dict.fromkeys(found))
 
 
 class _Report(dict[str, object]):
-    """What a session is doing, as JSON has it; the values it was made from are attributes."""
+    """The status of a session: a JSON object, with the values it is made of as attributes."""
 
     def __init__(
         self,
@@ -189,7 +187,7 @@ class _Report(dict[str, object]):
 
         self.session, self.status, self.owner = session, status, owner
         self.is_alive = is_alive(owner) if owner is not None else None
-        self.is_run = is_served or bool(self.is_alive)  # A server closes what dead processes left.
+        self.is_run = is_served or bool(self.is_alive)  # A server closes the turns of dead processes.
         self.waiting = [{"messageID": one.message.id, "delivery": one.delivery, "text": _text(one)} for one in waiting]
         super().__init__(
             sessionID=session.id,
@@ -201,8 +199,8 @@ class _Report(dict[str, object]):
         )
 
 
-async def _report(tk: Sessions, session_id: str) -> _Report:
-    if (store := here(tk)) is None:
+async def _report(tk: "Turnkeeper | Client", session_id: str) -> _Report:
+    if (store := local_store(tk)) is None:
         return _Report(await tk.get(session_id), await tk.status(session_id), is_served=True)
     view = await store.store.journal.view(session_id)
     return _Report(view.session, view.status, view.owner, view.inbox)
@@ -231,13 +229,11 @@ def _details(screen: Screen, report: _Report) -> str:
 def _listed(screen: Screen, reports: "Sequence[_Report]") -> str:
     return table(
         screen,
-        [
-            Column("SESSION", [one.session.id for one in reports], ("cyan",)),
-            Column("STATUS", [_said(Screen(now=screen.now), one) for one in reports], ("yellow",)),
-            Column("OWNER", [_owner(one) for one in reports], ("dim",)),
-            Column("WAITING", [plural(len(one.waiting), "prompt") if one.waiting else "" for one in reports]),
-            Column("TITLE", [one_line(one.session.title) for one in reports], least=16),
-        ],
+        Column("SESSION", [one.session.id for one in reports], ("cyan",)),
+        Column("STATUS", [_said(Screen(now=screen.now), one) for one in reports], ("yellow",)),
+        Column("OWNER", [_owner(one) for one in reports], ("dim",)),
+        Column("WAITING", [plural(len(one.waiting), "prompt") if one.waiting else "" for one in reports]),
+        Column("TITLE", [one_line(one.session.title) for one in reports], least=16),
     )
 
 
@@ -251,7 +247,7 @@ def _said(screen: Screen, report: _Report) -> str:
             return screen.paint(f"retry {attempt}: {one_line(message)}", "yellow")
         case _ if report.is_run:
             return screen.paint("busy", "green")
-    return screen.paint("left open; `session resume` goes on", "yellow")
+    return screen.paint("left open; `session resume` continues it", "yellow")
 
 
 def _owner(report: _Report) -> str:

@@ -1,4 +1,4 @@
-"""A run on a terminal: text, thoughts and calls as they come, and what is finished above them, for good."""
+"""The display for a terminal: unfinished parts in a live region, finished ones printed above it."""
 
 import time
 from typing import TYPE_CHECKING, Final
@@ -10,9 +10,9 @@ from rich.segment import Segment, Segments
 from rich.text import Text
 from rich.theme import Theme
 
-from turnkeeper.cli.beside import file_line, source_lines
-from turnkeeper.cli.calls import call_lines, head, is_waiting
-from turnkeeper.cli.growing import Growing
+from turnkeeper.cli.feed import Display
+from turnkeeper.cli.part_lines import call_lines, file_line, head, source_lines
+from turnkeeper.cli.partial_text import PartialPart
 from turnkeeper.cli.plain import retried
 from turnkeeper.cli.screen import Screen, harmless, one_line, shortened
 from turnkeeper.model.message import AssistantMessage
@@ -28,7 +28,7 @@ WIDTH_MAX: Final = 100
 FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FRAMES_PER_S: Final = 12.5
 TAIL_LINES: Final = 10
-"""How much of what is on its way is shown: the rest appears when it is finished."""
+"""How many lines of an unfinished text are displayed."""
 
 STYLES: Final = Theme(
     {
@@ -41,16 +41,16 @@ STYLES: Final = Theme(
         "markdown.h3": "bold",
     }
 )
-"""Colours a person's terminal has chosen, without backgrounds of our own."""
+"""The colours of the terminal, without background colours."""
 
 
-class Terminal:
-    """Shows a run in a region that is drawn anew, and prints what is finished above it."""
+class Terminal(Display):
+    """Displays unfinished parts in a live region and prints finished ones above it."""
 
     def __init__(self, console: Console, screen: Screen, *, thinking: bool) -> None:
         self._console, self._screen, self._thinking = console, screen, thinking
         self._live: Live | None = None
-        self._items: dict[str, Growing] = {}
+        self._items: dict[str, PartialPart] = {}
         self._turn: AssistantMessage | None = None
         self._since = 0.0
         self._wait: Retrying | None = None
@@ -59,10 +59,10 @@ class Terminal:
         self._drawn = 0.0
         self._notice = ""
 
-    # What the feed tells.
+    # Calls of the feed.
 
     def began(self, message: AssistantMessage) -> None:
-        """Say who answers when that changes, and that we wait."""
+        """Print agent and model when they change, and show that the run waits."""
         header = f"{message.agent} · {message.provider_id}/{message.model_id}"
         if header != self._header:
             self._header = header
@@ -71,16 +71,16 @@ class Terminal:
         self._draw()
 
     def opened(self, part: BasePart) -> None:
-        """Show it among what is on its way."""
+        """Display an unfinished part."""
         item = self._items.get(part.id)
         if item is None:
-            self._items[part.id] = Growing(part)
+            self._items[part.id] = PartialPart(part)
         else:
             item.part = part
         self._draw()
 
     def grew(self, part_id: str, text: str) -> None:
-        """Show the text, and print the paragraphs that are whole."""
+        """Display the text, and print complete paragraphs."""
         item = self._items.get(part_id)
         if item is not None:
             item.grow(text)
@@ -89,24 +89,24 @@ class Terminal:
             self._draw(soon=True)
 
     def settled(self, part: BasePart) -> None:
-        """Print it, once what began before it is printed."""
-        item = self._items.setdefault(part.id, Growing(part))
+        """Print a finished part after all parts that began before it."""
+        item = self._items.setdefault(part.id, PartialPart(part))
         item.settle(part)
         self._flush()
         self._draw()
 
     def dropped(self, part_id: str) -> None:
-        """What stands above already stays; the retry that follows says why it counts no longer."""
+        """Remove the part. Printed text stays; the retry that follows explains it."""
         self._items.pop(part_id, None)
         self._draw()
 
     def waits(self, status: Retrying) -> None:
-        """Count down to the next attempt."""
+        """Display the time until the next attempt."""
         self._wait = status
         self._draw()
 
     def ended(self, message: AssistantMessage) -> None:
-        """Print what is left."""
+        """Print all remaining parts."""
         for item in self._items.values():
             item.is_settled = True
         self._flush()
@@ -114,29 +114,29 @@ class Terminal:
         self._draw()
 
     def note(self, text: str) -> None:
-        """A remark, among the rest; colours in it are kept."""
+        """Print a remark with its colours."""
         self._print("note", *(Text.from_ansi(line) for line in text.splitlines()))
 
     def notice(self, text: str) -> None:
-        """What is going on, below everything, until something else is."""
+        """Display what is happening, at the bottom."""
         self._notice = text
         self._draw()
 
     def tick(self) -> None:
-        """Let what turns turn."""
+        """Redraw the spinner and the times."""
         if self._live is not None:
             self._draw()
 
     def close(self) -> None:
-        """Take the live region away."""
+        """Remove the live region."""
         if self._live is not None:
             self._live.stop()
             self._live = None
 
-    # Printing for good.
+    # Printing.
 
     def _flush(self) -> None:
-        """Print what is finished, in the order it began."""
+        """Print finished parts, in the order in which they began."""
         while self._items:
             item = next(iter(self._items.values()))
             if isinstance(item.part, TextPart) and (text := item.take()):
@@ -146,7 +146,7 @@ class Terminal:
             del self._items[item.part.id]
             self._finish(item)
 
-    def _finish(self, item: Growing) -> None:
+    def _finish(self, item: PartialPart) -> None:
         match item.part:
             case TextPart() as part:
                 self._print("sources", *(Text(line, style="dim") for line in source_lines(part)))
@@ -160,7 +160,7 @@ class Terminal:
                 self._print("note", Text(retried(part), style="yellow"))
 
     def _print(self, kind: str, *lines: RenderableType) -> None:
-        """Print, with an empty line where one kind of thing follows another."""
+        """Print lines, after an empty line if the last ones were of another kind."""
         if not lines:
             return
         if self._last not in ("", "thought") and (kind != self._last or kind == "text"):
@@ -168,13 +168,13 @@ class Terminal:
         self._last = kind
         for line in lines:
             is_text = isinstance(line, Text)
-            # A call's line may be copied and is left whole; a remark is broken between words.
+            # The line of a call is not wrapped, so that it can be copied; a remark is.
             self._console.print(
                 line, soft_wrap=is_text and kind != "note", highlight=False, end="\n" if is_text else ""
             )
 
     def _markdown(self, text: str) -> RenderableType:
-        """Prose, without the empty lines rich sets around lists and code."""
+        """Rendered Markdown, without the empty lines that rich adds around lists and code."""
         body = Markdown(harmless(text.strip("\n")), code_theme="ansi_dark", hyperlinks=False)
         options = self._console.options.update(width=min(self._console.width, WIDTH_MAX))
         lines = [_trimmed(line) for line in self._console.render_lines(body, options, pad=False)]
@@ -182,8 +182,8 @@ class Terminal:
         kept = lines[shown[0] : shown[-1] + 1] if shown else []
         return Segments([segment for line in kept for segment in (*line, Segment.line())], new_lines=False)
 
-    def _thought(self, item: Growing) -> "Iterable[Text]":
-        """A thought in short, unless thoughts are asked for."""
+    def _thought(self, item: PartialPart) -> "Iterable[Text]":
+        """The first line of reasoning, or all of it with --thinking."""
         lines = [line for line in harmless(item.waiting.strip()).splitlines() if line.strip()]
         if not lines:
             return []
@@ -196,7 +196,7 @@ class Terminal:
     # The live region.
 
     def _draw(self, *, soon: bool = False) -> None:
-        """Draw the live region; ``soon`` may be left to the next moment."""
+        """Draw the live region; with ``soon`` at most as often as the frame rate."""
         now = time.monotonic()
         if soon and now - self._drawn < 1 / FRAMES_PER_S:
             return
@@ -225,7 +225,7 @@ class Terminal:
         room = max(3, min(TAIL_LINES + 4, self._console.height - 2))
         return Group(Text(""), *rows[-room:]) if rows else None
 
-    def _rows(self, item: Growing) -> "list[RenderableType]":
+    def _rows(self, item: PartialPart) -> "list[RenderableType]":
         match item.part:
             case ToolPart() as part:
                 return [self._call(part), *self._heard(part)]
@@ -236,15 +236,15 @@ class Terminal:
         return []
 
     def _call(self, part: ToolPart) -> Text:
-        about = "" if is_waiting(part) else "running"
+        about = ""
         if isinstance(part.state, ToolRunning):
             seconds = time.time() - part.state.time.start / 1000
-            about = f"{seconds:.0f} s" if seconds >= 1 else about
+            about = f"{seconds:.0f} s" if seconds >= 1 else "running"
         line = Text.from_ansi(head(self._screen, part, about, "yellow"))
         return Text.assemble((f"{self._frame()} ", "yellow"), line)
 
     def _heard(self, part: ToolPart) -> "Iterable[Text]":
-        """The last line that a running command printed."""
+        """The last line of output of a running command."""
         state = part.state
         said = state.metadata.get("output") if isinstance(state, ToolRunning) and state.metadata else None
         lines = harmless(said.strip()).splitlines() if isinstance(said, str) else []
@@ -253,7 +253,7 @@ class Terminal:
 
     def _tail(self, text: str, style: str, mark: str = "") -> "Iterable[Text]":
         room = min(self._console.width, WIDTH_MAX) - len(mark) - 1
-        # Only the end is shown, so only the end is looked at.
+        # Only the end is displayed, so only the end is wrapped.
         text = text[-TAIL_LINES * WIDTH_MAX :]
         lines = [piece for line in harmless(text.strip("\n")).splitlines() for piece in _wrapped(line, room)]
         return (Text(f"{mark}{line}", style=style, no_wrap=True) for line in lines[-TAIL_LINES:])
@@ -266,7 +266,7 @@ class Terminal:
 
 
 def _trimmed(line: list[Segment]) -> list[Segment]:
-    """A line without the blanks at its end."""
+    """A line without spaces at its end."""
     while line and not line[-1].text.strip():
         line = line[:-1]
     return [*line[:-1], Segment(line[-1].text.rstrip(), line[-1].style)] if line else line

@@ -1,10 +1,9 @@
-"""A history as a person reads it: who said what, what was thought, which tools were called and what came of it."""
+"""The transcript of a history: messages with their texts, reasoning, tool calls and results."""
 
-import json
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from turnkeeper.cli.beside import source_lines
+from turnkeeper.cli.part_lines import arguments, source_lines, took
 from turnkeeper.cli.screen import Screen, harmless, one_line, shortened
 from turnkeeper.core.lowering import partial_output
 from turnkeeper.model.failure import Failure
@@ -24,16 +23,15 @@ from turnkeeper.model.parts import (
     ToolPart,
 )
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolPending, ToolRunning
-from turnkeeper.model.value import JsonObject
 
 WIDTH_MAX = 100
-"""Prose is not set wider than this: nobody reads lines of two hundred characters."""
+"""Longer lines of prose are hard to read."""
 OUTPUT_LINES = 4
 INDENT = "  "
 
 
 def transcript(screen: Screen, messages: Sequence[MessageWithParts]) -> str:
-    """Messages with a line between them."""
+    """Messages, separated by empty lines."""
     return "\n\n".join("\n".join(_message(screen, one)) for one in messages)
 
 
@@ -69,13 +67,13 @@ def _parts(screen: Screen, parts: Iterable[Part]) -> Iterator[str]:
 
 
 def _part(screen: Screen, part: Part) -> Iterator[str]:
-    """A part's lines. Marks that mean something only to the runtime (snapshots, step ends) have none."""
+    """The lines of a part. Parts that are only for the runtime, such as snapshots, have none."""
     match part:
         case TextPart(text=text):
             yield from _prose(screen, text, *(["dim"] if part.synthetic or part.ignored else []))
             yield from (f"{INDENT}{screen.paint(line, 'dim')}" for line in source_lines(part))
         case ReasoningPart(text=text):
-            # The bar tells thoughts from words where there are no colours.
+            # The bar marks reasoning without colours.
             yield from (f"{INDENT}{screen.paint('┊', 'dim')} {line.strip()}" for line in _prose(screen, text, "dim"))
         case ToolPart():
             yield from _tool(screen, part)
@@ -90,7 +88,7 @@ def _part(screen: Screen, part: Part) -> Iterator[str]:
         case RetryPart(attempt=attempt, error=error):
             yield _mark(screen, "↻", f"attempt {attempt} failed: {error.data.message}")
         case CompactionPart():
-            yield _mark(screen, "⋯", "what came before was replaced by a summary")
+            yield _mark(screen, "⋯", "older history was replaced by a summary")
         case ForeignPart(body=body):
             yield _mark(screen, "?", f"a part of the unknown type {body.get('type')!r}")
         case _:
@@ -98,24 +96,24 @@ def _part(screen: Screen, part: Part) -> Iterator[str]:
 
 
 def _tool(screen: Screen, part: ToolPart) -> Iterator[str]:
-    name = screen.paint(harmless(part.tool), "cyan")
-    match part.state:
-        case ToolCompleted() as state:
-            title = state.title or _arguments(state.input)
-            yield _line(
-                screen, f"{screen.paint('✓', 'green')} {name}", title, _seconds(state.time.start, state.time.end)
-            )
-            yield from _output(screen, state.output)
-        case ToolError() as state:
-            took = _seconds(state.time.start, state.time.end)
-            yield _line(screen, f"{screen.paint('✗', 'red')} {name}", _arguments(state.input), took)
-            yield from _output(screen, partial_output(state.metadata))
-            yield from _output(screen, state.error, "red")
-        case ToolRunning() as state:
-            title = state.title or _arguments(state.input)
-            yield _line(screen, f"{screen.paint('●', 'yellow')} {name}", title, "running")
-        case ToolPending() as state:
-            yield _line(screen, f"{screen.paint('○', 'dim')} {name}", _arguments(state.input), "pending")
+    state = part.state
+    match state:
+        case ToolCompleted():
+            icon, style, end = "✓", "green", took(state.time.start, state.time.end)
+        case ToolError():
+            icon, style, end = "✗", "red", took(state.time.start, state.time.end)
+        case ToolRunning():
+            icon, style, end = "●", "yellow", "running"
+        case ToolPending():
+            icon, style, end = "○", "dim", "pending"
+    title = state.title if isinstance(state, ToolCompleted | ToolRunning) else None
+    mark = f"{screen.paint(icon, style)} {screen.paint(harmless(part.tool), 'cyan')}"
+    yield _line(screen, mark, title or arguments(state.input), end)
+    if isinstance(state, ToolCompleted):
+        yield from _output(screen, state.output)
+    elif isinstance(state, ToolError):
+        yield from _output(screen, partial_output(state.metadata))
+        yield from _output(screen, state.error, "red")
 
 
 def _line(screen: Screen, mark: str, title: str, end: str) -> str:
@@ -125,7 +123,7 @@ def _line(screen: Screen, mark: str, title: str, end: str) -> str:
 
 
 def _output(screen: Screen, text: str, *styles: str) -> Iterator[str]:
-    """The first lines of what a tool gave back."""
+    """The first lines of the output of a tool."""
     lines = harmless(text.strip()).splitlines()
     room = min(screen.width or WIDTH_MAX, WIDTH_MAX) - 6
     for line in lines[:OUTPUT_LINES]:
@@ -140,7 +138,7 @@ def _prose(screen: Screen, text: str, *styles: str) -> Iterator[str]:
         space = line[: len(line) - len(line.lstrip())]
         pieces = [line]
         if width is not None and len(line) > width:
-            # Long words stay whole: they are paths and addresses, and are copied.
+            # Long words such as paths are not broken, so that they can be copied.
             pieces = textwrap.wrap(line, width, subsequent_indent=space, break_long_words=False, break_on_hyphens=False)
         for piece in pieces or [""]:
             yield f"{INDENT}{screen.paint(piece, *styles)}" if piece.strip() else ""
@@ -148,17 +146,6 @@ def _prose(screen: Screen, text: str, *styles: str) -> Iterator[str]:
 
 def _mark(screen: Screen, mark: str, text: str) -> str:
     return f"{INDENT}{screen.paint(f'{mark} {one_line(text)}', 'dim')}"
-
-
-def _arguments(given: JsonObject) -> str:
-    """The input of a call in short: its only argument, or all of them."""
-    if len(given) == 1:
-        return str(next(iter(given.values())))
-    return json.dumps(given, ensure_ascii=False, default=str) if given else ""
-
-
-def _seconds(start: int, end: int) -> str:
-    return f"{(end - start) / 1000:.1f} s"
 
 
 def _address(url: str) -> str:

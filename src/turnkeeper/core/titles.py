@@ -10,7 +10,7 @@ from turnkeeper.model.message import UserMessage
 from turnkeeper.model.parts import CompactionPart, Part, TextPart
 
 PROMPT_CHARS: Final = 50
-"""So much of a prompt is its title."""
+"""The length of a title that is made from a prompt."""
 TITLE_CHARS_MAX: Final = 100
 ROOT_PREFIX: Final = "New session - "
 CHILD_PREFIX: Final = "Child session - "
@@ -37,9 +37,12 @@ def is_default(title: str) -> bool:
 
 
 def prompt_title(text: str) -> str | None:
-    """A title for a session that no model has named: the beginning of its prompt in one line; None if it is blank."""
+    """A title for a session that no model has named: the first words of its prompt; None if it is blank."""
     line = " ".join(text[: PROMPT_CHARS * 20].split())
-    return (line if len(line) <= PROMPT_CHARS else f"{line[:PROMPT_CHARS]}...") or None
+    if len(line) <= PROMPT_CHARS:
+        return line or None
+    whole, space, _ = line[: PROMPT_CHARS + 1].rpartition(" ")
+    return f"{whole if space else line[:PROMPT_CHARS]}…"
 
 
 def base_of_fork(title: str) -> str:

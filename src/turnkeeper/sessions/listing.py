@@ -1,6 +1,7 @@
 """List sessions: newest activity first, filtered."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from turnkeeper.model.page import Page
 from turnkeeper.model.refusal import Invalid
@@ -12,34 +13,33 @@ from turnkeeper.store.session_reader import Filter
 from turnkeeper.store.store import Store
 
 
-async def sessions(
-    store: Store,
-    *,
-    project_id: str | None = None,
-    directory: str | None = None,
-    parent_id: str | None = None,
-    roots: bool = True,
-    archived: bool = False,
-    search: str | None = None,
-    since: int | None = None,
-    limit: int = 100,
-    after: str | None = None,
-) -> Page[Session]:
-    """A page of sessions. The scope is one of project, directory and parent; the rest narrows it."""
-    scope, lists = await _lists(store, project_id, directory, parent_id, roots, archived, search)
-    return await store.queries.sessions(scope, lists=lists, since=since, limit=limit, after=after)
+class SessionFilter(NamedTuple):
+    """Which sessions a list has: those of one project, directory or parent, narrowed by the other fields."""
+
+    project_id: str | None = None
+    directory: str | None = None
+    parent_id: str | None = None
+    roots: bool = True
+    """Whether Child Sessions are left out."""
+    archived: bool = False
+    """Whether archived sessions are included."""
+    search: str | None = None
+    """A text that the title contains."""
+    since: int | None = None
+    limit: int = 100
+    after: str | None = None
+    """The ``older`` cursor of the page before."""
 
 
-async def _lists(
-    store: Store,
-    project_id: str | None,
-    directory: str | None,
-    parent_id: str | None,
-    roots: bool,
-    archived: bool,
-    search: str | None,
-) -> tuple[Key, Mapping[str, Filter | None]]:
-    """The scope of a list, and which of its two lists are looked into, each with its filter."""
+async def sessions(store: Store, wanted: SessionFilter) -> Page[Session]:
+    """A page of sessions, newest activity first."""
+    scope, lists = await _lists(store, wanted)
+    return await store.queries.sessions(scope, lists=lists, since=wanted.since, limit=wanted.limit, after=wanted.after)
+
+
+async def _lists(store: Store, wanted: SessionFilter) -> tuple[Key, Mapping[str, Filter | None]]:
+    """The scope of a list, and the filter of each of its two index lists that is read."""
+    project_id, directory, parent_id, roots, archived, search, *_ = wanted
     if sum(given is not None for given in (project_id, directory, parent_id)) > 1:
         raise Invalid("list by project, by directory or by parent, not by several of them")
     scope = keys.STORE
@@ -60,7 +60,7 @@ async def _lists(
             return False
         return is_named(listing)
 
-    # All that are in the first list pass, but for the words; it is not looked into where none are given.
+    # The first list has roots that are not archived: without words all of them pass, and none is decoded.
     lists: dict[str, Filter | None] = {keys.LISTED: is_named if words is not None else None}
     if archived or not roots:
         lists[keys.UNLISTED] = keep

@@ -173,9 +173,20 @@ def _source(text: str, where: str, folder: Path, environ: Mapping[str, str]) -> 
     values = {one[0]: _value(one, where, folder, environ) for one in _REFERENCE.finditer(plain)}
     filled = _filled(plain, values)
     checked = settings.checked(_parsed(filled, where) if filled.strip() else {}, where)
+    _check_timezone(checked.get("timezone"), where)
     literals = [one[0] for one in _STRING.finditer(plain) if _REFERENCE.search(one[0])]
     became = {json.loads(_filled(one, values)): json.loads(one) for one in literals}
     return Source(where, checked, bool(values), became)
+
+
+def _check_timezone(name: Json, where: str) -> None:
+    from zoneinfo import ZoneInfo
+
+    try:
+        if isinstance(name, str):
+            ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise Invalid(f"{where}: timezone {name!r} is not known; write it like Europe/Berlin") from error
 
 
 def _parsed(text: str, where: str) -> Json:

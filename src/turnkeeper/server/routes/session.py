@@ -102,8 +102,7 @@ async def list_sessions(call: Call[ListQuery, None]) -> list[Session]:
     found: list[Session] = []
     after: str | None = None
     while len(found) < limit:
-        page = await listing.sessions(
-            call.turnkeeper.store,
+        chosen = listing.SessionFilter(
             directory=directory,
             project_id=place.id if directory is None else None,
             roots=wanted.roots == "true",
@@ -112,6 +111,7 @@ async def list_sessions(call: Call[ListQuery, None]) -> list[Session]:
             limit=limit - len(found),
             after=after,
         )
+        page = await listing.sessions(call.turnkeeper.store, chosen)
         found.extend(one for one in page.items if not wanted.path or _is_below(one, wanted.path))
         if (after := page.older) is None:
             break

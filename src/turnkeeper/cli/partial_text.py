@@ -1,4 +1,4 @@
-"""Text on its way: what of it is whole and may be printed for good, and what may still become something else."""
+"""Streamed text: which of it is complete and can be printed, and which may still change."""
 
 import re
 
@@ -9,20 +9,20 @@ _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 
 
 class Paragraphs:
-    """Text that grows, and how much of it is whole: up to an empty line that stands in no block of code.
+    """Counts how much of a streamed text is complete: up to an empty line outside of code blocks.
 
-    Each character is looked at once, however the text arrives.
+    Each character is read once, whatever the size of the pieces.
     """
 
     def __init__(self) -> None:
-        self.whole = 0
-        """How many characters are whole."""
+        self.complete = 0
+        """How many characters are complete."""
         self._length = 0
         self._line: list[str] = []
         self._fence = ""
 
     def add(self, text: str) -> None:
-        """Take in more text."""
+        """Add text."""
         *ended, rest = text.split("\n")
         for end in ended:
             line = "".join([*self._line, end])
@@ -39,11 +39,11 @@ class Paragraphs:
             elif found[1].startswith(self._fence) and not line.strip(" `~"):
                 self._fence = ""
         elif not self._fence and not line.strip():
-            self.whole = self._length
+            self.complete = self._length
 
 
-class Growing:
-    """A part that is on its way, and how much of its text stands above already."""
+class PartialPart:
+    """An unfinished part, and how much of its text is printed."""
 
     def __init__(self, part: BasePart) -> None:
         self.part = part
@@ -61,14 +61,14 @@ class Growing:
         self._paragraphs.add(text)
 
     def settle(self, part: BasePart) -> None:
-        """The part is whole: what it says beyond what is printed is what waits."""
+        """Replace the part by its finished form."""
         self.part, self.is_settled = part, True
         if isinstance(part, TextPart | ReasoningPart):
             self.waiting = part.text[self.printed :]
 
     def take(self) -> str:
-        """The text that may be printed now, for good."""
-        end = len(self.waiting) if self.is_settled else self._paragraphs.whole - self.printed
+        """Take the text that can be printed now."""
+        end = len(self.waiting) if self.is_settled else self._paragraphs.complete - self.printed
         taken, self.waiting = self.waiting[:end], self.waiting[end:]
         self.printed += len(taken)
         return taken

@@ -1,16 +1,18 @@
-"""Tool calls as lines: what is done, what came of it, and the first lines of that."""
+"""Parts of an answer as lines of text: tool calls and their results, diffs, sources, files."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 
-from turnkeeper.cli.patch import counts, patch_lines
-from turnkeeper.cli.screen import Screen, harmless, one_line, plural, shortened
+from turnkeeper.cli.screen import TODO_MARKS, Screen, harmless, one_line, plural, shortened, size
 from turnkeeper.core.lowering import partial_output
-from turnkeeper.model.parts import ToolPart
-from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolPending, ToolRunning
+from turnkeeper.core.sources import sources
+from turnkeeper.model.parts import FilePart, TextPart, ToolPart
+from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolRunning
 from turnkeeper.model.value import JsonObject
 
 OUTPUT_LINES = 6
+PATCH_LINES = 16
 WIDTH = 100
 
 ICONS: Mapping[str, str] = {
@@ -24,11 +26,11 @@ ICONS: Mapping[str, str] = {
     "todowrite": "☰",
 }
 OTHER_ICON = "•"
-_TODO_MARKS = {"completed": "✓", "in_progress": "●", "cancelled": "✗"}
+_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 
 
 def call_lines(screen: Screen, part: ToolPart) -> Iterator[str]:
-    """A settled call."""
+    """A finished call and its result."""
     match part.state:
         case ToolCompleted() as state:
             failed = state.metadata.get("exit") not in (None, 0)
@@ -48,7 +50,7 @@ def call_lines(screen: Screen, part: ToolPart) -> Iterator[str]:
 
 
 def head(screen: Screen, part: ToolPart, about: str, style: str) -> str:
-    """The line that names a call."""
+    """The first line of a call."""
     icon = ICONS.get(part.tool, OTHER_ICON)
     name = "" if part.tool == "bash" else f"{screen.paint(harmless(part.tool), 'cyan')} "
     room = max(20, min(screen.width or WIDTH, WIDTH) - len(about) - (len(part.tool) + 1 if name else 0) - 6)
@@ -57,7 +59,7 @@ def head(screen: Screen, part: ToolPart, about: str, style: str) -> str:
 
 
 def subject(part: ToolPart) -> str:
-    """What a call is about: its title, or the argument that says most."""
+    """The title of a call, or its most important argument."""
     state = part.state
     given = state.input
     title = state.title if isinstance(state, ToolCompleted | ToolRunning) else None
@@ -75,21 +77,16 @@ def subject(part: ToolPart) -> str:
 
 
 def arguments(given: JsonObject) -> str:
-    """The input of a call in short: its only argument, or all of them."""
+    """The only argument of a call, or all of them as JSON."""
     if len(given) == 1:
         return str(next(iter(given.values())))
     return json.dumps(given, ensure_ascii=False, default=str) if given else ""
 
 
 def took(start: int, end: int) -> str:
-    """How long something took."""
+    """A duration, with its unit."""
     seconds = max(0, end - start) / 1000
     return f"{seconds:.1f} s" if seconds < 100 else f"{seconds / 60:.1f} min"
-
-
-def is_waiting(part: ToolPart) -> bool:
-    """Whether the model still writes the call."""
-    return isinstance(part.state, ToolPending)
 
 
 def _result(tool: str, state: ToolCompleted) -> str:
@@ -116,19 +113,73 @@ def _details(screen: Screen, tool: str, state: ToolCompleted) -> Iterator[str]:
         case "todowrite", {"todos": list() | tuple() as todos}:
             for one in todos:
                 if isinstance(one, dict):
-                    mark = _TODO_MARKS.get(str(one.get("status")), "○")
+                    mark = TODO_MARKS.get(str(one.get("status")), "○")
                     yield f"    {mark} {one_line(str(one.get('content', '')))}"
         case (("read" | "glob" | "grep"), _):
-            return  # What the model read is for the model; it will say what matters.
+            return  # The output is for the model.
         case _:
             yield from _quoted(screen, state.output, "dim")
 
 
 def _quoted(screen: Screen, text: str, *styles: str) -> Iterator[str]:
-    """The last lines of an output: errors and totals stand at the end."""
+    """The last lines of an output, where errors and totals are."""
     lines = [line for line in harmless(text.strip()).splitlines() if line.strip()]
     room = min(screen.width or WIDTH, WIDTH) - 6
     if (more := len(lines) - OUTPUT_LINES) > 0:
         yield f"    {screen.paint(f'│ … {more} more above', 'dim')}"
     for line in lines[-OUTPUT_LINES:]:
         yield f"    {screen.paint(f'│ {shortened(line, room)}', *styles)}"
+
+
+def patch_lines(screen: Screen, patch: str, *, lines_max: int = PATCH_LINES) -> Iterator[str]:
+    """A unified diff with line numbers and colours, cut after ``lines_max`` lines."""
+    shown = list(_numbered(patch))
+    digits = max((len(number) for number, _, _ in shown), default=1)
+    room = min(screen.width or WIDTH, WIDTH) - digits - 8
+    for number, mark, text in shown[:lines_max]:
+        style = {"+": ("green",), "-": ("red",)}.get(mark, ("dim",))
+        line = f"{mark} {shortened(harmless(text), room)}".rstrip()
+        yield f"    {screen.paint(number.rjust(digits), 'dim')} {screen.paint(line, *style)}"
+    if (more := len(shown) - lines_max) > 0:
+        yield f"    {screen.paint(f'… {more} more', 'dim')}"
+
+
+def counts(patch: str) -> tuple[int, int]:
+    """How many lines a unified diff adds and deletes."""
+    marks = [mark for _, mark, _ in _numbered(patch)]
+    return marks.count("+"), marks.count("-")
+
+
+def _numbered(patch: str) -> Iterator[tuple[str, str, str]]:
+    """Number, mark and text of each line, with a line of dots between hunks."""
+    old = new = 0
+    for line in patch.split("\n"):
+        if found := _HUNK.match(line):
+            if new:
+                yield "", "⋮", ""
+            old, new = int(found[1]), int(found[2])
+        elif not new and not old:
+            continue  # The file names, which the title has.
+        elif line.startswith("+"):
+            yield str(new), "+", line[1:]
+            new += 1
+        elif line.startswith("-"):
+            yield str(old), "-", line[1:]
+            old += 1
+        elif line.startswith(" "):
+            yield str(new), " ", line[1:]
+            old, new = old + 1, new + 1
+
+
+def source_lines(part: TextPart) -> list[str]:
+    """The numbered sources of a text, one per line."""
+    found = enumerate(sources(part.metadata), 1)
+    return [f"[{number}] {one_line(' '.join(filter(None, (source.title, source.url))))}" for number, source in found]
+
+
+def file_line(part: FilePart) -> str:
+    """A file: its name or URL, its media type, and its size if it is known."""
+    if not part.url.startswith("data:"):
+        return f"◆ {one_line(part.filename or part.url)} ({one_line(part.mime)})"
+    amount = size(len(part.url.partition(",")[2]) * 3 // 4)
+    return f"◆ {one_line(part.filename or 'a file')} ({one_line(part.mime)}, {amount})"

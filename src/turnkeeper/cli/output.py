@@ -1,4 +1,4 @@
-"""Answers: a value as JSON for programs, or as text for people."""
+"""What commands print: the answer as JSON or as text on standard output, and notes on standard error."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -8,19 +8,21 @@ from turnkeeper.cli.options import Options
 from turnkeeper.cli.screen import Screen, show
 
 DAMAGED_SHOWN = 10
-"""How many damaged documents are named."""
+"""How many damaged documents are listed."""
 
 
-def answer(options: Options, value: object, text: Callable[[Screen], str]) -> None:
-    """Print a value in its wire form if JSON was asked for, else what ``text`` makes of it for people."""
+def answer(options: Options, value: object, text: Callable[[Screen], str], *, empty: str = "") -> None:
+    """Print a value as JSON if the user asked for it, else the result of ``text``, or a note if that is empty."""
     if options.json:
-        print_json(value)
-    elif said := text(Screen.of(sys.stdout)):
-        show(said)
+        _print_json(value)
+    elif shown := text(Screen.of(sys.stdout)):
+        show(shown)
+    elif empty:
+        note(empty)
 
 
-def print_json(value: object) -> None:
-    """A value in its wire form: on one line for programs, indented for people."""
+def _print_json(value: object) -> None:
+    """Print a value in its wire format: indented on a terminal, otherwise on one line."""
     from turnkeeper.model.value import encode
 
     body = encode(value)
@@ -32,14 +34,14 @@ def print_json(value: object) -> None:
 
 
 def write(body: bytes) -> None:
-    """Bytes to standard output as they are: JSON is UTF-8 whatever the terminal speaks."""
+    """Write bytes to standard output, whatever the encoding of the terminal."""
     sys.stdout.flush()
     sys.stdout.buffer.write(body)
     sys.stdout.buffer.flush()
 
 
 def note_damaged(names: Sequence[str]) -> int:
-    """Name what a command could not read, and give the exit code that follows from it."""
+    """List the documents that could not be read; the exit code that follows."""
     for name in names[:DAMAGED_SHOWN]:
         note(f"Damaged: {name}")
     if (more := len(names) - DAMAGED_SHOWN) > 0:
@@ -50,5 +52,5 @@ def note_damaged(names: Sequence[str]) -> int:
 
 
 def note(text: str) -> None:
-    """Something for the person at the terminal that is not part of the answer: on standard error."""
+    """Print a remark on standard error."""
     show(Screen.of(sys.stderr).paint(text, "dim"), to=sys.stderr)

@@ -1,0 +1,69 @@
+"""Files that `run --file` attaches to a prompt."""
+
+import mimetypes
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from turnkeeper.cli.failures import UsageError
+from turnkeeper.model.prompt import FileInput
+from turnkeeper.model.refusal import Invalid
+from turnkeeper.workspace.files import SNIFFED_BYTES, is_binary, media_type
+
+
+class Attachment(NamedTuple):
+    """A file or directory, and the lines of it to attach, counted from 1; without lines all of it."""
+
+    path: Path
+    mime: str
+    first: int | None = None
+    last: int | None = None
+
+    @property
+    def warning(self) -> str | None:
+        """Why the model cannot get the content of this file; None if it can."""
+        if self.path.is_dir():
+            return None
+        if not self.path.is_file():
+            return f"{self.path} is not a regular file, so its content cannot be sent"
+        with self.path.open("rb") as file:
+            head = file.read(SNIFFED_BYTES)
+        is_text = self.mime == "text/plain" and media_type(head) is None
+        if is_text and is_binary(self.path, head):
+            return f"{self.path} is a binary file, so its content cannot be sent; the model only gets its name"
+        return None
+
+    @property
+    def part(self) -> FileInput:
+        """The part of a prompt that attaches this."""
+        lines = f"?start={self.first}&end={self.last}" if self.first is not None else ""
+        return FileInput(mime=self.mime, filename=self.path.name, url=f"{self.path.as_uri()}{lines}")
+
+
+def attachment(given: str, directory: Path) -> Attachment:
+    """The file of PATH, PATH:LINE or PATH:FIRST-LAST.
+
+    Raises Invalid if it does not exist, and UsageError if it does not have these lines.
+    """
+    path, lines = Path(given).expanduser(), None
+    if not (directory / path).exists() and (lines := re.fullmatch(r"(.+?):(\d+)(?:-(\d+))?", given)):
+        path = Path(lines[1]).expanduser()
+    path = (directory / path).resolve()
+    if not path.exists():
+        raise Invalid(f"{given!r} does not exist; name a file or a directory")
+    guessed = mimetypes.guess_type(path.name)[0] or "text/plain"
+    is_media = guessed.startswith("image/") or guessed == "application/pdf"
+    mime = "application/x-directory" if path.is_dir() else guessed if is_media else "text/plain"
+    if lines is None:
+        return Attachment(path, mime)
+    first, last = int(lines[2]), int(lines[3] or lines[2])
+    if mime == "text/plain" and path.is_file():
+        _check_lines(given, path, first, last)
+    return Attachment(path, mime, first, last)
+
+
+def _check_lines(given: str, path: Path, first: int, last: int) -> None:
+    with path.open("rb") as file:
+        count = sum(1 for _ in file)
+    if not 1 <= first <= min(last, count):
+        raise UsageError(f"{given!r}: there are no such lines; {path.name} has {count:,}, counted from 1")

@@ -1,0 +1,196 @@
+"""Permission requests of a run: asked at the terminal, refused without one, and answered for a server's session."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+import anyio
+from anyio.abc import TaskGroup
+
+from turnkeeper.cli.part_lines import arguments, patch_lines
+from turnkeeper.cli.screen import Screen, harmless, one_line, show
+from turnkeeper.model.notification import Delta, Notification
+from turnkeeper.model.refusal import NotFound
+from turnkeeper.run.permission import Asker, PermissionRequest, Reply
+
+if TYPE_CHECKING:
+    from turnkeeper.cli.feed import Display
+    from turnkeeper.client import Client
+    from turnkeeper.client.values import PendingPermission
+
+LINE_BYTES_MAX: Final = 64 * 1024
+
+
+class TerminalPrompt:
+    """Asks at the terminal, one question at a time. Nothing else is displayed meanwhile."""
+
+    def __init__(self, display: "Display") -> None:
+        self._display = display
+        self.lock = anyio.Lock()
+        """Held while a question is on the screen."""
+
+    async def ask(self, request: PermissionRequest) -> Reply:
+        """Ask until there is a valid answer."""
+        async with self.lock:
+            self._display.close()
+            screen = Screen.of(sys.stderr)
+            show("\n".join(["", *_question(screen, request)]), to=sys.stderr)
+            while True:
+                reply = parse_reply(await self._line(_choices(screen, request)))
+                if reply is not None:
+                    return reply
+
+    async def _line(self, prompt: str) -> str | None:
+        """Read a line; None at the end of input. It can be cancelled, because no thread waits for a key."""
+        _discard_typed()
+        print(prompt, end="", file=sys.stderr, flush=True)
+        loop, typed = asyncio.get_running_loop(), asyncio.Event()
+        handle = sys.stdin.fileno()
+        loop.add_reader(handle, typed.set)
+        try:
+            await typed.wait()
+        except BaseException:
+            print(file=sys.stderr)
+            raise
+        finally:
+            loop.remove_reader(handle)
+        line = os.read(handle, LINE_BYTES_MAX)
+        return line.decode("utf-8", "replace") if line else None
+
+
+class RemotePermissions:
+    """Asks the permission requests of a server's session here and sends the replies.
+
+    A request that another client answers first is withdrawn.
+    """
+
+    def __init__(self, client: "Client", session_id: str, ask: Asker, group: TaskGroup) -> None:
+        self._client, self._session_id, self._ask, self._group = client, session_id, ask, group
+        self._asked: dict[str, anyio.CancelScope] = {}
+
+    async def begin(self) -> None:
+        """Ask the requests that are already open."""
+        directory = (await self._client.get(self._session_id)).directory
+        for one in await self._client.permissions(directory=directory):
+            if one.session_id == self._session_id:
+                self._start(one)
+
+    def take(self, one: Notification | Delta) -> None:
+        """Ask a new request, or withdraw one that was answered."""
+        if not isinstance(one, Notification):
+            return
+        if one.type == "permission.asked":
+            import msgspec
+
+            from turnkeeper.client.values import PendingPermission
+
+            self._start(msgspec.convert(one.properties, PendingPermission))
+        elif one.type == "permission.replied":
+            scope = self._asked.get(str(one.properties.get("requestID")))
+            if scope is not None:
+                scope.cancel()
+
+    def _start(self, asked: "PendingPermission") -> None:
+        if asked.id not in self._asked:
+            self._asked[asked.id] = anyio.CancelScope()
+            self._group.start_soon(self._answer, asked)
+
+    async def _answer(self, asked: "PendingPermission") -> None:
+        request = PermissionRequest(
+            id=asked.id,
+            session_id=asked.session_id,
+            message_id=asked.tool.message_id if asked.tool is not None else "",
+            call_id=asked.tool.call_id if asked.tool is not None else "",
+            permission=asked.permission,
+            patterns=asked.patterns,
+            always=asked.always,
+            metadata=asked.metadata,
+        )
+        with self._asked[asked.id]:
+            reply = await self._ask(request)
+            try:
+                await self._client.reply(asked.id, reply.answer, message=reply.feedback)
+            except NotFound:
+                return  # Another client has answered, or the session was stopped.
+
+
+class NoTerminal:
+    """Refuses every request, and tells once for each permission how to allow it."""
+
+    def __init__(self, display: "Display") -> None:
+        self._display = display
+        self._noted: set[str] = set()
+
+    async def ask(self, request: PermissionRequest) -> Reply:
+        """Refuse the request."""
+        if request.permission not in self._noted:
+            self._noted.add(request.permission)
+            wanted = ", ".join(map(one_line, request.patterns))
+            self._display.note(
+                f"! {request.permission} was refused for {wanted}: there is no terminal to ask on. Add --auto to allow "
+                f'everything, or set "permission": {{"{request.permission}": "allow"}} in turnkeeper.json.'
+            )
+        return Reply(answer="reject")
+
+
+def parse_reply(typed: str | None) -> Reply | None:
+    """The reply of a typed line; None for an empty one. Any other text rejects, and is feedback for the model."""
+    if typed is None:
+        return Reply(answer="reject")
+    match typed.strip().casefold():
+        case "":
+            return None
+        case "y" | "yes":
+            return Reply(answer="once")
+        case "a" | "always":
+            return Reply(answer="always")
+        case "n" | "no":
+            return Reply(answer="reject")
+    return Reply(answer="reject", feedback=typed.strip())
+
+
+def _question(screen: Screen, request: PermissionRequest) -> Iterator[str]:
+    what = {
+        "edit": "Change a file?",
+        "bash": "Run a command?",
+        "external_directory": "Leave the project?",
+        "doom_loop": "The same call for the third time. Go on?",
+    }.get(request.permission, f"Use {request.permission}?")
+    yield screen.paint(f"? {harmless(what)}", "bold", "yellow")
+    yield from (f"  {line}" for line in _about(screen, request))
+
+
+def _about(screen: Screen, request: PermissionRequest) -> Iterator[str]:
+    match request.permission, request.metadata:
+        case "bash", {"command": str(command)}:
+            yield from harmless(command).splitlines()
+        case "edit", {"diff": str(patch), "filediff": {"file": str(name)}}:
+            yield one_line(name)
+            yield from patch_lines(screen, patch, lines_max=40)
+        case "doom_loop", {"input": dict() as given}:
+            yield one_line(f"{', '.join(request.patterns)} {arguments(given)}")
+        case _:
+            yield ", ".join(map(one_line, request.patterns))
+
+
+def _choices(screen: Screen, request: PermissionRequest) -> str:
+    always = _shown(request.always or request.patterns)
+    keys = f"y = once, a = always{f' ({always})' if always else ''}, n = no, or say what to do instead"
+    return f"{screen.paint(keys, 'dim')}\n> "
+
+
+def _shown(patterns: Sequence[str]) -> str:
+    text = ", ".join(map(one_line, patterns))
+    return "" if text == "*" or len(text) > 60 else text
+
+
+def _discard_typed() -> None:
+    """Discard what was typed before the question appeared."""
+    import termios
+
+    try:
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
+    except termios.error:
+        return
