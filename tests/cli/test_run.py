@@ -311,6 +311,26 @@ def test_a_prompt_for_a_session_that_another_process_runs_is_left_with_it(shop: 
     assert [one["text"] for one in report["waiting"]] == ["go on"]
 
 
+def test_prompts_that_two_processes_send_at_once_are_both_taken_up(shop: Shop) -> None:
+    assert shop.process("run", "list the files").returncode == 0
+    for pair in range(3):
+        both = [
+            subprocess.Popen(
+                command("run", "-c", f"write made{pair}{number}.txt: hello"),
+                env=shop.environ(),
+                cwd=shop.project,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for number in range(2)
+        ]
+        ends = [(*one.communicate(timeout=120), one.returncode) for one in both]
+        assert [code for _, _, code in ends] == [0, 0], ends
+        assert tk(shop.data, "session", "status", "--json").json == [], ends
+
+
 def test_a_models_command_does_not_see_the_keys_of_providers(shop: Shop) -> None:
     prompt = "run `echo ${ANTHROPIC_API_KEY:-none} ${OPENCODE_SERVER_PASSWORD:-none} $PLAIN`"
     given = {"ANTHROPIC_API_KEY": "secret-key", "OPENCODE_SERVER_PASSWORD": "secret-word", "PLAIN": "plain"}

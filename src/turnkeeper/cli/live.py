@@ -100,7 +100,7 @@ class Live:
             self.display.note("■ stopped")
             return failures.INTERRUPTED
         code = self._verdict(feed, outcome)
-        if code == failures.OK and not feed.turns:
+        if code == failures.OK and not feed.turns and not outcome.is_busy:
             self.display.note(f"Nothing to do: {outcome.reason}.")
         if not self._as_json:
             reuse = await _reuse(store, session_id, seq) if store is not None else []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from turnkeeper.cli import failures, names
+from turnkeeper.cli import names
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options, local_store
 from turnkeeper.model.refusal import Invalid, NotFound
@@ -137,14 +137,8 @@ async def _start(tk: "Turnkeeper | Client", live: "Live", session_id: str, text:
     is_shell = text.startswith("!") and not has_files
     if (store := local_store(tk)) is not None:
         view = await store.store.journal.view(session_id)
-        if not is_shell and view.owner is not None and is_alive(view.owner):
-            await store.prompt(session_id, prompt, resume=False)
-            live.display.note(
-                f"Process {view.owner.pid} on {view.owner.host} runs {session_id} and takes the prompt up at its next "
-                f"step; `turnkeeper session messages {session_id}` shows the answer."
-            )
-            return failures.OK
-        if (found := found_open(view)) is not None:
+        is_run_elsewhere = view.owner is not None and is_alive(view.owner)
+        if not is_run_elsewhere and (found := found_open(view)) is not None:
             live.display.note(found)
             if is_shell:
                 await store.abort(session_id)
@@ -170,7 +164,14 @@ async def _send(tk: "Turnkeeper | Client", live: "Live", session_id: str, prompt
 
     if isinstance(tk, Turnkeeper):
         await tk.prompt(session_id, prompt, resume=False)
-        return await tk.run(session_id)
+        outcome = await tk.run(session_id)
+        # Decided after the admission: a process that owns the session now sees the prompt before it lets go of it.
+        if outcome.is_busy and (owner := (await tk.store.journal.view(session_id)).owner) is not None:
+            live.display.note(
+                f"Process {owner.pid} on {owner.host} runs {session_id} and takes the prompt up at its next step; "
+                f"`turnkeeper session messages {session_id}` shows the answer."
+            )
+        return outcome.but(kind="rested") if outcome.is_busy else outcome
     try:
         last = await tk.prompt(session_id, prompt)
     except NotFound:
