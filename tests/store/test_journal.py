@@ -200,9 +200,9 @@ async def test_a_change_refused_by_an_old_view_is_asked_of_the_newest() -> None:
             raise Busy("not yet")
         return [USAGE]
 
-    assert (await ours.change(OWN, decide)).session.cost == 2
+    assert (await ours.change(OWN, decide)).view.session.cost == 2
     await other.append(OWN, USAGE)
-    assert (await ours.change(OWN, lambda view: [USAGE] if view.session.cost == 3 else [])).session.cost == 4
+    assert (await ours.change(OWN, lambda view: [USAGE] if view.session.cost == 3 else [])).view.session.cost == 4
 
 
 @pytest.mark.parametrize("how", ["append", "change"])
@@ -215,7 +215,7 @@ async def test_a_session_begun_anew_elsewhere_and_just_as_long_is_written_on_as_
     if how == "append":
         view = await ours.append(OWN, USAGE)
     else:
-        view = await ours.change(OWN, lambda _: [USAGE])
+        view = (await ours.change(OWN, lambda _: [USAGE])).view
     assert (view.session.title, view.session.cost, view.seq) == ("anew", 1, 3)
     assert view == project(await ours.read(OWN))
     assert list(entry.chain(OWN, await engine.read(OWN)))  # Raises if a link is wrong.
