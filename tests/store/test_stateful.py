@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar, get_args
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
@@ -424,16 +424,20 @@ def with_examples(machine: type[StoreMachine], examples: int) -> type:
 
 def test_every_kind_of_event_happens_in_some_random_life() -> None:
     WRITTEN.clear()
-    always_the_same = settings(
-        max_examples=100,
+    bounded = settings(
+        max_examples=30,
         stateful_step_count=40,
-        derandomize=True,
         database=None,
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
-    run_state_machine_as_test(StoreMachine, settings=always_the_same)  # type: ignore[no-untyped-call]
-    assert {kind.KIND for kind in get_args(e.Event)} == {kind.KIND for kind in WRITTEN}, "give it a rule"
+    wanted = set(get_args(e.Event))
+    for number in range(12):  # Hypothesis switches rules off at random, so one round may lack a kind.
+        life = seed(number)(type("Life", (StoreMachine,), {}))
+        run_state_machine_as_test(life, settings=bounded)  # type: ignore[no-untyped-call]
+        if wanted == WRITTEN:
+            return
+    assert {kind.KIND for kind in wanted} == {kind.KIND for kind in WRITTEN}, "give it a rule"
 
 
 TestAnyLifeOfAMemoryStore = with_examples(StoreMachine, 40)
