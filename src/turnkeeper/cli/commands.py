@@ -1,5 +1,6 @@
 """Every command by the import path of its function. Only the module of the command that runs is imported."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Final
 
@@ -50,7 +51,12 @@ def start(
     options: Annotated[Options, Parameter(name="*", parse=True, group=SHARED)] = DEFAULTS,
 ) -> object:
     """Read the shared options, which may stand before or after the command, and call the command with them."""
-    return _print_version(as_json=options.json) if version else call(app, words, options)
+    if not version:
+        return call(app, words, options)
+    from turnkeeper import __version__
+
+    print(json.dumps({"version": __version__}) if options.json else f"turnkeeper {__version__}")
+    return OK
 
 
 def call(level: App, words: Sequence[str], options: Options = DEFAULTS) -> object:
@@ -62,15 +68,6 @@ def call(level: App, words: Sequence[str], options: Options = DEFAULTS) -> objec
         for name in group:
             group[name]
     return command(*bound.args, **bound.kwargs, **dict.fromkeys(unparsed, options))
-
-
-def _print_version(*, as_json: bool) -> int:
-    import json
-
-    from turnkeeper import __version__
-
-    print(json.dumps({"version": __version__}) if as_json else f"turnkeeper {__version__}")
-    return OK
 
 
 def _register(group: App, commands: Mapping[str, str | App]) -> App:
