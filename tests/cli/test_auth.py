@@ -44,7 +44,7 @@ def test_the_end_of_input_where_a_key_is_asked_for_is_told_in_one_line(shop: Sho
         seat.types("\x04")
         assert seat.end() == 1
     assert "Traceback" not in seat.seen
-    assert "turnkeeper: no key was typed; nothing was kept" in seat.seen
+    assert "turnkeeper: no key was typed; nothing was stored" in seat.seen
     assert not (shop.data / "auth.json").exists()
 
 
