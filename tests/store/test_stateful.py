@@ -425,7 +425,7 @@ def with_examples(machine: type[StoreMachine], examples: int) -> type:
 def test_every_kind_of_event_happens_in_some_random_life() -> None:
     WRITTEN.clear()
     always_the_same = settings(
-        max_examples=30,
+        max_examples=60,
         stateful_step_count=40,
         derandomize=True,
         database=None,
