@@ -44,7 +44,7 @@ def _raw(source: Path, session_id: str, target: Path) -> float:
     connection.execute("ATTACH ? AS source", (str(source),))
     for (sql,) in connection.execute(
         "SELECT sql FROM source.sqlite_schema WHERE sql NOT NULL AND type IN ('table','index')"
-        " AND name IN ('log','entry','packed','document','small','fresh')"
+        " AND name IN ('log','entry','packed','document','small_document','word_queue')"
     ).fetchall():
         connection.execute(sql)
     start = time.perf_counter()
@@ -59,14 +59,14 @@ def _raw(source: Path, session_id: str, target: Path) -> float:
                 connection.executemany(f"INSERT INTO {table} VALUES({','.join('?' * len(rows[0]))})", rows)
         messages = _below(connection, "document", f"message/{session_id}")
         connection.executemany("INSERT INTO document(key, value) VALUES(?,?)", messages)
-        order = _below(connection, "small", f"order/{session_id}")
-        connection.executemany("INSERT INTO small(key, value) VALUES(?,?)", order)
+        order = _below(connection, "small_document", f"order/{session_id}")
+        connection.executemany("INSERT INTO small_document(key, value) VALUES(?,?)", order)
         for key, _ in messages:
             name = key.split("/")[-1]
             parts = _below(connection, "document", f"part/{name}")
             connection.executemany("INSERT INTO document(key, value) VALUES(?,?)", parts)
             connection.executemany(
-                "INSERT INTO fresh(key, said) VALUES(?, json_extract(?, '$.text'))",
+                "INSERT INTO word_queue(key, content) VALUES(?, json_extract(?, '$.text'))",
                 [(f"text/{session_id}/{place.removeprefix('part/')}", value) for place, value in parts],
             )
     elapsed = time.perf_counter() - start

@@ -11,6 +11,7 @@ import pytest
 
 from turnkeeper.store.engine import Engine
 from turnkeeper.store.engines import open_engine
+from turnkeeper.store.engines.sqlite import Layout, SqliteEngine
 from turnkeeper.store.engines.sqlite.schema import SCHEMA, TABLES
 from turnkeeper.store.sqlite_layout import SMALL_KINDS, VIEWS
 
@@ -78,6 +79,14 @@ async def test_a_store_of_an_earlier_schema_can_be_written_to(path: Path) -> Non
     assert (await engine.read("ses_1", after=299), await engine.read("ses_2")) == ([entry(300), b"next"], [])
     assert await engine.get([*new, ("message", "ses_2", "msg_2")]) == [b'"msg_9"', None]
     assert await engine.search("apple", (), limit=2) == [("text", "ses_1", "098"), ("text", "ses_1", "097")]
+    await engine.aclose()
+
+
+@pytest.mark.parametrize("schema", [2, 3])
+async def test_documents_are_found_if_no_kind_is_named_as_small_any_more(path: Path) -> None:
+    engine = await SqliteEngine.open(path, Layout())
+    assert await content(engine) == CONTENT
+    assert await engine.get([("receipt", "msg_1")]) == [b'{"sessionID":"ses_1"}']
     await engine.aclose()
 
 

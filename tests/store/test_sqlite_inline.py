@@ -24,7 +24,7 @@ def is_inline(connection: apsw.Connection) -> bool:
 
 @pytest.fixture
 async def reader(tmp_path: Path) -> AsyncIterator[Reader]:
-    file = StoreFile(tmp_path / "store.db", LAYOUT, busy_timeout_s=1, vfs=None, crash=crash_point)
+    file = StoreFile(tmp_path / "store.db", LAYOUT, busy_timeout_s=30, vfs=None, crash=crash_point)
     file.create()
     reader = Reader(file)
     yield reader
@@ -61,15 +61,26 @@ async def test_the_first_read_is_made_by_a_thread_which_opens_the_connections(re
 async def test_an_inline_read_does_not_wait_for_a_lock(reader: Reader, tmp_path: Path) -> None:
     await reader.read_few(is_inline)
     inline: list[bool] = []
+    has_given_up = threading.Event()
 
-    def wants_a_lock(connection: apsw.Connection) -> None:
+    def want_a_lock(connection: apsw.Connection) -> None:
         inline.append(is_inline(connection))
         if inline == [True]:
             connection.execute("BEGIN IMMEDIATE")
+        else:
+            has_given_up.set()
 
-    with closing(apsw.Connection(str(tmp_path / "store.db"))) as other:
-        other.execute("BEGIN IMMEDIATE")
-        await reader.read_few(wants_a_lock)
+    def hold_a_lock(is_held: threading.Event) -> None:
+        with closing(apsw.Connection(str(tmp_path / "store.db"))) as other:
+            other.execute("BEGIN IMMEDIATE")
+            is_held.set()
+            has_given_up.wait(2)  # A read that waited would get the lock after this time.
+
+    is_held = threading.Event()
+    holding = asyncio.create_task(asyncio.to_thread(hold_a_lock, is_held))
+    assert await asyncio.to_thread(is_held.wait, 30)
+    await reader.read_few(want_a_lock)
+    await holding
     assert inline == [True, False]
 
 

@@ -4,7 +4,7 @@ import threading
 from pathlib import Path
 
 from turnkeeper.store.engine import StoreUnavailable
-from turnkeeper.store.engines.sqlite.connection import BUSY_TIMEOUT_S, StoreFile
+from turnkeeper.store.engines.sqlite.connection import BUSY_TIMEOUT_S, BusyWait, StoreFile
 from turnkeeper.store.sqlite_layout import LAYOUT
 
 ROUNDS = 60
@@ -35,3 +35,9 @@ def opened_at_once(path: Path) -> list[StoreUnavailable]:
 
 def test_several_open_a_new_store_in_one_moment(tmp_path: Path) -> None:
     assert [failure for number in range(ROUNDS) for failure in opened_at_once(tmp_path / f"{number}.db")] == []
+
+
+def test_a_lock_is_waited_for_until_the_time_is_over() -> None:
+    patient, at_once = BusyWait(60), BusyWait(0)
+    assert [patient.wait(tries) for tries in range(3)] == [True] * 3
+    assert not at_once.wait(0)

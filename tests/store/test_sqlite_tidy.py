@@ -202,6 +202,20 @@ async def test_the_sqlite3_shell_reads_packed_events(tmp_path: Path) -> None:
     assert said.stdout.strip() == f"{LENGTH + 1}|{sum(range(LENGTH + 2))}"
 
 
+def test_the_last_entries_of_a_log_are_never_packed(tmp_path: Path) -> None:
+    file = StoreFile(tmp_path / "store", LAYOUT, busy_timeout_s=1, vfs=None, crash=crash_point)
+    file.create()
+    connection = WriteConnection(file, Tidying(file, share=1))
+    connection.write([Append("ses_1", 0, ENTRIES[: 2 * PACK + TAIL - 1], (), (), None, None)])
+    for _ in range(5):
+        connection.tidy()
+    assert connection.seconds_until_tidying() is None
+    connection.close()
+    assert ask(tmp_path / "store", "SELECT count(*), (SELECT count(*) FROM packed) FROM entry") == [
+        (PACK + TAIL - 1, 1)
+    ]
+
+
 def test_the_write_ahead_log_is_copied_into_the_file_before_it_is_long(tmp_path: Path) -> None:
     checkpoints: list[int] = []
     path, written = tmp_path / "store", 0

@@ -54,7 +54,6 @@ class Reader:
         # The inline connection never waits for a lock of another process. A thread makes it with the first read.
         self._inline: apsw.Connection | None = None
         self._inline_lock = threading.Lock()
-        self._is_closed = False
 
     async def read(self, work: Callable[[apsw.Connection], T]) -> T:
         """What the function reads, on a thread, with a connection of its own. It must not write."""
@@ -66,7 +65,7 @@ class Reader:
 
     async def read_few(self, work: Callable[[apsw.Connection], T]) -> T:
         """Like ``read`` for a few rows that are probably in memory: inline if the policy allows it."""
-        if self._is_closed or not self._inline_lock.acquire(blocking=False):
+        if not self._inline_lock.acquire(blocking=False):
             return await self.read(work)
         try:
             if self._inline is not None and self._policy.allows():
@@ -94,8 +93,7 @@ class Reader:
         return await self.read(ask)
 
     def close(self) -> None:
-        """Refuse new reads from now on; those already asked for are made."""
-        self._is_closed = True
+        """Refuse new reads on threads from now on; those already asked for are made."""
         self._pool.shutdown(wait=False)
 
     def join(self) -> None:
