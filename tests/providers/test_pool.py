@@ -10,8 +10,7 @@ import anyio
 import pytest
 from anyio.abc import SocketStream, TaskStatus
 from loopback import END, Answer, Server, accepting, chunk, cutting, head, serving, whole
-from test_http_provider import a_provider, a_request, ask, code_of
-from wire_cases import recording
+from wire_cases import a_provider, a_request, ask, code_of, recording
 
 from turnkeeper.model.failure import ApiFailure, Failure
 from turnkeeper.model.request import ModelRequest, Text, UserTurn

@@ -8,6 +8,7 @@ from pathlib import Path
 import anyio
 import msgspec
 import pytest
+from desk import Desk
 
 from turnkeeper.model.request import ToolDefinition
 from turnkeeper.model.value import Value
@@ -64,7 +65,7 @@ def tool(request: pytest.FixtureRequest) -> Tool:
 
 
 @pytest.fixture(autouse=True)
-def files(desk) -> Iterator[None]:
+def files(desk: Desk) -> Iterator[None]:
     (desk.directory / "a.txt").write_text("one\n")
     os.mkfifo(desk.directory / "pipe")
     return None
@@ -105,7 +106,7 @@ def test_a_schema_is_the_same_every_time(tool: Tool) -> None:
     assert msgspec.json.encode(tool.definition()) == first
 
 
-async def test_a_call_that_works_gives_a_title_and_an_output(tool: Tool, desk) -> None:
+async def test_a_call_that_works_gives_a_title_and_an_output(tool: Tool, desk: Desk) -> None:
     output = await desk.run(tool.name, **WORKING[tool.name])
     assert output.title
     assert output.output
@@ -113,12 +114,12 @@ async def test_a_call_that_works_gives_a_title_and_an_output(tool: Tool, desk) -
     msgspec.json.encode(output)
 
 
-async def test_a_call_asks_by_its_tools_permission(tool: Tool, desk) -> None:
+async def test_a_call_asks_by_its_tools_permission(tool: Tool, desk: Desk) -> None:
     await desk.run(tool.name, **WORKING[tool.name])
     assert [permission for permission, _, _ in desk.asked] == [tool.permission]
 
 
-async def test_a_denied_call_does_nothing(tool: Tool, desk) -> None:
+async def test_a_denied_call_does_nothing(tool: Tool, desk: Desk) -> None:
     desk.refuse(tool.permission)
     before = listing(desk.directory)
     with pytest.raises(Denied):
@@ -126,7 +127,7 @@ async def test_a_denied_call_does_nothing(tool: Tool, desk) -> None:
     assert (listing(desk.directory), desk.todos) == (before, ())
 
 
-async def test_a_rejected_call_does_nothing(tool: Tool, desk) -> None:
+async def test_a_rejected_call_does_nothing(tool: Tool, desk: Desk) -> None:
     desk.refuse(tool.permission, action="ask")
     before = listing(desk.directory)
     with pytest.raises(Rejected):
@@ -134,7 +135,7 @@ async def test_a_rejected_call_does_nothing(tool: Tool, desk) -> None:
     assert (listing(desk.directory), desk.todos) == (before, ())
 
 
-async def test_a_read_only_tool_changes_nothing(tool: Tool, desk) -> None:
+async def test_a_read_only_tool_changes_nothing(tool: Tool, desk: Desk) -> None:
     before = listing(desk.directory)
     await desk.run(tool.name, **WORKING[tool.name])
     if tool.read_only:
@@ -146,7 +147,7 @@ async def test_a_read_only_tool_changes_nothing(tool: Tool, desk) -> None:
     [(name, input) for name, inputs in FAILING.items() for input in inputs],
     ids=lambda value: str(value)[:60],
 )
-async def test_a_call_that_cannot_work_fails_in_words(name: str, input: dict, desk) -> None:
+async def test_a_call_that_cannot_work_fails_in_words(name: str, input: dict, desk: Desk) -> None:
     before = listing(desk.directory)
     with pytest.raises(ToolFailure) as failure:
         await desk.run(name, **input)
@@ -154,7 +155,7 @@ async def test_a_call_that_cannot_work_fails_in_words(name: str, input: dict, de
     assert listing(desk.directory) == before
 
 
-async def test_an_input_that_does_not_fit_fails_before_anything_is_asked(tool: Tool, desk) -> None:
+async def test_an_input_that_does_not_fit_fails_before_anything_is_asked(tool: Tool, desk: Desk) -> None:
     with pytest.raises(ToolFailure, match="Rewrite the input"):
         await desk.toolbox.run(tool.name, {}, desk.context())
     with pytest.raises(ToolFailure, match="must be a JSON object"):
@@ -162,7 +163,7 @@ async def test_an_input_that_does_not_fit_fails_before_anything_is_asked(tool: T
     assert desk.asked == []
 
 
-async def test_a_call_that_is_cancelled_while_it_asks_does_nothing(tool: Tool, desk) -> None:
+async def test_a_call_that_is_cancelled_while_it_asks_does_nothing(tool: Tool, desk: Desk) -> None:
     before = (listing(desk.directory), children())  # Another test's server may be a child of this worker.
     with anyio.CancelScope() as scope:
         desk.before_answer = scope.cancel
@@ -181,7 +182,7 @@ async def shout(arguments: Shout, context: ToolContext) -> ToolOutput:
     return ToolOutput(title="shout", output=arguments.words.upper())
 
 
-async def test_a_tool_from_elsewhere_works_with_no_other_edit(desk) -> None:
+async def test_a_tool_from_elsewhere_works_with_no_other_edit(desk: Desk) -> None:
     tool = Tool(name="shout", description="Shouts.", parameters=Shout, execute=shout, permission="shout")
     desk.toolbox = Toolbox([*load(), tool])
     assert await desk.run("shout", words="hi") == ToolOutput(title="shout", output="HI", metadata={"truncated": False})

@@ -3,12 +3,13 @@
 import os
 
 import pytest
+from desk import Desk
 
 from turnkeeper.tools.tool import Rejected, ToolFailure
 
 
 @pytest.fixture
-def tree(desk):
+def tree(desk: Desk):
     root = desk.directory
     (root / ".git").mkdir()
     (root / ".gitignore").write_text("ignored/\nsecret.py\n")
@@ -18,7 +19,7 @@ def tree(desk):
     return desk
 
 
-async def found(desk, **arguments: object) -> list[str]:
+async def found(desk: Desk, **arguments: object) -> list[str]:
     output = await desk.run("glob", **arguments)
     return [line.removeprefix(f"{desk.directory}/") for line in output.output.split("\n")]
 
@@ -38,7 +39,7 @@ async def test_an_absolute_pattern_names_its_own_directory(tree) -> None:
     assert [name for name, _, _ in tree.asked] == ["glob", "glob", "glob"]
 
 
-async def test_no_more_than_a_hundred_files_are_shown(desk) -> None:
+async def test_no_more_than_a_hundred_files_are_shown(desk: Desk) -> None:
     for n in range(101):
         (desk.directory / f"{n:03}.txt").touch()
     output = await desk.run("glob", pattern="*.txt")
@@ -85,7 +86,7 @@ async def test_a_search_may_be_narrowed_and_ignored_files_stay_ignored(tree, arg
     assert paths == [str(tree.directory / name) for name in expected]
 
 
-async def test_no_more_than_a_hundred_lines_are_shown(desk) -> None:
+async def test_no_more_than_a_hundred_lines_are_shown(desk: Desk) -> None:
     (desk.directory / "a").write_text("x\n" * 101)
     output = await desk.run("grep", pattern="x")
     lines = output.output.split("\n")
@@ -99,7 +100,7 @@ async def test_no_more_than_a_hundred_lines_are_shown(desk) -> None:
     assert (await desk.run("grep", pattern="x")).metadata == {"matches": 100, "truncated": False}
 
 
-async def test_long_lines_and_bytes_that_are_no_text_are_shown_kindly(desk) -> None:
+async def test_long_lines_and_bytes_that_are_no_text_are_shown_kindly(desk: Desk) -> None:
     (desk.directory / "a").write_bytes(b"x" * 5000 + b"\n")
     (desk.directory / "b").write_bytes(b"x caf\xe9\n")
     output = (await desk.run("grep", pattern="x")).output
@@ -107,23 +108,23 @@ async def test_long_lines_and_bytes_that_are_no_text_are_shown_kindly(desk) -> N
     assert "  Line 1: x caf\ufffd" in output
 
 
-async def test_a_pattern_that_looks_like_an_option_is_a_pattern(desk) -> None:
+async def test_a_pattern_that_looks_like_an_option_is_a_pattern(desk: Desk) -> None:
     (desk.directory / "a").write_text("--files\n")
     assert "Line 1: --files" in (await desk.run("grep", pattern="--files")).output
 
 
-async def test_what_is_wrong_with_an_expression_is_told(desk) -> None:
+async def test_what_is_wrong_with_an_expression_is_told(desk: Desk) -> None:
     with pytest.raises(ToolFailure, match=r"(?s)Regex parse error.*unclosed group"):
         await desk.run("grep", pattern="a(")
 
 
-async def test_a_search_outside_the_project_is_asked_for(desk, tmp_path) -> None:
+async def test_a_search_outside_the_project_is_asked_for(desk: Desk, tmp_path) -> None:
     await desk.run("grep", pattern="x", path="..")
     await desk.run("glob", pattern=f"{tmp_path}/*")
     assert [patterns for name, patterns, _ in desk.asked if name == "external_directory"] == [[f"{tmp_path}/*"]] * 2
 
 
-async def test_grep_leaves_out_files_that_may_not_be_read_without_asking_and_names_them(desk):
+async def test_grep_leaves_out_files_that_may_not_be_read_without_asking_and_names_them(desk: Desk):
     (desk.directory / ".env").write_text("PASSWORD=secret\n")
     (desk.directory / "app.py").write_text("PASSWORD = None\n")
     desk.refuse("read", "*.env", "ask")
@@ -132,7 +133,7 @@ async def test_grep_leaves_out_files_that_may_not_be_read_without_asking_and_nam
     assert "secret" not in found
 
 
-async def test_grep_of_a_file_asks_as_read_does(desk):
+async def test_grep_of_a_file_asks_as_read_does(desk: Desk):
     (desk.directory / ".env").write_text("PASSWORD=secret\n")
     desk.refuse("read", "*.env", "ask")
     with pytest.raises(Rejected):

@@ -2,10 +2,12 @@
 
 import json
 
+from desk import Desk
+
 from turnkeeper.model.todo import Todo
 
 
-async def test_the_list_is_replaced_and_shown(desk) -> None:
+async def test_the_list_is_replaced_and_shown(desk: Desk) -> None:
     desk.todos = (Todo(content="old", status="pending", priority="low"),)
     todos = [
         {"content": "a", "status": "completed", "priority": "high"},
