@@ -1,5 +1,7 @@
 """Lowering, rule by rule: what a model is sent for each kind of message, part and state."""
 
+from collections.abc import Callable
+
 import pytest
 
 from turnkeeper.core.handles import handle
@@ -52,7 +54,7 @@ from turnkeeper.model.request import (
     UserTurn,
 )
 from turnkeeper.model.session import ZERO_TOKENS
-from turnkeeper.model.value import encode
+from turnkeeper.model.value import JsonObject, encode
 from turnkeeper.testing.builders import (
     NOW,
     a_call,
@@ -75,15 +77,15 @@ PRUNED = cleared(completed("a file"))
 PNG = "data:image/png;base64,AAAA"
 
 
-def base(kind: type[Part], **fields: object) -> Part:
-    return kind(id="prt_x", session_id="ses_one", message_id="msg_1", **fields)  # type: ignore[call-arg, return-value]
+def base(kind: Callable[..., Part], **fields: object) -> Part:
+    return kind(id="prt_x", session_id="ses_one", message_id="msg_1", **fields)
 
 
 def a_file(url: str = PNG, mime: str = "image/png", filename: str | None = "a.png", id: str = "prt_f") -> FilePart:
     return FilePart(id=id, session_id="ses_one", message_id="msg_1", mime=mime, url=url, filename=filename)
 
 
-def thought(text: str, metadata: dict[str, object] | None = None, id: str = "prt_r") -> ReasoningPart:
+def thought(text: str, metadata: JsonObject | None = None, id: str = "prt_r") -> ReasoningPart:
     return ReasoningPart(
         id=id, session_id="ses_one", message_id="msg_1", text=text, metadata=metadata, time=Span(start=NOW)
     )

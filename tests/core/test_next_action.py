@@ -1,5 +1,7 @@
 """The loop's table, row by row: what a session does next, from what it shows."""
 
+from typing import Any
+
 import pytest
 
 from turnkeeper.core.history import Entry, History
@@ -80,7 +82,7 @@ DONE = a_call(TURN, "prt_2", completed())
 HOSTED = a_call(TURN, "prt_2", completed(), provider=ToolProvider(executed=True))
 
 
-def failed(text: str = "no", tool: str = "bash", **metadata: object) -> ToolPart:
+def failed(text: str = "no", tool: str = "bash", **metadata: Any) -> ToolPart:
     state = ToolError(input={}, error=text, metadata=metadata or None, time=SettledTime(start=NOW, end=NOW))
     return a_call(TURN, "prt_2", state, tool=tool)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from turnkeeper.core.permission import Allow, Ask, Deny, decide
 from turnkeeper.core.recall import Recalled, RecallHit
-from turnkeeper.model.permission import Rule
+from turnkeeper.model.permission import Action, Rule
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject
@@ -42,8 +42,8 @@ class Desk:
     async def settle(self, tool: str, **input: object) -> BoundOutput:
         return await self.toolbox.run(tool, input, self.context())
 
-    def refuse(self, permission: str, pattern: str = "*", action: str = "deny") -> None:
-        self.rules.append(Rule(permission=permission, pattern=pattern, action=action))  # type: ignore[arg-type]
+    def refuse(self, permission: str, pattern: str = "*", action: Action = "deny") -> None:
+        self.rules.append(Rule(permission=permission, pattern=pattern, action=action))
 
     def context(self) -> ToolContext:
         return ToolContext(

@@ -74,7 +74,13 @@ def a_tree(data: Path, marker: str, **session: Any) -> None:
     write(
         storage / f"project/{PROJECT}.json", {"id": PROJECT, "vcs": "git", "worktree": "/home/user/weather", "time": {}}
     )
-    info = {"id": "ses_1", "projectID": PROJECT, "directory": "/home/user/weather", "title": "Tree", "version": "1.0"}
+    info: dict[str, Any] = {
+        "id": "ses_1",
+        "projectID": PROJECT,
+        "directory": "/home/user/weather",
+        "title": "Tree",
+        "version": "1.0",
+    }
     info["time"] = {"created": 10, "updated": 20}
     write(storage / f"session/{PROJECT}/ses_1.json", {**info, **session})
     place = {"sessionID": "ses_1"}
