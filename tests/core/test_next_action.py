@@ -121,7 +121,7 @@ ROWS: list[tuple[str, Told, bool]] = [
     ("a call that was interrupted", Told().user().turn(failed(interrupted=True)), False),
     ("a call marked as not interrupted", Told().user().turn(failed(interrupted=False)), True),
     ("an interrupted call beside one that came back", Told().user().turn(failed(interrupted=True), DONE), True),
-    ("a call when tools were off", Told().user().turn(failed(**{DISABLED: True})), False),
+    ("a call when tools were off", Told().user().turn(failed("no", "bash", **{DISABLED: True})), False),
     ("a call refused by the user", Told().user().turn(failed(rejected=True)), False),
     ("a refused call beside one that came back", Told().user().turn(DONE, failed(rejected=True)), False),
     ("a call refused with advice", Told().user().turn(failed("use the other")), True),

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
 import pytest
@@ -177,7 +178,7 @@ def a_free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-async def unreachable(url: str, **changes: object) -> tuple[Failure, list[float]]:
+async def unreachable(url: str, **changes: Any) -> tuple[Failure, list[float]]:
     """The failure of a request to where nothing listens, and the waits before connecting was tried again."""
     waits: list[float] = []
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
@@ -133,7 +133,7 @@ class StoreMachine(RuleBasedStateMachine):
     # Sessions.
 
     @initialize(target=sessions)
-    def begin(self) -> str:
+    def begin(self) -> Any:
         return self.create("One")
 
     # Few sessions, so that much happens to each.

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from turnkeeper.core.permission import Allow, Ask, Deny, decide
 from turnkeeper.core.recall import Recalled, RecallHit
@@ -26,10 +27,10 @@ class Desk:
     rules: list[Rule] = field(default_factory=lambda: [Rule(permission="*", pattern="*", action="allow")])
     asked: list[tuple[str, list[str], list[str]]] = field(default_factory=list)
     shown: list[JsonObject] = field(default_factory=list)
-    progress: list[JsonObject] = field(default_factory=list)
+    progress: list[dict[str, Any]] = field(default_factory=list)
     todos: tuple[Todo, ...] = ()
     discovered: list[Path] = field(default_factory=list)
-    before_answer: Callable[[], None] = lambda: None
+    before_answer: Callable[[], object] = lambda: None
     on_progress: Callable[[], None] = lambda: None
     toolbox: Toolbox = field(default_factory=lambda: Toolbox(load()))
     recalled: dict[str, Recalled] = field(default_factory=dict)

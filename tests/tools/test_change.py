@@ -42,11 +42,11 @@ async def test_the_user_is_shown_the_diff_before_anything_is_written(desk: Desk)
     ("tool", "arguments"), [("write", {"content": "x"}), ("edit", {"oldString": "one", "newString": "x"})]
 )
 async def test_a_change_by_someone_else_while_the_user_was_asked_is_not_overwritten(
-    desk: Desk, tool: str, arguments: dict
+    desk: Desk, tool: str, arguments: dict[str, object]
 ) -> None:
     file = desk.directory / "a.txt"
     file.write_text("one")
-    desk.before_answer = lambda: file.write_text("one, by hand") and None
+    desk.before_answer = lambda: file.write_text("one, by hand")
     with pytest.raises(ToolFailure, match="changed by someone else"):
         await desk.run(tool, filePath="a.txt", **arguments)
     assert file.read_text() == "one, by hand"
@@ -54,7 +54,7 @@ async def test_a_change_by_someone_else_while_the_user_was_asked_is_not_overwrit
 
 async def test_a_file_that_appeared_while_the_user_was_asked_is_not_overwritten(desk: Desk) -> None:
     file = desk.directory / "a.txt"
-    desk.before_answer = lambda: file.write_text("mine") and None
+    desk.before_answer = lambda: file.write_text("mine")
     with pytest.raises(ToolFailure, match="changed by someone else"):
         await desk.run("write", filePath="a.txt", content="x")
     assert file.read_text() == "mine"
@@ -63,9 +63,13 @@ async def test_a_file_that_appeared_while_the_user_was_asked_is_not_overwritten(
 async def test_edits_of_one_file_made_at_once_all_happen(desk: Desk) -> None:
     file = desk.directory / "a.txt"
     file.write_text("".join(f"<{n}>\n" for n in range(10)))
+
+    async def edit(n: int) -> None:
+        await desk.run("edit", filePath="a.txt", oldString=f"<{n}>", newString=f"[{n}]")
+
     async with anyio.create_task_group() as calls:
         for n in range(10):
-            calls.start_soon(lambda n=n: desk.run("edit", filePath="a.txt", oldString=f"<{n}>", newString=f"[{n}]"))
+            calls.start_soon(edit, n)
     assert file.read_text() == "".join(f"[{n}]\n" for n in range(10))
 
 
@@ -129,5 +133,7 @@ async def test_a_call_may_use_the_other_names_that_models_know(desk: Desk) -> No
 
 async def test_the_diff_of_a_huge_change_is_bounded(desk: Desk) -> None:
     output = await desk.run("write", filePath="a", content="x" * 3_000_000)
-    assert len(output.metadata["diff"]) < 300_000
+    diff = output.metadata["diff"]
+    assert isinstance(diff, str)
+    assert len(diff) < 300_000
     assert (desk.directory / "a").stat().st_size == 3_000_000

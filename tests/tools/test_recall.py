@@ -25,7 +25,8 @@ async def test_a_short_text_is_one_page(desk: Desk) -> None:
 @pytest.mark.parametrize("letter", ["a", "é", "\U0001f600", "\n"])
 async def test_a_long_text_comes_in_pages_that_are_never_cut(desk: Desk, letter: str) -> None:
     text = "".join(f"{number}{letter * 20}" for number in range(2000))
-    name, got, offset = knows(desk, text), [], 0
+    name, got = knows(desk, text), []
+    offset: object = 0
     while offset is not None:
         bound = await desk.settle("recall", handle=name, offset=offset)
         assert bound.bounded.full is None

@@ -81,7 +81,7 @@ TOOL = Tool(
         ({"filePath": "a", "items": [{"name": "x"}]}, Everything(file_path="a", items=(Item(name="x"),))),
     ],
 )
-def test_near_misses_are_forgiven(input: dict, expected: Everything) -> None:
+def test_near_misses_are_forgiven(input: dict[str, object], expected: Everything) -> None:
     assert decode(TOOL, input) == expected
 
 
