@@ -88,7 +88,7 @@ def test_the_signature_of_a_message_without_text_goes_back_with_it() -> None:
     (call,) = (event for event in events if isinstance(event, ToolCall))
     message = assistant(Call(id="c1", name="read", input={}, metadata=call.metadata))
     assert message["extra_content"] == SIGNED
-    assert "extra_content" not in message["tool_calls"][0]  # type: ignore[index]
+    assert "extra_content" not in message["tool_calls"][0]
 
 
 @pytest.mark.parametrize("interleaved", [None, "reasoning_details", "reasoning_content"])

@@ -4,6 +4,7 @@ import anyio
 import msgspec
 import pytest
 from left_behind import DEAD, OPEN_TEXT, STEP, TURN, left_behind, turn_of
+from narrow import result_text, results_of
 
 from turnkeeper.core.turn_ends import LOST
 from turnkeeper.model import event as e
@@ -12,6 +13,7 @@ from turnkeeper.model.parts import TextPart, ToolPart
 from turnkeeper.model.parts.tool import RunningTime, ToolError, ToolPending, ToolProvider, ToolRunning
 from turnkeeper.model.status import BUSY, IDLE
 from turnkeeper.providers.scripted import Scripted
+from turnkeeper.run.recover import Recovery
 from turnkeeper.testing.builders import NOW, SOME_TOKENS, a_call, an_assistant, completed, running
 from turnkeeper.testing.harness import Play
 from turnkeeper.workspace.owner import this_process
@@ -55,7 +57,7 @@ async def test_what_a_provider_had_counted_of_a_killed_attempt_is_billed_beside_
 
 
 @pytest.mark.parametrize("policy", ["rest", "continue"])
-async def test_text_is_kept_and_the_policy_says_whether_it_goes_on(play: Play, policy: str) -> None:
+async def test_text_is_kept_and_the_policy_says_whether_it_goes_on(play: Play, policy: Recovery) -> None:
     script = Scripted().says("And the rest.")
     async with play(script) as stage:
         session = await left_behind(stage, STEP, *OPEN_TEXT)
@@ -65,6 +67,7 @@ async def test_text_is_kept_and_the_policy_says_whether_it_goes_on(play: Play, p
         assert message.error.data.message == LOST
         [text] = [part for part in parts if isinstance(part, TextPart)]
         assert text.text == "Half an answer"
+        assert text.time is not None
         assert text.time.end is not None
         assert len(rest) == (policy == "continue")
         assert len(script.requests) == (policy == "continue")
@@ -139,6 +142,7 @@ async def test_calls_that_were_under_way_are_settled_and_never_run_again(play: P
         assert isinstance(message.error, AbortedFailure)
         [call] = [one for one in parts if isinstance(one, ToolPart)]
         assert isinstance(call.state, ToolError)
+        assert call.state.metadata is not None
         assert call.state.metadata["interrupted"] is True
         assert call.state.input == part.state.input
         if isinstance(part.state, ToolRunning) and part.state.metadata:
@@ -152,9 +156,9 @@ async def test_a_result_that_was_recorded_stays_and_is_shown_to_the_model(play: 
     async with play(script) as stage:
         await left_behind(stage, STEP, e.PartRecorded(part=done), e.PartRecorded(part=open_))
         await stage.tk.runtime.recover("continue")
-        results = script.requests[0].messages[2].results
-        assert results[0].output[0].text == "one file"
-        assert [result.is_error for result in results] == [False, True]
+        sent = script.requests[0].messages[2]
+        assert result_text(sent) == "one file"
+        assert [result.is_error for result in results_of(sent)] == [False, True]
 
 
 async def test_without_a_policy_the_configuration_of_the_directory_decides(play: Play) -> None:
@@ -272,8 +276,9 @@ async def test_taken_over_what_rests_is_idle_and_what_goes_on_is_ours_until_it_i
         assert [views[session].turn for session in (cut, silent)] == [None, None]
         assert (left[cut].rests, views[cut].status, views[cut].owner) == (True, IDLE, None)
         assert (left[silent].rests, views[silent].status) == (False, BUSY)
-        assert views[silent].owner is not None
-        assert views[silent].owner.pid == this_process().pid, "if we die now, it is found again"
+        owner = views[silent].owner
+        assert owner is not None
+        assert owner.pid == this_process().pid, "if we die now, it is found again"
         assert script.requests == []
         await stage.tk.resume_taken_over(list(left.values()))
         assert len(script.requests) == 1

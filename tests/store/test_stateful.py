@@ -114,7 +114,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.touched: str | None = None
 
     def run(self, work: Coroutine[object, object, T]) -> T:
-        return self.runner.run(work)  # type: ignore[arg-type]
+        return self.runner.run(work)
 
     def append(self, session_id: str, *events: e.Event) -> None:
         self.touched = session_id
@@ -434,7 +434,7 @@ def test_every_kind_of_event_happens_in_some_random_life() -> None:
     wanted = set(get_args(e.Event))
     for number in range(12):  # Hypothesis switches rules off at random, so one round may lack a kind.
         life = seed(number)(type("Life", (StoreMachine,), {}))
-        run_state_machine_as_test(life, settings=bounded)  # type: ignore[no-untyped-call]
+        run_state_machine_as_test(life, settings=bounded)
         if wanted == WRITTEN:
             return
     assert {kind.KIND for kind in wanted} == {kind.KIND for kind in WRITTEN}, "give it a rule"
