@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 from record_run import ROOT, draw
 
-sys.path.insert(0, str(ROOT / "tests/official"))
+sys.path.insert(0, str(ROOT / "tests/support"))
 
 from clients import binary, environment, lacking
 from pane import Pane, pane

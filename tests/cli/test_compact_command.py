@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from test_run_server import environ, history, run
+from shop_runs import environ, history, run
 from workshop import Shop
 
 from turnkeeper.providers.script import Script

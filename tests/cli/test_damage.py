@@ -6,13 +6,14 @@ import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import anyio
 import apsw
 import pytest
 from cli_store import Answer, tk
 
-import turnkeeper
+from turnkeeper.app import open_store
 from turnkeeper.core.limits import BLOB_CHARS_MIN
 from turnkeeper.store.sqlite_layout import open_sqlite
 from turnkeeper.testing.builders import a_session, a_turn
@@ -36,7 +37,7 @@ FLIPS = 4
 async def fill(path: Path) -> None:
     """Two sessions, one of them with packed entries and a blob; some of their words are indexed, some wait."""
     engine = await open_sqlite(path, tidy_share=1.0)
-    async with turnkeeper.open(engine) as opened:
+    async with open_store(engine) as opened:
         create = opened.store.journal.create
         long = [event for turn in range(1, 20) for event in a_turn(LONG, turn, answer=f"tide {turn} " * 5)]
         await create(a_session(LONG, title="Long tide"), *long, *a_turn(LONG, 30, answer="blob " * BLOB_CHARS_MIN))
@@ -74,7 +75,8 @@ def flipped(sound: Path, data: Path, table: str, chance: random.Random) -> None:
     """A copy of the store with one bit flipped in a page of a table."""
     with closing(apsw.Connection(str(sound))) as reader:
         pages = reader.execute("SELECT pgoffset, pgsize FROM dbstat WHERE name = ? ORDER BY 1", (table,)).fetchall()
-    begin, size = chance.choice(pages)
+    place: Any = chance.choice(pages)
+    begin, size = place
     whole = bytearray(sound.read_bytes())
     whole[begin + chance.randrange(size)] ^= 1 << chance.randrange(8)
     (data / "turnkeeper.db").write_bytes(whole)

@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_store import Family, main, tk
+from cli_store import Family, tk
+
+from turnkeeper.cli.main import main
 
 REFUSED, USAGE = 1, 2
 

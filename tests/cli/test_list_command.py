@@ -80,7 +80,8 @@ def test_a_list_by_parent_holds_its_children(data: Path, family: Family) -> None
 
 def test_pages_follow_each_other_by_cursor(data: Path) -> None:
     made = [tk(data, "session", "create", "--title", f"Number {n}", "--json").json["id"] for n in range(5)]
-    seen, after = [], []
+    seen: list[str] = []
+    after: list[str] = []
     while True:
         page = tk(data, "session", "list", "--limit", "2", "--json", *after).json
         seen += [one["id"] for one in page["items"]]

@@ -35,7 +35,7 @@ def url_of(started: subprocess.Popen[str]) -> str:
     assert started.stdout is not None
     line = started.stdout.readline()
     assert line, started.communicate()[1]
-    return json.loads(line)["url"]
+    return str(json.loads(line)["url"])
 
 
 def test_a_process_says_where_it_listens_answers_and_goes_when_told(tmp_path: Path) -> None:

@@ -1,12 +1,12 @@
 """How a run is shown: what the feed tells, how calls and diffs read, what the terminal prints and when."""
 
 import io
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from rich.console import Console
 
-from turnkeeper.cli.feed import Feed
+from turnkeeper.cli.feed import Display, Feed
 from turnkeeper.cli.part_lines import call_lines, counts, patch_lines
 from turnkeeper.cli.partial_text import Paragraphs
 from turnkeeper.cli.permission_prompt import parse_reply
@@ -40,7 +40,7 @@ from turnkeeper.run.permission import Reply
 from turnkeeper.testing.glass import Glass
 from turnkeeper.text.diff import diff
 
-OWN = {"session_id": "ses_1", "message_id": "msg_1"}
+OWN: dict[str, Any] = {"session_id": "ses_1", "message_id": "msg_1"}
 SETTLED = SettledTime(start=0, end=1500)
 TURN = AssistantMessage(
     id="msg_1",
@@ -88,6 +88,7 @@ class Told:
         self.said: list[tuple[str, object]] = []
 
     def __getattr__(self, name: str) -> Any:
+        getattr(Display, name)  # Refuses what no display has.
         return lambda *given: self.said.append((name, given[0] if len(given) == 1 else given))
 
 
@@ -117,7 +118,7 @@ def delta(part_id: str, words: str, offset: int) -> Delta:
 
 def told(*notifications: Notification | Delta) -> list[tuple[str, object]]:
     display = Told()
-    feed = Feed(display)
+    feed = Feed(cast(Display, display))
     for one in notifications:
         feed.take(one)
     return display.said

@@ -13,6 +13,7 @@ from served import Served, served
 from turnkeeper.client import Client
 from turnkeeper.client.errors import Unexpected, Unreachable
 from turnkeeper.client.memory import ADDRESS, InMemory
+from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.model.parts import ReasoningPart, TextPart, ToolPart
 from turnkeeper.model.parts.base import BasePart
@@ -58,7 +59,9 @@ class Screen:
                     self.texts[part.id] = part.text
                     if part.time is not None and part.time.end is not None:
                         self.settled.append(part.id)
-            case Notification(type="message.updated", properties={"info": message}):
+            case Notification(
+                type="message.updated", properties={"info": UserMessage() | AssistantMessage() as message}
+            ):
                 if message.id not in self.began:
                     self.began.append(message.id)
 

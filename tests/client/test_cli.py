@@ -4,7 +4,7 @@ import asyncio
 import json
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def shop(tmp_path: Path) -> Shop:
 
 
 @contextmanager
-def process(shop: Shop, port: int = 0, **more: str) -> "Iterator[tuple[subprocess.Popen[str], str]]":
+def process(shop: Shop, more: Mapping[str, str], port: int = 0) -> "Iterator[tuple[subprocess.Popen[str], str]]":
     """A server of its own, and its address."""
     started = subprocess.Popen(
         command("serve", "--port", str(port), "--json"),
@@ -58,7 +58,7 @@ def process(shop: Shop, port: int = 0, **more: str) -> "Iterator[tuple[subproces
 @contextmanager
 def serving(shop: Shop, **more: str) -> Iterator[str]:
     """The same; its address is enough."""
-    with process(shop, **more) as (_, url):
+    with process(shop, more) as (_, url):
         yield url
 
 
@@ -334,14 +334,14 @@ async def test_a_run_outlives_a_server_that_is_killed_and_started_again(shop: Sh
     script = Script().titles("T").says("So much was said that it is on the disk. " * 100).waits(gate)
     async with ScriptedServer(script.then().says("Asked again.")) as provider:
         given = keys(provider)
-        with process(shop, **given) as (killed, url):
+        with process(shop, given) as (killed, url):
             async with await anyio.open_process(
                 command("run", "hello", "--server", url), env=shop.environ(), cwd=shop.project, stdin=subprocess.DEVNULL
             ) as run:
                 await gate.wait_reached()
                 killed.kill()
                 await anyio.to_thread.run_sync(killed.wait)
-                with process(shop, int(url.rpartition(":")[2]), **given):
+                with process(shop, given, int(url.rpartition(":")[2])):
                     assert run.stdout is not None
                     shown = b"".join([piece async for piece in run.stdout]).decode()
                     code = await run.wait()

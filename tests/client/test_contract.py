@@ -1,12 +1,14 @@
 """What a client does is the same over HTTP and in memory: one suite, run over both."""
 
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 from lines import WAYS, pair
 
 from turnkeeper.model.message import AssistantMessage, ModelChoice, SystemMessage, UserMessage
+from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.model.parts import TextPart, ToolPart
 from turnkeeper.model.parts.base import BasePart
@@ -117,7 +119,8 @@ async def test_history_is_read_in_pages_from_the_newest_back(way: str, tmp_path:
         for number in range(3):
             await client.prompt(session_id, f"prompt {number}")
         whole = (await client.messages(session_id)).items
-        read, page = [], await client.messages(session_id, limit=2)
+        read: list[MessageWithParts] = []
+        page = await client.messages(session_id, limit=2)
         while True:
             read[:0] = page.items
             if page.older is None:
@@ -314,7 +317,8 @@ async def test_a_password_lets_in_who_knows_it_and_nobody_else(way: str, tmp_pat
         assert (await client.create(title="T")).title == "T"
         async with client.subscribe() as heard:
             heard.close()
-    for given in ({"password": "wrong", "username": "otter"}, {"password": "hunter2"}, {}):
+    wrong: list[dict[str, Any]] = [{"password": "wrong", "username": "otter"}, {"password": "hunter2"}, {}]
+    for given in wrong:
         async with pair(way, tmp_path, options=options, **given) as (client, _, __):
             with pytest.raises(Forbidden, match="TURNKEEPER_SERVER_PASSWORD"):
                 await client.list()

@@ -83,9 +83,9 @@ async def test_what_fails_hangs_or_is_no_sample_is_unavailable(
     async def lost(_: Sampling) -> list[ContextComponent]:
         raise OSError("the disk is gone")
 
-    declared = [a_component("a/fails", fails), a_component("a/none", none), Family("a/family/", lost), fact("a/fact")]
+    declared = [a_component("a/fails", fails), a_component("a/none", none), a_component("a/hangs", hangs)]
     with caplog.at_level(logging.WARNING):
-        found = dict(await sample([*declared, a_component("a/hangs", hangs)], (), sampling, load_s=0.01))
+        found = dict(await sample([*declared, Family("a/family/", lost), fact("a/fact")], (), sampling, load_s=0.01))
     assert found["a/fact"] == Loaded(baseline="a/fact", update="a/fact")
     assert found["a/fails"] == Unavailable(reason="KeyError: 'a bug'")
     assert found["a/family/"] == Unavailable(reason="OSError: the disk is gone")

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from turnkeeper.core import blobs
 from turnkeeper.core.limits import BLOB_CHARS_MIN
 from turnkeeper.model import event as e
+from turnkeeper.model.parts import ToolPart
+from turnkeeper.model.parts.tool import ToolCompleted
 from turnkeeper.model.value import encode
 from turnkeeper.testing.builders import a_call, a_text, a_user, an_assistant, completed
 
@@ -76,6 +78,9 @@ def test_a_text_put_together_from_marks_is_spelt_out() -> None:
     event = e.PartRecorded(part=call)
     lifted, found = blobs.lift(event, encode(event))
     [name] = found
+    assert isinstance(lifted, e.PartRecorded)
+    assert isinstance(lifted.part, ToolPart)
+    assert isinstance(lifted.part.state, ToolCompleted)
     text = f"ls\n{lifted.part.state.output}"
     assert blobs.mentioned(text) == {name}
     assert blobs.spell_out(text, found) == "ls\n" + "words " * BLOB_CHARS_MIN

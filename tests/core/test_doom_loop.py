@@ -11,11 +11,12 @@ from turnkeeper.model.parts.tool import (
     ToolProvider,
     ToolRunning,
 )
+from turnkeeper.model.value import JsonObject
 
 INPUT = {"command": "ls", "timeout": 5}
 
 
-def call(tool: str = "bash", input: object = INPUT, message: str = "msg_1", *, executed: bool = False) -> ToolPart:
+def call(tool: str = "bash", input: JsonObject = INPUT, message: str = "msg_1", *, executed: bool = False) -> ToolPart:
     state = ToolCompleted(input=input, output="", title="", metadata={}, time=SettledTime(start=1, end=2))
     provider = ToolProvider(executed=True) if executed else None
     return ToolPart(

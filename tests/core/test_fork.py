@@ -1,6 +1,7 @@
 """Fork: a copy has new ids, and every link inside it points into the copy."""
 
 from itertools import count
+from typing import Any
 
 from turnkeeper.core.fork import Copier
 from turnkeeper.model.parts import CompactionPart, FilePart, StepFinishPart, ToolPart
@@ -15,7 +16,7 @@ def a_copier() -> Copier:
 
 USER = a_user("ses_old", "msg_u", seq=3)
 TURN = an_assistant("ses_old", "msg_a", "msg_u", seq=9, cost=2, tokens=SOME_TOKENS)
-PLACE = {"session_id": "ses_old", "message_id": "msg_a"}
+PLACE: dict[str, Any] = {"session_id": "ses_old", "message_id": "msg_a"}
 NEW = {"session_id": "ses_new", "seq": 0, "nth": 0}
 
 

@@ -2,6 +2,7 @@
 
 from base64 import b64encode
 from hashlib import sha256
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -26,7 +27,7 @@ ANY_TEXT = st.text(
 )
 
 
-def own(message_id: str, number: int = 1) -> dict[str, str]:
+def own(message_id: str, number: int = 1) -> dict[str, Any]:
     return {"id": f"prt_{number}", "session_id": "ses_1", "message_id": message_id}
 
 

@@ -11,8 +11,8 @@ from turnkeeper.core.history import Entry, History, boundary_reached, extend, tr
 from turnkeeper.core.projector import project
 from turnkeeper.model import event as e
 from turnkeeper.model.failure import ApiData, ApiFailure
-from turnkeeper.model.message import AssistantMessage
-from turnkeeper.model.parts import CompactionPart, FilePart, TextPart
+from turnkeeper.model.message import AssistantMessage, UserMessage
+from turnkeeper.model.parts import CompactionPart, FilePart, Part, TextPart
 from turnkeeper.testing.builders import a_history, a_text, a_turn, a_user, an_assistant, every_event
 
 FAILED = ApiFailure(data=ApiData(message="no", is_retryable=False))
@@ -21,6 +21,8 @@ FAILED = ApiFailure(data=ApiData(message="no", is_retryable=False))
 def chat(words: str, *, failed: str = "", tails: dict[str, str] | None = None) -> list[Entry]:
     """A history from names: ``u1 a1 m1 s1``; m is a marker, s the summary that answers the marker of its number."""
     entries = []
+    message: UserMessage | AssistantMessage
+    parts: tuple[Part, ...]
     for seq, name in enumerate(words.split(), 1):
         match name[0]:
             case "u":
@@ -291,7 +293,7 @@ def test_a_message_that_comes_again_keeps_its_place_and_its_parts() -> None:
     history = fold([e.MessageRecorded(message=first, parts=(words,)), e.MessageRecorded(message=second)])
     again = extend(history, Recorded(3, 0, e.MessageRecorded(message=first.but(seq=1, agent="plan"))))
     assert names(again.entries) == "msg_1 msg_2"
-    assert again.entries[0].message.agent == "plan"
+    assert again.entries[0].message == first.but(seq=1, agent="plan")
     assert again.entries[0].parts == (words.but(seq=1),)
 
 

@@ -1,5 +1,7 @@
 """The loop's table, row by row: what a session does next, from what it shows."""
 
+from typing import Any
+
 import pytest
 
 from turnkeeper.core.history import Entry, History
@@ -80,7 +82,7 @@ DONE = a_call(TURN, "prt_2", completed())
 HOSTED = a_call(TURN, "prt_2", completed(), provider=ToolProvider(executed=True))
 
 
-def failed(text: str = "no", tool: str = "bash", **metadata: object) -> ToolPart:
+def failed(text: str = "no", tool: str = "bash", **metadata: Any) -> ToolPart:
     state = ToolError(input={}, error=text, metadata=metadata or None, time=SettledTime(start=NOW, end=NOW))
     return a_call(TURN, "prt_2", state, tool=tool)
 
@@ -119,7 +121,7 @@ ROWS: list[tuple[str, Told, bool]] = [
     ("a call that was interrupted", Told().user().turn(failed(interrupted=True)), False),
     ("a call marked as not interrupted", Told().user().turn(failed(interrupted=False)), True),
     ("an interrupted call beside one that came back", Told().user().turn(failed(interrupted=True), DONE), True),
-    ("a call when tools were off", Told().user().turn(failed(**{DISABLED: True})), False),
+    ("a call when tools were off", Told().user().turn(failed("no", "bash", **{DISABLED: True})), False),
     ("a call refused by the user", Told().user().turn(failed(rejected=True)), False),
     ("a refused call beside one that came back", Told().user().turn(DONE, failed(rejected=True)), False),
     ("a call refused with advice", Told().user().turn(failed("use the other")), True),

@@ -78,7 +78,9 @@ RULES = st.lists(
 
 
 @given(RULES, RULES, st.lists(st.sampled_from(["a", "b", "ab", "c"]), min_size=1, max_size=3))
-def test_whatever_is_approved_a_denied_call_stays_denied(rules: list, approvals: list, patterns: list) -> None:
+def test_whatever_is_approved_a_denied_call_stays_denied(
+    rules: list[Rule], approvals: list[Rule], patterns: list[str]
+) -> None:
     if isinstance(decide(rules, "bash", patterns), Deny):
         assert isinstance(decide(rules, "bash", patterns, approvals), Deny)
     if isinstance(decide(rules, "bash", patterns), Allow):
@@ -86,13 +88,13 @@ def test_whatever_is_approved_a_denied_call_stays_denied(rules: list, approvals:
 
 
 @given(RULES, RULES)
-def test_of_merged_rulesets_the_later_is_stronger(first: list, second: list) -> None:
+def test_of_merged_rulesets_the_later_is_stronger(first: list[Rule], second: list[Rule]) -> None:
     merged = merge(first, second)
     assert merged == (*first, *second)
     assert evaluate(merged, "bash", "a") == evaluate(second if matches_any(second, "bash", "a") else first, "bash", "a")
 
 
-def matches_any(rules: list, permission: str, pattern: str) -> bool:
+def matches_any(rules: list[Rule], permission: str, pattern: str) -> bool:
     return evaluate([rule("*", "*", "deny"), *rules], permission, pattern) == evaluate(
         [rule("*", "*", "allow"), *rules], permission, pattern
     )
@@ -110,7 +112,7 @@ def matches_any(rules: list, permission: str, pattern: str) -> bool:
         ([rule("bash", "*", "deny")], False),
     ],
 )
-def test_a_tool_is_hidden_when_nothing_under_its_permission_can_run(rules: list, expected: bool) -> None:
+def test_a_tool_is_hidden_when_nothing_under_its_permission_can_run(rules: list[Rule], expected: bool) -> None:
     assert hides(rules, "edit") is expected
 
 

@@ -1,5 +1,7 @@
 """The prefix law is measured: what can be reused, and if not all of it, why."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,7 +40,7 @@ def pieces(request: ModelRequest) -> list[bytes]:
     return [head, *map(encode, request.system), *map(encode, request.messages)]
 
 
-def after(request: ModelRequest, before: Prefix = MEASURED, epoch: Epoch = EPOCH, **given: object) -> Prefix:
+def after(request: ModelRequest, before: Prefix = MEASURED, epoch: Epoch = EPOCH, **given: Any) -> Prefix:
     return measure(request, before, epoch, **{"now": 2000, **given})
 
 
@@ -129,7 +131,7 @@ def test_a_meter_hashes_only_what_is_new() -> None:
             Counted.seen += 1
             return super().__len__()
 
-    meter, front, said = Meter(), (Counted(b"a"),), Strand([Counted(b"b")])
+    meter, front, said = Meter(), (Counted(b"a"),), Strand[bytes]([Counted(b"b")])
     meter.marks(front, said, {1, 2})
     before = Counted.seen
     meter.marks(front, said, {1, 2})

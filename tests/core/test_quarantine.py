@@ -1,5 +1,7 @@
 """Quarantine: where a provider points, which of our messages that is, and a history without what it rejects."""
 
+from typing import Any
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -19,7 +21,7 @@ from turnkeeper.model.failure import (
 )
 from turnkeeper.model.parts import FilePart, Part, ReasoningPart, StepStartPart, TextPart, ToolPart
 from turnkeeper.model.parts.base import Span
-from turnkeeper.model.parts.tool import SettledTime, ToolCompleted, ToolError, ToolPending, ToolProvider
+from turnkeeper.model.parts.tool import SettledTime, ToolCompleted, ToolError, ToolPending, ToolProvider, ToolState
 from turnkeeper.model.request import (
     AssistantTurn,
     Call,
@@ -39,7 +41,7 @@ from turnkeeper.testing.builders import NOW, a_call, a_text, a_user, an_assistan
 from turnkeeper.testing.laws import check
 
 USER, TURN = a_user("ses_one", "msg_u"), an_assistant("ses_one", "msg_a", "msg_u", finish="stop")
-PLACE = {"session_id": "ses_one", "message_id": "msg_a"}
+PLACE: dict[str, Any] = {"session_id": "ses_one", "message_id": "msg_a"}
 BAD = "rejected-words"
 
 
@@ -170,10 +172,10 @@ def test_in_every_protocol_the_sources_of_a_message_are_those_whose_words_it_has
     endpoint = Endpoint(protocol=protocol, provider_id="acme", options={"midSystem": takes_system})
     model = ModelInfo(provider_id="acme", id="large", name="large", api_id="large", protocol=protocol)
 
-    def wire(count: int) -> list[object]:
+    def wire(count: int) -> Any:
         request = ModelRequest(model=model, system=("Be kind.",), messages=tuple(messages[:count]))
         body = codec.body(request, endpoint)
-        return next(body[name] for name in ("messages", "input", "contents") if name in body)  # type: ignore[return-value]
+        return next(body[name] for name in ("messages", "input", "contents") if name in body)
 
     lengths = [len(wire(count)) for count in range(len(messages) + 1)]
     for index, written in enumerate(wire(len(messages))):
@@ -249,7 +251,7 @@ SECRET = {
     "acme": {"itemId": BAD},
 }
 BAD_FILE = file().but(url=f"data:image/png;base64,{BAD}", filename=BAD)
-STATES = [
+STATES: list[ToolState] = [
     completed(BAD).but(
         input={BAD: BAD}, attachments=(BAD_FILE,), structured={"a": BAD}, content=({"text": BAD},), full=BAD
     ),

@@ -1,5 +1,7 @@
 """Summary: what it must hold, how one that does not is found out, and that a digest always does."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,7 +34,7 @@ from turnkeeper.testing.builders import NOW, a_call, a_text, a_user, an_assistan
 from turnkeeper.testing.builders import completed as came_back
 
 USER, TURN = a_user("ses_one", "msg_u"), an_assistant("ses_one", "msg_a", "msg_u")
-PLACE = {"session_id": "ses_one", "message_id": "msg_a"}
+PLACE: dict[str, Any] = {"session_id": "ses_one", "message_id": "msg_a"}
 UNKNOWN = "r0123456789"
 LONG = "y" * (RESULT_CHARS_MAX + 1)
 

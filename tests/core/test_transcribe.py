@@ -1,5 +1,6 @@
 """The scribe: what is recorded and published for what a provider says, event by event."""
 
+from collections.abc import Sequence
 from itertools import count
 
 import pytest
@@ -30,7 +31,7 @@ def feed(*batches: list[s.StreamEvent], scribe: Scribe | None = None) -> list[li
     return [list(scribe.feed(batch, NOW + number * 1000)) for number, batch in enumerate(batches)]
 
 
-def told(acts: list[Act]) -> list[tuple[object, ...]]:
+def told(acts: Sequence[Act]) -> list[tuple[object, ...]]:
     """Acts in few words."""
     found: list[tuple[object, ...]] = []
     for act in acts:

@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 import pytest
 
-from turnkeeper.store.engine import Engine
+from turnkeeper.store.engine import Engine, Key
 from turnkeeper.store.engines import open_engine
 from turnkeeper.store.engines.sqlite import Layout, SqliteEngine
 from turnkeeper.store.engines.sqlite.schema import SCHEMA, TABLES
@@ -71,7 +71,7 @@ async def test_a_store_of_an_earlier_schema_opens_with_all_of_its_content(path: 
 @EVERY_SCHEMA
 async def test_a_store_of_an_earlier_schema_can_be_written_to(path: Path) -> None:
     engine = await open_engine(f"sqlite:{path}")
-    new = {("order", "ses_1", "000000000002"): b'"msg_9"'}
+    new: dict[Key, bytes | None] = {("order", "ses_1", "000000000002"): b'"msg_9"'}
     await engine.append("ses_1", 300, [b"next"], new, texts={("text", "ses_1", "099"): "cherry"}, last=entry(300))
     await engine.remove({"ses_2": 1}, [("text", "ses_2"), ("message", "ses_2")])
     await engine.aclose()

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from test_opencode_trees import a_tree
+from opencode_trees import a_tree
 
 import turnkeeper
 

@@ -61,7 +61,7 @@ async def test_an_export_replaces_an_older_one_whole(tk: Turnkeeper, tmp_path: P
     await imported(tk, tmp_path, EXPORT)
     out = tmp_path / "out"
     for layout in ("tree", "json"):
-        await tk.export_all(out, layout=layout)  # type: ignore[arg-type]
+        await tk.export_all(out, layout=layout)
     (out / SESSION / "message" / "msg_gone.json").write_text("{}")
     await tk.export_all(out, layout="tree")
     names = {file.split("/")[-1] for file in contents(out / SESSION)}

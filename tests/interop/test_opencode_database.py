@@ -3,6 +3,7 @@
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from opencode_files import (
@@ -36,7 +37,7 @@ SOME_USAGE = """
 """
 
 
-async def usage(tk: Turnkeeper) -> set[tuple[object, ...]]:
+async def usage(tk: Turnkeeper) -> set[tuple[Any, ...]]:
     """What each session cost, as the database would say it."""
     found = (await tk.list(roots=False, archived=True)).items
     return {

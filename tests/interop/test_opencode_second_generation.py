@@ -16,7 +16,7 @@ async def added(tk: Turnkeeper, path: Path, *names: str) -> list[Any]:
     report = await tk.import_opencode(path)
     assert (report.skipped, report.unreadable) == ((), ())
     export = await exported(tk, SECOND)
-    messages = export["messages"]
+    messages: list[Any] = export["messages"]
     for one in export.get("turnkeeper", {}).get("system", []):
         messages.insert(one["index"], one)
     assert [message["info"]["id"] for message in messages[3:]][: len(names)] == list(names)

@@ -1,6 +1,6 @@
 """The wire: every value is written with the names clients know, and read back as it was."""
 
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -186,7 +186,7 @@ ASSISTANT_JSON = {
 
 MENTION = Mention(value="@a", start=0, end=2)
 MENTION_JSON = {"value": "@a", "start": 0, "end": 2}
-ID = {"id": "prt_1", "session_id": "ses_1", "message_id": "msg_1"}
+ID: dict[str, Any] = {"id": "prt_1", "session_id": "ses_1", "message_id": "msg_1"}
 ID_JSON = {"id": "prt_1", "sessionID": "ses_1", "messageID": "msg_1"}
 FILE = p.FilePart(**ID, mime="text/plain", filename="a", url="file:///a")
 FILE_JSON = {**ID_JSON, "type": "file", "mime": "text/plain", "filename": "a", "url": "file:///a"}
@@ -410,7 +410,7 @@ VALUES: list[tuple[object, Value, object]] = [
 @pytest.mark.parametrize(
     ("kind", "value", "json"), VALUES, ids=[f"{n}-{type(v).__name__}" for n, (_, v, _) in enumerate(VALUES)]
 )
-def test_a_value_is_written_with_the_names_clients_know_and_read_back(kind: type, value: Value, json: object) -> None:
+def test_a_value_is_written_with_the_names_clients_know_and_read_back(kind: Any, value: Value, json: object) -> None:
     written = encode(value)
     assert msgspec.json.decode(written) == json
     assert msgspec.json.decode(written, type=kind) == value

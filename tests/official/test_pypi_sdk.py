@@ -7,8 +7,10 @@ from typing import Any
 import opencode_ai
 import pytest
 from clients import Served
+from narrow import of_type
+from opencode_ai.types import AssistantMessage, TextPart, TextPartInputParam
 
-MODEL = {"model_id": "one", "provider_id": "scripted"}
+MODEL: dict[str, Any] = {"model_id": "one", "provider_id": "scripted"}
 METHODS = {
     *("abort", "chat", "create", "delete", "init", "list", "messages", "revert", "share", "summarize", "unrevert"),
     "unshare",
@@ -22,7 +24,7 @@ def sdk(served: Served, place: Path) -> opencode_ai.Opencode:
     )
 
 
-def said(words: str) -> list[dict[str, str]]:
+def said(words: str) -> list[TextPartInputParam]:
     return [{"type": "text", "text": words}]
 
 
@@ -41,7 +43,7 @@ def test_a_session_is_made_prompted_read_summarised_and_deleted(sdk: opencode_ai
     assert [part["text"] for part in answered.parts if part["type"] == "text"] == ["Said by the script."]
 
     asked, answer = sdk.session.messages(made.id)
-    assert (asked.info.role, asked.parts[0].text) == ("user", "[[text Said by the script.]]")
+    assert (asked.info.role, of_type(TextPart, asked.parts[0]).text) == ("user", "[[text Said by the script.]]")
     assert answer.info.id == answered.info["id"]
     assert sdk.session.summarize(made.id, **MODEL) is True
     assert sdk.session.init(made.id, message_id="msg_0000000000010000000000pypi", **MODEL) is True
@@ -61,13 +63,15 @@ async def test_a_turn_is_heard_and_aborted(served: Served, place: Path) -> None:
                 if event.type == "server.connected":
                     path = f"/session/{made.id}/prompt_async"
                     await sdk.post(path, cast_to=object, body={"parts": said("[[slow 1000 50]]")})
-                elif event.type == "message.part.delta" and "message.part.delta" not in heard[:-1]:
+                elif heard.count("message.part.delta") == 1 and heard[-1] == "message.part.delta":
                     assert await sdk.session.abort(made.id) is True
                 elif event.type == "session.idle":
                     break
         assert {"message.updated", "message.part.updated", "session.error"} <= set(heard)
         _, stopped = await sdk.session.messages(made.id)
-        assert stopped.info.error.name == "MessageAbortedError"
+        error = of_type(AssistantMessage, stopped.info).error
+        assert error is not None
+        assert error.name == "MessageAbortedError"
 
 
 @pytest.mark.parametrize("method", ["share", "unshare", "unrevert", "revert"])

@@ -18,7 +18,7 @@ def run(served: Served, project: Path, home: Path, *words: str) -> str:
     return done.stdout
 
 
-def sessions(served: Served, project: Path, **given: Any) -> list[dict[str, str]]:
+def sessions(served: Served, project: Path, **given: Any) -> Any:
     """The project's sessions, the newest first."""
     return httpx2.get(f"{served.url}/session", params={"directory": str(project)}, **given).json()
 

@@ -268,7 +268,8 @@ def test_cache_points_fall_on_the_same_messages_wherever_they_are_kept(system: t
 
 
 def test_a_message_that_could_get_a_cache_point_is_known_by_its_place() -> None:
-    result = {"role": "user", "content": [{"type": "tool_result"}]}
-    said = {"role": "user", "content": [{"type": "text", "text": "x"}]}
-    system, answer = {"role": "system", "content": "x"}, {"role": "assistant", "content": "x"}
+    result: dict[str, object] = {"role": "user", "content": [{"type": "tool_result"}]}
+    said: dict[str, object] = {"role": "user", "content": [{"type": "text", "text": "x"}]}
+    system: dict[str, object] = {"role": "system", "content": "x"}
+    answer: dict[str, object] = {"role": "assistant", "content": "x"}
     assert cache_points.markable([system, system, system, said, said, answer, result, answer]) == [0, 1, 4, 6, 7]

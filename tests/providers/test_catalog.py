@@ -250,8 +250,7 @@ def test_reducing_is_repeatable() -> None:
 
 async def a_listener() -> tuple[str, anyio.abc.Listener[anyio.abc.SocketStream]]:
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
-    host, port = listener.extra(anyio.abc.SocketAttribute.local_address)[:2]
-    return f"http://{host}:{port}/api.json", listener
+    return f"http://127.0.0.1:{listener.extra(anyio.abc.SocketAttribute.local_port)}/api.json", listener
 
 
 async def fetched(content: bytes, target: Path, status: bytes = b"200 OK") -> int | Invalid:
@@ -266,12 +265,13 @@ async def fetched(content: bytes, target: Path, status: bytes = b"200 OK") -> in
     url, listener = await a_listener()
     async with listener, anyio.create_task_group() as group:
         group.start_soon(listener.serve, answer)
+        answered: int | Invalid
         try:
-            return await refresh(url, target)
+            answered = await refresh(url, target)
         except Invalid as refusal:
-            return refusal
-        finally:
-            group.cancel_scope.cancel()
+            answered = refusal
+        group.cancel_scope.cancel()
+    return answered
 
 
 async def test_a_refreshed_catalogue_takes_the_place_of_the_shipped_one(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Dialects of the chat protocol: what hosts send beside text and calls is kept, and what is sealed goes back."""
 
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -53,7 +55,7 @@ def usage_of(*chunks: bytes) -> Usage | None:
     return step.usage
 
 
-def assistant(*content: Text | Reasoning | Call, **model: object) -> dict[str, object]:
+def assistant(*content: Text | Reasoning | Call, **model: object) -> Any:
     """The message that stands for an assistant's turn in a request."""
     turns = (UserTurn(content=(Text(text="hi"),)), AssistantTurn(content=content), UserTurn(content=(Text(text="on"),)))
     request = ModelRequest(model=a_model("openai-chat", **model), system=(), messages=turns)
@@ -86,7 +88,7 @@ def test_the_signature_of_a_message_without_text_goes_back_with_it() -> None:
     (call,) = (event for event in events if isinstance(event, ToolCall))
     message = assistant(Call(id="c1", name="read", input={}, metadata=call.metadata))
     assert message["extra_content"] == SIGNED
-    assert "extra_content" not in message["tool_calls"][0]  # type: ignore[index]
+    assert "extra_content" not in message["tool_calls"][0]
 
 
 @pytest.mark.parametrize("interleaved", [None, "reasoning_details", "reasoning_content"])
@@ -258,10 +260,8 @@ def test_annotations_are_sources_of_the_text() -> None:
     events = answer(chunk({"content": "So."}), chunk({"annotations": noted}))
     (end,) = (event for event in events if isinstance(event, TextEnd))
     assert end.metadata is not None
-    assert [(one.get("url"), one["title"]) for one in end.metadata["sources"]] == [  # type: ignore[union-attr]
-        ("https://a.example", "A"),
-        (None, "a.pdf"),
-    ]
+    sources: Any = end.metadata["sources"]
+    assert [(one.get("url"), one["title"]) for one in sources] == [("https://a.example", "A"), (None, "a.pdf")]
 
 
 def test_what_a_host_found_in_a_file_goes_back_so_that_the_file_is_not_parsed_again() -> None:

@@ -1,5 +1,8 @@
 """What Anthropic and Gemini send beside text and calls: hosted tools, sources, files, and blocks of unknown kinds."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import msgspec
 import pytest
 from wire_cases import a_model, an_endpoint, read
@@ -17,16 +20,17 @@ from turnkeeper.model.stream import (
     ToolFailed,
     ToolResult,
 )
+from turnkeeper.model.value import JsonObject
 from turnkeeper.providers import codec_of
 
 
-def wire(events: list[dict[str, object]]) -> list[bytes]:
+def wire(events: Sequence[JsonObject]) -> list[bytes]:
     return [b"data: " + msgspec.json.encode(event) + b"\n\n" for event in events]
 
 
 def claude(*blocks: dict[str, object], stop: str = "end_turn") -> list[StreamEvent]:
     """The events of an answer of these blocks; ``deltas`` of a block are its pieces."""
-    events: list[dict[str, object]] = [{"type": "message_start", "message": {"id": "msg_1"}}]
+    events: list[JsonObject] = [{"type": "message_start", "message": {"id": "msg_1"}}]
     for index, block in enumerate(blocks):
         deltas = block.pop("deltas", [])
         events.append({"type": "content_block_start", "index": index, "content_block": block})
@@ -37,9 +41,9 @@ def claude(*blocks: dict[str, object], stop: str = "end_turn") -> list[StreamEve
     return read("anthropic", wire(events))
 
 
-def gemini(*parts: dict[str, object], finish: object = "STOP", **candidate: object) -> list[StreamEvent]:
+def gemini(*parts: JsonObject, finish: object = "STOP", **candidate: object) -> list[StreamEvent]:
     """The events of an answer of these parts, one in each chunk."""
-    chunks: list[dict[str, object]] = [{"candidates": [{"content": {"parts": [part]}}]} for part in parts]
+    chunks: list[JsonObject] = [{"candidates": [{"content": {"parts": [part]}}]} for part in parts]
     return read("gemini", wire([*chunks, {"candidates": [{"finishReason": finish, **candidate}]}]))
 
 
@@ -48,7 +52,7 @@ def only(kind: type, events: list[StreamEvent]) -> StreamEvent:
     return found
 
 
-def sent_back(protocol: str, events: list[StreamEvent]) -> list[dict[str, object]]:
+def sent_back(protocol: str, events: list[StreamEvent]) -> Any:
     """What stands for the hosted calls of an answer in the next request to the same model."""
     content: list[Call | Result] = []
     for event in events:
@@ -139,7 +143,7 @@ def test_hosted_parts_go_back_with_their_signatures() -> None:
         "thoughtSignature": "three",
     }
     found = {"toolResponse": {"toolType": "GOOGLE_SEARCH_WEB", "id": "s1"}, "thoughtSignature": "four"}
-    parts = [code, ran, code, broke, search, found, {"newKind": {"a": 1}, "thoughtSignature": "five"}]
+    parts: list[JsonObject] = [code, ran, code, broke, search, found, {"newKind": {"a": 1}, "thoughtSignature": "five"}]
     events = gemini(*parts, {"text": "So."})
     assert sent_back("gemini", events) == parts
     assert [event.name for event in events if isinstance(event, ToolCall)] == [
@@ -171,7 +175,8 @@ def test_grounding_pages_and_documents_are_sources_of_the_text() -> None:
     end = only(TextEnd, events)
     assert isinstance(end, TextEnd)
     assert end.metadata is not None
-    assert [(one.get("url"), one.get("title")) for one in end.metadata["sources"]] == [  # type: ignore[union-attr]
+    sources: Any = end.metadata["sources"]
+    assert [(one.get("url"), one.get("title")) for one in sources] == [
         ("https://a.example", "A"),
         (None, "b.txt"),
         ("https://c.example", None),

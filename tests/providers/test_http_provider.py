@@ -8,39 +8,22 @@ import msgspec
 import pytest
 from anyio.abc import SocketStream
 from loopback import END, Answer, Server, accepting, chunk, cutting, head, serving, stalling, whole
-from wire_cases import a_model, an_endpoint, read_recording, recording
+from wire_cases import KEY, a_provider, a_request, an_endpoint, ask, code_of, read_recording, recording
 
 from turnkeeper.model.failure import ApiFailure, AuthData, AuthFailure, Failure, OverflowFailure
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.model.request import ModelRequest, Text, UserTurn
+from turnkeeper.model.request import Text, UserTurn
 from turnkeeper.model.stream import Finish, Start, StartStep, StreamError, StreamEvent, TextDelta, UsageCounted
 from turnkeeper.providers import PROVIDERS, codec_of
 from turnkeeper.providers.codec import encode_body
 from turnkeeper.providers.endpoint import Timeouts
 from turnkeeper.providers.http import HttpProvider, new_client
 
-KEY = "sk-secret-7"
-
 
 @pytest.fixture
 async def client() -> AsyncIterator[httpx2.AsyncClient]:
     async with new_client(user_agent="turnkeeper/test") as shared:
         yield shared
-
-
-def a_request(protocol: str, **changes: object) -> ModelRequest:
-    request = ModelRequest(
-        model=a_model(protocol), system=("Be kind.",), messages=(UserTurn(content=(Text(text="hi"),)),)
-    )
-    return request.but(session_id="ses_1", **changes)
-
-
-def a_provider(client: httpx2.AsyncClient, url: str, protocol: str = "anthropic", **changes: object) -> HttpProvider:
-    return HttpProvider(an_endpoint(protocol, base_url=url, **{"api_key": KEY, **changes}), client)
-
-
-async def ask(provider: HttpProvider, request: ModelRequest) -> list[StreamEvent]:
-    return [event async for portion in provider.stream(request) for event in portion]
 
 
 async def answered(
@@ -56,11 +39,6 @@ async def failed(client: httpx2.AsyncClient, answer: Answer, protocol: str = "an
     assert [event for event in events if isinstance(event, StreamError | Finish)] == events[-1:]
     assert isinstance(events[-1], StreamError)
     return events[-1].failure
-
-
-def code_of(failure: Failure) -> tuple[str | None, bool]:
-    assert isinstance(failure, ApiFailure)
-    return (failure.data.metadata or {}).get("code"), failure.data.is_retryable
 
 
 @pytest.mark.parametrize("protocol", PROVIDERS)

@@ -5,13 +5,13 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
 import pytest
 from anyio.abc import SocketStream, TaskStatus
 from loopback import END, Answer, Server, accepting, chunk, cutting, head, serving, whole
-from test_http_provider import a_provider, a_request, ask, code_of
-from wire_cases import recording
+from wire_cases import a_provider, a_request, ask, code_of, recording
 
 from turnkeeper.model.failure import ApiFailure, Failure
 from turnkeeper.model.request import ModelRequest, Text, UserTurn
@@ -178,7 +178,7 @@ def a_free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-async def unreachable(url: str, **changes: object) -> tuple[Failure, list[float]]:
+async def unreachable(url: str, **changes: Any) -> tuple[Failure, list[float]]:
     """The failure of a request to where nothing listens, and the waits before connecting was tried again."""
     waits: list[float] = []
 

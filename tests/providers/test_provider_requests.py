@@ -533,7 +533,7 @@ def test_a_hosted_tool_s_own_record_goes_back_as_it_came(protocol: str) -> None:
     raw, call = HOSTED[protocol]
     wire = unmarked(body(a_request(protocol, a_hosted_turn(raw))))
     accepted(protocol, wire)  # type: ignore[arg-type]
-    sent = wire["messages"][1]["content"] if protocol == "anthropic" else wire["input"]  # type: ignore[index,call-overload]
+    sent = wire["messages"][1]["content"] if protocol == "anthropic" else wire["input"]  # type: ignore[index]
     assert raw in sent
     assert call is None or call in sent
 
@@ -547,7 +547,7 @@ def test_a_hosted_tool_of_another_provider_is_told_in_words(protocol: str) -> No
 def test_reasoning_without_a_signature_is_sent_to_anthropic_as_text() -> None:
     turns = (UserTurn(content=(Text(text="a"),)), AssistantTurn(content=(Reasoning(text="hm"), Reasoning(text=" "))))
     wire = unmarked(body(a_request("anthropic", turns)))
-    assert wire["messages"][1]["content"] == [{"type": "text", "text": "hm"}]  # type: ignore[index,call-overload]
+    assert wire["messages"][1]["content"] == [{"type": "text", "text": "hm"}]  # type: ignore[index]
 
 
 def test_reasoning_without_its_encrypted_form_is_left_out_where_nothing_is_stored() -> None:

@@ -1,5 +1,7 @@
 """What model families and providers demand: transforms, cache points, media, schemas, sampling."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -129,7 +131,7 @@ def test_deepseek_s_every_turn_has_reasoning() -> None:
     ],
 )
 def test_a_system_message_stands_inside_only_where_it_is_understood(
-    protocol: str, model: dict[str, object], native: bool
+    protocol: str, model: dict[str, Any], native: bool
 ) -> None:
     messages = prepared(protocol, HI, SystemTurn(text="news"), **model)
     assert (SystemTurn(text="news") in messages) is native

@@ -1,5 +1,7 @@
 """Items of the Responses protocol: how they are told apart, and that items of every kind are kept and given back."""
 
+from typing import Any
+
 import msgspec
 from wire_cases import a_model, an_endpoint, read
 
@@ -14,6 +16,7 @@ from turnkeeper.model.stream import (
     ToolCall,
     ToolResult,
 )
+from turnkeeper.model.value import JsonObject
 from turnkeeper.providers import codec_of
 
 
@@ -22,11 +25,11 @@ def answer(*events: dict[str, object]) -> list[StreamEvent]:
     return read("openai-responses", [b"data: " + msgspec.json.encode(event) + b"\n\n" for event in (*events, done)])
 
 
-def begun(place: int | None, item: dict[str, object]) -> dict[str, object]:
+def begun(place: int | None, item: JsonObject) -> dict[str, object]:
     return {"type": "response.output_item.added", "output_index": place, "item": item}
 
 
-def ended(place: int | None, item: dict[str, object]) -> dict[str, object]:
+def ended(place: int | None, item: JsonObject) -> dict[str, object]:
     return {"type": "response.output_item.done", "output_index": place, "item": item}
 
 
@@ -38,7 +41,7 @@ def said(events: list[StreamEvent]) -> list[tuple[str, str]]:
     return [(type(event).__name__, event.text) for event in events if isinstance(event, TextDelta | ReasoningDelta)]
 
 
-def items(*content: Text | Reasoning | Call | Result) -> list[dict[str, object]]:
+def items(*content: Text | Reasoning | Call | Result) -> Any:
     """The items that stand for an assistant's turn in a request."""
     turns = (UserTurn(content=(Text(text="hi"),)), AssistantTurn(content=content), UserTurn(content=(Text(text="on"),)))
     request = ModelRequest(model=a_model("openai-responses"), system=(), messages=turns)

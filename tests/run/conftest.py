@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -29,9 +30,9 @@ def url(engine: str, tmp_path: Path) -> str:
 @pytest.fixture
 def play(url: str, tmp_path: Path) -> Play:
     @asynccontextmanager
-    async def open_stage(provider: Provider, *, store: Engine | None = None, **options: object) -> AsyncIterator[Stage]:
+    async def open_stage(provider: Provider, *, store: Engine | None = None, **options: Any) -> AsyncIterator[Stage]:
         with anyio.fail_after(DEADLINE_S):
-            async with stage(store or url, tmp_path / "place", provider, Options(**options)) as opened:  # type: ignore[arg-type]
+            async with stage(store or url, tmp_path / "place", provider, Options(**options)) as opened:
                 yield opened
 
     return open_stage

@@ -1,10 +1,12 @@
 """Structured answers: taken when they fit, asked for again when they do not, and given up in the end."""
 
 import pytest
+from narrow import of_type
 
 from turnkeeper.model.failure import StructuredOutputFailure
 from turnkeeper.model.message import JsonSchemaFormat
 from turnkeeper.model.parts import ToolPart
+from turnkeeper.model.parts.tool import ToolError
 from turnkeeper.model.prompt import Prompt, TextInput
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.request import SystemTurn
@@ -51,7 +53,7 @@ async def test_an_answer_that_does_not_fit_is_asked_for_again_with_what_is_wrong
         (first, parts), (second, _) = await stage.turns(session)
         assert (first.structured, second.structured) == (None, {"age": 7})
         [call] = [part for part in parts if isinstance(part, ToolPart)]
-        assert '$.age: "seven" is not of type "integer"' in call.state.error
+        assert '$.age: "seven" is not of type "integer"' in of_type(ToolError, call.state).error
 
 
 async def test_words_instead_of_an_answer_are_followed_by_a_reminder(play: Play) -> None:

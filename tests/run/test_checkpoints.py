@@ -1,16 +1,19 @@
 """Streaming: deltas reach subscribers in order, and text becomes durable in time without writing too much."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
 import anyio
 import pytest
+from narrow import of_type
 
 from turnkeeper.core.limits import CHECKPOINT_CHARS
 from turnkeeper.model import event as e
 from turnkeeper.model import stream as s
 from turnkeeper.model.notification import Delta
 from turnkeeper.model.parts import TextPart
+from turnkeeper.model.parts.base import BasePart
+from turnkeeper.model.request import ModelRequest
 from turnkeeper.model.value import encode
 from turnkeeper.providers.script import Gate
 from turnkeeper.store.engines.memory import MemoryEngine
@@ -61,7 +64,7 @@ class _Open(Told):
         super().__init__()
         self._gates = gates
 
-    async def stream(self, request):  # type: ignore[no-untyped-def]
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[s.StreamEvent], None]:
         yield [s.StartStep(), s.TextStart(id="t"), s.TextDelta(id="t", text="Hello")]
         await self._gates[0].pass_through()
         yield [s.TextDelta(id="t", text=", world")]
@@ -73,7 +76,7 @@ async def test_text_that_has_grown_large_is_durable_at_once(play: Play) -> None:
     gate = Gate()
 
     class Large(_Open):
-        async def stream(self, request):  # type: ignore[no-untyped-def]
+        async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[s.StreamEvent], None]:
             yield [s.StartStep(), s.TextDelta(id="t", text="x" * CHECKPOINT_CHARS)]
             yield [s.TextDelta(id="t", text="y")]
             await gate.pass_through()
@@ -92,7 +95,7 @@ async def test_text_that_has_grown_large_is_durable_at_once(play: Play) -> None:
 async def test_what_is_written_for_a_stream_is_bounded_by_its_text(play: Play, size: int) -> None:
     count = 1000
     batches = [[s.TextDelta(id="t", text=f"{number:0{size}}")] for number in range(count)]
-    answer = [[s.StartStep()], *batches, [s.FinishStep(reason="stop")]]
+    answer: list[Sequence[s.StreamEvent]] = [[s.StartStep()], *batches, [s.FinishStep(reason="stop")]]
     async with play(Told(answer)) as stage:
         session = await stage.session()
         await stage.ask(session, "go")
@@ -120,7 +123,7 @@ class Stalls(MemoryEngine):
 
 
 async def test_a_checkpoint_waits_until_what_it_builds_on_is_written(tmp_path: Path) -> None:
-    answer = [
+    answer: list[list[s.StreamEvent]] = [
         [s.StartStep(), s.TextDelta(id="a", text="one")],
         [
             s.ToolCall(id="stall", name="echo", input={"text": "x"}),
@@ -130,7 +133,7 @@ async def test_a_checkpoint_waits_until_what_it_builds_on_is_written(tmp_path: P
         ],
         [s.FinishStep(reason="tool-calls")],
     ]
-    done = [[s.StartStep(), s.TextDelta(id="x", text="end"), s.FinishStep(reason="stop")]]
+    done: list[list[s.StreamEvent]] = [[s.StartStep(), s.TextDelta(id="x", text="end"), s.FinishStep(reason="stop")]]
     engine = Stalls(b'"stall"')
     async with stage(engine, tmp_path, Told(answer, done)) as opened:
         session = await opened.session()
@@ -144,7 +147,7 @@ async def test_a_checkpoint_waits_until_what_it_builds_on_is_written(tmp_path: P
 
 
 async def test_deltas_come_in_order_after_their_part_and_before_it_is_closed(play: Play) -> None:
-    answer = [
+    answer: list[list[s.StreamEvent]] = [
         [s.StartStep(), s.TextDelta(id="a", text="one "), s.TextDelta(id="a", text="more ")],
         [s.ReasoningDelta(id="r", text="hm"), s.TextDelta(id="a", text="word")],
         [s.TextEnd(id="a"), s.ReasoningEnd(id="r"), s.FinishStep(reason="stop")],
@@ -167,7 +170,7 @@ async def test_deltas_come_in_order_after_their_part_and_before_it_is_closed(pla
             for index, one in enumerate(told)
             if not isinstance(one, Delta)
             and one.type == "message.part.updated"
-            and one.properties["part"].id == part_id
+            and of_type(BasePart, one.properties["part"]).id == part_id
         ]
         own = [index for index, one in enumerate(told) if isinstance(one, Delta) and one.part_id == part_id]
         assert places[0] < own[0]

@@ -1,5 +1,7 @@
 """Conversations: lowering what is new gives what lowering everything gives."""
 
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +24,7 @@ OTHER = MODEL.but(id="small", api_id="small")
 def entry(kind: str, seq: int) -> Entry:
     """One entry of a history, by kind."""
     name = f"msg_{seq}"
-    place = {"session_id": SESSION, "message_id": name}
+    place: dict[str, Any] = {"session_id": SESSION, "message_id": name}
     words = TextPart(id=f"prt_{seq}", text=f"words {seq}", **place)
     if kind == "news":
         update = ContextUpdate(key="core/date", text=f"day {seq}")

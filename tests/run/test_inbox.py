@@ -247,6 +247,7 @@ async def test_what_a_prompt_chooses_is_kept_for_the_session(play: Play) -> None
         session = await stage.session()
         await stage.ask(session, "go", model=other, agent="plan", tools={"echo": False}, system="Be brief.")
         stored = await stage.tk.get(session)
+        assert stored.model is not None
         assert (stored.agent, stored.model.id) == ("plan", "other")
         assert stored.permission == (Rule(permission="echo", pattern="*", action="deny"),)
         assert SystemTurn(text="Be brief.") in script.requests[0].messages

@@ -1,7 +1,7 @@
 """Long texts are put aside in the store; the model is sent the texts, never what stands in their place."""
 
 import pytest
-from test_recovery import STEP, TURN, left_behind
+from left_behind import STEP, TURN, left_behind
 
 from turnkeeper.core.blobs import MARK
 from turnkeeper.core.limits import BLOB_CHARS_MIN

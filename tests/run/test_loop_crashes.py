@@ -17,6 +17,7 @@ from turnkeeper.model.failure import AbortedFailure
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.parts import Part, ReasoningPart, StepFinishPart, StepStartPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError
+from turnkeeper.run.recover import Recovery
 from turnkeeper.store.crash import COMPACTIONS, EXIT_CODE, WRITES
 from turnkeeper.testing import loop_child
 from turnkeeper.testing.harness import Stage
@@ -107,7 +108,7 @@ def lines(file: Path) -> list[str]:
     return file.read_text().split() if file.exists() else []
 
 
-async def check(url: str, directory: Path, whole: list[Shown], policy: str) -> None:
+async def check(url: str, directory: Path, whole: list[Shown], policy: Recovery) -> None:
     """Recover as a new process does, let the client send again, and look at everything."""
     before = lines(directory / loop_child.ACKNOWLEDGED)
     later = Mint.fixed(FIXED_START_MS + 1_000_000, 1)
@@ -141,7 +142,8 @@ async def prompts(stage: Stage) -> set[str]:
 async def test_killed_at_a_write_of_the_loop_a_session_is_recovered(
     tmp_path: Path, whole: list[Shown], crash_at: Crash, point: str
 ) -> None:
-    for hit, policy in ((1, "rest"), (2, "continue"), (9, "rest")):
+    policies: tuple[tuple[int, Recovery], ...] = ((1, "rest"), (2, "continue"), (9, "rest"))
+    for hit, policy in policies:
         directory = tmp_path / str(hit)
         directory.mkdir()
         url = f"sqlite:{directory}/store"
@@ -156,7 +158,7 @@ async def test_killed_at_a_write_of_the_loop_a_session_is_recovered(
 @pytest.mark.parametrize("policy", ["rest", "continue"])
 @pytest.mark.parametrize("point", [*RUN_POINTS, "journal.before-append", "journal.after-append"])
 async def test_killed_at_every_hit_of_a_write_of_the_loop_a_session_is_recovered(
-    tmp_path: Path, whole: list[Shown], crash_at: Crash, point: str, policy: str, engine: str
+    tmp_path: Path, whole: list[Shown], crash_at: Crash, point: str, policy: Recovery, engine: str
 ) -> None:
     for hit in range(1, 1000):
         directory = tmp_path / str(hit)
@@ -168,7 +170,7 @@ async def test_killed_at_every_hit_of_a_write_of_the_loop_a_session_is_recovered
         await check(url, directory, whole, policy)
 
 
-async def check_growing(url: str, directory: Path, policy: str) -> None:
+async def check_growing(url: str, directory: Path, policy: Recovery) -> None:
     """Recover a session that was killed while room was made in it, and let it live to its end."""
     before = lines(directory / loop_child.ACKNOWLEDGED)
     later = Mint.fixed(FIXED_START_MS + 1_000_000, 1)
@@ -203,7 +205,8 @@ async def check_growing(url: str, directory: Path, policy: str) -> None:
 async def test_killed_while_room_is_made_a_session_goes_on_and_loses_nothing(
     tmp_path: Path, crash_at: Crash, point: str
 ) -> None:
-    for hit, policy in ((1, "rest"), (2, "continue")):
+    policies: tuple[tuple[int, Recovery], ...] = ((1, "rest"), (2, "continue"))
+    for hit, policy in policies:
         directory = tmp_path / str(hit)
         directory.mkdir()
         url = f"sqlite:{directory}/store"

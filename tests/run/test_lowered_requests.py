@@ -4,6 +4,7 @@ Histories are generated: truncated, crashed, imported, of other models, with odd
 part and state.
 """
 
+from collections.abc import Callable
 from random import Random
 from typing import Any, TypeVar
 
@@ -17,7 +18,6 @@ from turnkeeper.model.catalog import Limits, ModelInfo
 from turnkeeper.model.failure import AbortedFailure, ApiData, ApiFailure, MessageData
 from turnkeeper.model.message import (
     ContextUpdate,
-    Message,
     MessageTime,
     ModelChoice,
     SystemMessage,
@@ -49,7 +49,6 @@ from turnkeeper.model.parts.tool import (
     ToolPending,
     ToolProvider,
     ToolRunning,
-    ToolState,
 )
 from turnkeeper.model.request import ModelMessage, ModelRequest, SystemTurn, Text, ToolDefinition, UserTurn
 from turnkeeper.model.session import ZERO_TOKENS
@@ -116,16 +115,16 @@ class Pool:
     def __init__(self) -> None:
         self._random = Random(20260801)
 
-    def pick(self, *given: object) -> Any:
+    def pick(self, *given: Any) -> Any:
         return self._random.choice(given)
 
     def word(self) -> str:
-        return self.pick(*WORDS)
+        return str(self.pick(*WORDS))
 
-    def object(self) -> dict[str, object]:
+    def json(self) -> Any:
         return self.pick({}, {self.word(): self.pick(*VALUES), "a": self.pick(*VALUES)})
 
-    def metadata(self) -> dict[str, object] | None:
+    def metadata(self) -> Any:
         return self.pick(
             None,
             {},
@@ -133,31 +132,31 @@ class Pool:
             {"anthropic": {"redactedData": self.word()}},
             {"openai": {"itemId": self.word(), "reasoningEncryptedContent": self.pick(*VALUES)}},
             {"google": {"thoughtSignature": self.word()}},
-            self.object(),
+            self.json(),
         )
 
     def file(self) -> FilePart:
         return self._part(FilePart, mime=self.pick(*MIMES), url=self.pick(*URLS), filename=self.pick(None, self.word()))
 
-    def state(self) -> ToolState:
+    def state(self) -> Any:
         time = SettledTime(start=1, end=2, compacted=self.pick(None, None, 3))
         interrupted = {"interrupted": True, "output": self.pick(*VALUES)}
         return self.pick(
-            ToolPending(input=self.object(), raw=self.word()),
-            ToolRunning(input=self.object(), metadata=self.pick(None, self.object()), time=RunningTime(start=1)),
+            ToolPending(input=self.json(), raw=self.word()),
+            ToolRunning(input=self.json(), metadata=self.pick(None, self.json()), time=RunningTime(start=1)),
             ToolCompleted(
-                input=self.object(),
+                input=self.json(),
                 output=self.word(),
                 title=self.word(),
-                metadata=self.object(),
+                metadata=self.json(),
                 time=time,
                 attachments=self.pick(None, (self.file(),), (self.file(), self.file())),
                 structured=self.pick(*VALUES),
             ),
             ToolError(
-                input=self.object(),
+                input=self.json(),
                 error=self.word(),
-                metadata=self.pick(None, self.object(), interrupted),
+                metadata=self.pick(None, self.json(), interrupted),
                 time=time,
             ),
         )
@@ -175,9 +174,8 @@ class Pool:
             provider=self.pick(None, None, hosted),
         )
 
-    def part(self) -> Part:
-        make = self.pick(self.tool, self.tool, self.text, self.text, self.thought, self.file, self.mark)
-        return make()  # type: ignore[no-any-return]
+    def part(self) -> Any:
+        return self.pick(self.tool, self.tool, self.text, self.text, self.thought, self.file, self.mark)()
 
     def text(self) -> TextPart:
         return self._part(
@@ -187,7 +185,7 @@ class Pool:
     def thought(self) -> ReasoningPart:
         return self._part(ReasoningPart, text=self.word(), metadata=self.metadata(), time=Span(start=1))
 
-    def mark(self) -> Part:
+    def mark(self) -> Any:
         return self.pick(
             self._part(StepStartPart),
             self._part(StepStartPart),
@@ -198,11 +196,11 @@ class Pool:
             self._part(SubtaskPart, prompt=self.word(), description=self.word(), agent=self.word()),
             self._part(RetryPart, attempt=1, error=FAILED, time=RetryTime(created=1)),
             self._part(CompactionPart, auto=True, tail_start_id=self.pick(None, "msg_0", "msg_5")),
-            self._part(ForeignPart, body=self.object()),
+            self._part(ForeignPart, body=self.json()),
         )
 
-    def message(self) -> Message:
-        own = {"session_id": "ses_1", "time": MessageTime(created=1)}
+    def message(self) -> Any:
+        own: dict[str, Any] = {"session_id": "ses_1", "time": MessageTime(created=1)}
         speaker = self.pick(*SPEAKERS)
         user = UserMessage(
             **own,
@@ -224,7 +222,7 @@ class Pool:
         news = SystemMessage(**own, id="msg_s", updates=(ContextUpdate(key="k", text=self.word()),))
         return self.pick(user, user, turn, turn, turn, news)
 
-    def _part(self, kind: type[P], **fields: object) -> P:
+    def _part(self, kind: Callable[..., P], **fields: object) -> P:
         return kind(id=self.pick("prt_1", "prt_2", "prt_3"), session_id="ses_1", message_id="msg_1", **fields)
 
 
@@ -282,8 +280,8 @@ def extends(history: list[Entry], more: list[Entry], model: ModelInfo) -> None:
 
 def a_compaction(number: int, tail: str | None, is_done: bool) -> list[Entry]:
     """A mark and the summary that answers it."""
-    place = {"session_id": "ses_1", "message_id": f"msg_m{number}"}
-    own = {"session_id": "ses_1", "time": MessageTime(created=1)}
+    place: dict[str, Any] = {"session_id": "ses_1", "message_id": f"msg_m{number}"}
+    own: dict[str, Any] = {"session_id": "ses_1", "time": MessageTime(created=1)}
     user = UserMessage(**own, id=f"msg_m{number}", agent="build", model=ModelChoice(provider_id="a", model_id="b"))
     mark = CompactionPart(id=f"prt_m{number}", auto=True, tail_start_id=tail, **place)
     turn = an_assistant("ses_1", f"msg_z{number}", user.id, summary=True, finish="stop" if is_done else None)

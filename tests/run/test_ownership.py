@@ -4,13 +4,16 @@ from pathlib import Path
 
 import anyio
 import pytest
+from narrow import result_text, results_of
 
 from turnkeeper.core.lowering import STOPPED
 from turnkeeper.model import event as e
 from turnkeeper.model.failure import AbortedFailure
+from turnkeeper.model.notification import Notification
 from turnkeeper.model.parts import TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError
 from turnkeeper.model.request import UserTurn
+from turnkeeper.model.session import Session
 from turnkeeper.model.status import BUSY, IDLE, Owner
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
@@ -232,8 +235,8 @@ async def test_an_interrupted_turn_keeps_what_was_said_and_the_partial_output_of
         assert await stage.is_sound(session)
         assert (await stage.tk.run(session)).reason.startswith("the last turn failed")
         await stage.ask(session, "What happened?")
-        result = script.requests[1].messages[2].results[0]
-        assert (result.output[0].text, result.is_error) == (f"half of it\n\n{STOPPED}", False)
+        shown = script.requests[1].messages[2]
+        assert (result_text(shown), results_of(shown)[0].is_error) == (f"half of it\n\n{STOPPED}", False)
 
 
 async def test_a_tool_that_settles_itself_when_it_is_stopped_keeps_its_result(play: Play) -> None:
@@ -302,10 +305,11 @@ async def test_status_is_told_when_it_changes_and_only_then(play: Play) -> None:
             await stage.tk.rename(session, "the end")
             told = []
             async for one in notifications:
-                if one.type == "session.status":
-                    told.append(one.properties["status"])
-                if one.type == "session.updated" and one.properties["info"].title == "the end":
-                    break
+                match one:
+                    case Notification(type="session.status", properties={"status": status}):
+                        told.append(status)
+                    case Notification(type="session.updated", properties={"info": Session(title="the end")}):
+                        break
         assert told == [BUSY, IDLE]
 
 

@@ -1,9 +1,10 @@
 """What a turn does with permissions: allowed, denied, asked, refused, and calls that go round in circles."""
 
 import pytest
+from narrow import of_type, result_text
 
 from turnkeeper.model.parts import ToolPart
-from turnkeeper.model.parts.tool import ToolCompleted, ToolError
+from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolState
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run.permission import PermissionRequest, Reply
@@ -24,8 +25,8 @@ class Person:
         return self._replies.pop(0)
 
 
-async def states(stage: Stage, session: str) -> list[ToolCompleted | ToolError]:
-    return [part.state for _, parts in await stage.turns(session) for part in parts if isinstance(part, ToolPart)]  # type: ignore[misc]
+async def states(stage: Stage, session: str) -> list[ToolState]:
+    return [part.state for _, parts in await stage.turns(session) for part in parts if isinstance(part, ToolPart)]
 
 
 async def test_what_the_rules_allow_is_not_asked(play: Play) -> None:
@@ -33,7 +34,7 @@ async def test_what_the_rules_allow_is_not_asked(play: Play) -> None:
     async with play(Scripted().calls("asks", text="a").then().says("ok"), ask=person) as stage:
         session = await stage.session()
         await stage.ask(session, "go")
-        assert [state.output for state in await states(stage, session)] == ["a"]
+        assert [of_type(ToolCompleted, state).output for state in await states(stage, session)] == ["a"]
         assert person.asked == []
 
 
@@ -45,7 +46,7 @@ async def test_what_the_rules_deny_fails_and_the_model_goes_on(play: Play) -> No
         session = await stage.session()
         assert (await stage.ask(session, "go")).reason == "answered"
         [state] = await states(stage, session)
-        assert "denied by a rule" in state.error
+        assert "denied by a rule" in of_type(ToolError, state).error
         assert person.asked == []
         assert len(script.requests) == 2
 
@@ -87,7 +88,7 @@ async def test_a_refusal_without_a_word_ends_the_drain_and_queued_prompts_wait(p
         [(message, _)] = await stage.turns(session)
         assert message.error is None
         [state] = await states(stage, session)
-        assert state.metadata == {"rejected": True}
+        assert of_type(ToolError, state).metadata == {"rejected": True}
         assert len((await stage.tk.store.journal.view(session)).inbox) == 1
         assert (await stage.tk.run(session)).reason == "the user refused a tool"
         await stage.ask(session, "Do it differently.")
@@ -100,7 +101,7 @@ async def test_a_refusal_with_advice_goes_back_to_the_model(play: Play) -> None:
     async with play(script, ask=person, config=Ask) as stage:
         session = await stage.session()
         assert (await stage.ask(session, "go")).reason == "answered"
-        assert "Use the other one." in script.requests[1].messages[-1].results[0].output[0].text
+        assert "Use the other one." in result_text(script.requests[1].messages[-1])
 
 
 async def test_an_interrupt_ends_a_question(play: Play) -> None:
@@ -116,7 +117,7 @@ async def test_an_interrupt_ends_a_question(play: Play) -> None:
         await asked.wait_reached()
         assert await stage.tk.interrupt(session)
         [state] = await states(stage, session)
-        assert state.metadata == {"interrupted": True}
+        assert of_type(ToolError, state).metadata == {"interrupted": True}
         assert await stage.is_sound(session)
 
 
@@ -137,7 +138,7 @@ async def test_the_third_identical_call_in_a_row_is_asked_about(play: Play, acro
         assert (await stage.ask(session, "go")).reason == "answered"
         [request] = person.asked
         assert (request.permission, request.patterns) == ("doom_loop", ("echo",))
-        assert [state.output for state in await states(stage, session)] == ["same"] * 3
+        assert [of_type(ToolCompleted, state).output for state in await states(stage, session)] == ["same"] * 3
 
 
 async def test_a_refused_loop_ends_the_drain_and_the_third_call_never_runs(play: Play) -> None:

@@ -4,8 +4,10 @@ import json
 import re
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from narrow import result_text
 
 from turnkeeper.app import open_store
 from turnkeeper.core.handles import handle, handles_in
@@ -46,12 +48,12 @@ class Pager:
         if not results:
             script = Scripted().calls("prints")
         else:
-            said = results[-1].results[0].output[0].text
+            said = result_text(results[-1])
             if len(results) > 1:
                 self.pages.append(said.partition("\n")[2])
             further = re.search(r"go on with offset (\d+)\]\n", said)
             offset = 0 if len(results) == 1 else int(further[1]) if further else None
-            name = handles_in(results[0].results[0].output[0].text)[0]
+            name = handles_in(result_text(results[0]))[0]
             call = Scripted().calls("recall", call_id=f"call_{len(results)}", handle=name, offset=offset)
             script = Scripted().says("I have it all.") if offset is None else call
         async for batch in script.stream(request):
@@ -97,7 +99,7 @@ async def test_the_whole_output_lies_in_a_file_that_a_model_may_read_unasked(pla
         async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
             results = [one for one in request.messages if isinstance(one, ToolTurn)]
             if len(results) == 1:
-                said = results[0].results[0].output[0].text
+                said = result_text(results[0])
                 path = re.search(r"grep (\S+) \.\.\.\]", said)
                 assert path
                 self.calls("read", filePath=path[1], offset=5999).then().says("done")
@@ -121,7 +123,7 @@ async def test_the_whole_output_lies_in_a_file_that_a_model_may_read_unasked(pla
     [{"external_directory": "deny"}, {"external_directory": {"*": "ask", "*/tool-output/*": "deny"}}, "deny"],
     ids=str,
 )
-async def test_who_is_denied_that_directory_does_not_read_in_it(play: Play, tmp_path: Path, rules: object) -> None:
+async def test_who_is_denied_that_directory_does_not_read_in_it(play: Play, tmp_path: Path, rules: Any) -> None:
     place = tmp_path / "elsewhere" / "tool-output"
     place.mkdir(parents=True)
     (place / "tool_1").write_text("secret")

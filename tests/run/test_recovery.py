@@ -3,57 +3,20 @@
 import anyio
 import msgspec
 import pytest
+from left_behind import DEAD, OPEN_TEXT, STEP, TURN, left_behind, turn_of
+from narrow import result_text, results_of
 
 from turnkeeper.core.turn_ends import LOST
 from turnkeeper.model import event as e
-from turnkeeper.model.event import Event
 from turnkeeper.model.failure import AbortedFailure
-from turnkeeper.model.parts import StepStartPart, TextPart, ToolPart
-from turnkeeper.model.parts.base import Span
+from turnkeeper.model.parts import TextPart, ToolPart
 from turnkeeper.model.parts.tool import RunningTime, ToolError, ToolPending, ToolProvider, ToolRunning
-from turnkeeper.model.status import BUSY, IDLE, Owner
+from turnkeeper.model.status import BUSY, IDLE
 from turnkeeper.providers.scripted import Scripted
-from turnkeeper.testing.builders import NOW, SOME_TOKENS, a_call, a_text, an_assistant, completed, running
-from turnkeeper.testing.harness import Play, Stage
+from turnkeeper.run.recover import Recovery
+from turnkeeper.testing.builders import NOW, SOME_TOKENS, a_call, an_assistant, completed, running
+from turnkeeper.testing.harness import Play
 from turnkeeper.workspace.owner import this_process
-
-DEAD = this_process().but(pid=2**22 + 1, started="long ago")
-"""A process that cannot be: its number is larger than any the kernel gives."""
-
-
-async def left_behind(stage: Stage, *events: Event, owner: Owner = DEAD) -> str:
-    """A session as a killed process leaves it: prompted, busy, and in the middle of these events of a turn."""
-    session = await stage.session()
-    receipt = await stage.say(session, "go", resume=False)
-    turn = an_assistant(session, turn_of(session), receipt.message_id, provider_id="acme", model_id="large")
-    placed = [_placed(event, session) for event in events]
-    await stage.tk.store.journal.append(
-        session,
-        e.StatusChanged(status=BUSY, owner=owner),
-        e.PromptPromoted(message_id=receipt.message_id),
-        *([e.TurnStarted(message=turn), *placed] if events else []),
-        fence=1,
-    )
-    return session
-
-
-def turn_of(session: str) -> str:
-    return f"msg_{session}"
-
-
-def _placed(event: Event, session: str) -> Event:
-    if isinstance(event, e.PartRecorded):
-        return event.but(part=event.part.but(session_id=session, message_id=turn_of(session)))
-    return event.but(message_id=turn_of(session))
-
-
-TURN = an_assistant("ses_one", "msg_turn", "msg_user")
-STEP = e.PartRecorded(part=StepStartPart(id="prt_0", session_id="", message_id=""))
-OPEN_TEXT = [
-    e.PartRecorded(part=a_text(TURN, "prt_1", "", time=Span(start=NOW))),
-    e.PartExtended(message_id="msg_turn", part_id="prt_1", offset=0, text="Half an "),
-    e.PartExtended(message_id="msg_turn", part_id="prt_1", offset=8, text="answer"),
-]
 
 
 async def test_a_turn_that_had_said_nothing_is_asked_again_by_itself(play: Play) -> None:
@@ -94,7 +57,7 @@ async def test_what_a_provider_had_counted_of_a_killed_attempt_is_billed_beside_
 
 
 @pytest.mark.parametrize("policy", ["rest", "continue"])
-async def test_text_is_kept_and_the_policy_says_whether_it_goes_on(play: Play, policy: str) -> None:
+async def test_text_is_kept_and_the_policy_says_whether_it_goes_on(play: Play, policy: Recovery) -> None:
     script = Scripted().says("And the rest.")
     async with play(script) as stage:
         session = await left_behind(stage, STEP, *OPEN_TEXT)
@@ -104,6 +67,7 @@ async def test_text_is_kept_and_the_policy_says_whether_it_goes_on(play: Play, p
         assert message.error.data.message == LOST
         [text] = [part for part in parts if isinstance(part, TextPart)]
         assert text.text == "Half an answer"
+        assert text.time is not None
         assert text.time.end is not None
         assert len(rest) == (policy == "continue")
         assert len(script.requests) == (policy == "continue")
@@ -178,6 +142,7 @@ async def test_calls_that_were_under_way_are_settled_and_never_run_again(play: P
         assert isinstance(message.error, AbortedFailure)
         [call] = [one for one in parts if isinstance(one, ToolPart)]
         assert isinstance(call.state, ToolError)
+        assert call.state.metadata is not None
         assert call.state.metadata["interrupted"] is True
         assert call.state.input == part.state.input
         if isinstance(part.state, ToolRunning) and part.state.metadata:
@@ -191,9 +156,9 @@ async def test_a_result_that_was_recorded_stays_and_is_shown_to_the_model(play: 
     async with play(script) as stage:
         await left_behind(stage, STEP, e.PartRecorded(part=done), e.PartRecorded(part=open_))
         await stage.tk.runtime.recover("continue")
-        results = script.requests[0].messages[2].results
-        assert results[0].output[0].text == "one file"
-        assert [result.is_error for result in results] == [False, True]
+        sent = script.requests[0].messages[2]
+        assert result_text(sent) == "one file"
+        assert [result.is_error for result in results_of(sent)] == [False, True]
 
 
 async def test_without_a_policy_the_configuration_of_the_directory_decides(play: Play) -> None:
@@ -311,8 +276,9 @@ async def test_taken_over_what_rests_is_idle_and_what_goes_on_is_ours_until_it_i
         assert [views[session].turn for session in (cut, silent)] == [None, None]
         assert (left[cut].rests, views[cut].status, views[cut].owner) == (True, IDLE, None)
         assert (left[silent].rests, views[silent].status) == (False, BUSY)
-        assert views[silent].owner is not None
-        assert views[silent].owner.pid == this_process().pid, "if we die now, it is found again"
+        owner = views[silent].owner
+        assert owner is not None
+        assert owner.pid == this_process().pid, "if we die now, it is found again"
         assert script.requests == []
         await stage.tk.resume_taken_over(list(left.values()))
         assert len(script.requests) == 1

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from narrow import result_text
 
 from turnkeeper.core.limits import RETRIES_MAX
 from turnkeeper.model import event as e
@@ -148,17 +149,18 @@ async def test_once_a_tool_has_begun_the_request_is_never_sent_again(play: Play)
         [call] = [part for part in parts if isinstance(part, ToolPart)]
         assert isinstance(call.state, ToolCompleted)
         assert [part.text for part in answer if isinstance(part, TextPart)] == ["It is done."]
-        assert script.requests[1].messages[-1].results[0].output[0].text == "done"
+        assert result_text(script.requests[1].messages[-1]) == "done"
         assert not any(isinstance(part, RetryPart) for part in parts)
 
 
 async def test_a_call_that_was_only_half_written_does_not_keep_an_attempt_from_being_tried_again(play: Play) -> None:
-    half = [
+    half: list[list[s.StreamEvent]] = [
         [s.StartStep()],
         [s.ToolInputStart(id="c", name="echo"), s.ToolInputDelta(id="c", text='{"te')],
         [s.StreamError(failure=lost_connection(), usage=Usage(input=4))],
     ]
-    whole = [[s.StartStep(), s.TextDelta(id="t", text="ok"), s.FinishStep(reason="stop", usage=Usage(input=6))]]
+    end = s.FinishStep(reason="stop", usage=Usage(input=6))
+    whole: list[list[s.StreamEvent]] = [[s.StartStep(), s.TextDelta(id="t", text="ok"), end]]
     async with play(Told(half, whole)) as stage:
         session = await stage.session()
         await stage.say(session, "go")
@@ -243,8 +245,10 @@ async def test_what_was_counted_before_an_attempt_failed_is_billed_once_and_not_
 ) -> None:
     """The message of an open turn has the tokens of the attempt under way, and the cost of all of them."""
     counted = s.UsageCounted(usage=Usage(input=1000))
-    failing = [[s.StartStep(), counted], [s.TextDelta(id="t", text="x")], [s.StreamError(failure=lost_connection())]]
-    whole = [[s.StartStep(), counted], [s.TextDelta(id="t", text="ok"), s.FinishStep(reason="stop")]]
+    failed = s.StreamError(failure=lost_connection())
+    failing: list[list[s.StreamEvent]] = [[s.StartStep(), counted], [s.TextDelta(id="t", text="x")], [failed]]
+    said: list[s.StreamEvent] = [s.TextDelta(id="t", text="ok"), s.FinishStep(reason="stop")]
+    whole: list[list[s.StreamEvent]] = [[s.StartStep(), counted], said]
     async with play(Told(failing, whole)) as stage:
         session = await stage.session()
         await stage.say(session, "go")

@@ -22,6 +22,7 @@ from turnkeeper.model.refusal import Busy, Invalid
 from turnkeeper.model.request import Result, Text, ToolTurn
 from turnkeeper.model.status import BUSY, IDLE
 from turnkeeper.providers.scripted import Scripted
+from turnkeeper.run.recover import Recovery
 from turnkeeper.testing.harness import Options, Stage, stage
 from turnkeeper.tools import load as load_tools
 
@@ -358,7 +359,9 @@ async def test_a_command_in_a_directory_that_is_gone_is_on_record_as_failed(on: 
 
 
 @pytest.mark.parametrize("policy", ["rest", "continue"])
-async def test_a_command_whose_process_was_killed_is_closed_and_never_run_again(tmp_path: Path, policy: str) -> None:
+async def test_a_command_whose_process_was_killed_is_closed_and_never_run_again(
+    tmp_path: Path, policy: Recovery
+) -> None:
     url, place = f"sqlite:{tmp_path}/store.db", tmp_path / "place"
     place.mkdir()
     killed = await to_thread.run_sync(

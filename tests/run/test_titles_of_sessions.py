@@ -1,12 +1,16 @@
 """Titles: given beside the first turn, by a small model, and never in its way."""
 
+from collections.abc import AsyncGenerator, Sequence
+
 import pytest
+from narrow import of_type
 
 from turnkeeper.core.history import Entry
 from turnkeeper.core.titles import cleaned, default_title, wants_title
 from turnkeeper.core.view import SessionView
 from turnkeeper.model import event as e
-from turnkeeper.model.stream import Usage
+from turnkeeper.model.request import ModelRequest, Text, UserTurn
+from turnkeeper.model.stream import StreamEvent, Usage
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.testing.builders import a_history, a_session, a_text, a_user
@@ -29,7 +33,8 @@ async def test_a_session_gets_its_title_beside_the_first_turn(play: Play) -> Non
         assert await titled(stage, session) == "A friendly greeting"
         assert (await stage.tk.get(session)).title == "A friendly greeting"
         [asked] = [request for request in script.requests if not request.tools]
-        assert [part.text for turn in asked.messages for part in turn.content][1] == "Hi there"
+        [turn] = asked.messages
+        assert of_type(Text, of_type(UserTurn, turn).content[1]).text == "Hi there"
 
 
 async def test_a_title_is_asked_for_once_and_never_for_a_named_session_or_a_child(play: Play) -> None:
@@ -53,7 +58,7 @@ async def test_a_name_that_the_user_gives_meanwhile_stays(play: Play) -> None:
     class Slow(Scripted):
         gate = Gate()
 
-        async def stream(self, request):  # type: ignore[no-untyped-def]
+        async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
             if not request.tools:
                 await self.gate.pass_through()
             async for batch in super().stream(request):
@@ -85,7 +90,7 @@ async def test_what_a_title_costs_is_in_the_ledger(play: Play) -> None:
 
 async def test_a_model_that_fails_to_give_a_title_disturbs_nobody(play: Play) -> None:
     class Untitled(Scripted):
-        async def stream(self, request):  # type: ignore[no-untyped-def]
+        async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
             if not request.tools:
                 raise RuntimeError("no titles here")
             async for batch in super().stream(request):
@@ -102,8 +107,9 @@ async def test_a_session_that_no_model_gives_a_title_is_named_after_its_first_pr
     play: Play, answer: Scripted
 ) -> None:
     class Untitled(Scripted):
-        async def stream(self, request):  # type: ignore[no-untyped-def]
-            async for batch in (super() if request.tools else answer).stream(request):
+        async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
+            answered = super().stream(request) if request.tools else answer.stream(request)
+            async for batch in answered:
                 yield batch
 
     async with play(Untitled().says("ok"), titles=True) as stage:

@@ -5,6 +5,7 @@ from contextlib import aclosing
 
 import anyio
 import pytest
+from narrow import of_type, result_text, results_of
 
 from turnkeeper.core.limits import CALLS_PARALLEL_MAX, CALLS_PER_TURN_MAX, EMPTY_TURNS_MAX
 from turnkeeper.core.transcribe import NO_RESULT
@@ -12,10 +13,21 @@ from turnkeeper.model import event as e
 from turnkeeper.model import stream as s
 from turnkeeper.model.failure import ContentFilterFailure, OutputLengthFailure, UnknownFailure
 from turnkeeper.model.message import ModelChoice
-from turnkeeper.model.parts import ReasoningPart, StepFinishPart, StepStartPart, TextPart, ToolPart
+from turnkeeper.model.parts import Part, ReasoningPart, StepFinishPart, StepStartPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.model.request import Call, ModelRequest, Reasoning, Result, SystemTurn, Text, ToolTurn, UserTurn
+from turnkeeper.model.request import (
+    AssistantTurn,
+    Call,
+    Media,
+    ModelRequest,
+    Reasoning,
+    Result,
+    SystemTurn,
+    Text,
+    ToolTurn,
+    UserTurn,
+)
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.testing.harness import TOOLS, Play, Told, a_tool
@@ -24,12 +36,12 @@ from turnkeeper.tools.tool import Attachment, ToolContext, ToolOutput
 ON_DISK_TOO = pytest.mark.parametrize("engine", ["memory", "sqlite"])
 
 
-def texts(parts: object) -> list[str]:
-    return [part.text for part in parts if isinstance(part, TextPart)]  # type: ignore[attr-defined]
+def texts(parts: Sequence[Part]) -> list[str]:
+    return [part.text for part in parts if isinstance(part, TextPart)]
 
 
-def calls(parts: object) -> list[ToolPart]:
-    return [part for part in parts if isinstance(part, ToolPart)]  # type: ignore[attr-defined]
+def calls(parts: Sequence[Part]) -> list[ToolPart]:
+    return [part for part in parts if isinstance(part, ToolPart)]
 
 
 @ON_DISK_TOO
@@ -41,13 +53,13 @@ async def test_a_call_is_run_and_its_result_goes_back_to_the_model(play: Play) -
         assert (outcome.kind, outcome.reason) == ("rested", "answered")
         (first, parts), (second, answer) = await stage.turns(session)
         assert [type(part) for part in parts] == [StepStartPart, TextPart, ToolPart, StepFinishPart]
-        assert calls(parts)[0].state.output == "hi"
+        assert of_type(ToolCompleted, calls(parts)[0].state).output == "hi"
         assert (first.finish, second.finish) == ("tool-calls", "stop")
         assert texts(answer) == ["It says hi."]
         asked = provider.requests[1].messages
         assert [type(message).__name__ for message in asked] == ["UserTurn", "AssistantTurn", "ToolTurn"]
-        assert asked[1].content[1] == Call(id="call_1", name="echo", input={"text": "hi"})
-        assert asked[2].results[0].output == (Text(text="hi"),)
+        assert of_type(AssistantTurn, asked[1]).content[1] == Call(id="call_1", name="echo", input={"text": "hi"})
+        assert results_of(asked[2])[0].output == (Text(text="hi"),)
         assert await stage.is_sound(session)
 
 
@@ -141,7 +153,7 @@ async def test_results_stand_in_the_order_of_the_calls_whichever_came_first(play
     async with play(script, tools=(a_tool("slow", slow), a_tool("quick", quick))) as stage:
         await stage.ask(await stage.session(), "go")
         [turn] = [one for one in script.requests[1].messages if isinstance(one, ToolTurn)]
-        assert [result.output[0].text for result in turn.results] == ["slow", "quick"]
+        assert [result_text(turn, place) for place in range(len(turn.results))] == ["slow", "quick"]
 
 
 async def test_the_input_of_a_call_is_kept_as_the_model_wrote_it(play: Play) -> None:
@@ -150,11 +162,13 @@ async def test_the_input_of_a_call_is_kept_as_the_model_wrote_it(play: Play) -> 
         session = await stage.session()
         await stage.ask(session, "go")
         [call] = calls((await stage.turns(session))[0][1])
-        assert (call.state.raw, call.state.input, call.state.output) == (raw, {"text": "hi"}, "hi")
+        state = of_type(ToolCompleted, call.state)
+        assert (state.raw, state.input, state.output) == (raw, {"text": "hi"}, "hi")
 
 
 async def test_an_input_that_is_no_object_is_wrapped(play: Play) -> None:
-    answer = [[s.Start(), s.StartStep(), s.ToolCall(id="c", name="echo", input=7), s.FinishStep(reason="tool-calls")]]
+    made = s.ToolCall(id="c", name="echo", input=7)
+    answer: list[list[s.StreamEvent]] = [[s.Start(), s.StartStep(), made, s.FinishStep(reason="tool-calls")]]
     async with play(Told(answer, [[s.StartStep(), s.FinishStep(reason="stop")]] * 1, [[]], [[]])) as stage:
         session = await stage.session()
         await stage.ask(session, "go")
@@ -173,7 +187,7 @@ async def test_a_call_that_cannot_be_understood_goes_back_to_the_model_as_an_err
         assert call.state.raw == '{"text": '
         assert "not a JSON object" in call.state.error
         assert texts(answer) == ["Sorry."]
-        assert script.requests[1].messages[-1].results[0].is_error
+        assert results_of(script.requests[1].messages[-1])[0].is_error
 
 
 async def test_an_unknown_tool_and_a_wrong_input_are_told_to_the_model(play: Play) -> None:
@@ -182,8 +196,8 @@ async def test_an_unknown_tool_and_a_wrong_input_are_told_to_the_model(play: Pla
         session = await stage.session()
         await stage.ask(session, "go")
         unknown, wrong = calls((await stage.turns(session))[0][1])
-        assert "There is no tool named 'nothing'" in unknown.state.error
-        assert "does not fit its schema" in wrong.state.error
+        assert "There is no tool named 'nothing'" in of_type(ToolError, unknown.state).error
+        assert "does not fit its schema" in of_type(ToolError, wrong.state).error
 
 
 async def test_a_tool_with_a_bug_fails_its_call_and_nothing_else(play: Play) -> None:
@@ -194,7 +208,7 @@ async def test_a_tool_with_a_bug_fails_its_call_and_nothing_else(play: Play) -> 
         session = await stage.session()
         assert (await stage.ask(session, "go")).kind == "rested"
         (_, parts), (_, answer) = await stage.turns(session)
-        assert "ZeroDivisionError: 1 / 0" in calls(parts)[0].state.error
+        assert "ZeroDivisionError: 1 / 0" in of_type(ToolError, calls(parts)[0].state).error
         assert texts(answer) == ["Well."]
 
 
@@ -222,16 +236,16 @@ async def test_attachments_become_parts_of_their_own_and_are_shown_to_the_model(
         session = await stage.session()
         await stage.ask(session, "go")
         [call] = calls((await stage.turns(session))[0][1])
-        [file] = call.state.attachments
+        [file] = of_type(ToolCompleted, call.state).attachments or ()
         assert file.id.startswith("prt_")
         assert (file.mime, file.message_id, file.filename) == ("image/png", call.message_id, "dot.png")
         shown = script.requests[1].messages[-1]
         assert isinstance(shown, UserTurn)
-        assert shown.content[1].data == "AAAA"
+        assert of_type(Media, shown.content[1]).data == "AAAA"
 
 
 async def test_blocks_that_interleave_stay_apart_and_keep_the_order_in_which_they_began(play: Play) -> None:
-    events = [
+    events: list[s.StreamEvent] = [
         s.Start(),
         s.StartStep(),
         s.TextStart(id="a"),
@@ -246,8 +260,9 @@ async def test_blocks_that_interleave_stay_apart_and_keep_the_order_in_which_the
         s.FinishStep(reason="tool-calls"),
         s.Finish(),
     ]
-    done = [[s.StartStep(), s.TextDelta(id="x", text="end"), s.FinishStep(reason="stop")]]
-    for answer in ([events], [[event] for event in events]):
+    done: list[list[s.StreamEvent]] = [[s.StartStep(), s.TextDelta(id="x", text="end"), s.FinishStep(reason="stop")]]
+    answers: tuple[list[list[s.StreamEvent]], ...] = ([events], [[event] for event in events])
+    for answer in answers:
         provider = Told(answer, done)
         async with play(provider) as stage:
             session = await stage.session()
@@ -255,7 +270,8 @@ async def test_blocks_that_interleave_stay_apart_and_keep_the_order_in_which_the
             (_, parts), _ = (await stage.turns(session))[-2:]
             assert texts(parts) == ["one ONE", "two "]
             assert [type(part) for part in parts[1:4]] == [TextPart, TextPart, ToolPart]
-            assert all(part.time.end is not None for part in parts[1:3])
+            spans = [of_type(TextPart, part).time for part in parts[1:3]]
+            assert all(span is not None and span.end is not None for span in spans)
             assert await stage.is_sound(session)
 
 
@@ -266,17 +282,19 @@ async def test_tools_the_provider_runs_are_recorded_with_their_results_and_do_no
         await stage.ask(session, "search")
         [(message, parts)] = await stage.turns(session)
         [call] = calls(parts)
+        assert call.provider is not None
         assert call.provider.executed
-        assert (call.state.structured, call.state.output) == ({"hits": 2}, '{"hits":2}')
+        state = of_type(ToolCompleted, call.state)
+        assert (state.structured, state.output) == ({"hits": 2}, '{"hits":2}')
         assert message.finish == "stop"
         await stage.ask(session, "and?")
-        hosted = script.requests[1].messages[1].content
+        hosted = of_type(AssistantTurn, script.requests[1].messages[1]).content
         assert [type(part) for part in hosted] == [Call, Result, Text]
-        assert hosted[1].raw == {"hits": 2}
+        assert of_type(Result, hosted[1]).raw == {"hits": 2}
 
 
 async def test_a_hosted_call_without_a_result_is_settled_when_the_answer_ends(play: Play) -> None:
-    answer = [
+    answer: list[list[s.StreamEvent]] = [
         [
             s.StartStep(),
             s.ToolCall(id="c", name="web", input={}, executed=True),
@@ -294,7 +312,7 @@ async def test_a_hosted_call_without_a_result_is_settled_when_the_answer_ends(pl
 
 
 async def test_results_that_come_late_or_for_nothing_are_ignored(play: Play) -> None:
-    answer = [
+    answer: list[list[s.StreamEvent]] = [
         [
             s.StartStep(),
             s.ToolResult(id="unknown", name="web", output="?"),
@@ -312,7 +330,7 @@ async def test_results_that_come_late_or_for_nothing_are_ignored(play: Play) -> 
         await stage.ask(session, "go")
         [(_, parts)] = await stage.turns(session)
         [call] = calls(parts)
-        assert call.state.output == "first"
+        assert of_type(ToolCompleted, call.state).output == "first"
         assert await stage.is_sound(session)
 
 
@@ -323,14 +341,14 @@ async def test_a_call_that_is_said_twice_is_run_once(play: Play) -> None:
         ran.append(text)
         return text
 
-    call = [
+    call: list[s.StreamEvent] = [
         s.ToolInputStart(id="c", name="count"),
         s.ToolInputDelta(id="c", text='{"text":"a"}'),
         s.ToolCall(id="c", name="count", input={"text": "a"}),
     ]
     other = s.ToolCall(id="c", name="count", input={"text": "b"})
     end = s.FinishStep(reason="tool-calls")
-    done = [[s.StartStep(), s.TextDelta(id="x", text="end"), s.FinishStep(reason="stop")]]
+    done: list[list[s.StreamEvent]] = [[s.StartStep(), s.TextDelta(id="x", text="end"), s.FinishStep(reason="stop")]]
     async with play(
         Told([[s.StartStep()], call, call, [other], [end]], done), tools=(a_tool("count", count),)
     ) as stage:
@@ -371,7 +389,7 @@ async def test_more_calls_than_one_answer_may_make_are_refused_with_advice(play:
         await stage.ask(session, "go")
         settled = calls((await stage.turns(session))[0][1])
         assert sum(isinstance(call.state, ToolCompleted) for call in settled) == CALLS_PER_TURN_MAX
-        assert "Do the rest in your next answer" in settled[-1].state.error
+        assert "Do the rest in your next answer" in of_type(ToolError, settled[-1].state).error
 
 
 async def test_reasoning_keeps_its_signature_and_goes_back_with_it(play: Play) -> None:
@@ -383,7 +401,8 @@ async def test_reasoning_keeps_its_signature_and_goes_back_with_it(play: Play) -
         [thought] = [part for part in parts if isinstance(part, ReasoningPart)]
         assert (thought.text, thought.metadata) == ("Hm, well.", {"scripted": {"signature": "sig"}})
         await stage.ask(session, "Sure?")
-        assert script.requests[1].messages[1].content[0] == Reasoning(text=thought.text, metadata=thought.metadata)
+        again = of_type(AssistantTurn, script.requests[1].messages[1])
+        assert again.content[0] == Reasoning(text=thought.text, metadata=thought.metadata)
 
 
 async def test_the_last_step_may_use_no_tools_and_is_told_so(play: Play) -> None:
@@ -396,7 +415,7 @@ async def test_the_last_step_may_use_no_tools_and_is_told_so(play: Play) -> None
         assert first.tools == last.tools  # Kept for the provider's cache; a call of them is refused.
         assert isinstance(last.messages[-1], SystemTurn)
         stray = calls((await stage.turns(session))[1][1])[0]
-        assert "step limit" in stray.state.error
+        assert "step limit" in of_type(ToolError, stray.state).error
         assert len(await stage.turns(session)) == 2
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from served import served
 
+from turnkeeper.model.notification import Notification
 from turnkeeper.providers.scripted import Scripted
 
 COMMANDS = {
@@ -34,7 +35,7 @@ async def test_commands_of_the_configuration_are_listed_and_said(tmp_path: Path)
             told = []
             async for one in heard:
                 told.append(one.type)
-                if one.type == "command.executed":
+                if isinstance(one, Notification) and one.type == "command.executed":
                     assert one.properties["name"] == "greet"
                     break
         assert answer["info"]["agent"] == "plan"

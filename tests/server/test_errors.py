@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import anyio
 import apsw
@@ -10,6 +11,7 @@ from faulty_disk import faulty_disk
 from served import served
 
 from turnkeeper.providers.scripted import Scripted
+from turnkeeper.server.asgi import Message
 from turnkeeper.server.service import Options
 from turnkeeper.store import keys
 from turnkeeper.store.engine import Key, StoreFull, StoreUnavailable
@@ -43,7 +45,7 @@ async def test_unknown_paths_and_methods_are_not_found_in_json(tmp_path: Path) -
 )
 async def test_a_session_that_is_not_there_is_not_found(method: str, path: str, tmp_path: Path) -> None:
     async with served(tmp_path) as server:
-        body = {"json": {}} if method in ("PATCH", "POST") else {}
+        body: dict[str, Any] = {"json": {}} if method in ("PATCH", "POST") else {}
         refused = await server.call(method, f"/session/ses_nope00000000000000000000{path}", 404, **body)
         assert refused["name"] == "NotFoundError"
 
@@ -199,17 +201,17 @@ async def test_a_body_that_is_too_large_is_not_read_to_its_end(tmp_path: Path) -
 
 @pytest.mark.parametrize("came", [0, 1, 2])
 async def test_a_body_that_does_not_come_is_not_waited_for(came: int, tmp_path: Path) -> None:
-    pieces = [{"type": "http.request", "body": b" ", "more_body": True}] * came
+    pieces: list[Message] = [{"type": "http.request", "body": b" ", "more_body": True}] * came
     async with served(tmp_path, options=Options(body_timeout_s=0.01, environ={})) as server:
         answers = []
 
-        async def receive() -> dict[str, object]:
+        async def receive() -> Message:
             if pieces:
                 return pieces.pop()
             await anyio.sleep_forever()
             raise AssertionError
 
-        async def send(message: dict[str, object]) -> None:
+        async def send(message: Message) -> None:
             answers.append(message.get("status"))
 
         scope = {

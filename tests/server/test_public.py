@@ -42,7 +42,7 @@ def names(said: object) -> set[str]:
 
 
 def parts() -> Iterator[Part]:
-    placed = {"session_id": SESSION, "message_id": USER.id, "seq": 4, "nth": 2, "extra": IMPORTED}
+    placed: dict[str, Any] = {"session_id": SESSION, "message_id": USER.id, "seq": 4, "nth": 2, "extra": IMPORTED}
     yield a_text(USER, "prt_one", ',"seq":1,"nth":2', metadata=TRAPS, seq=4, nth=1)
     yield ReasoningPart(id="prt_one", text="hm", time=Span(start=1, end=2), metadata=TRAPS, **placed)
     yield StepStartPart(id="prt_one", **placed)

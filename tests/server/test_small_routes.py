@@ -49,7 +49,7 @@ async def test_a_todo_is_shown_without_what_clients_do_not_know_and_kept_with_it
                 await stream.until_type("todo.updated")
                 [told] = stream.events[-1].said["todos"]
                 assert faults("Todo", told) == []
-        [shown] = await server.get(f"/session/{session}/todo")  # type: ignore[misc]
+        [shown] = await server.get(f"/session/{session}/todo")
         assert faults("Todo", shown) == []
         assert await server.stage.tk.todos(session) == (todo,)
 

@@ -1,6 +1,7 @@
 """Prompts, commands of the user's and stopping, over HTTP."""
 
 from pathlib import Path
+from typing import Any
 
 import anyio
 from served import DEADLINE_S, Served, served
@@ -11,7 +12,7 @@ from turnkeeper.server.routes.event import hub
 from turnkeeper.server.streams.channel import Tune
 
 
-def words(message: object) -> list[str]:
+def words(message: Any) -> list[str]:
     """The text of a message."""
     return [part["text"] for part in message["parts"] if part["type"] == "text"]
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import apsw
 import msgspec
@@ -261,7 +262,7 @@ async def test_a_part_without_a_message_is_damage(tk: Turnkeeper) -> None:
 
 
 async def test_references_to_what_is_gone_are_told_and_are_no_damage(tk: Turnkeeper) -> None:
-    place = {"session_id": OWN, "message_id": "msg_b"}
+    place: dict[str, Any] = {"session_id": OWN, "message_id": "msg_b"}
     compaction = CompactionPart(id="prt_c", auto=True, tail_start_id="msg_no_tail", **place)
     await tk.store.journal.create(
         a_session(OWN, parent_id="ses_no_parent", revert=Revert(message_id="msg_no_revert")),
@@ -413,7 +414,7 @@ async def test_a_session_that_is_written_meanwhile_is_examined_again_and_not_rep
             return await tk.store.engine.gather(prefixes)
 
     growing = Growing()
-    diagnosis = await examine(replace(tk.store, engine=growing))  # type: ignore[arg-type]
+    diagnosis = await examine(replace(tk.store, engine=growing))
     assert (growing.left, diagnosis.problems) == (0, ())
 
 

@@ -1,5 +1,7 @@
 """The ledger: one row for each attempt, found without reading any log."""
 
+from typing import Literal
+
 from turnkeeper.app import Turnkeeper
 from turnkeeper.model import event as e
 from turnkeeper.model.ledger import LedgerRow
@@ -7,7 +9,7 @@ from turnkeeper.store import keys
 from turnkeeper.testing.builders import SOME_TOKENS, a_session
 
 
-def usage(purpose: str, cost: float, *, attempt: int = 1) -> e.UsageRecorded:
+def usage(purpose: Literal["turn", "title"], cost: float, *, attempt: int = 1) -> e.UsageRecorded:
     return e.UsageRecorded(
         purpose=purpose,
         provider_id="acme",

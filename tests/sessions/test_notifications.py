@@ -4,6 +4,7 @@ from contextlib import aclosing
 
 import anyio
 import pytest
+from narrow import of_type
 
 import turnkeeper
 from turnkeeper.app import Turnkeeper
@@ -13,6 +14,7 @@ from turnkeeper.model import event as e
 from turnkeeper.model.notification import Notification
 from turnkeeper.model.parts import TextPart
 from turnkeeper.model.refusal import Invalid
+from turnkeeper.model.session import Session
 from turnkeeper.store.journal import Journal
 from turnkeeper.testing.builders import a_session, a_text, a_turn, a_user
 
@@ -25,7 +27,7 @@ async def test_a_subscriber_hears_of_each_change_in_order(tk: Turnkeeper) -> Non
         await tk.remove(session.id)
         heard = [await anext(notifications) for _ in range(4)]
     assert [one.type for one in heard] == ["session.created", "session.updated", "session.updated", "session.deleted"]
-    assert [one.seq for one in heard[:3]] == [1, 2, 3]
+    assert [of_type(Notification, one).seq for one in heard[:3]] == [1, 2, 3]
     assert {one.session_id for one in heard} == {session.id}
 
 
@@ -55,7 +57,7 @@ async def test_a_write_that_is_refused_is_not_heard(tk: Turnkeeper) -> None:
         with pytest.raises(Invalid):
             await tk.rename(session.id, " ")
         await tk.touch(session.id)
-        assert (await anext(notifications)).seq == 2
+        assert of_type(Notification, await anext(notifications)).seq == 2
 
 
 async def test_a_subscriber_hears_long_text_whole(tk: Turnkeeper) -> None:
@@ -67,7 +69,7 @@ async def test_a_subscriber_hears_long_text_whole(tk: Turnkeeper) -> None:
         await tk.store.journal.append(session.id, prompt)
         await tk.store.journal.append(session.id, e.PromptPromoted(message_id=user.id))
         async for one in notifications:
-            if one.type == "message.part.updated":
+            if isinstance(one, Notification) and one.type == "message.part.updated":
                 part = one.properties["part"]
                 assert isinstance(part, TextPart)
                 assert part.text == text
@@ -90,8 +92,9 @@ async def test_a_write_of_another_process_is_seen_and_heard_once(tk: Turnkeeper)
         view = await tk.store.journal.view(session.id)
         assert (view.session.title, view.seq) == ("b", 2)
         await tk.rename(session.id, "c")
-        heard = [await anext(notifications) for _ in range(2)]
-    assert [(one.seq, one.properties["info"].title) for one in heard] == [(2, "b"), (3, "c")]  # type: ignore[attr-defined]
+        heard = [of_type(Notification, await anext(notifications)) for _ in range(2)]
+    titles = [of_type(Session, one.properties["info"]).title for one in heard]
+    assert (titles, [one.seq for one in heard]) == (["b", "c"], [2, 3])
 
 
 async def test_two_processes_change_one_session_and_neither_loses_a_write(tk: Turnkeeper) -> None:

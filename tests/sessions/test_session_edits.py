@@ -9,11 +9,12 @@ from turnkeeper.app import Turnkeeper
 from turnkeeper.core.limits import BLOB_CHARS_MIN
 from turnkeeper.mint import FixedMint
 from turnkeeper.model.event import SummaryRecorded
+from turnkeeper.model.identifier import ProjectID
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.session import FileDiff, Session, Summary
 from turnkeeper.model.todo import Todo
 from turnkeeper.sessions import edit
-from turnkeeper.workspace.project import ProjectID, ProjectPlace
+from turnkeeper.workspace.project import ProjectPlace
 
 
 async def test_an_update_is_applied_and_counts_as_activity(tk: Turnkeeper) -> None:

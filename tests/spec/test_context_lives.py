@@ -6,11 +6,12 @@ the model must know now, and the request alone must show just that.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import anyio
 import pytest
@@ -18,7 +19,7 @@ from context_world import DAY_MS, Fact, compact, epoch, news, prefixes, world, w
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from turnkeeper.context.component import Absent, Loaded, Unavailable
+from turnkeeper.context.component import Absent, ContextComponent, Loaded, Unavailable
 from turnkeeper.core.lowering import system_text
 from turnkeeper.core.prefix import reuse_percent
 from turnkeeper.core.system_context import known
@@ -132,7 +133,7 @@ class Life:
         self._places = [(folder / name).resolve() for name in ("here", "there")]
         self._oracle.place = self._places[0]
         self._stack = AsyncExitStack()
-        self._scopes: dict[str, Registration[object]] = {}
+        self._scopes: dict[str, Registration[ContextComponent]] = {}
         self._count = 0
         self._checked = 0
         self.stage: Stage
@@ -161,7 +162,7 @@ class Life:
         self.stage = await self._stack.enter_async_context(opened)
         self._scopes = {key: self._register(key) for key in self._oracle.registered}
 
-    def _register(self, key: str) -> Registration[object]:
+    def _register(self, key: str) -> Registration[ContextComponent]:
         return self.stage.tk.context(self._oracle.facts[key].component)
 
     async def _nudge(self, text: str, _: ToolContext) -> str:
@@ -309,7 +310,7 @@ def check_extension(before: ModelRequest, after: ModelRequest) -> None:
     assert after.messages[: len(before.messages)] == before.messages
     for protocol, body, field, api_id in CODECS:
         endpoint = Endpoint(protocol=protocol, provider_id="acme", base_url="http://localhost:1")
-        wires = []
+        wires: list[Mapping[str, Any]] = []
         for request in (before, after):
             model = request.model.but(protocol=protocol, api_id=api_id)
             wires.append(body(request.but(model=model), endpoint))
@@ -319,7 +320,7 @@ def check_extension(before: ModelRequest, after: ModelRequest) -> None:
         assert uncached(rest[0]) == uncached(rest[1]), protocol
 
 
-def blocks(messages: list[dict[str, object]]) -> list[object]:
+def blocks(messages: list[dict[str, Any]]) -> list[object]:
     """Messages piece by piece: providers join neighbours of one role, and a lone text may stand as a string."""
     found: list[object] = []
     for message in messages:

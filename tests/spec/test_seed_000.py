@@ -6,15 +6,17 @@ docs/reference/seed-000.md is the table of both; test_tables.py holds it against
 import ast
 import asyncio
 import io
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import anyio
 import pytest
 from context_world import DAY_MS, Fact, admitted, compact, epoch, epochs, news, prefixes, roles, world, write
+from narrow import first_text, of_type
 
 from turnkeeper.cli.main import main
 from turnkeeper.context import BUILT_IN
@@ -97,7 +99,7 @@ async def test_a_context_checkpoint_advances_atomically_with_the_corresponding_d
         await stage.ask(session, "hello")
         fact.is_now("sun")
         await stage.ask(session, "and now?")
-    checkpoints = []
+    checkpoints: list[tuple[type, dict[str, str] | None]] = []
     recorded = await stage.tk.store.journal.read(session)
     for count, one in enumerate(recorded, 1):
         view = project(recorded[:count])
@@ -202,7 +204,7 @@ async def test_the_first_provider_turn_renders_the_latest_baseline_system_contex
     assert script.requests[0].system[-1] == "acme/weather: sun"
     assert (news(script.requests[0]), await admitted(stage, session)) == ([], [])
     [begun] = await epochs(stage, session)
-    assert (begun.reason, begun.checkpoint["acme/weather"]) == ("start", fingerprint(fact.sample))
+    assert (begun.reason, begun.checkpoint["acme/weather"]) == ("start", fingerprint(of_type(Loaded, fact.sample)))
 
 
 async def test_compaction_starts_a_new_context_epoch_with_a_freshly_rendered_baseline_system_context(
@@ -219,7 +221,7 @@ async def test_compaction_starts_a_new_context_epoch_with_a_freshly_rendered_bas
     first, second = await epochs(stage, session)
     assert (first.number, second.number, second.reason) == (1, 2, "compaction")
     assert (first.baseline[-1].text, second.baseline[-1].text) == ("acme/weather: rain", "acme/weather: sun")
-    assert second.checkpoint["acme/weather"] == fingerprint(fact.sample)
+    assert second.checkpoint["acme/weather"] == fingerprint(of_type(Loaded, fact.sample))
     assert news(script.requests[1]) == ["acme/weather is now sun"]
     assert news(script.requests[2]) == [], "news of an earlier epoch leaves what the model is shown"
     stored = [one.info for one in await stage.messages(session) if isinstance(one.info, SystemMessage)]
@@ -580,7 +582,8 @@ async def test_a_baseline_system_context_durably_preserves_deterministic_keyed_t
     [begun] = await epochs(stage, session)
     assert [one.key for one in begun.baseline] == ["core/prompt", "core/environment", "core/date", "acme/weather"]
     assert script.requests[0].system == tuple(one.text for one in begun.baseline)
-    body = anthropic.body(script.requests[0], Endpoint(provider_id="acme", protocol="anthropic", base_url="http://x"))
+    endpoint = Endpoint(provider_id="acme", protocol="anthropic", base_url="http://x")
+    body: Mapping[str, Any] = anthropic.body(script.requests[0], endpoint)
     assert [part["text"] for part in body["system"]] == [one.text for one in begun.baseline]
 
 
@@ -614,7 +617,7 @@ async def test_a_model_provider_switch_always_starts_a_new_context_epoch_while_p
     assert [(one.reason, one.model_id) for one in begun] == [("start", "large"), ("model", "other"), ("model", "large")]
     assert begun[1].baseline[-1].text == "acme/weather: sun"
     assert roles(script.requests[2]) == ["user", "assistant", "user", "assistant", "user"]
-    users = [message.content[0].text for message in script.requests[3].messages if isinstance(message, UserTurn)]
+    users = [first_text(message) for message in script.requests[3].messages if isinstance(message, UserTurn)]
     assert users == ["hello", "and now?", "you too", "back again"]
 
 
@@ -630,11 +633,13 @@ async def test_a_mid_conversation_system_message_lowers_to_the_provider_s_native
     request = script.requests[1]
     native = request.but(model=request.model.but(protocol="openai-responses"))
     endpoint = Endpoint(provider_id="acme", protocol="openai-responses", base_url="http://x")
-    told = openai_responses.body(native, endpoint)["input"][-1]
+    sent: Mapping[str, Any] = openai_responses.body(native, endpoint)
+    told = sent["input"][-1]
     assert (told["role"], told["content"]) == ("system", "acme/weather is now <sun> & wind")
     wrapped = request.but(model=request.model.but(protocol="anthropic", api_id="claude-sonnet-4-5"))
     endpoint = Endpoint(provider_id="acme", protocol="anthropic", base_url="http://x")
-    last = anthropic.body(wrapped, endpoint)["messages"][-1]
+    spoken: Mapping[str, Any] = anthropic.body(wrapped, endpoint)
+    last = spoken["messages"][-1]
     assert last["role"] == "user"
     assert [block["text"] for block in last["content"]] == [
         "and now?",

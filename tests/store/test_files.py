@@ -714,7 +714,7 @@ async def test_a_reader_does_not_wait_while_a_writer_waits_for_the_disk(tmp_path
     disk.is_armed = True
     try:
         async with anyio.create_task_group() as group:
-            group.start_soon(engine.append, "ses_1", 1, [b"two"], {("a",): b"new"})
+            group.start_soon(lambda: engine.append("ses_1", 1, [b"two"], {("a",): b"new"}))
             assert await anyio.to_thread.run_sync(disk.stuck.wait, WAIT_S)
             assert await engine.read("ses_1") == [b"one"]
             assert await engine.get([("a",)]) == [b"old"]
@@ -783,7 +783,7 @@ async def test_an_append_that_is_cancelled_before_its_turn_is_absent(tmp_path: P
         assert await asyncio.wait([second]) == ({second}, set())
     finally:
         disk.freed.set()
-    assert await asyncio.gather(first, third) == [None, None]
+    await asyncio.gather(first, third)
     assert await engine.logs() == ["ses_1", "ses_3"]
     await engine.aclose()
 

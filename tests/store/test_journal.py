@@ -65,7 +65,9 @@ async def test_a_view_loaded_while_another_process_writes_is_of_one_moment(key: 
     engine = InterruptedEngine()
     other, _ = a_journal(engine)
     await other.create(a_session(OWN), *a_turn(OWN, 1)[:8])
-    engine.before[key] = lambda: other.append(OWN, USAGE, e.TurnEnded(message=a_turn(OWN, 1)[3].message))  # type: ignore[union-attr]
+    started = a_turn(OWN, 1)[3]
+    assert isinstance(started, e.TurnStarted)
+    engine.before[key] = lambda: other.append(OWN, USAGE, e.TurnEnded(message=started.message))
     ours, _ = a_journal(engine)
     view = await ours.view(OWN)
     assert not engine.before

@@ -7,7 +7,7 @@ import sqlite3
 import stat
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -316,7 +316,7 @@ def counted_steps() -> Iterator[list[int]]:
     """The number of steps of SQLite's machine for each statement that connections opened from now on finish."""
     steps: list[int] = []
 
-    def note(event: dict) -> None:
+    def note(event: dict[str, Any]) -> None:
         # Each reader sets its connection up when it is first asked; that is not the question here.
         if event["sql"].startswith("SELECT"):
             steps.append(event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"])
@@ -335,7 +335,9 @@ async def steps_of_pages(path: Path, neighbours: int) -> list[int]:
     """What pages cost in a store with so many other documents and logs."""
     engine = await open_sqlite(path)
     kinds = ("a", "page", "z")
-    documents = {(kind, f"{number:05}"): b"x" for kind in kinds for number in range(neighbours)}
+    documents: dict[Key, bytes | None] = {
+        (kind, f"{number:05}"): b"x" for kind in kinds for number in range(neighbours)
+    }
     documents |= {("pageful", f"{number:03}"): b"x" for number in range(100)}
     await engine.put(documents)
     for number in range(neighbours // 10):
@@ -474,7 +476,9 @@ async def make_store(path: Path) -> None:
         (os.mkdir, "cannot be opened"),
     ],
 )
-async def test_a_file_that_is_no_store_of_ours_is_refused_and_left_alone(tmp_path: Path, make, reason) -> None:
+async def test_a_file_that_is_no_store_of_ours_is_refused_and_left_alone(
+    tmp_path: Path, make: Callable[[Path], None], reason: str
+) -> None:
     path = tmp_path / "store"
     await asyncio.to_thread(make, path)
     before = path.read_bytes() if path.is_file() else None
@@ -506,7 +510,9 @@ async def test_a_store_that_another_process_writes_to_is_inspected_as_sound(tmp_
     path = tmp_path / "store"
     async with opened(path) as engine, opened(path, tidy_share=1) as other:
         for number in range(3):
-            texts = {("t", str(number), str(n)): f"word{n} number{number}" for n in range(QUEUE_MIN)}
+            texts: dict[Key, str | None] = {
+                ("t", str(number), str(n)): f"word{n} number{number}" for n in range(QUEUE_MIN)
+            }
             await other.append("ses_1", number, [b"x"], texts=texts)
             await wait_for_texts(path, QUEUE_MIN * (number + 1))
         for number in range(3):
@@ -535,7 +541,8 @@ async def test_a_removed_text_is_not_left_in_the_queue_before_the_index(tmp_path
 
 
 async def test_what_a_removal_left_in_the_index_goes_when_the_store_is_next_closed(tmp_path: Path) -> None:
-    path, texts = tmp_path / "store", {("t", "1", str(n)): f"word{n}" for n in range(3 * QUEUE_MIN)}
+    path = tmp_path / "store"
+    texts: dict[Key, str | None] = {("t", "1", str(n)): f"word{n}" for n in range(3 * QUEUE_MIN)}
     async with opened(path) as engine:
         await engine.append("ses_1", 0, [b"x"], texts=texts)
         await wait_for_texts(path, len(texts))
@@ -572,7 +579,7 @@ async def test_texts_that_are_gone_leave_nothing_behind(tmp_path: Path) -> None:
     await engine.aclose()
 
 
-def rows_of_texts(path: Path) -> list[tuple[int, int]]:
+def rows_of_texts(path: Path) -> list[tuple[Any, ...]]:
     """How many texts the store knows of, and of how many the words are kept."""
     with closing(apsw.Connection(str(path))) as reader:
         kept = "(SELECT count(*) FROM word_docsize) + (SELECT count(*) FROM word_queue)"

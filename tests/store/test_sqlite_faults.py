@@ -222,7 +222,9 @@ async def test_commits_behind_damage_in_the_write_ahead_log_are_reported(
     assert "commits behind the damage are lost" in caplog.text
     [copy] = copies_of_damaged_logs(path)
     assert copy.read_bytes() == damaged
-    [problem] = (await engine.inspect())["problems"]
+    problems = (await engine.inspect())["problems"]
+    assert isinstance(problems, list)
+    [problem] = problems
     assert str(copy) in problem
     await engine.aclose()
     copy.unlink()

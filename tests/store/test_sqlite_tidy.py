@@ -9,12 +9,14 @@ import zlib
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import anyio
 import apsw
 import pytest
 
 from turnkeeper.store.crash import crash_point
+from turnkeeper.store.engine import Key
 from turnkeeper.store.engines.sqlite import SqliteEngine
 from turnkeeper.store.engines.sqlite.connection import StoreFile
 from turnkeeper.store.engines.sqlite.entries import ENTRIES_PER_PACK, UNPACKED_MIN
@@ -33,7 +35,7 @@ LENGTH = 3 * PACK + TAIL + 7
 ENTRIES = [entry(number) for number in range(1, LENGTH + 1)]
 
 
-def ask(path: Path, sql: str) -> list[tuple[int, ...]]:
+def ask(path: Path, sql: str) -> list[tuple[Any, ...]]:
     with closing(apsw.Connection(str(path))) as reader:
         return reader.execute(sql).fetchall()
 
@@ -155,7 +157,9 @@ async def test_what_short_lives_leave_is_indexed_by_a_later_one(tmp_path: Path) 
     half = QUEUE_MIN // 2
     for life in range(2):
         engine = await open_tidying(tmp_path / "store")
-        texts = {("t", f"{number:03d}"): "tide" for number in range(life * half, (life + 1) * half)}
+        texts: dict[Key, str | None] = {
+            ("t", f"{number:03d}"): "tide" for number in range(life * half, (life + 1) * half)
+        }
         await engine.append("ses_1", life, [b"x"], texts=texts)
         if life == 1:
             await wait_for(tmp_path / "store", "SELECT count(*) > 0 FROM text")
@@ -166,7 +170,7 @@ async def test_what_short_lives_leave_is_indexed_by_a_later_one(tmp_path: Path) 
 async def test_many_texts_at_once_are_indexed_in_their_order(tmp_path: Path) -> None:
     engine = await open_tidying(tmp_path / "store")
     await engine.append("ses_1", 0, [b"x"], texts={("t", "old"): "tide"})
-    many = {("t", f"{number:04d}"): "tide" for number in range(2 * CHANGES_PER_PIECE + 9)}
+    many: dict[Key, str | None] = {("t", f"{number:04d}"): "tide" for number in range(2 * CHANGES_PER_PIECE + 9)}
     await engine.append("ses_1", 1, [b"x"], texts=many)
     newest_first = [*reversed(many), ("t", "old")]
     assert await engine.search("tide", ("t",), limit=9999) == newest_first

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
@@ -114,7 +114,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.touched: str | None = None
 
     def run(self, work: Coroutine[object, object, T]) -> T:
-        return self.runner.run(work)  # type: ignore[arg-type]
+        return self.runner.run(work)
 
     def append(self, session_id: str, *events: e.Event) -> None:
         self.touched = session_id
@@ -133,7 +133,7 @@ class StoreMachine(RuleBasedStateMachine):
     # Sessions.
 
     @initialize(target=sessions)
-    def begin(self) -> str:
+    def begin(self) -> Any:
         return self.create("One")
 
     # Few sessions, so that much happens to each.
@@ -434,7 +434,7 @@ def test_every_kind_of_event_happens_in_some_random_life() -> None:
     wanted = set(get_args(e.Event))
     for number in range(12):  # Hypothesis switches rules off at random, so one round may lack a kind.
         life = seed(number)(type("Life", (StoreMachine,), {}))
-        run_state_machine_as_test(life, settings=bounded)  # type: ignore[no-untyped-call]
+        run_state_machine_as_test(life, settings=bounded)
         if wanted == WRITTEN:
             return
     assert {kind.KIND for kind in wanted} == {kind.KIND for kind in WRITTEN}, "give it a rule"

@@ -6,7 +6,7 @@ from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import JsonObject
 from turnkeeper.text.json_schema import VIOLATIONS_MAX, check_schema, violations
 
-TREE = {
+TREE: dict[str, object] = {
     "$defs": {
         "node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}, "additionalProperties": False}
     },

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from desk import Desk
 
 from turnkeeper.core.limits import OUTPUT_LINES_MAX
 from turnkeeper.tools.tool import Denied
@@ -14,7 +15,7 @@ NUMBERS = "sleep 1000 & echo $!; echo $$; "
 """Prints the numbers of a background process and of the shell."""
 
 
-async def test_a_command_gives_what_it_prints_on_both_streams_in_order(desk) -> None:
+async def test_a_command_gives_what_it_prints_on_both_streams_in_order(desk: Desk) -> None:
     output = await desk.run("bash", command="echo a; echo b >&2; echo c", description="Say it")
     assert (output.title, output.output) == ("echo a; echo b >&2; echo c", "a\nb\nc")
     assert output.metadata == {"output": "a\nb\nc\n", "exit": 0, "description": "Say it", "truncated": False}
@@ -35,17 +36,17 @@ async def test_a_command_gives_what_it_prints_on_both_streams_in_order(desk) -> 
         ("printf '\\xff\\n'", "\ufffd"),
     ],
 )
-async def test_an_output_tells_the_model_how_it_went(desk, command: str, expected: str) -> None:
+async def test_an_output_tells_the_model_how_it_went(desk: Desk, command: str, expected: str) -> None:
     assert (await desk.run("bash", command=command)).output == expected
 
 
-async def test_a_command_runs_where_it_is_told(desk) -> None:
+async def test_a_command_runs_where_it_is_told(desk: Desk) -> None:
     (desk.directory / "sub").mkdir()
     assert (await desk.run("bash", command="pwd")).output == str(desk.directory)
     assert (await desk.run("bash", command="pwd", workdir="sub")).output == str(desk.directory / "sub")
 
 
-async def test_a_command_out_of_time_is_ended_with_its_whole_group_and_keeps_its_output(desk) -> None:
+async def test_a_command_out_of_time_is_ended_with_its_whole_group_and_keeps_its_output(desk: Desk) -> None:
     output = await desk.run("bash", command=f"{NUMBERS} wait", timeout=1500)
     background, shell, note = output.output.split("\n")
     assert note.startswith("[stopped after 1.5 s, with everything it started")
@@ -54,14 +55,14 @@ async def test_a_command_out_of_time_is_ended_with_its_whole_group_and_keeps_its
     await gone(int(shell))
 
 
-async def test_a_cancelled_command_reports_what_it_printed_until_its_end(desk) -> None:
+async def test_a_cancelled_command_reports_what_it_printed_until_its_end(desk: Desk) -> None:
     with anyio.CancelScope() as scope:
         desk.on_progress = scope.cancel
         await desk.run("bash", command="trap 'echo last; exit' TERM; echo first; while :; do :; done")
     assert desk.progress[-1]["output"] == "first\nlast\n"
 
 
-async def test_a_cancelled_command_is_ended_with_its_whole_group(desk) -> None:
+async def test_a_cancelled_command_is_ended_with_its_whole_group(desk: Desk) -> None:
     with anyio.CancelScope() as scope:
         desk.on_progress = lambda: scope.cancel() if len(numbers(desk)) == 2 else None
         await desk.run("bash", command=f"{NUMBERS} wait")
@@ -70,7 +71,7 @@ async def test_a_cancelled_command_is_ended_with_its_whole_group(desk) -> None:
         await gone(number)
 
 
-async def test_what_a_command_leaves_in_the_background_goes_on_and_is_told(desk) -> None:
+async def test_what_a_command_leaves_in_the_background_goes_on_and_is_told(desk: Desk) -> None:
     output = await desk.run("bash", command=f"{NUMBERS}")
     background, _, note = output.output.split("\n")
     assert note == "[something it started is still running; its further output is lost]"
@@ -79,13 +80,13 @@ async def test_what_a_command_leaves_in_the_background_goes_on_and_is_told(desk)
     await gone(int(background))
 
 
-async def test_what_a_command_leaves_with_its_output_elsewhere_is_not_waited_for(desk) -> None:
+async def test_what_a_command_leaves_with_its_output_elsewhere_is_not_waited_for(desk: Desk) -> None:
     output = await desk.run("bash", command="sleep 1000 > /dev/null 2>&1 & echo $!")
     assert output.output.isdecimal()
     os.kill(int(output.output), signal.SIGKILL)
 
 
-async def test_progress_shows_the_end_of_the_output_so_far(desk) -> None:
+async def test_progress_shows_the_end_of_the_output_so_far(desk: Desk) -> None:
     go = desk.directory / "go"
     desk.on_progress = go.touch
     output = await desk.run("bash", command="echo first; while ! test -e go; do :; done; echo second")
@@ -97,23 +98,26 @@ async def test_progress_shows_the_end_of_the_output_so_far(desk) -> None:
     assert output.output == "first\nsecond"
 
 
-async def test_a_chatty_command_is_reported_rarely_and_bounded(desk) -> None:
+async def test_a_chatty_command_is_reported_rarely_and_bounded(desk: Desk) -> None:
     output, bounded, *_ = await desk.settle("bash", command="seq 1 300000")
     assert bounded.full == "".join(f"{n}\n" for n in range(1, 300_001)).rstrip("\n")
     lines = output.output.split("\n")
     assert (lines[0], lines[-1], len(lines) <= OUTPUT_LINES_MAX) == ("1", "300000", True)
     assert all(len(report["output"]) <= 30_000 for report in desk.progress)
-    assert len(output.metadata["output"]) == 30_000
+    kept = output.metadata["output"]
+    assert isinstance(kept, str)
+    assert len(kept) == 30_000
 
 
-async def test_an_endless_output_is_kept_in_part_and_never_fills_the_memory(desk) -> None:
+async def test_an_endless_output_is_kept_in_part_and_never_fills_the_memory(desk: Desk) -> None:
     output, bounded, *_ = await desk.settle("bash", command="head -c 40000000 /dev/zero | tr '\\0' x; echo; echo end")
     assert output.output.endswith("\nend")
+    assert bounded.full is not None
     assert "bytes were not kept" in bounded.full
     assert len(bounded.full) < 9_000_000
 
 
-async def test_the_commands_in_a_command_are_asked_about_one_by_one(desk) -> None:
+async def test_the_commands_in_a_command_are_asked_about_one_by_one(desk: Desk) -> None:
     await desk.run("bash", command="cd . && echo a | cat; true > out.txt")
     assert desk.asked == [
         ("bash", ["echo a", "cat", "true > out.txt"], ["echo *", "cat *", "true *"]),
@@ -121,7 +125,7 @@ async def test_the_commands_in_a_command_are_asked_about_one_by_one(desk) -> Non
     assert desk.shown[0]["patterns"] == ["echo a", "cat", "true > out.txt"]
 
 
-async def test_paths_outside_the_project_are_asked_for_first(desk, tmp_path: Path) -> None:
+async def test_paths_outside_the_project_are_asked_for_first(desk: Desk, tmp_path: Path) -> None:
     os.symlink(tmp_path, desk.directory / "link")
     command = "cat ../x; echo a > link/y/z; echo b 2> /dev/null; cat inside"
     await desk.run("bash", command=command)
@@ -130,19 +134,19 @@ async def test_paths_outside_the_project_are_asked_for_first(desk, tmp_path: Pat
     assert desk.asked[1][0] == "bash"
 
 
-async def test_a_working_directory_outside_the_project_is_asked_for(desk, tmp_path: Path) -> None:
+async def test_a_working_directory_outside_the_project_is_asked_for(desk: Desk, tmp_path: Path) -> None:
     await desk.run("bash", command="pwd", workdir="..")
     assert desk.asked[0] == ("external_directory", [f"{tmp_path}/*"], [f"{tmp_path}/*"])
 
 
-async def test_one_denied_command_keeps_the_whole_line_from_running(desk) -> None:
+async def test_one_denied_command_keeps_the_whole_line_from_running(desk: Desk) -> None:
     desk.refuse("bash", "rm *")
     with pytest.raises(Denied):
         await desk.run("bash", command="touch made && echo $(rm -f x)")
     assert os.listdir(desk.directory) == []
 
 
-def numbers(desk) -> list[int]:
+def numbers(desk: Desk) -> list[int]:
     return [int(line) for line in str(desk.progress[-1]["output"]).split() if line.isdecimal()]
 
 

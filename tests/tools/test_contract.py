@@ -2,18 +2,20 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import anyio
 import msgspec
 import pytest
+from desk import Desk
 
 from turnkeeper.model.request import ToolDefinition
 from turnkeeper.model.value import Value
 from turnkeeper.tools import BUILT_IN, load
 from turnkeeper.tools.schema import schema_of
-from turnkeeper.tools.tool import Denied, Rejected, Tool, ToolContext, ToolFailure, ToolOutput
+from turnkeeper.tools.tool import AnyTool, Denied, Rejected, Tool, ToolContext, ToolFailure, ToolOutput
 from turnkeeper.tools.toolbox import Toolbox
 
 # One input for each tool that works in a directory with the file a.txt that holds "one".
@@ -59,25 +61,24 @@ FAILING: dict[str, list[dict[str, object]]] = {
 
 
 @pytest.fixture(params=sorted(BUILT_IN))
-def tool(request: pytest.FixtureRequest) -> Tool:
+def tool(request: pytest.FixtureRequest) -> AnyTool:
     return load([request.param])[0]
 
 
 @pytest.fixture(autouse=True)
-def files(desk) -> Iterator[None]:
+def files(desk: Desk) -> None:
     (desk.directory / "a.txt").write_text("one\n")
     os.mkfifo(desk.directory / "pipe")
-    return None
 
 
-def test_a_tool_goes_by_the_name_it_is_listed_under(tool: Tool) -> None:
+def test_a_tool_goes_by_the_name_it_is_listed_under(tool: AnyTool) -> None:
     assert BUILT_IN[tool.name].startswith(f"turnkeeper.tools.{tool.name}:")
     assert re.fullmatch(r"[a-z][a-z0-9_]{0,63}", tool.name)
     assert tool.name in WORKING
     assert tool.name in FAILING
 
 
-def test_a_tool_says_what_it_does(tool: Tool) -> None:
+def test_a_tool_says_what_it_does(tool: AnyTool) -> None:
     assert len(tool.description) > 40
     assert tool.description == tool.description.strip()
 
@@ -87,8 +88,8 @@ def test_every_text_belongs_to_a_tool() -> None:
     assert sorted(file.stem for file in texts.iterdir()) == sorted(BUILT_IN)
 
 
-def test_a_schema_is_plain_and_describes_every_parameter(tool: Tool) -> None:
-    schema = tool.definition().schema
+def test_a_schema_is_plain_and_describes_every_parameter(tool: AnyTool) -> None:
+    schema: Mapping[str, Any] = tool.definition().schema
     assert schema["type"] == "object"
     assert set(schema["required"]) <= set(schema["properties"])
     for name, parameter in schema["properties"].items():
@@ -98,14 +99,14 @@ def test_a_schema_is_plain_and_describes_every_parameter(tool: Tool) -> None:
     assert not re.search(r'"(\$ref|\$defs|anyOf|title|null)"', text)
 
 
-def test_a_schema_is_the_same_every_time(tool: Tool) -> None:
+def test_a_schema_is_the_same_every_time(tool: AnyTool) -> None:
     schema_of.cache_clear()
     first = msgspec.json.encode(tool.definition())
     schema_of.cache_clear()
     assert msgspec.json.encode(tool.definition()) == first
 
 
-async def test_a_call_that_works_gives_a_title_and_an_output(tool: Tool, desk) -> None:
+async def test_a_call_that_works_gives_a_title_and_an_output(tool: AnyTool, desk: Desk) -> None:
     output = await desk.run(tool.name, **WORKING[tool.name])
     assert output.title
     assert output.output
@@ -113,12 +114,12 @@ async def test_a_call_that_works_gives_a_title_and_an_output(tool: Tool, desk) -
     msgspec.json.encode(output)
 
 
-async def test_a_call_asks_by_its_tools_permission(tool: Tool, desk) -> None:
+async def test_a_call_asks_by_its_tools_permission(tool: AnyTool, desk: Desk) -> None:
     await desk.run(tool.name, **WORKING[tool.name])
     assert [permission for permission, _, _ in desk.asked] == [tool.permission]
 
 
-async def test_a_denied_call_does_nothing(tool: Tool, desk) -> None:
+async def test_a_denied_call_does_nothing(tool: AnyTool, desk: Desk) -> None:
     desk.refuse(tool.permission)
     before = listing(desk.directory)
     with pytest.raises(Denied):
@@ -126,7 +127,7 @@ async def test_a_denied_call_does_nothing(tool: Tool, desk) -> None:
     assert (listing(desk.directory), desk.todos) == (before, ())
 
 
-async def test_a_rejected_call_does_nothing(tool: Tool, desk) -> None:
+async def test_a_rejected_call_does_nothing(tool: AnyTool, desk: Desk) -> None:
     desk.refuse(tool.permission, action="ask")
     before = listing(desk.directory)
     with pytest.raises(Rejected):
@@ -134,7 +135,7 @@ async def test_a_rejected_call_does_nothing(tool: Tool, desk) -> None:
     assert (listing(desk.directory), desk.todos) == (before, ())
 
 
-async def test_a_read_only_tool_changes_nothing(tool: Tool, desk) -> None:
+async def test_a_read_only_tool_changes_nothing(tool: AnyTool, desk: Desk) -> None:
     before = listing(desk.directory)
     await desk.run(tool.name, **WORKING[tool.name])
     if tool.read_only:
@@ -146,7 +147,7 @@ async def test_a_read_only_tool_changes_nothing(tool: Tool, desk) -> None:
     [(name, input) for name, inputs in FAILING.items() for input in inputs],
     ids=lambda value: str(value)[:60],
 )
-async def test_a_call_that_cannot_work_fails_in_words(name: str, input: dict, desk) -> None:
+async def test_a_call_that_cannot_work_fails_in_words(name: str, input: dict[str, object], desk: Desk) -> None:
     before = listing(desk.directory)
     with pytest.raises(ToolFailure) as failure:
         await desk.run(name, **input)
@@ -154,7 +155,7 @@ async def test_a_call_that_cannot_work_fails_in_words(name: str, input: dict, de
     assert listing(desk.directory) == before
 
 
-async def test_an_input_that_does_not_fit_fails_before_anything_is_asked(tool: Tool, desk) -> None:
+async def test_an_input_that_does_not_fit_fails_before_anything_is_asked(tool: AnyTool, desk: Desk) -> None:
     with pytest.raises(ToolFailure, match="Rewrite the input"):
         await desk.toolbox.run(tool.name, {}, desk.context())
     with pytest.raises(ToolFailure, match="must be a JSON object"):
@@ -162,7 +163,7 @@ async def test_an_input_that_does_not_fit_fails_before_anything_is_asked(tool: T
     assert desk.asked == []
 
 
-async def test_a_call_that_is_cancelled_while_it_asks_does_nothing(tool: Tool, desk) -> None:
+async def test_a_call_that_is_cancelled_while_it_asks_does_nothing(tool: AnyTool, desk: Desk) -> None:
     before = (listing(desk.directory), children())  # Another test's server may be a child of this worker.
     with anyio.CancelScope() as scope:
         desk.before_answer = scope.cancel
@@ -181,7 +182,7 @@ async def shout(arguments: Shout, context: ToolContext) -> ToolOutput:
     return ToolOutput(title="shout", output=arguments.words.upper())
 
 
-async def test_a_tool_from_elsewhere_works_with_no_other_edit(desk) -> None:
+async def test_a_tool_from_elsewhere_works_with_no_other_edit(desk: Desk) -> None:
     tool = Tool(name="shout", description="Shouts.", parameters=Shout, execute=shout, permission="shout")
     desk.toolbox = Toolbox([*load(), tool])
     assert await desk.run("shout", words="hi") == ToolOutput(title="shout", output="HI", metadata={"truncated": False})

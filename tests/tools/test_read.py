@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from desk import Desk
 
 from turnkeeper.core.limits import LINE_CHARS_MAX, OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX
 from turnkeeper.tools.tool import Attachment, Denied, Rejected, ToolFailure, ToolOutput
@@ -12,12 +13,12 @@ from turnkeeper.tools.tool import Attachment, Denied, Rejected, ToolFailure, Too
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 
 
-async def content(desk, path: str, **arguments: object) -> list[str]:
+async def content(desk: Desk, path: str, **arguments: object) -> list[str]:
     output = (await desk.run("read", filePath=path, **arguments)).output
     return output.split("<content>\n")[1].removesuffix("\n</content>").split("\n")
 
 
-async def test_a_file_is_shown_with_its_path_and_numbered_lines(desk) -> None:
+async def test_a_file_is_shown_with_its_path_and_numbered_lines(desk: Desk) -> None:
     file = desk.directory / "a.txt"
     file.write_text("one\n\nthree")
     assert await desk.run("read", filePath="a.txt") == ToolOutput(
@@ -34,7 +35,7 @@ async def test_a_file_is_shown_with_its_path_and_numbered_lines(desk) -> None:
     assert desk.discovered == [file]
 
 
-async def test_a_range_is_shown_and_where_to_go_on(desk) -> None:
+async def test_a_range_is_shown_and_where_to_go_on(desk: Desk) -> None:
     (desk.directory / "a").write_text("".join(f"{n}\n" for n in range(1, 11)))
     assert await content(desk, "a", offset=3, limit=2) == [
         "3: 3",
@@ -48,12 +49,12 @@ async def test_a_range_is_shown_and_where_to_go_on(desk) -> None:
         await content(desk, "a", offset=11)
 
 
-async def test_an_empty_file_is_shown_empty(desk) -> None:
+async def test_an_empty_file_is_shown_empty(desk: Desk) -> None:
     (desk.directory / "a").touch()
     assert await content(desk, "a") == ["", "(End, 0 in all)"]
 
 
-async def test_a_long_file_is_shown_up_to_its_limits(desk) -> None:
+async def test_a_long_file_is_shown_up_to_its_limits(desk: Desk) -> None:
     (desk.directory / "lines").write_text("x\n" * 3000)
     (desk.directory / "bytes").write_text(("y" * 999 + "\n") * 100)
     assert (await content(desk, "lines"))[
@@ -63,17 +64,17 @@ async def test_a_long_file_is_shown_up_to_its_limits(desk) -> None:
     assert (await content(desk, "bytes"))[-1] == f"(1 to {shown} shown and more to come; go on with offset {shown + 1})"
 
 
-async def test_a_long_line_is_cut_and_the_next_one_is_not_lost(desk) -> None:
+async def test_a_long_line_is_cut_and_the_next_one_is_not_lost(desk: Desk) -> None:
     (desk.directory / "a").write_text("é" * 3_000_000 + "\nnext\n")
     assert await content(desk, "a") == [f"1: {'é' * LINE_CHARS_MAX}... (line cut)", "2: next", "", "(End, 2 in all)"]
 
 
-async def test_marks_line_endings_and_bytes_that_are_no_text_are_read_kindly(desk) -> None:
+async def test_marks_line_endings_and_bytes_that_are_no_text_are_read_kindly(desk: Desk) -> None:
     (desk.directory / "a").write_bytes(b"\xef\xbb\xbfone\r\ntw\xff\r\n")
     assert await content(desk, "a") == ["1: one", "2: tw\ufffd", "", "(End, 2 in all)"]
 
 
-async def test_a_directory_is_listed_in_order_and_in_pages(desk) -> None:
+async def test_a_directory_is_listed_in_order_and_in_pages(desk: Desk) -> None:
     for name in ("b", "a", "é"):
         (desk.directory / name).touch()
     (desk.directory / "d").mkdir()
@@ -97,7 +98,7 @@ async def test_a_directory_is_listed_in_order_and_in_pages(desk) -> None:
         (b"%PDF-1.7", "application/pdf"),
     ],
 )
-async def test_pictures_and_pdfs_are_attached_whatever_their_name(desk, head: bytes, mime: str) -> None:
+async def test_pictures_and_pdfs_are_attached_whatever_their_name(desk: Desk, head: bytes, mime: str) -> None:
     (desk.directory / "picture.txt").write_bytes(head)
     output = await desk.run("read", filePath="picture.txt")
     url = f"data:{mime};base64,{base64.b64encode(head).decode()}"
@@ -106,13 +107,13 @@ async def test_pictures_and_pdfs_are_attached_whatever_their_name(desk, head: by
 
 
 @pytest.mark.parametrize(("name", "body"), [("a.zip", b"text"), ("a", b"a\0b"), ("b", bytes(range(1, 9)) * 9)])
-async def test_other_binary_files_are_refused(desk, name: str, body: bytes) -> None:
+async def test_other_binary_files_are_refused(desk: Desk, name: str, body: bytes) -> None:
     (desk.directory / name).write_bytes(body)
     with pytest.raises(ToolFailure, match="binary"):
         await desk.run("read", filePath=name)
 
 
-async def test_a_missing_file_is_answered_with_near_names(desk) -> None:
+async def test_a_missing_file_is_answered_with_near_names(desk: Desk) -> None:
     for name in ("Config.py", "config.py.bak", "other", "config"):
         (desk.directory / name).touch()
     with pytest.raises(ToolFailure) as failure:
@@ -121,7 +122,7 @@ async def test_a_missing_file_is_answered_with_near_names(desk) -> None:
     assert str(failure.value).endswith(f"does not exist. Did you mean one of these? {near}")
 
 
-async def test_a_file_outside_the_project_is_asked_for_first(desk, tmp_path: Path) -> None:
+async def test_a_file_outside_the_project_is_asked_for_first(desk: Desk, tmp_path: Path) -> None:
     (tmp_path / "outside.txt").write_text("x")
     await desk.run("read", filePath="../outside.txt")
     assert desk.asked == [
@@ -133,7 +134,7 @@ async def test_a_file_outside_the_project_is_asked_for_first(desk, tmp_path: Pat
         await desk.run("read", filePath=str(tmp_path / "outside.txt"))
 
 
-async def test_a_link_that_leads_outside_is_outside(desk, tmp_path: Path) -> None:
+async def test_a_link_that_leads_outside_is_outside(desk: Desk, tmp_path: Path) -> None:
     (tmp_path / "outside.txt").write_text("x")
     os.symlink(tmp_path / "outside.txt", desk.directory / "link")
     desk.refuse("external_directory", action="ask")
@@ -141,7 +142,7 @@ async def test_a_link_that_leads_outside_is_outside(desk, tmp_path: Path) -> Non
         await desk.run("read", filePath="link")
 
 
-async def test_a_link_does_not_get_around_a_rule_about_what_it_leads_to(desk) -> None:
+async def test_a_link_does_not_get_around_a_rule_about_what_it_leads_to(desk: Desk) -> None:
     (desk.directory / ".env").write_text("secret")
     os.symlink(".env", desk.directory / "notes.txt")
     desk.refuse("read", "*.env")
@@ -150,7 +151,7 @@ async def test_a_link_does_not_get_around_a_rule_about_what_it_leads_to(desk) ->
 
 
 async def test_the_whole_worktree_is_inside_and_the_root_of_the_file_system_is_no_worktree(
-    desk, tmp_path: Path
+    desk: Desk, tmp_path: Path
 ) -> None:
     (tmp_path / "top.txt").write_text("x")
     desk.worktree = tmp_path

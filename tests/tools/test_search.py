@@ -1,14 +1,16 @@
 """glob and grep: what ignore files leave, always in the same order, never too much."""
 
 import os
+from pathlib import Path
 
 import pytest
+from desk import Desk
 
 from turnkeeper.tools.tool import Rejected, ToolFailure
 
 
 @pytest.fixture
-def tree(desk):
+def tree(desk: Desk) -> Desk:
     root = desk.directory
     (root / ".git").mkdir()
     (root / ".gitignore").write_text("ignored/\nsecret.py\n")
@@ -18,12 +20,12 @@ def tree(desk):
     return desk
 
 
-async def found(desk, **arguments: object) -> list[str]:
+async def found(desk: Desk, **arguments: object) -> list[str]:
     output = await desk.run("glob", **arguments)
     return [line.removeprefix(f"{desk.directory}/") for line in output.output.split("\n")]
 
 
-async def test_files_are_found_in_order_without_hidden_and_ignored_ones(tree) -> None:
+async def test_files_are_found_in_order_without_hidden_and_ignored_ones(tree: Desk) -> None:
     assert await found(tree, pattern="**/*.py") == ["a.py", "b.py", "src/c.py"]
     assert await found(tree, pattern="*") == ["a.py", "b.py", "src/c.py", "src/deep/d.ts"]
     assert await found(tree, pattern="src/*") == ["src/c.py"]
@@ -31,14 +33,14 @@ async def test_files_are_found_in_order_without_hidden_and_ignored_ones(tree) ->
     assert await found(tree, pattern="*.rs") == ["No files found"]
 
 
-async def test_an_absolute_pattern_names_its_own_directory(tree) -> None:
+async def test_an_absolute_pattern_names_its_own_directory(tree: Desk) -> None:
     assert await found(tree, pattern=f"{tree.directory}/src/**/*.ts") == ["src/deep/d.ts"]
     assert await found(tree, pattern=f"{tree.directory}/a.py") == ["a.py"]
     assert await found(tree, pattern=f"{tree.directory}/*.py") == ["a.py", "b.py"]
     assert [name for name, _, _ in tree.asked] == ["glob", "glob", "glob"]
 
 
-async def test_no_more_than_a_hundred_files_are_shown(desk) -> None:
+async def test_no_more_than_a_hundred_files_are_shown(desk: Desk) -> None:
     for n in range(101):
         (desk.directory / f"{n:03}.txt").touch()
     output = await desk.run("glob", pattern="*.txt")
@@ -52,7 +54,7 @@ async def test_no_more_than_a_hundred_files_are_shown(desk) -> None:
     assert (await desk.run("glob", pattern="*.txt")).metadata == {"count": 100, "truncated": False}
 
 
-async def test_lines_are_found_file_by_file_with_hidden_and_without_ignored_ones(tree) -> None:
+async def test_lines_are_found_file_by_file_with_hidden_and_without_ignored_ones(tree: Desk) -> None:
     root = tree.directory
     output = await tree.run("grep", pattern=r"^import .*\.py")
     assert output.output == "\n\n".join(
@@ -79,13 +81,15 @@ async def test_lines_are_found_file_by_file_with_hidden_and_without_ignored_ones
         ({"include": "secret.py"}, []),
     ],
 )
-async def test_a_search_may_be_narrowed_and_ignored_files_stay_ignored(tree, arguments: dict, expected: list) -> None:
+async def test_a_search_may_be_narrowed_and_ignored_files_stay_ignored(
+    tree: Desk, arguments: dict[str, object], expected: list[str]
+) -> None:
     output = (await tree.run("grep", pattern="x = 1", **arguments)).output
     paths = [line.removesuffix(":") for line in output.split("\n") if line.startswith("/")]
     assert paths == [str(tree.directory / name) for name in expected]
 
 
-async def test_no_more_than_a_hundred_lines_are_shown(desk) -> None:
+async def test_no_more_than_a_hundred_lines_are_shown(desk: Desk) -> None:
     (desk.directory / "a").write_text("x\n" * 101)
     output = await desk.run("grep", pattern="x")
     lines = output.output.split("\n")
@@ -99,7 +103,7 @@ async def test_no_more_than_a_hundred_lines_are_shown(desk) -> None:
     assert (await desk.run("grep", pattern="x")).metadata == {"matches": 100, "truncated": False}
 
 
-async def test_long_lines_and_bytes_that_are_no_text_are_shown_kindly(desk) -> None:
+async def test_long_lines_and_bytes_that_are_no_text_are_shown_kindly(desk: Desk) -> None:
     (desk.directory / "a").write_bytes(b"x" * 5000 + b"\n")
     (desk.directory / "b").write_bytes(b"x caf\xe9\n")
     output = (await desk.run("grep", pattern="x")).output
@@ -107,23 +111,23 @@ async def test_long_lines_and_bytes_that_are_no_text_are_shown_kindly(desk) -> N
     assert "  Line 1: x caf\ufffd" in output
 
 
-async def test_a_pattern_that_looks_like_an_option_is_a_pattern(desk) -> None:
+async def test_a_pattern_that_looks_like_an_option_is_a_pattern(desk: Desk) -> None:
     (desk.directory / "a").write_text("--files\n")
     assert "Line 1: --files" in (await desk.run("grep", pattern="--files")).output
 
 
-async def test_what_is_wrong_with_an_expression_is_told(desk) -> None:
+async def test_what_is_wrong_with_an_expression_is_told(desk: Desk) -> None:
     with pytest.raises(ToolFailure, match=r"(?s)Regex parse error.*unclosed group"):
         await desk.run("grep", pattern="a(")
 
 
-async def test_a_search_outside_the_project_is_asked_for(desk, tmp_path) -> None:
+async def test_a_search_outside_the_project_is_asked_for(desk: Desk, tmp_path: Path) -> None:
     await desk.run("grep", pattern="x", path="..")
     await desk.run("glob", pattern=f"{tmp_path}/*")
     assert [patterns for name, patterns, _ in desk.asked if name == "external_directory"] == [[f"{tmp_path}/*"]] * 2
 
 
-async def test_grep_leaves_out_files_that_may_not_be_read_without_asking_and_names_them(desk):
+async def test_grep_leaves_out_files_that_may_not_be_read_without_asking_and_names_them(desk: Desk) -> None:
     (desk.directory / ".env").write_text("PASSWORD=secret\n")
     (desk.directory / "app.py").write_text("PASSWORD = None\n")
     desk.refuse("read", "*.env", "ask")
@@ -132,7 +136,7 @@ async def test_grep_leaves_out_files_that_may_not_be_read_without_asking_and_nam
     assert "secret" not in found
 
 
-async def test_grep_of_a_file_asks_as_read_does(desk):
+async def test_grep_of_a_file_asks_as_read_does(desk: Desk) -> None:
     (desk.directory / ".env").write_text("PASSWORD=secret\n")
     desk.refuse("read", "*.env", "ask")
     with pytest.raises(Rejected):

@@ -2,11 +2,13 @@
 
 import json
 
+from desk import Desk
+
 from turnkeeper.model.todo import Todo
 
 
-async def test_the_list_is_replaced_and_shown(desk) -> None:
-    desk.todos = (Todo(content="old", status="pending", priority="low"),)
+async def test_the_list_is_replaced_and_shown(desk: Desk) -> None:
+    await desk.run("todowrite", todos=[{"content": "old"}])
     todos = [
         {"content": "a", "status": "completed", "priority": "high"},
         {"content": "b", "status": "in_progress", "priority": "low", "id": "2"},
@@ -20,5 +22,5 @@ async def test_the_list_is_replaced_and_shown(desk) -> None:
     )
     shown = [*todos[:2], {"content": "c", "status": "pending", "priority": "medium"}]
     assert json.loads(output.output) == shown
-    assert (output.title, list(output.metadata["todos"])) == ("2 todos", shown)
-    assert desk.asked == [("todowrite", ["*"], ["*"])]
+    assert (output.title, output.metadata["todos"]) == ("2 todos", shown)
+    assert desk.asked == [("todowrite", ["*"], ["*"])] * 2

@@ -3,6 +3,7 @@
 from typing import Annotated
 
 import pytest
+from desk import Desk
 from msgspec import Meta
 
 from turnkeeper.model.permission import Rule
@@ -37,12 +38,12 @@ def test_a_name_in_the_wrong_case_is_repaired_and_an_unknown_one_is_not() -> Non
     assert toolbox.find("reed") is None
 
 
-async def test_a_call_of_an_unknown_tool_is_told_which_there_are(desk) -> None:
+async def test_a_call_of_an_unknown_tool_is_told_which_there_are(desk: Desk) -> None:
     with pytest.raises(ToolFailure, match=r"no tool named 'reed'. The tools are: bash, edit, glob"):
         await desk.run("reed")
 
 
-async def test_a_tool_that_is_not_visible_cannot_be_called(desk) -> None:
+async def test_a_tool_that_is_not_visible_cannot_be_called(desk: Desk) -> None:
     desk.toolbox = desk.toolbox.visible([DENY_EDITING])
     with pytest.raises(ToolFailure, match="no tool named 'write'"):
         await desk.run("write", filePath="a", content="b")
@@ -80,7 +81,7 @@ TOOL = Tool(
         ({"filePath": "a", "items": [{"name": "x"}]}, Everything(file_path="a", items=(Item(name="x"),))),
     ],
 )
-def test_near_misses_are_forgiven(input: dict, expected: Everything) -> None:
+def test_near_misses_are_forgiven(input: dict[str, object], expected: Everything) -> None:
     assert decode(TOOL, input) == expected
 
 

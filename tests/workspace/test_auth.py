@@ -8,7 +8,18 @@ from pathlib import Path
 import pytest
 
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.workspace.auth import ApiKey, AuthFile, Credentials, Key, OAuth, Reader, WellKnown, credentials, file
+from turnkeeper.workspace.auth import (
+    ApiKey,
+    AuthFile,
+    Credential,
+    Credentials,
+    Key,
+    OAuth,
+    Reader,
+    WellKnown,
+    credentials,
+    file,
+)
 
 WRITER = """
 import sys
@@ -103,7 +114,7 @@ def test_two_processes_that_write_at_once_lose_nothing(auth: AuthFile) -> None:
     assert len(auth.read()) == 40
 
 
-STORED = {"openai": ApiKey(key="stored"), "copilot": OAuth(refresh="r", access="x", expires=5)}
+STORED: dict[str, Credential] = {"openai": ApiKey(key="stored"), "copilot": OAuth(refresh="r", access="x", expires=5)}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -31,9 +32,15 @@ async def at(folder: Path) -> ProjectPlace:
     return await identify(folder)
 
 
-def found(place: ProjectPlace, root: Path, *configured: str, nested: tuple[str, ...] = (), **environ: str) -> list[str]:
+def found(
+    place: ProjectPlace,
+    root: Path,
+    *configured: str,
+    nested: tuple[str, ...] = (),
+    environ: Mapping[str, str] | None = None,
+) -> list[str]:
     home = root.parent / "home"
-    sources = discover(place, configured, nested, {"HOME": str(home), **environ}, home)
+    sources = discover(place, configured, nested, {"HOME": str(home), **(environ or {})}, home)
     return [one.name.replace(f"{root.parent}/", "") for one in sources]
 
 
@@ -63,8 +70,8 @@ async def test_the_first_name_that_is_found_anywhere_counts(root: Path) -> None:
     put(root / "a/CONTEXT.md")
     place = await at(root / "a")
     assert found(place, root) == ["project/CLAUDE.md"]
-    assert found(place, root, **{NO_CLAUDE: "1"}) == ["project/a/CONTEXT.md"]
-    assert found(place, root, **{NO_PROJECT: "1"}) == []
+    assert found(place, root, environ={NO_CLAUDE: "1"}) == ["project/a/CONTEXT.md"]
+    assert found(place, root, environ={NO_PROJECT: "1"}) == []
     put(root / "AGENTS.md")
     assert found(place, root) == ["project/AGENTS.md"]
 
@@ -73,7 +80,7 @@ async def test_one_global_file_counts_our_own_first(root: Path) -> None:
     place = await at(root)
     put(root.parent / "home/.claude/CLAUDE.md")
     assert found(place, root) == ["home/.claude/CLAUDE.md"]
-    assert found(place, root, **{NO_CLAUDE: "1"}) == []
+    assert found(place, root, environ={NO_CLAUDE: "1"}) == []
     put(root.parent / "home/.config/turnkeeper/AGENTS.md")
     assert found(place, root) == ["home/.config/turnkeeper/AGENTS.md"]
 

@@ -3,10 +3,12 @@
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
+from turnkeeper.model.identifier import ProjectID
 from turnkeeper.workspace import git
 from turnkeeper.workspace.project import GLOBAL, ProjectPlace, identify, normalise_remote, remote_id
 
@@ -49,8 +51,8 @@ class World:
         self.git(directory, "commit", "-q", "--allow-empty", "-m", message)
         return self.git(directory, "rev-parse", "HEAD")
 
-    async def identify(self, directory: Path | str, **options: object) -> ProjectPlace:
-        return await identify(directory, environ=self.environ, **options)  # type: ignore[arg-type]
+    async def identify(self, directory: Path | str, **options: Any) -> ProjectPlace:
+        return await identify(directory, environ=self.environ, **options)
 
 
 @pytest.fixture
@@ -63,7 +65,7 @@ async def test_a_repository_is_known_by_its_root_commit(world: World) -> None:
     root = world.git(top, "rev-parse", "HEAD")
     world.commit(top, "second")
     assert await world.identify(top) == ProjectPlace(
-        id=root, directory=top, worktree=top, main_worktree=top, vcs="git", path=""
+        id=ProjectID(root), directory=top, worktree=top, main_worktree=top, vcs="git", path=""
     )
 
 

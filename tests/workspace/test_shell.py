@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -10,7 +11,7 @@ from turnkeeper.workspace import shell
 from turnkeeper.workspace.shell import KeptOutput, Ran
 
 
-async def run(command: str, directory: Path, **options: object) -> Ran:
+async def run(command: str, directory: Path, **options: Any) -> Ran:
     return await shell.run(command, directory, environ=dict(os.environ), **{"timeout_s": 60, **options})
 
 

@@ -107,7 +107,7 @@ async def test_a_session_is_replayed_from_every_number_without_gap_or_repeat(tmp
         for place in range(len(numbers)):
             after = numbers[place - 1] if place else 0
             async with listening(server.service, f"/api/session/{session_id}/event?after={after}&ids=true") as heard:
-                await heard.until(lambda one, place=place: len(one.events) >= len(numbers) - place)
+                await heard.until_count(len(numbers) - place)
             assert [int(event.id or 0) for event in heard.events] == numbers[place:]
             assert [event.data["durable"]["seq"] for event in heard.events] == numbers[place:]
             for event in heard.events:  # However it was reached, it is the same event.

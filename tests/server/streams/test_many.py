@@ -41,11 +41,13 @@ def a_note(session: int = 0, kind: str = "session.idle") -> Notification:
 
 
 def test_deltas_of_a_part_are_joined_until_something_else_happens_in_their_session() -> None:
+    happened: list[Notification | Delta]
     happened = [a_delta(1, 0, "a"), a_delta(2, 0, "x", 1), a_delta(1, 1, "b"), a_note(0), a_delta(1, 2, "c")]
     assert joined(happened) == [a_delta(1, 0, "ab"), a_delta(2, 0, "x", 1), a_note(0), a_delta(1, 2, "c")]
 
 
 def test_deltas_with_a_gap_between_them_stay_apart() -> None:
+    happened: list[Notification | Delta]
     happened = [a_delta(1, 0, "a"), a_delta(1, 5, "b")]
     assert joined(happened) == happened
 

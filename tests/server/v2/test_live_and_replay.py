@@ -292,7 +292,7 @@ async def test_a_stream_opened_while_an_event_is_written_hears_it(tmp_path: Path
             await stream.until_type("session.next.prompt.admitted")
 
 
-def lives(examples: int) -> Any:
+def lives(examples: int) -> settings:
     return settings(
         max_examples=examples,
         deadline=None,

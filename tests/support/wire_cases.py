@@ -3,13 +3,19 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+import httpx2
+
 from turnkeeper.model.catalog import Limits, ModelInfo
+from turnkeeper.model.failure import ApiFailure, Failure
+from turnkeeper.model.request import ModelRequest, Text, UserTurn
 from turnkeeper.model.stream import StreamEvent
 from turnkeeper.providers import codec_of
 from turnkeeper.providers.endpoint import Endpoint
+from turnkeeper.providers.http import HttpProvider
 from turnkeeper.providers.sse import SseParser
 
-FIXTURES = Path(__file__).parent / "fixtures"
+KEY = "sk-secret-7"
+FIXTURES = Path(__file__).parents[1] / "providers/fixtures"
 RECORDINGS = sorted(file.stem for file in FIXTURES.glob("*.sse"))
 
 MODELS = {
@@ -55,3 +61,23 @@ def a_model(protocol: str, **changes: object) -> ModelInfo:
 
 def an_endpoint(protocol: str, **changes: object) -> Endpoint:
     return Endpoint(protocol=protocol, provider_id=MODELS[protocol][0], api_key="sk-test").but(**changes)
+
+
+def a_request(protocol: str, **changes: object) -> ModelRequest:
+    request = ModelRequest(
+        model=a_model(protocol), system=("Be kind.",), messages=(UserTurn(content=(Text(text="hi"),)),)
+    )
+    return request.but(session_id="ses_1", **changes)
+
+
+def a_provider(client: httpx2.AsyncClient, url: str, protocol: str = "anthropic", **changes: object) -> HttpProvider:
+    return HttpProvider(an_endpoint(protocol, base_url=url, **{"api_key": KEY, **changes}), client)
+
+
+async def ask(provider: HttpProvider, request: ModelRequest) -> list[StreamEvent]:
+    return [event async for portion in provider.stream(request) for event in portion]
+
+
+def code_of(failure: Failure) -> tuple[str | None, bool]:
+    assert isinstance(failure, ApiFailure)
+    return (failure.data.metadata or {}).get("code"), failure.data.is_retryable

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import httpx2
 from served import Served, served
@@ -33,7 +33,7 @@ async def pair(
     options: Options | None = None,
     username: str | None = None,
     password: str | None = None,
-    **given: object,
+    **given: Any,
 ) -> AsyncIterator[Pair]:
     """Both, connected in one of the ways."""
     async with served(directory, provider, options=options, **given) as server:
@@ -63,8 +63,8 @@ class Cutting(httpx2.AsyncBaseTransport):
         await self._inner.__aenter__()
         return self
 
-    async def __aexit__(self, *error: object) -> None:
-        await self._inner.__aexit__(*error)  # type: ignore[arg-type] # As they come.
+    async def __aexit__(self, *error: Any) -> None:
+        await self._inner.__aexit__(*error)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         answer = await self._inner.handle_async_request(request)

@@ -15,7 +15,7 @@ from typing import Final
 
 import pytest
 
-HERE: Final = Path(__file__).parent
+HERE: Final = Path(__file__).parents[1] / "official"
 INSTALLED: Final = HERE / "node_modules"
 SDK: Final = INSTALLED / "@opencode-ai/sdk"
 DEADLINE_S: Final = 120

@@ -219,7 +219,7 @@ def _responses(found: Expected, events: list[Json]) -> None:
         return
     found.finish = "content-filter" if is_refused else "stop"
     if kind == "response.incomplete":
-        why = (final.get("incomplete_details") or {}).get("reason")
+        why = (final.get("incomplete_details") or {}).get("reason", "")
         found.finish = {"max_output_tokens": "length", "content_filter": "content-filter"}.get(why, "unknown")
     if counted := final.get("usage"):
         found.usage = counted.get("input_tokens") or 0, counted.get("output_tokens") or 0

@@ -56,8 +56,11 @@ class _FaultyFile(apsw.VFSFile):
         self._name = name.filename() if isinstance(name, apsw.URIFilename) else str(name)
         super().__init__("", name, flags)
 
-    def excepthook(self, kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
-        """SQLite ignores some failures, for instance while it closes; then nobody is told, and that is meant."""
+    def excepthook(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        """SQLite ignores some failures, for instance while it closes; that is meant, and nothing is printed."""
+        return True
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
         self._disk.note("write", self._name)

@@ -80,7 +80,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 async def dump(tk: Turnkeeper) -> dict[object, object]:
     """Everything a store holds: logs and documents."""
     engine = tk.store.engine
-    logs = {name: tuple(await engine.read(name)) for name in await engine.logs()}
+    logs: dict[object, object] = {name: tuple(await engine.read(name)) for name in await engine.logs()}
     return {**logs, **dict(await engine.scan(()))}
 
 

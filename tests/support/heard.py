@@ -76,6 +76,9 @@ class Heard:
             await self._news.wait()
         return self
 
+    async def until_count(self, events: int) -> "Heard":
+        return await self.until(lambda heard: len(heard.events) >= events)
+
     async def until_type(self, kind: str, times: int = 1) -> "Heard":
         return await self.until(lambda heard: heard.types.count(kind) >= times)
 

@@ -3,9 +3,10 @@
 import socket
 import subprocess
 import sys
+from typing import Any
 
 from turnkeeper.app import Turnkeeper
-from turnkeeper.model.event import PartRecorded, PromptAdmitted, StatusChanged, TurnStarted
+from turnkeeper.model.event import Event, PartRecorded, PromptAdmitted, PromptPromoted, StatusChanged, TurnStarted
 from turnkeeper.model.message import AssistantMessage, AssistantTime, MessageTime, ModelChoice, TurnPath, UserMessage
 from turnkeeper.model.parts import TextPart, ToolPart
 from turnkeeper.model.parts.base import Span
@@ -55,7 +56,7 @@ async def left_open(tk: Turnkeeper, directory: str) -> str:
         cost=0,
         tokens=ZERO_TOKENS,
     )
-    own = {"session_id": session.id, "message_id": answer.id}
+    own: dict[str, Any] = {"session_id": session.id, "message_id": answer.id}
     call = ToolPart(
         id=tk.store.mint.part_id(),
         call_id="call_1",
@@ -86,9 +87,7 @@ def _user(tk: Turnkeeper, session_id: str) -> UserMessage:
     )
 
 
-def _said(tk: Turnkeeper, user: UserMessage, text: str, *, promoted: bool = True) -> list[PromptAdmitted]:
-    from turnkeeper.model.event import PromptPromoted
-
+def _said(tk: Turnkeeper, user: UserMessage, text: str, *, promoted: bool = True) -> list[Event]:
     part = TextPart(id=tk.store.mint.part_id(), session_id=user.session_id, message_id=user.id, text=text)
     admitted = PromptAdmitted(message=user, parts=(part,), delivery="steer")
     return [admitted, PromptPromoted(message_id=user.id)] if promoted else [admitted]

@@ -4,6 +4,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from turnkeeper.context.component import ContextComponent, Loaded, Sample, Sampling
 from turnkeeper.mint import FixedMint
@@ -44,7 +45,7 @@ class Fact:
 
 @asynccontextmanager
 async def world(
-    place: Path, provider: Provider, *, url: str = "memory:", mint: FixedMint | None = None, **options: object
+    place: Path, provider: Provider, *, url: str = "memory:", mint: FixedMint | None = None, **options: Any
 ) -> AsyncIterator[Stage]:
     """A runtime in a place, with the read tool among its tools."""
     given = Options(**{"tools": (*TOOLS, READ), **options})

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import anyio
 import httpx2
@@ -33,24 +34,22 @@ class Served:
     stage: Stage
     app: App
 
-    async def get(self, path: str, status: int = 200, **given: object) -> object:
+    async def get(self, path: str, status: int = 200, **given: Any) -> Any:
         return await self.call("GET", path, status, **given)
 
-    async def post(self, path: str, body: object = None, status: int = 200, **given: object) -> object:
+    async def post(self, path: str, body: object = None, status: int = 200, **given: Any) -> Any:
         return await self.call("POST", path, status, json=body, **given)
 
-    async def call(self, method: str, path: str, status: int = 200, **given: object) -> object:
+    async def call(self, method: str, path: str, status: int = 200, **given: Any) -> Any:
         """The body of the answer, which must have this status."""
-        answer = await self.http.request(method, path, **given)  # type: ignore[arg-type] # As httpx takes them.
+        answer = await self.http.request(method, path, **given)
         assert answer.status_code == status, answer.text
         return answer.json() if answer.content else None
 
     async def session(self, **given: object) -> str:
-        made = await self.post("/session", given)
-        assert isinstance(made, dict)
-        return str(made["id"])
+        return str((await self.post("/session", given))["id"])
 
-    async def ask(self, session_id: str, text: str, **given: object) -> dict[str, object]:
+    async def ask(self, session_id: str, text: str, **given: object) -> dict[str, Any]:
         """Send a prompt and wait for what comes of it."""
         answered = await self.post(
             f"/session/{session_id}/message", {"parts": [{"type": "text", "text": text}], **given}
@@ -67,11 +66,11 @@ async def served(
     options: Options | None = None,
     host: str = f"127.0.0.1:{PORT}",
     store: str | Engine = "memory:",
-    **given: object,
+    **given: Any,
 ) -> AsyncIterator[Served]:
     """Serve a scripted runtime in a directory."""
     asks = Asks()
-    settings = harness.Options(**{"ask": asks.ask, **given})  # type: ignore[arg-type] # As the harness takes them.
+    settings = harness.Options(**{"ask": asks.ask, **given})
     with anyio.fail_after(DEADLINE_S):
         async with stage(store, directory, provider or Scripted(), settings) as opened:
             environ = {"HOME": str(directory)}

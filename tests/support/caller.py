@@ -6,6 +6,7 @@ import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import anyio
 import anyio.abc
@@ -231,10 +232,10 @@ async def call(port: int, *, receive_bytes: int | None = None) -> Caller:
 
 
 @asynccontextmanager
-async def called(**limits: float) -> AsyncIterator[Called]:
+async def called(**limits: Any) -> AsyncIterator[Called]:
     """A server, and a client that has connected; leaving the scope closes both."""
     app = Echo()
-    server = HttpServer(app, Limits(**limits))  # type: ignore[arg-type] # As Limits takes them.
+    server = HttpServer(app, Limits(**limits))
     with anyio.fail_after(DEADLINE_S):
         bound = serving.listen("127.0.0.1", 0)
         port = bound.getsockname()[1]

@@ -216,7 +216,7 @@ class _Parts:
         ]
 
 
-def _call(tool: str, state: ToolState, **own: str) -> ToolPart:
+def _call(tool: str, state: ToolState, **own: Any) -> ToolPart:
     return ToolPart(call_id=f"call_{tool}", tool=tool, state=state, **own)
 
 

@@ -82,7 +82,7 @@ def _chat(whole: Json) -> Iterator[Json | str]:
             deltas.append({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
     for delta in (message, *deltas):
         yield {"choices": [{"index": 0, "delta": delta}]}
-    found = {key: whole[key] for key in ("citations", "search_results") if key in whole}
+    found: Json = {key: whole[key] for key in ("citations", "search_results") if key in whole}
     yield {"choices": [{"index": 0, "delta": {}, "finish_reason": choice.get("finish_reason")}], **found}
     yield {"choices": [], "usage": whole.get("usage")}
     yield "[DONE]"

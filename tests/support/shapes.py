@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema_rs
 
-DOCUMENT = json.loads((Path(__file__).parent / "official_shapes.json").read_text())
+DOCUMENT = json.loads((Path(__file__).parents[1] / "server/official_shapes.json").read_text())
 
 
 @cache

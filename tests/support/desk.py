@@ -1,0 +1,94 @@
+"""A context that tools run in: it allows or refuses as its rules say, and remembers what was asked and told."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from turnkeeper.core.permission import Allow, Ask, Deny, decide
+from turnkeeper.core.recall import Recalled, RecallHit
+from turnkeeper.model.permission import Action, Rule
+from turnkeeper.model.refusal import NotFound
+from turnkeeper.model.todo import Todo
+from turnkeeper.model.value import JsonObject
+from turnkeeper.tools import load
+from turnkeeper.tools.output import BoundOutput
+from turnkeeper.tools.tool import Denied, Rejected, ToolContext, ToolOutput
+from turnkeeper.tools.toolbox import Toolbox
+
+
+@dataclass
+class Desk:
+    """A project directory, the built-in tools over it, and what happened."""
+
+    directory: Path
+    worktree: Path
+    rules: list[Rule] = field(default_factory=lambda: [Rule(permission="*", pattern="*", action="allow")])
+    asked: list[tuple[str, list[str], list[str]]] = field(default_factory=list)
+    shown: list[JsonObject] = field(default_factory=list)
+    progress: list[dict[str, Any]] = field(default_factory=list)
+    todos: tuple[Todo, ...] = ()
+    discovered: list[Path] = field(default_factory=list)
+    before_answer: Callable[[], object] = lambda: None
+    on_progress: Callable[[], None] = lambda: None
+    toolbox: Toolbox = field(default_factory=lambda: Toolbox(load()))
+    recalled: dict[str, Recalled] = field(default_factory=dict)
+    hits: list[RecallHit] = field(default_factory=list)
+
+    async def run(self, tool: str, **input: object) -> ToolOutput:
+        """One call, as the model is shown its output."""
+        return (await self.settle(tool, **input)).output
+
+    async def settle(self, tool: str, **input: object) -> BoundOutput:
+        return await self.toolbox.run(tool, input, self.context())
+
+    def refuse(self, permission: str, pattern: str = "*", action: Action = "deny") -> None:
+        self.rules.append(Rule(permission=permission, pattern=pattern, action=action))
+
+    def context(self) -> ToolContext:
+        return ToolContext(
+            directory=self.directory,
+            worktree=self.worktree,
+            session_id="ses_1",
+            message_id="msg_1",
+            call_id="call_1",
+            ask=self._ask,
+            progress=self._progress,
+            todos=self._todos,
+            set_todos=self._set_todos,
+            discovered=self.discovered.append,
+            recall=self,
+            environ={**os.environ, "SHELL": "/bin/bash"},
+            may=lambda permission, patterns: isinstance(decide(self.rules, permission, patterns), Allow),
+        )
+
+    async def find(self, handle: str) -> Recalled:
+        if handle not in self.recalled:
+            raise NotFound(f"there is no text with the handle {handle!r}")
+        return self.recalled[handle]
+
+    async def search(self, query: str) -> list[RecallHit]:
+        return self.hits
+
+    async def _ask(
+        self, permission: str, patterns: Sequence[str], *, always: Sequence[str], metadata: JsonObject
+    ) -> None:
+        self.asked.append((permission, list(patterns), list(always)))
+        self.shown.append(metadata)
+        decision = decide(self.rules, permission, patterns)
+        self.before_answer()
+        if isinstance(decision, Deny):
+            raise Denied(decision)
+        if isinstance(decision, Ask):
+            raise Rejected
+
+    async def _progress(self, *, title: str | None = None, metadata: JsonObject | None = None) -> None:
+        self.progress.append({"title": title, **(metadata or {})})
+        self.on_progress()
+
+    async def _todos(self) -> tuple[Todo, ...]:
+        return self.todos
+
+    async def _set_todos(self, todos: tuple[Todo, ...]) -> None:
+        self.todos = todos
