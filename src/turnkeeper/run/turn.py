@@ -63,6 +63,7 @@ class Turn:
             world.mint.part_id,
             tries=inputs.action.tries,
             tries_left=inputs.action.tries_left,
+            is_last=inputs.is_last,
         )
         self._writing = anyio.Lock(fast_acquire=True)
         self._is_read, self._open_calls = False, 0
