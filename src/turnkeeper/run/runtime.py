@@ -24,6 +24,7 @@ from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.message import ModelChoice, UserMessage
 from turnkeeper.model.notification import Delta
 from turnkeeper.model.refusal import Invalid, NotFound, Refusal
+from turnkeeper.outside_code import contained
 from turnkeeper.run.boundary import Boundary
 from turnkeeper.run.compact import Compaction
 from turnkeeper.run.context_window import ContextFitter
@@ -225,7 +226,8 @@ class Runtime:
 
     async def _give_title(self, session_id: str, history: History, used: ModelChoice, place: ProjectPlace) -> None:
         try:
-            given = await self._ask_title(session_id, history, used, place)
+            with contained():
+                given = await self._ask_title(session_id, history, used, place)
             if given is not None:
                 await set_title(self._store, session_id, given.title or own_title(history), given.paid)
         except Exception:
