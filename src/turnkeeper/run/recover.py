@@ -91,7 +91,7 @@ class TakeOver(msgspec.Struct, frozen=True):
         policy = policy or await self._policy(await self.store.queries.session(session_id))
         if policy == "ask":
             with contained():
-                return ask is not None and await ask(session_id)
+                return ask is not None and await ask(session_id) is True
         return policy == "continue"
 
     async def _policy(self, session: Session) -> Recovery:

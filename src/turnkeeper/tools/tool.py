@@ -41,9 +41,9 @@ class Denied(ToolFailure):
 class Rejected(ToolFailure):
     """The user rejected the call. With feedback the model goes on by it; without, the session rests."""
 
-    def __init__(self, feedback: str | None = None) -> None:
+    def __init__(self, feedback: str | None = None, words: str = "The user rejected this call.") -> None:
         said = f" The user says: {feedback}" if feedback else ""
-        super().__init__(f"The user rejected this call.{said}")
+        super().__init__(f"{words}{said}")
         self.feedback = feedback
 
 
