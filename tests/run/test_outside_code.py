@@ -9,14 +9,15 @@ import anyio
 import pytest
 
 from turnkeeper.context.component import ContextComponent, Sample, Sampling
-from turnkeeper.model.failure import AbortedFailure, UnknownFailure
-from turnkeeper.model.parts import TextPart, ToolPart
-from turnkeeper.model.parts.tool import ToolError
+from turnkeeper.model import stream as s
+from turnkeeper.model.failure import AbortedFailure, UnknownData, UnknownFailure
+from turnkeeper.model.parts import ReasoningPart, TextPart, ToolPart
+from turnkeeper.model.parts.tool import ToolCompleted, ToolError
 from turnkeeper.model.request import ModelRequest
-from turnkeeper.model.stream import Start, StreamEvent
+from turnkeeper.model.stream import StreamEvent
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run.permission import PermissionRequest, Reply
-from turnkeeper.testing.harness import TOOLS, EachSession, Play, Stage, a_tool
+from turnkeeper.testing.harness import TOOLS, EachSession, Play, Stage, Told, a_tool
 from turnkeeper.tools.tool import ToolContext
 
 
@@ -101,7 +102,7 @@ async def test_a_component_that_does_it_is_unavailable(play: Play, misbehave: Mi
 async def test_a_provider_that_does_it_fails_the_turn_of_its_session_alone(play: Play, misbehave: Misbehave) -> None:
     class Provider:
         async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
-            yield [Start()]
+            yield [s.Start()]
             await misbehave()
 
     good = Scripted().says("Well.").forever()
@@ -164,3 +165,36 @@ async def test_a_tool_that_cancels_the_task_it_runs_in_ends_its_session_s_run_al
         outcome = await stage.ask(session, "go")
         assert outcome.kind == "crashed"
         await others_go_on(stage, await stage.session())
+
+
+async def test_lone_surrogates_of_a_provider_are_replaced(play: Play) -> None:
+    lone = "a\ud800b"
+    call = s.ToolCall(id="c\udc00", name="echo", input={"text": lone}, raw=f'{{"text": "{lone}"}}')
+    first = [s.StartStep(), s.ReasoningDelta(id="r", text=lone), s.TextDelta(id="t", text=lone), call]
+    last = [s.StartStep(), s.TextDelta(id="t", text="ok"), s.FinishStep(reason="stop", metadata={lone: lone})]
+    async with play(Told([first, [s.FinishStep(reason="tool-calls")]], [last])) as stage:
+        session = await stage.session()
+        assert (await stage.ask(session, "go")).reason == "answered"
+        (_, parts), _ = await stage.turns(session)
+        assert [part.text for part in parts if isinstance(part, TextPart | ReasoningPart)] == ["a\ufffdb"] * 2
+        [called] = [part for part in parts if isinstance(part, ToolPart)]
+        assert isinstance(called.state, ToolCompleted)
+        assert (called.state.input, called.state.output) == ({"text": "a\ufffdb"}, "a\ufffdb")
+        assert await stage.is_sound(session)
+
+
+async def test_lone_surrogates_of_a_failure_and_of_a_title_are_replaced(play: Play) -> None:
+    class Provider:
+        async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
+            if request.tools:
+                yield [s.StreamError(failure=UnknownFailure(data=UnknownData(message="no\ud800")))]
+            else:
+                yield [s.StartStep(), s.TextDelta(id="t", text="A\ud800"), s.FinishStep(reason="stop")]
+
+    async with play(Provider(), titles=True) as stage:
+        session = await stage.session()
+        await stage.ask(session, "go")
+        await stage.tk.wait_upkeep(session)
+        [(message, _)] = await stage.turns(session)
+        assert message.error == UnknownFailure(data=UnknownData(message="no\ufffd"))
+        assert (await stage.tk.get(session)).title == "A\ufffd"
