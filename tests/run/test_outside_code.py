@@ -1,6 +1,7 @@
 """Tools, components, providers and askers of a caller end their own call, never another session or the program."""
 
 import asyncio
+import re
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import TypeAlias
@@ -198,3 +199,32 @@ async def test_lone_surrogates_of_a_failure_and_of_a_title_are_replaced(play: Pl
         [(message, _)] = await stage.turns(session)
         assert message.error == UnknownFailure(data=UnknownData(message="no\ufffd"))
         assert (await stage.tk.get(session)).title == "A\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (None, r"The call timed out after [\d.]+ s\."),
+        (TimeoutError("no answer within 3 s"), r"No answer within 3 s"),
+        (OSError(), r"OSError"),
+        (ConnectionResetError(), r"ConnectionResetError"),
+        (ValueError(), r"The tool failed: ValueError"),
+        (ValueError("boom"), r"The tool failed: ValueError: boom"),
+    ],
+    ids=repr,
+)
+async def test_the_model_reads_why_a_call_failed(play: Play, error: Exception | None, said: str) -> None:
+    async def run(text: str, context: ToolContext) -> str:
+        if error is not None:
+            raise error
+        async with asyncio.timeout(0):
+            await anyio.sleep_forever()
+        return "never"
+
+    script = Scripted().calls("mine", text="x").then().says("Well.")
+    async with play(script, tools=(a_tool("mine", run),)) as stage:
+        session = await stage.session()
+        await stage.ask(session, "go")
+        [call] = [part for part in (await stage.turns(session))[0][1] if isinstance(part, ToolPart)]
+        assert isinstance(call.state, ToolError)
+        assert re.fullmatch(said, call.state.error)

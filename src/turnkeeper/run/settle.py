@@ -115,7 +115,7 @@ class _Call:
             return self._failed(str(failure), {})
         except Exception as error:
             # A tool may come from anywhere; its bugs are the model's to work around, not the session's end.
-            return self._failed(f"The tool failed: {type(error).__name__}: {error}", {})
+            return self._failed(f"The tool failed: {type(error).__name__}: {error}".removesuffix(": "), {})
 
     async def _run(self, is_doom_loop: bool) -> ToolState:
         part = self.part
