@@ -205,7 +205,7 @@ def test_turns_without_a_word_are_asked_for_again_so_often_and_no_more() -> None
     for _ in range(EMPTY_TURNS_MAX + 1):
         assert runs(act(told))
         told.turn()
-    assert act(told) == Rest(reason="answered")
+    assert act(told) == Rest(reason="the model said nothing")
 
 
 def test_a_word_between_begins_the_count_of_empty_turns_anew() -> None:

@@ -78,6 +78,38 @@ async def test_after_the_allowed_tries_it_is_a_typed_failure_that_counts_them(pl
         assert await stage.is_sound(session)
 
 
+WRONG: tuple[Scripted, ...] = (
+    Scripted().calls(TOOL, age="x"),
+    Scripted().calls(TOOL, age="x").calls("echo", text="x"),
+    Scripted().calls(TOOL, age="x").cuts(),
+    Scripted().calls_raw(TOOL, "{"),
+)
+
+
+@pytest.mark.parametrize("script", WRONG, ids=["alone", "beside another call", "cut off", "not even JSON"])
+async def test_answers_that_never_fit_are_asked_for_as_often_as_allowed(play: Play, script: Scripted) -> None:
+    async with play(script.forever()) as stage:
+        session = await stage.session()
+        outcome = await stage.ask(session, "How old?", format=FORMAT)
+        turns = await stage.turns(session)
+        assert (len(turns), len(script.requests)) == (3, 3)
+        failure = turns[-1][0].error
+        assert isinstance(failure, StructuredOutputFailure)
+        assert failure.data.retries == 2
+        assert outcome.reason == "the last turn failed: StructuredOutputFailure"
+        assert await stage.is_sound(session)
+
+
+async def test_calls_that_the_last_step_refuses_are_tries_too(play: Play) -> None:
+    script = Scripted().calls("echo", text="7").forever()
+    async with play(script, config={"agent": {"build": {"steps": 1}}}) as stage:
+        session = await stage.session()
+        await stage.ask(session, "How old?", format=FORMAT)
+        turns = await stage.turns(session)
+        assert len(turns) == 3
+        assert isinstance(turns[-1][0].error, StructuredOutputFailure)
+
+
 async def test_without_further_tries_the_first_miss_is_the_failure(play: Play) -> None:
     async with play(Scripted().says("No.")) as stage:
         session = await stage.session()
@@ -103,5 +135,28 @@ async def test_a_schema_that_cannot_be_used_is_refused_before_anything_is_record
         before = await stage.events(session)
         format = JsonSchemaFormat(schema={"$ref": "#/nowhere"})
         with pytest.raises(Invalid, match="nowhere"):
+            await stage.tk.prompt(session, Prompt(parts=(TextInput(text="go"),), format=format))
+        assert await stage.events(session) == before
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "array"},
+        {"type": ["string", "null"]},
+        {"enum": ["yes", "no"]},
+        {"const": 1},
+        {"$ref": "#/$defs/names", "$defs": {"names": {"type": "array"}}},
+        {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+        {"allOf": [{"type": "object"}, {"type": "string"}]},
+    ],
+    ids=str,
+)
+async def test_a_schema_that_no_object_fits_is_refused(play: Play, schema: dict[str, object]) -> None:
+    async with play(Scripted()) as stage:
+        session = await stage.session()
+        before = await stage.events(session)
+        format = JsonSchemaFormat(schema=schema)
+        with pytest.raises(Invalid, match="an object"):
             await stage.tk.prompt(session, Prompt(parts=(TextInput(text="go"),), format=format))
         assert await stage.events(session) == before

@@ -3,6 +3,7 @@
 import pytest
 from narrow import of_type, result_text
 
+from turnkeeper.core.next_action import REFUSED
 from turnkeeper.model.parts import ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolState
 from turnkeeper.providers.script import Gate
@@ -167,3 +168,18 @@ async def test_what_the_user_says_begins_the_count_anew(play: Play) -> None:
         await stage.ask(session, "go")
         await stage.ask(session, "again")
         assert person.asked == []
+
+
+REPLIES = [*(Reply(answer=word) for word in ("no", "deny", "Once", "", None, False, True)), None, True, "once"]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("reply", REPLIES, ids=repr)
+async def test_an_answer_that_is_neither_once_nor_always_refuses_the_call(play: Play, reply: Reply) -> None:
+    script = Scripted().calls("asks", text="a").then().says("ok")
+    async with play(script, ask=Person(reply), config=Ask) as stage:
+        session = await stage.session()
+        assert (await stage.ask(session, "go")).reason == REFUSED
+        [state] = await states(stage, session)
+        assert isinstance(state, ToolError)
+        assert "only 'once' and 'always' allow" in state.error
+        assert len(script.requests) == 1

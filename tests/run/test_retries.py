@@ -268,3 +268,33 @@ async def test_what_was_counted_before_an_attempt_failed_is_billed_once_and_not_
             (1000, 0.006),
         ]
         assert await stage.is_sound(session)
+
+
+HALF: list[list[s.StreamEvent]] = [[s.Start(), s.StartStep(), s.TextStart(id="t"), s.TextDelta(id="t", text="It is")]]
+
+
+@pytest.mark.parametrize(
+    "answer", [HALF, [], [[]], [[s.Start()]], [[5]], [None]], ids=["half", "nothing", "empty", "start", "5", "None"]
+)
+async def test_an_answer_that_ends_without_a_finish_is_incomplete_and_tried_again(
+    play: Play, answer: list[list[s.StreamEvent]]
+) -> None:
+    whole = [[s.StartStep(), s.TextDelta(id="t", text="It is 4."), s.FinishStep(reason="stop")]]
+    async with play(Told(answer, whole), in_a_hurry=True) as stage:
+        session = await stage.session()
+        assert (await stage.ask(session, "go")).reason == "answered"
+        [(message, parts)] = await stage.turns(session)
+        assert message.error is None
+        assert [part.text for part in parts if isinstance(part, TextPart)] == ["It is 4."]
+        [retry] = [part for part in parts if isinstance(part, RetryPart)]
+        assert retry.error.data.metadata == {"code": "incomplete_stream"}
+
+
+async def test_an_answer_that_never_finishes_is_a_failed_turn(play: Play) -> None:
+    async with play(Told(*[HALF] * (RETRIES_MAX + 1)), in_a_hurry=True) as stage:
+        session = await stage.session()
+        assert (await stage.ask(session, "go")).reason == "the last turn failed: ApiFailure"
+        [(message, _)] = await stage.turns(session)
+        assert isinstance(message.error, ApiFailure)
+        assert message.error.data.metadata == {"code": "incomplete_stream"}
+        assert await stage.is_sound(session)

@@ -169,7 +169,10 @@ async def test_the_input_of_a_call_is_kept_as_the_model_wrote_it(play: Play) -> 
 async def test_an_input_that_is_no_object_is_wrapped(play: Play) -> None:
     made = s.ToolCall(id="c", name="echo", input=7)
     answer: list[list[s.StreamEvent]] = [[s.Start(), s.StartStep(), made, s.FinishStep(reason="tool-calls")]]
-    async with play(Told(answer, [[s.StartStep(), s.FinishStep(reason="stop")]] * 1, [[]], [[]])) as stage:
+    done: list[list[s.StreamEvent]] = [
+        [s.StartStep(), s.TextDelta(id="t", text="ok"), s.FinishStep(reason="stop")],
+    ]
+    async with play(Told(answer, done)) as stage:
         session = await stage.session()
         await stage.ask(session, "go")
         [call] = calls((await stage.turns(session))[0][1])

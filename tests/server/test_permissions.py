@@ -128,3 +128,16 @@ async def test_what_does_not_wait_cannot_be_answered(tmp_path: Path) -> None:
         assert (refused["_tag"], refused["requestID"]) == ("PermissionNotFoundError", "per_nope")
         refused = await server.post("/question/que_nope/reply", {"answers": [["a"]]}, 404)
         assert (refused["_tag"], refused["requestID"]) == ("QuestionNotFoundError", "que_nope")
+
+
+async def test_a_word_that_is_no_answer_is_refused_and_the_question_waits_on(tmp_path: Path) -> None:
+    async with asking(tmp_path, Scripted().calls("asks", text="x").then().says("done")) as (server, session, ear):
+        await go(server, session)
+        asked = (await ear.next()).properties["id"]
+        for word in ("no", "Once", "", None, False):
+            await server.post(f"/permission/{asked}/reply", {"reply": word}, 400)
+            await server.post(f"/session/{session}/permissions/{asked}", {"response": word}, 400)
+            await server.post(f"/api/session/{session}/permission/{asked}/reply", {"reply": word}, 400)
+        assert [one["id"] for one in await server.get("/permission")] == [asked]
+        await server.post(f"/permission/{asked}/reply", {"reply": "reject"})
+        assert await outputs(server, session) == ["The user rejected this call."]

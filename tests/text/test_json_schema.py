@@ -93,6 +93,10 @@ def test_not_more_is_said_than_a_model_can_use() -> None:
 
 def test_a_schema_that_refers_to_itself_ends() -> None:
     assert violations(1, {"$ref": "#"}) == []
+    twice = [{"$ref": "#/$defs/a"}] * 2
+    check_schema({"$ref": "#/$defs/a", "$defs": {"a": {"type": "object", "properties": {"b": {"allOf": twice}}}}})
+    chain: JsonObject = {f"a{n}": {"$ref": f"#/$defs/a{n + 1}"} for n in range(300)}
+    check_schema({"$ref": "#/$defs/a0", "$defs": {**chain, "a300": {"type": "object"}}})
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import anyio
 from turnkeeper.context.component import ContextComponent, Family, Sampling
 from turnkeeper.core.limits import COMPONENT_CHARS_MAX, COMPONENT_LOAD_S
 from turnkeeper.model.context import Absent, Loaded, Sample, Unavailable
+from turnkeeper.outside_code import contained
 from turnkeeper.text.surrogates import clean
 
 log = logging.getLogger(__name__)
@@ -65,15 +66,12 @@ async def _load(component: ContextComponent, sampling: Sampling, load_s: float |
 async def _within(load_s: float | None, key: str, work: Awaitable[T]) -> T | Unavailable:
     """What comes of it; Unavailable if it fails or takes too long."""
     try:
-        if load_s is None:
+        with anyio.fail_after(load_s) as limit, contained():
             return await work
-        with anyio.fail_after(load_s):
-            return await work
-    except TimeoutError:
-        reason = f"took longer than {load_s:g} s" if load_s is not None else "took too long"
     except Exception as error:
         # A component may come from anywhere; what it cannot tell must not keep the model from being asked.
-        reason = f"{type(error).__name__}: {error}"
+        is_slow = load_s is not None and limit.cancelled_caught
+        reason = f"took longer than {load_s:g} s" if is_slow else f"{type(error).__name__}: {error}"
     log.warning("the context component %s is unavailable: %s", key, reason)
     return Unavailable(reason=reason)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 
 from turnkeeper.core.failures import finish_failure, refusal
 from turnkeeper.core.limits import RETRIES_MAX, USAGE_MS
+from turnkeeper.core.next_action import STRUCTURED_TOOL
 from turnkeeper.core.retry import retryable
 from turnkeeper.core.transcribe import Scribe
 from turnkeeper.core.turn_ends import Ending, answered, close_turn
@@ -54,10 +55,11 @@ class Attempts:
         *,
         tries: int = 0,
         tries_left: int | None = None,
+        is_last: bool = False,
     ) -> None:
-        """``tries`` and ``tries_left`` are those at a structured answer."""
+        """``tries`` and ``tries_left`` are those at a structured answer. ``is_last``: every other call is refused."""
         self.message, self._model, self._directory, self._part_id = message, model, directory, part_id
-        self._tries, self._tries_left = tries, tries_left
+        self._tries, self._tries_left, self._is_last = tries, tries_left, is_last
         self.number = self._billed = 0
         """The number of the newest attempt, and of the newest one that is in the ledger."""
         self._spent: float = 0
@@ -98,7 +100,7 @@ class Attempts:
         if failure is None:
             return answered(scribe.finish, self._verdict(structured), structured)
         if scribe.has_begun_tools:
-            return Ending(finish="error", reason="error", structured=structured)
+            return Ending(failure=self._given_up(structured), finish="error", reason="error", structured=structured)
         words = retryable(failure)
         if words is not None and self.number <= RETRIES_MAX:
             return Retry(failure=failure, words=words)
@@ -137,12 +139,17 @@ class Attempts:
             return refusal(finish.metadata)
         if finish is not None and finish.reason == "length" and not scribe.has_output:
             return OutputLengthFailure(data=NoData())
-        is_last_try = self._tries_left is not None and self._tries_left <= 0
-        # Calls of other tools are still owed their results.
-        if is_last_try and structured is None and not scribe.has_begun_tools:
-            data = StructuredOutputData(message="the model gave no answer that fits the schema", retries=self._tries)
-            return StructuredOutputFailure(data=data)
-        return None
+        return self._given_up(structured)
+
+    def _given_up(self, structured: Json) -> Failure | None:
+        """The failure of the last try at a structured answer; None if there is an answer, or another try."""
+        if structured is not None or self._tries_left is None or self._tries_left > 0:
+            return None
+        scribe = self.scribe
+        if scribe.has_begun_tools and not self._is_last and not scribe.has_called(STRUCTURED_TOOL):
+            return None  # Calls of other tools are still owed their results.
+        data = StructuredOutputData(message="the model gave no answer that fits the schema", retries=self._tries)
+        return StructuredOutputFailure(data=data)
 
     def _bill(self) -> list[UsageRecorded]:
         """The row of the ledger for this attempt, whatever came of it; none if it has one."""

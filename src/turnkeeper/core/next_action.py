@@ -144,7 +144,7 @@ def _owed(user: Entry | None, turns: list[Entry], *, resume: bool) -> RunTurn | 
         return turn
     if turn.tries_left is not None and turn.tries_left >= 0:
         return turn
-    return Rest(reason="answered")
+    return Rest(reason="the model said nothing" if _is_empty(last) else "answered")
 
 
 def _turn(user: Entry, turns: list[Entry]) -> RunTurn:

@@ -67,7 +67,9 @@ def decide(rules: Sequence[Rule], permission: str, patterns: Sequence[str], appr
         return Deny(rules=tuple(rule for rule in rules if wildcard.matches(permission, rule.permission)))
     allowing = [rule for rule in approvals if rule.action == "allow"]
     open_patterns = [
-        pattern for pattern, action in actions if action == "ask" and evaluate(allowing, permission, pattern) != "allow"
+        pattern
+        for pattern, action in actions
+        if action != "allow" and evaluate(allowing, permission, pattern) != "allow"
     ]
     return Ask(patterns=tuple(dict.fromkeys(open_patterns))) if open_patterns else Allow()
 

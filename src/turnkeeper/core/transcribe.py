@@ -97,6 +97,10 @@ class Scribe:
         """Whether something is still being said."""
         return bool(self._blocks)
 
+    def has_called(self, tool: str) -> bool:
+        """Whether the answer has a call of this tool."""
+        return any(part.tool == tool for part in self._tools.values())
+
     def feed(self, events: Iterable[s.StreamEvent], now: int) -> list[Act]:
         """Take in what the provider said at once; what is to be appended and published for it, in order."""
         for event in events:

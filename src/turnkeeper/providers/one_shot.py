@@ -8,6 +8,7 @@ from turnkeeper.model.request import ModelRequest
 from turnkeeper.model.stream import FinishStep, StreamError, TextDelta, ToolCall, Usage, UsageCounted
 from turnkeeper.model.value import Value
 from turnkeeper.providers.provider import Provider
+from turnkeeper.run.answer_stream import answer_stream
 
 
 class Answer(Value):
@@ -23,7 +24,7 @@ async def ask(provider: Provider, request: ModelRequest) -> Answer:
     """Ask once and take in the whole answer. What a provider does wrong is in the answer, never raised."""
     pieces: list[str] = []
     answer = Answer()
-    async with aclosing(provider.stream(request)) as stream:
+    async with aclosing(answer_stream(provider, request)) as stream:
         async for batch in stream:
             for event in batch:
                 match event:

@@ -10,6 +10,7 @@ from anyio.abc import TaskGroup
 
 from turnkeeper.model.refusal import Busy, Refusal
 from turnkeeper.model.value import Value
+from turnkeeper.outside_code import contained
 from turnkeeper.store.engine import EngineError
 
 log = logging.getLogger(__name__)
@@ -140,7 +141,7 @@ class Coordinator:
 
     async def _once(self, session_id: str, drain: _Drain, work: Callable[[], Awaitable[str]]) -> Outcome:
         try:
-            with drain.scope:
+            with drain.scope, contained(is_whole_task=True):
                 return Outcome(kind="rested", reason=await work())
         except (Refusal, EngineError) as error:
             drain.error = error

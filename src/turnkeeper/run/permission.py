@@ -66,8 +66,13 @@ async def permit(request: PermissionRequest, rules: Ruleset, approvals: Approval
         case Deny() as deny:
             raise Denied(deny)
         case Ask(patterns=patterns):
-            reply = await ask(request.but(patterns=patterns))
-            if reply.answer == "reject":
-                raise Rejected(reply.feedback)
-            if reply.answer == "always":
-                approvals.add(request.session_id, request.permission, request.always or patterns)
+            match await ask(request.but(patterns=patterns)):
+                case Reply(answer="once"):
+                    return
+                case Reply(answer="always"):
+                    approvals.add(request.session_id, request.permission, request.always or patterns)
+                case Reply(answer="reject", feedback=feedback):
+                    raise Rejected(feedback)
+                case other:  # Python checks no types, and what is no answer must not allow anything.
+                    given = other.answer if isinstance(other, Reply) else other
+                    raise Rejected(words=f"{given!r} is no answer: only 'once' and 'always' allow this call.")

@@ -13,6 +13,7 @@ from turnkeeper.model.config import Config
 from turnkeeper.model.refusal import Refusal
 from turnkeeper.model.session import Session
 from turnkeeper.model.status import Owner
+from turnkeeper.outside_code import contained
 from turnkeeper.run.histories import Histories
 from turnkeeper.run.pen import take_pen
 from turnkeeper.store.engine import EngineError
@@ -88,7 +89,8 @@ class TakeOver(msgspec.Struct, frozen=True):
     async def _goes_on(self, session_id: str, policy: Recovery | None, ask: Ask | None) -> bool:
         policy = policy or await self._policy(await self.store.queries.session(session_id))
         if policy == "ask":
-            return ask is not None and await ask(session_id)
+            with contained():
+                return ask is not None and await ask(session_id) is True
         return policy == "continue"
 
     async def _policy(self, session: Session) -> Recovery:

@@ -19,6 +19,7 @@ from turnkeeper.model.parts.tool import ToolCompleted, ToolRunning, ToolState
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Json, JsonObject
+from turnkeeper.outside_code import contained
 from turnkeeper.run.discovery import Discovery
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import Approvals, Asker, PermissionRequest, permit
@@ -105,7 +106,8 @@ class _Call:
                     title, metadata = "Structured answer", {"structured": True}
                     return completed(self.part, self._now(), "The answer was taken.", title=title, metadata=metadata)
                 case Runs(is_doom_loop=is_doom_loop):
-                    return await self._run(is_doom_loop)
+                    with contained():
+                        return await self._run(is_doom_loop)
         except Rejected as refusal:
             # Without a word from the user the session rests; with one the model goes on by it.
             return self._failed(str(refusal), {} if refusal.feedback else {"rejected": True})
@@ -113,7 +115,7 @@ class _Call:
             return self._failed(str(failure), {})
         except Exception as error:
             # A tool may come from anywhere; its bugs are the model's to work around, not the session's end.
-            return self._failed(f"The tool failed: {type(error).__name__}: {error}", {})
+            return self._failed(f"The tool failed: {type(error).__name__}: {error}".removesuffix(": "), {})
 
     async def _run(self, is_doom_loop: bool) -> ToolState:
         part = self.part

@@ -18,6 +18,7 @@ from turnkeeper.model.message import ModelChoice, UserMessage
 from turnkeeper.model.parts import SubtaskPart
 from turnkeeper.model.refusal import Refusal
 from turnkeeper.model.request import ModelRequest, Text, UserTurn
+from turnkeeper.outside_code import contained
 from turnkeeper.providers.one_shot import ask
 from turnkeeper.run.directories import Directories
 from turnkeeper.store.store import Store
@@ -48,7 +49,8 @@ class Titles:
 
     async def _give(self, session_id: str, history: History, used: ModelChoice, place: ProjectPlace) -> None:
         try:
-            title, paid = await self._ask(session_id, history, used, place)
+            with contained():
+                title, paid = await self._ask(session_id, history, used, place)
             await self._set(session_id, title, paid)
         except Exception:
             # The top of a background job: a session without a title is no reason to end anything.

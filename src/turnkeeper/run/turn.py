@@ -25,7 +25,9 @@ from turnkeeper.model.notification import Delta
 from turnkeeper.model.parts import ToolPart
 from turnkeeper.model.status import BUSY, Retrying
 from turnkeeper.model.stream import StreamEvent
+from turnkeeper.outside_code import StrayExit
 from turnkeeper.providers.provider import Provider
+from turnkeeper.run.answer_stream import answer_stream
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.settle import Settlement
 
@@ -63,6 +65,7 @@ class Turn:
             world.mint.part_id,
             tries=inputs.action.tries,
             tries_left=inputs.action.tries_left,
+            is_last=inputs.is_last,
         )
         self._writing = anyio.Lock(fast_acquire=True)
         self._is_read, self._open_calls = False, 0
@@ -98,7 +101,7 @@ class Turn:
             async with anyio.create_task_group() as calls:
                 ticker = anyio.CancelScope()
                 try:
-                    async with aclosing(self._provider.stream(self._sent.request)) as answer:
+                    async with aclosing(answer_stream(self._provider, self._sent.request)) as answer:
                         async for batch in answer:
                             await self._take(batch, calls)
                             if not is_ticking and self._attempts.scribe.has_open:
@@ -111,6 +114,8 @@ class Turn:
                         ticker.cancel()
         except BaseExceptionGroup as group:
             raise _first(group) from group
+        if calls.cancel_scope.cancel_called:
+            raise StrayExit("a call was cancelled, though nothing had cancelled the turn")
         return self._attempts.outcome(self._settlement.structured)
 
     async def _take(self, batch: Sequence[StreamEvent], calls: TaskGroup) -> None:

@@ -1,22 +1,30 @@
 """JSON Schema: whether a value fits a schema, and if not, where and why. Checked by ``jsonschema-rs``, offline."""
 
 from typing import TYPE_CHECKING, NoReturn
+from urllib.parse import unquote
 
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.model.value import JsonObject
+from turnkeeper.model.value import Json, JsonObject
 
 if TYPE_CHECKING:
     from jsonschema_rs import Validator
 
 VIOLATIONS_MAX = 20
+SUBSCHEMAS_MAX = 100
+"""How many subschemas are looked at to find out whether a schema admits an object."""
 
 
 def check_schema(schema: JsonObject) -> None:
-    """Refuse a schema that no answer could be checked against: Invalid says what is wrong with it."""
+    """Refuse a schema for structured answers that cannot be used: Invalid says what is wrong with it.
+
+    An answer is the input of a tool, and so a JSON object: a schema that no object fits cannot be used either.
+    """
     try:
         _validator(schema)
     except ValueError as error:
         raise Invalid(f"the JSON schema cannot be used: {str(error).splitlines()[0]}") from error
+    if not _takes_objects(schema, schema, set()):
+        raise Invalid("the JSON schema cannot be used: an answer is an object, and it admits none; wrap it in one")
 
 
 def violations(value: object, schema: JsonObject) -> list[str]:
@@ -45,6 +53,39 @@ def _validator(schema: JsonObject) -> "Validator":
 def _refuse(address: str) -> NoReturn:
     """Nothing is fetched: a schema may refer only to itself."""
     raise ValueError(f"the reference {address!r} leads out of the schema")
+
+
+def _takes_objects(schema: Json, root: JsonObject, seen: set[int]) -> bool:
+    """Whether an object may fit. Only what excludes every object by its kind counts: its fields are not looked at."""
+    if not isinstance(schema, dict) or id(schema) in seen or len(seen) == SUBSCHEMAS_MAX:
+        return schema is not False
+    seen.add(id(schema))
+    kinds = schema.get("type", "object")
+    if "object" not in (kinds if isinstance(kinds, list) else [kinds]):
+        return False
+    if not any(isinstance(value, dict) for value in _list(schema.get("enum")) or [schema.get("const", {})]):
+        return False
+    if not all(_takes_objects(one, root, seen) for one in (_referred(schema, root), *_list(schema.get("allOf")))):
+        return False
+    choices = [_list(schema.get(name)) for name in ("anyOf", "oneOf")]
+    return all(any(_takes_objects(one, root, seen) for one in some) for some in choices if some)
+
+
+def _referred(schema: JsonObject, root: JsonObject) -> Json:
+    """The subschema that a reference by path leads to; one that fits everything if there is none."""
+    reference, found = schema.get("$ref"), root
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        return True
+    for step in unquote(reference)[2:].split("/"):
+        inner = found.get(step.replace("~1", "/").replace("~0", "~"))
+        if not isinstance(inner, dict):
+            return True
+        found = inner
+    return found
+
+
+def _list(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []
 
 
 def _place(path: list[str | int]) -> str:

@@ -13,6 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
+import anyio
 import msgspec
 
 from turnkeeper.core.permission import Deny
@@ -41,9 +42,9 @@ class Denied(ToolFailure):
 class Rejected(ToolFailure):
     """The user rejected the call. With feedback the model goes on by it; without, the session rests."""
 
-    def __init__(self, feedback: str | None = None) -> None:
+    def __init__(self, feedback: str | None = None, words: str = "The user rejected this call.") -> None:
         said = f" The user says: {feedback}" if feedback else ""
-        super().__init__(f"The user rejected this call.{said}")
+        super().__init__(f"{words}{said}")
         self.feedback = feedback
 
 
@@ -146,14 +147,18 @@ class Tool(msgspec.Struct, Generic[Arguments], frozen=True):
     """Other names that models use for parameters, and what they mean."""
 
     async def run(self, arguments: Arguments, context: ToolContext) -> ToolOutput:
-        """Execute one call. Whatever the disk or a rule of ours refuses is a ToolFailure."""
+        """Execute one call. Whatever the disk or a rule of ours refuses is a ToolFailure, and so is a timeout."""
+        begun = anyio.current_time()
         try:
             return await self.execute(arguments, context)
         except Refusal as refusal:
             raise ToolFailure(_sentence(str(refusal))) from refusal
         except OSError as error:
             named = f"{str(error.filename)!r}: " if error.filename is not None else ""
-            raise ToolFailure(_sentence(f"{named}{error.strerror or error}")) from error
+            words = error.strerror or str(error) or type(error).__name__
+            if isinstance(error, TimeoutError) and not str(error):  # Python's own says nothing of its limit.
+                words = f"The call timed out after {anyio.current_time() - begun:.2f} s."
+            raise ToolFailure(_sentence(f"{named}{words}")) from error
 
     def definition(self) -> ToolDefinition:
         """The tool as a model is told of it."""

@@ -1,0 +1,42 @@
+"""The answer of a provider, which may be code from outside: it ends with a finish or a failure, and can be stored."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+import msgspec
+
+from turnkeeper.core.failures import broken
+from turnkeeper.model.request import ModelRequest
+from turnkeeper.model.stream import FinishStep, StreamError, StreamEvent
+from turnkeeper.model.value import encode
+from turnkeeper.outside_code import contained
+from turnkeeper.providers.provider import Provider
+from turnkeeper.text.surrogates import clean_json
+
+INCOMPLETE = "The provider ended its answer without a finish or an error."
+
+
+async def answer_stream(provider: Provider, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
+    """The portions of an answer. One that stops without a finish ends with a failure, which is worth another try."""
+    is_over = False
+    async with aclosing(provider.stream(request)) as answer:
+        while True:
+            with contained():
+                batch = await anext(answer, None)
+            if batch is None:
+                break
+            is_over = is_over or any(isinstance(event, FinishStep | StreamError) for event in batch)
+            yield [_storable(event) for event in batch]
+    if not is_over:
+        yield [StreamError(failure=broken(INCOMPLETE, code="incomplete_stream", is_retryable=True))]
+
+
+def _storable(event: StreamEvent) -> StreamEvent:
+    """The event with each lone surrogate replaced: no text that has one can be written."""
+    try:
+        encode(event)
+    except UnicodeEncodeError:
+        return msgspec.convert(clean_json(msgspec.to_builtins(event)), type(event))
+    except (TypeError, ValueError, RecursionError):
+        pass  # What it holds is looked at by those who use it.
+    return event
