@@ -95,7 +95,7 @@ class Runtime:
             fitter=ContextFitter(store),
             begun=self._title if settings.titles else None,
         )
-        owner = this_process().but(runtime=str(next(_numbers)))
+        self.owner = owner = this_process().but(runtime=str(next(_numbers)))
         self._drain = Drain(store, self._histories, owner, preparation)
         self._coordinator = Coordinator(group, self._drain.run)
         self._taking_over = TakeOver(store, self._histories, owner, lambda place: self.means.catalog(place)[0])
