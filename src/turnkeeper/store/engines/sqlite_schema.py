@@ -252,8 +252,15 @@ def migrate(connection: apsw.Connection, crash: Callable[[str], None]) -> None:
         return
     connection.execute("BEGIN IMMEDIATE")
     # Asked again: another process may have migrated while this one waited for the lock.
-    for step in MIGRATIONS[schema(connection) :]:
-        connection.execute(step)
+    version = schema(connection)
+    try:
+        for step in MIGRATIONS[version:]:
+            connection.execute(step)
+    except apsw.SQLError as error:
+        raise ForeignStore(
+            f"its user_version says that it has schema {version}, and it has another one ({error}); restore a copy, "
+            f"or set the user_version that it had, which is {len(MIGRATIONS)} if this version of Turnkeeper wrote it"
+        ) from error
     connection.pragma("application_id", APPLICATION_ID)
     connection.pragma("user_version", len(MIGRATIONS))
     crash("sqlite.before-migration")
@@ -267,6 +274,8 @@ def schema(connection: apsw.Connection) -> int:
     is_empty = connection.execute("SELECT count(*) FROM sqlite_schema").get == 0
     if connection.pragma("application_id") != APPLICATION_ID and not (is_empty and version == 0):
         raise ForeignStore("it is another program's database; name another place for the store")
+    if version < 0:
+        raise ForeignStore(f"its user_version is {version}, which no Turnkeeper writes; restore a copy")
     if version > len(MIGRATIONS):
         raise ForeignStore(f"it has schema {version} and this Turnkeeper knows {len(MIGRATIONS)}; upgrade it")
     return version
