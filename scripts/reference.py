@@ -202,7 +202,7 @@ def methods(kind: type, called: str) -> str:
         method = member.__func__ if isinstance(member, classmethod) else member
         if name.startswith("_") or not inspect.isfunction(method):
             continue
-        awaited = "await " if inspect.iscoroutinefunction(method) else ""
+        awaited = "await " if inspect.iscoroutinefunction(inspect.unwrap(method)) else ""
         owner = kind.__name__ if isinstance(member, classmethod) else called
         page += f"\n### `{name}`\n\n```python\n{awaited}{owner}.{name}{signature(method)}\n```\n\n{said(method)}\n"
     return page

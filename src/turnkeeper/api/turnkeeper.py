@@ -9,9 +9,11 @@ from anyio.abc import TaskGroup
 
 from turnkeeper.api.records import Records
 from turnkeeper.bus import Bus, Listener, Subscription
+from turnkeeper.core.arguments import checked
 from turnkeeper.core.limits import STOP_S
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.notification import Delta, Notification
+from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.session import Session
 from turnkeeper.sessions import remove
 from turnkeeper.store.store import Store
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from turnkeeper.store.damaged import DamagedNames
 
 
+@checked
 class Turnkeeper(Records):
     """Durable agent sessions. Every method is safe to call from several tasks and several processes at once."""
 
@@ -261,6 +264,8 @@ class Turnkeeper(Records):
 
     def subscribe(self, *, session_id: str | None = None, size: int = 1024) -> Subscription[Notification | Delta]:
         """What happens from now on: ``async with tk.subscribe() as notifications: async for one in notifications``."""
+        if size < 1:
+            raise Invalid(f"a subscriber needs room for at least one notification, not {size}")
         match = (lambda one: one.session_id == session_id) if session_id is not None else None
         return self._bus.subscribe(match=match, size=size)
 
@@ -270,6 +275,8 @@ class Turnkeeper(Records):
 
     def publish(self, notification: Notification) -> None:
         """Tell every subscriber of something that no log holds, such as a question to the user."""
+        if not isinstance(notification, Notification):
+            raise Invalid(f"a Notification is published, not {notification!r:.80}")
         self._bus.publish(notification)
 
     def hush(self) -> None:
