@@ -383,3 +383,10 @@ async def test_a_client_that_is_closed_says_so(way: str, tmp_path: Path) -> None
             await closed.get(session_id)
         with pytest.raises(Unreachable, match="this client is closed"):
             await anext(closed.events(session_id))
+
+
+async def test_a_message_that_is_not_there_is_not_removed(way: str, tmp_path: Path) -> None:
+    async with pair(way, tmp_path) as (client, _, __):
+        session_id = (await client.create(title="T")).id
+        with pytest.raises(NotFound):
+            await client.remove_message(session_id, "msg_nope")

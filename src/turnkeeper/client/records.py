@@ -173,6 +173,7 @@ class Records:
 
     async def remove_message(self, session_id: str, message_id: str) -> None:
         """Take a message and its parts out of the history."""
+        await self.message(session_id, message_id)  # Raises NotFound: a server calls what is not there removed.
         await self._line.call("DELETE", f"{path_of(session_id)}/message/{quoted(message_id)}", bool)
 
     async def _patch(self, session_id: str, change: JsonObject) -> Session:

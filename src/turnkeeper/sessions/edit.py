@@ -11,6 +11,7 @@ from turnkeeper.model.event import Event
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.session import Session
 from turnkeeper.model.todo import Todo
+from turnkeeper.sessions.create import check_directory
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import ProjectPlace
 
@@ -79,7 +80,8 @@ async def restore(store: Store, session_id: str) -> Session:
 
 
 async def move(store: Store, session_id: str, place: ProjectPlace) -> Session:
-    """Let a session work in another directory from now on."""
+    """Let a session work in another directory from now on. Raises Invalid if there is no such directory."""
+    check_directory(place)
     there = {"project_id": place.id, "directory": str(place.directory), "path": place.path}
     return await patch(store, session_id, lambda session: session.but(**there))
 
