@@ -76,7 +76,7 @@ class Client(Records):
         password: str | None = None,
         sleep: "Sleep | None" = None,
     ) -> "Client":
-        """A client of an ASGI application in this process, without a socket."""
+        """A client of an ASGI application in this process, without a socket: ``App(Service(tk, ...), routes.load)``."""
         from turnkeeper.client.memory import ADDRESS, InMemory
 
         return cls(

@@ -120,7 +120,7 @@ class Records:
     async def fork(
         self, session_id: str, *, message_id: str | None = None, directory: str | Path | None = None
     ) -> Session:
-        """A new session with a copy of the history, whole or up to (without) a message."""
+        """A new session with a copy of the history, whole or up to (without) a message; ``origin`` is not sent."""
         if directory is not None:
             raise Invalid("over a server a fork works where its original does; leave out the directory")
         body = {"messageID": message_id} if message_id is not None else {}
