@@ -24,9 +24,14 @@ from turnkeeper.model.event import Event
 from turnkeeper.model.failure import Failure
 from turnkeeper.model.message import Message
 from turnkeeper.model.parts import Part
+from turnkeeper.model.prompt import PartInput, Prompt, Receipt
 from turnkeeper.model.session import Session
 from turnkeeper.model.status import Status
 from turnkeeper.model.todo import Todo
+from turnkeeper.run.coordinator import Outcome
+from turnkeeper.run.permission import PermissionRequest, Reply
+from turnkeeper.run.runtime import Settings
+from turnkeeper.sessions.compact import Compacted
 
 EVENTS = """\
 # Events
@@ -52,7 +57,9 @@ SHAPES = """\
 What sessions, messages and parts hold, as they are on the wire, in documents and in exports. A question mark
 means that a field may be left out. `$extra` holds fields of imported data that we do not know; it is stored
 and never exported as such, for an export puts the fields back in their places. `seq` and `nth` say where in
-the log a message or a part was made.
+the log a message or a part was made. The words in parentheses (`role`, `type`, `status`, `name`) are on the wire
+only: in Python they are the classes of `turnkeeper.model`, so that one asks `isinstance(message.info,
+AssistantMessage)` and names fields as Python does (`session_id` for `sessionID`).
 
 This page is written by `scripts/reference.py` from `src/turnkeeper/model`.
 """
@@ -67,11 +74,62 @@ async with turnkeeper.open("sqlite:sessions.db") as tk:
     session = await tk.create(title="Wind over the bay")
 ```
 
-`turnkeeper.open` takes `sqlite:PATH`, `files:DIR` or `memory:`, and without any the user's own store. What it
-gives has these methods. When a method that writes has returned, the write is on the disk. Refusals are the
-exceptions of `turnkeeper.model.refusal`: `NotFound`, `Conflict`, `Invalid`, `Forbidden` and `Busy`.
+`turnkeeper.open` takes `sqlite:PATH`, `files:DIR` or `memory:`, and without any the user's own store; an engine of
+your own may be given instead. `directory` is where new sessions work, and `settings` say how they are run. What it
+gives has the methods below. When a method that writes has returned, the write is on the disk.
+
+## Exceptions
+
+- `NotFound`, `Conflict`, `Invalid`, `Forbidden` and `Busy` of `turnkeeper.model.refusal`, all below `Refusal`: what is
+  asked for is refused, and nothing was changed. The message says what to do.
+- `StoreUnavailable` of `turnkeeper.store.engine`, and below it `StoreFull` and `StoreDamaged`: the store cannot be
+  used, because of the disk or another program, or because it is closed.
+- `Damaged` of `turnkeeper.core.entry`: an entry of a log is not what was written; `turnkeeper doctor` says more.
+- `DamagedDocument` of `turnkeeper.store.damaged`: the same of a document. Pages leave it out, and name it in `damaged`.
+- `Overflow` of `turnkeeper.bus`: a subscriber fell too far behind; read what is needed and subscribe again.
+
+What went wrong in a conversation is no exception: it is the `error` of a message, or of a tool call.
+
+## Asking
+
+What the permission rules leave open is put to `Settings.ask`; without one it is rejected. Only `once` and `always`
+allow the call. Feedback with a rejection is advice for the model, which then goes on.
+
+```python
+import turnkeeper
+from turnkeeper.run.permission import PermissionRequest, Reply
+from turnkeeper.run.runtime import Settings
+
+
+async def ask(request: PermissionRequest) -> Reply:
+    if request.permission == "bash" and all(one.startswith("git status") for one in request.patterns):
+        return Reply(answer="once")
+    return Reply(answer="reject", feedback="Only git status may be run.")
+
+
+async with turnkeeper.open("memory:", settings=Settings(ask=ask)) as asking:
+    print(asking.running)
+```
+
+## A session that is left open
+
+A session whose process was killed stays busy in the log. `wait` then gives an outcome of the kind `abandoned`, and
+`is_abandoned` says the same at once. `run` closes what was left and takes up what waits:
+
+```python
+if (await tk.wait(session.id)).kind == "abandoned":
+    await tk.run(session.id, resume=True)
+```
 
 This page is written by `scripts/reference.py` from `src/turnkeeper/api`.
+
+## Methods
+"""
+
+VALUES = """
+## Values
+
+What methods take and give, and where each is. A question mark means that a field may be left out.
 """
 
 CLIENT = """\
@@ -85,8 +143,9 @@ async with Client("http://127.0.0.1:4096", password="...") as client:
 ```
 
 The sessions of a [server](../guides/server.md), with the methods and values of [Turnkeeper](python.md) as far as a
-server serves them. Refusals are the same exceptions; `turnkeeper.client.errors` has two more: `Unreachable` if
-nobody answers, and `Unexpected` if what answers is no server of ours or has a bug.
+server serves them. What only a store keeps is not sent: `origin` of a fork is None, and `seq` of a message is 0.
+Refusals are the same exceptions; `turnkeeper.client.errors` has two more: `Unreachable` if nobody answers or the
+client is closed, and `Unexpected` if what answers is no server of ours or has a bug.
 
 This page is written by `scripts/reference.py` from `src/turnkeeper/client`.
 """
@@ -196,7 +255,24 @@ def spelt(annotation: object) -> str:
 
 def python_page() -> str:
     """Every public method with its signature and its contract."""
-    return PYTHON + methods(TurnkeeperRecords, "tk") + methods(Turnkeeper, "tk")
+    shown = (Prompt, *get_args(PartInput), Receipt, Outcome, Compacted, Settings, PermissionRequest, Reply)
+    return PYTHON + methods(TurnkeeperRecords, "tk") + methods(Turnkeeper, "tk") + VALUES + "".join(map(value, shown))
+
+
+def value(kind: type) -> str:
+    """What a value of Python holds, under the names of Python."""
+    hints = inspect.get_annotations(kind)
+    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    rows = "".join(
+        f"| `{name}`{'' if fields[name].required else '?'} | {plainly(words(hint))} |\n" for name, hint in hints.items()
+    )
+    return f"\n### `{kind.__name__}`\n\n`{kind.__module__}`. {said(kind)}\n\n| Field | Type |\n|---|---|\n{rows}"
+
+
+def words(hint: object) -> str:
+    """An annotation as it would be written, in a cell of a table."""
+    text = hint.__name__ if isinstance(hint, type) and not get_args(hint) else str(hint)
+    return "`" + text.replace("NoneType", "None").replace("|", "\\|") + "`"
 
 
 def client_page() -> str:
@@ -212,7 +288,7 @@ def methods(kind: type, called: str) -> str:
         method = member.__func__ if isinstance(member, classmethod) else member
         if name.startswith("_") or not inspect.isfunction(method):
             continue
-        awaited = "await " if inspect.iscoroutinefunction(method) else ""
+        awaited = "await " if inspect.iscoroutinefunction(inspect.unwrap(method)) else ""
         owner = kind.__name__ if isinstance(member, classmethod) else called
         page += f"\n### `{name}`\n\n```python\n{awaited}{owner}.{name}{signature(method)}\n```\n\n{said(method)}\n"
     return page

@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
     from turnkeeper.mint import Mint
     from turnkeeper.run.runtime import Settings
+    from turnkeeper.store.engine import Engine
 
 __all__ = ["__version__", "open"]
 
 
 def open(
-    store: str | None = None,
+    store: "str | Engine | None" = None,
     *,
     directory: str | Path | None = None,
     mint: "Mint | None" = None,
@@ -27,6 +28,7 @@ def open(
 ) -> "AbstractAsyncContextManager[Turnkeeper]":
     """Open a store of sessions: ``sqlite:PATH``, ``files:DIR`` or ``memory:``; by default the user's own.
 
+    An engine of your own may be given instead; it is closed with the store.
     ``directory`` is where new sessions work (by default the current one). ``mint`` gives time and ids in tests.
     ``settings`` say how sessions are run: who is asked for permission, and through what providers are reached.
     """

@@ -12,6 +12,7 @@ from turnkeeper.api import Turnkeeper
 from turnkeeper.bus import Bus
 from turnkeeper.mint import Mint
 from turnkeeper.model.notification import Delta, Notification
+from turnkeeper.model.refusal import Invalid
 from turnkeeper.store import keys
 from turnkeeper.store.engine import Engine
 from turnkeeper.store.engines import open_engine
@@ -61,7 +62,7 @@ async def look(
     settings: "Settings | Callable[[], Settings] | None" = None,
 ) -> AsyncIterator[Turnkeeper]:
     """The same for those who run nothing: commands that look at sessions or change them start faster without."""
-    engine = store if isinstance(store, Engine) else await open_engine(store or default_store())
+    engine = store if isinstance(store, Engine) else await _opened(store)
     bus: Bus[Notification | Delta] = Bus()
     mint = mint or Mint()
     try:
@@ -72,6 +73,16 @@ async def look(
     finally:
         bus.close()
         await engine.aclose()
+
+
+async def _opened(store: str | None) -> Engine:
+    """The engine of a store that is named. Raises Invalid for a name that leads to none."""
+    if not isinstance(store, str | None):
+        raise Invalid(f"a store is named by text such as 'sqlite:PATH', not by {store!r:.80}")
+    try:
+        return await open_engine(default_store() if store is None else store)
+    except ValueError as error:
+        raise Invalid(str(error)) from error
 
 
 async def _adopt(store: Store) -> None:

@@ -4,10 +4,12 @@ from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Generic, TypeVar
 
+from turnkeeper.model.refusal import Conflict
+
 T = TypeVar("T")
 
 
-class DuplicateKey(ValueError):
+class DuplicateKey(Conflict):
     """A key is taken. Whoever holds it must leave its scope before another may have it."""
 
 

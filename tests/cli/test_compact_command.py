@@ -24,7 +24,7 @@ async def test_a_small_session_is_left_alone_unless_it_is_forced(shop: Shop, scr
         session_id, _ = await history(shop, env)
         little = await run(shop, env, "session", "compact", session_id)
         assert (little.returncode, little.stdout) == (0, b"")
-        assert b"--force compacts them all the same" in little.stderr
+        assert b"with force they are compacted all the same" in little.stderr
         done = await run(shop, env, "session", "compact", session_id, "--force")
         assert done.returncode == 0
         assert done.stdout.decode() == f"{SUMMARY}\n"

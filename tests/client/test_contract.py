@@ -1,5 +1,6 @@
 """What a client does is the same over HTTP and in memory: one suite, run over both."""
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,8 @@ import anyio
 import pytest
 from lines import WAYS, pair
 
+from turnkeeper.client import Client
+from turnkeeper.client.errors import Unreachable
 from turnkeeper.model.message import AssistantMessage, ModelChoice, SystemMessage, UserMessage
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.notification import Delta, Notification
@@ -342,3 +345,51 @@ async def test_several_listen_while_several_are_prompted(way: str, tmp_path: Pat
             for session_id in made:
                 group.start_soon(one, session_id)
         assert said == dict.fromkeys(made, "a few words")
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+async def test_a_page_of_nothing_is_refused(way: str, tmp_path: Path, limit: int) -> None:
+    async with pair(way, tmp_path) as (client, _, __):
+        session_id = (await client.create(title="T")).id
+        with pytest.raises(Invalid, match="at least one"):
+            await client.messages(session_id, limit=limit)
+
+
+async def test_arguments_of_the_wrong_type_are_refused_as_by_the_library(way: str, tmp_path: Path) -> None:
+    async with pair(way, tmp_path) as (client, _, __):
+        session_id = (await client.create(title="T")).id
+        untyped: Any = client
+        wrong: list[Callable[[], Awaitable[object]]] = [
+            lambda: untyped.get(None),
+            lambda: untyped.get({}),
+            lambda: client.get(""),
+            lambda: client.get("\ud800"),
+            lambda: untyped.prompt(session_id, None),
+            lambda: client.prompt(session_id, "\ud800"),
+            lambda: client.rename(session_id, "\ud800"),
+            lambda: untyped.shell(session_id, None),
+            lambda: untyped.create(agent=b"x"),
+            lambda: untyped.create(metadata={7: "seven"}),
+            lambda: client.create(metadata={"n": float("nan")}),
+            lambda: untyped.create(metadata={"n": object()}),
+        ]
+        for act in wrong:
+            with pytest.raises(Invalid):
+                await act()
+
+
+async def test_a_client_that_is_closed_says_so(way: str, tmp_path: Path) -> None:
+    async with pair(way, tmp_path) as (_, server, url):
+        async with Client(url) if url else Client.in_memory(server.app) as closed:
+            session_id = (await closed.create(title="T")).id
+        with pytest.raises(Unreachable, match="this client is closed"):
+            await closed.get(session_id)
+        with pytest.raises(Unreachable, match="this client is closed"):
+            await anext(closed.events(session_id))
+
+
+async def test_a_message_that_is_not_there_is_not_removed(way: str, tmp_path: Path) -> None:
+    async with pair(way, tmp_path) as (client, _, __):
+        session_id = (await client.create(title="T")).id
+        with pytest.raises(NotFound):
+            await client.remove_message(session_id, "msg_nope")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnkeeper.core.limits import JSON_DEPTH_MAX
-from turnkeeper.core.storable import is_too_deep, storable
+from turnkeeper.core.storable import is_too_deep, readable, storable
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.session import SessionModel
 from turnkeeper.model.value import encode
@@ -46,9 +46,9 @@ def test_many_values_side_by_side_are_not_deep() -> None:
 
 
 def test_a_value_is_given_back_as_its_json_reads() -> None:
-    assert storable({"a": (1, 2), 3: None}, dict[str, object], "it") == (
-        {"a": [1, 2], "3": None},
-        b'{"a":[1,2],"3":null}',
+    assert storable({"a": (1, 2), "b": None}, dict[str, object], "it") == (
+        {"a": [1, 2], "b": None},
+        b'{"a":[1,2],"b":null}',
     )
     assert storable({"id": "m", "providerID": "p"}, SessionModel, "it")[0] == SessionModel(id="m", provider_id="p")
 
@@ -59,6 +59,13 @@ def test_a_value_is_given_back_as_its_json_reads() -> None:
 def test_a_value_of_another_shape_is_refused_by_name(value: object) -> None:
     with pytest.raises(Invalid, match="the model cannot be stored"):
         storable(value, SessionModel, "the model")
+
+
+@pytest.mark.parametrize("value", [{3: 1}, [float("nan")], {"a": [float("-inf")]}, {"a": b"x"}, {"a": {1}}], ids=repr)
+def test_what_json_would_say_as_something_else_is_refused(value: object) -> None:
+    with pytest.raises(Invalid, match=r"^it holds "):
+        storable(value, object, "it")
+    assert readable(value, object, "it"), "what was checked before is not looked at again"
 
 
 @pytest.mark.parametrize("levels", [JSON_DEPTH_MAX + 1, 900, 10_000])

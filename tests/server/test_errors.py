@@ -97,6 +97,31 @@ async def test_a_prompt_for_nobody_is_refused_and_is_no_bug(more: dict[str, obje
         assert answer.status_code in (400, 404)
 
 
+@pytest.mark.parametrize("title", [rb"\ud800", rb"\uD800 and more", rb"\udc00", rb"\ud800\ud800", rb"\\\ud800"])
+async def test_half_a_character_is_refused_as_what_it_is(title: bytes, tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        answer = await server.http.post("/session", content=b'{"title":"%b"}' % title)
+        assert answer.status_code == 400
+        assert "half a character" in answer.text
+
+
+@pytest.mark.parametrize("body", [b'{"title":"\\ud83d\\ude00" 5}', b'{"title":"\\\\ud800" 5}', b'{"title":"x'])
+async def test_other_broken_json_is_not_called_half_a_character(body: bytes, tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        answer = await server.http.post("/session", content=body)
+        assert answer.status_code == 400
+        assert "half a character" not in answer.text
+
+
+@pytest.mark.parametrize("path", ["/session?directory={}", "/api/session?location[directory]={}"])
+async def test_no_session_begins_in_a_directory_that_is_not_there(path: str, tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        answer = await server.http.post(path.format(tmp_path / "nowhere"), json={})
+        assert answer.status_code == 400
+        assert "is not a directory; make it, or name another" in answer.text
+        assert (await server.stage.tk.list()).items == ()
+
+
 async def test_a_bug_is_told_by_reference_and_nothing_else(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with served(tmp_path, store=Buggy()) as server:
         broken = await server.get("/session/ses_x", 500)

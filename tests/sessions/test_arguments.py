@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+import anyio
 import pytest
 
 from turnkeeper.app import Turnkeeper
@@ -10,7 +11,7 @@ from turnkeeper.core.limits import JSON_DEPTH_MAX
 from turnkeeper.model.permission import Rule
 from turnkeeper.model.prompt import Prompt, TextInput
 from turnkeeper.model.refusal import Invalid, NotFound
-from turnkeeper.model.session import SessionModel
+from turnkeeper.model.session import Session, SessionModel
 from turnkeeper.model.todo import Todo
 from turnkeeper.testing.builders import a_text, a_user
 
@@ -46,6 +47,14 @@ CREATED: dict[str, dict[str, object]] = {
     "a number for an id": {"id": 3},
     "an empty parent": {"parent_id": ""},
     "a number for a parent": {"parent_id": 3},
+    "bytes for an agent": {"agent": b"x"},
+    "no number for rules": {"permission": float("nan")},
+    "no number for an agent": {"agent": float("nan")},
+    "metadata with a key that is no text": {"metadata": {7: "seven"}},
+    "metadata with a number that is none": {"metadata": {"deep": [{"n": float("nan")}]}},
+    "metadata with a number that never ends": {"metadata": {"n": float("inf")}},
+    "metadata with bytes": {"metadata": {"key": b"x"}},
+    "metadata with a set": {"metadata": {"key": {1}}},
     "a number for a directory": {"directory": 3},
     "a directory with a NUL": {"directory": "/tmp/\0"},
     "a directory of 5,000 characters": {"directory": "/" + "x" * 5000},
@@ -62,6 +71,11 @@ ACTS: dict[str, Act] = {
         id, lambda session: session.but(metadata=an_object(JSON_DEPTH_MAX + 1))
     ),
     "update with something that is no session": lambda tk, id: tk.update(id, lambda session: None),
+    "update with metadata with a number that is none": lambda tk, id: tk.update(
+        id, lambda session: session.but(metadata={"n": float("nan")})
+    ),
+    "update with no directory": lambda tk, id: tk.update(id, lambda session: session.but(directory="")),
+    "update with a project of nobody": lambda tk, id: tk.update(id, lambda session: session.but(project_id="nope")),
     "rename to a number": lambda tk, id: tk.rename(id, 3),
     "todos that are text": lambda tk, id: tk.set_todos(id, ["buy milk"]),
     "a todo with a number for its content": lambda tk, id: tk.set_todos(
@@ -93,6 +107,22 @@ ACTS: dict[str, Act] = {
     "a list of an empty parent": lambda tk, id: tk.list(parent_id=""),
     "a list of an empty project": lambda tk, id: tk.list(project_id=""),
     "a search in an empty session": lambda tk, id: tk.search("words", session_id=""),
+    "a search for nothing": lambda tk, id: tk.search(None),
+    "a search for half a character": lambda tk, id: tk.search("\ud800"),
+    "a recall by a number": lambda tk, id: tk.recall(id, 5),
+    "a recall that is text long": lambda tk, id: tk.recall(id, "r0123456789", limit="many"),
+    "a recall of nothing": lambda tk, id: tk.recall_search(id, None),
+    "a command that is none": lambda tk, id: tk.shell(id, None),
+    "a list since a word": lambda tk, id: tk.list(since="yesterday"),
+    "a list of True": lambda tk, id: tk.list(limit=True),
+    "an archive that is a word": lambda tk, id: tk.list(archived="no"),
+    "a todo with a number that is none": lambda tk, id: tk.set_todos(
+        id,
+        [Todo(content=float("nan"), status="pending", priority="low")],  # type: ignore[arg-type]
+    ),
+    "a recovery that is none": lambda tk, id: tk.recover("banana"),
+    "a layout that is none": lambda tk, id: tk.export_all("out", layout="banana"),
+    "an export to a number": lambda tk, id: tk.export_all(5),
 }
 
 NAMED: dict[str, Act] = {
@@ -113,7 +143,20 @@ NAMED: dict[str, Act] = {
     "remove": lambda tk, id: tk.remove(id),
     "prompt": lambda tk, id: tk.prompt(id, "Hi", resume=False),
     "run": lambda tk, id: tk.run(id),
+    "wait": lambda tk, id: tk.wait(id),
+    "interrupt": lambda tk, id: tk.interrupt(id),
+    "recall": lambda tk, id: tk.recall(id, "r0123456789"),
+    "stream": lambda tk, id: anext(tk.stream(id)),
+    "tail": lambda tk, id: anext(tk.tail(id)),
+    "export": lambda tk, id: anext(tk.export(id)),
+    "ledger": lambda tk, id: anext(tk.ledger(id)),
+    "search": lambda tk, id: tk.search("words", session_id=id),
 }
+
+NAN: dict[str, object] = {"metadata": {"n": float("nan")}}
+
+OF_ALL = ("ledger", "search")
+"""Without a session these are about all of them."""
 
 
 @pytest.fixture
@@ -144,17 +187,69 @@ async def test_a_caller_is_refused(name: str, tk: Turnkeeper, session_id: str) -
 
 @pytest.mark.parametrize("name", NAMED)
 async def test_what_cannot_be_an_id_is_refused_by(name: str, tk: Turnkeeper) -> None:
-    wrong: list[Any] = ["", "a/b", "a\0b", "\ud800", 3, None]
+    wrong: list[Any] = ["", "a/b", "a\0b", "\ud800", 3, {}, [], *([None] if name not in OF_ALL else [])]
     for id in wrong:
         with pytest.raises(Invalid):
             await NAMED[name](tk, id)
+
+
+@pytest.mark.parametrize("name", NAMED)
+async def test_a_session_that_is_not_there_is_not_found_by(name: str, tk: Turnkeeper) -> None:
+    with anyio.fail_after(10), pytest.raises(NotFound, match="ses_nope"):
+        await NAMED[name](tk, "ses_nope")
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+async def test_a_page_of_nothing_is_refused(limit: int, tk: Turnkeeper, session_id: str) -> None:
+    note = Prompt(parts=(TextInput(text="The secret answer"),), no_reply=True)
+    await tk.prompt(session_id, note)
+    [hit] = await tk.recall_search(session_id, "secret")
+    acts: list[Callable[[], Awaitable[object]]] = [
+        lambda: tk.recall(session_id, hit.handle, limit=limit),
+        lambda: tk.recall_search(session_id, "secret", limit=limit),
+        lambda: tk.search("secret", limit=limit),
+        lambda: tk.messages(session_id, limit=limit),
+        lambda: tk.list(limit=limit),
+    ]
+    for act in acts:
+        with pytest.raises(Invalid, match="at least one"):
+            await act()
+
+
+async def test_a_tail_begins_at_an_event_or_at_the_first(tk: Turnkeeper, session_id: str) -> None:
+    with pytest.raises(Invalid, match="after is the number of an event, or 0"):
+        await anext(tk.tail(session_id, after=-5))
+
+
+async def test_a_subscriber_needs_room(tk: Turnkeeper) -> None:
+    for size in (0, -1):
+        with pytest.raises(Invalid, match="room for at least one"):
+            tk.subscribe(size=size)
+
+
+async def test_only_a_notification_is_published(tk: Turnkeeper, session_id: str) -> None:
+    untyped: Any = tk
+    async with tk.subscribe(session_id=session_id) as heard:
+        with pytest.raises(Invalid, match="a Notification is published, not 5"):
+            untyped.publish(5)
+        await tk.touch(session_id)
+        assert (await anext(heard)).session_id == session_id
+
+
+async def test_an_editor_that_waits_is_refused_with_what_it_must_be(tk: Turnkeeper, session_id: str) -> None:
+    async def editor(session: Session) -> Session:
+        raise AssertionError("nothing waits for it")
+
+    untyped: Any = tk
+    with pytest.raises(Invalid, match="an editor is a plain function that returns a Session"):
+        await untyped.update(session_id, editor)
 
 
 async def test_a_part_with_wrong_fields_is_not_recorded(tk: Turnkeeper, session_id: str) -> None:
     note = Prompt(parts=(TextInput(text="A note"),), no_reply=True)
     receipt = await tk.prompt(session_id, note)
     part = (await tk.message(session_id, receipt.message_id)).parts[0]
-    for wrong in ({"text": 3}, {"metadata": [1]}, {"metadata": an_object(200)}, {"time": "now"}):
+    for wrong in ({"text": 3}, {"metadata": [1]}, {"metadata": an_object(200)}, {"time": "now"}, NAN):
         with pytest.raises(Invalid):
             await tk.update_part(part.but(**wrong))
     with pytest.raises(NotFound):
@@ -167,11 +262,11 @@ async def test_values_that_mean_the_same_in_json_are_kept_as_json_says(tk: Turnk
         title="Another",
         model={"id": "large", "providerID": "acme"},
         permission=[{"permission": "bash", "pattern": "*", "action": "ask"}],
-        metadata={"tags": ("a", "b"), 7: "seven"},
+        metadata={"tags": ("a", "b")},
     )
     assert made.model == SessionModel(id="large", provider_id="acme")
     assert made.permission == (Rule(permission="bash", pattern="*", action="ask"),)
-    assert made.metadata == {"tags": ["a", "b"], "7": "seven"}
+    assert made.metadata == {"tags": ["a", "b"]}
     assert await tk.get(made.id) == made
     await tk.remove(made.id)
 

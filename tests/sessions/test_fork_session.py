@@ -10,7 +10,8 @@ from turnkeeper.model import event as e
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import CompactionPart
-from turnkeeper.model.refusal import NotFound
+from turnkeeper.model.permission import Rule
+from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.session import ZERO_TOKENS, Origin
 from turnkeeper.testing.builders import SOME_TOKENS, a_session, a_turn, a_user
 
@@ -81,6 +82,23 @@ async def test_a_fork_is_a_root_that_knows_where_it_comes_from(tk: Turnkeeper) -
     assert (forked.parent_id, forked.origin) == (None, Origin(session_id=SOURCE))
     assert (forked.metadata, forked.directory) == ({"a": 1}, "/home/me/prj")
     assert forked.time.archived is None
+
+
+async def test_a_fork_keeps_the_rules_of_its_source(tk: Turnkeeper) -> None:
+    rules = (Rule(permission="bash", pattern="*", action="deny"),)
+    await a_history(tk, permission=rules)
+    assert (await tk.fork(SOURCE)).permission == rules
+    assert (await tk.fork(SOURCE, message_id="msg_u2_source")).permission == rules
+
+
+async def test_a_session_is_made_forked_and_moved_only_where_there_is_a_directory(tk: Turnkeeper, place: Path) -> None:
+    session_id = (await tk.create()).id
+    (place / "file").touch()
+    for wrong in (place / "nowhere", place / "file"):
+        for act in (tk.create(directory=wrong), tk.fork(session_id, directory=wrong), tk.move(session_id, wrong)):
+            with pytest.raises(Invalid, match="is not a directory; make it, or name another"):
+                await act
+    assert [one.id for one in (await tk.list()).items] == [session_id]
 
 
 async def test_a_fork_can_work_elsewhere(tk: Turnkeeper, place: Path) -> None:

@@ -11,8 +11,8 @@ from PIL import Image
 
 from turnkeeper.core.limits import IMAGE_READ_MAX, MEDIA_BYTES_MAX
 from turnkeeper.mint import Mint
-from turnkeeper.model.message import ModelChoice
-from turnkeeper.model.parts import AgentPart, FilePart, Part, SubtaskPart, TextPart
+from turnkeeper.model.agent import Agent
+from turnkeeper.model.parts import AgentPart, FilePart, Part, TextPart
 from turnkeeper.model.parts.base import Mention, Span
 from turnkeeper.model.parts.file import FileSource, Position, Range, ResourceSource, SymbolSource
 from turnkeeper.model.permission import Rule, Ruleset
@@ -33,10 +33,12 @@ async def resolved(
     directory: Path,
     *parts: PartInput,
     rules: Ruleset = (),
+    has_task: bool = True,
     pillow: Callable[[], Encodings | None] = pillow,
 ) -> tuple[Part, ...]:
     attaching = Attaching("ses_1", "msg_1", await identify(directory), pillow=pillow)
-    return await resolve(parts, Resolution(Mint.fixed(), attaching, rules))
+    agents = {"explore": Agent(name="explore")}
+    return await resolve(parts, Resolution(Mint.fixed(), attaching, rules, agents, has_task))
 
 
 def a_file(path: Path, query: str = "", *, mime: str = "text/plain", **given: object) -> FileInput:
@@ -65,12 +67,9 @@ def content_of(part: Part) -> bytes:
     return address.content()
 
 
-async def test_text_and_subtask_are_stored_as_given(tmp_path: Path) -> None:
-    model = ModelChoice(provider_id="acme", model_id="large")
-    [text, subtask] = await resolved(
-        tmp_path,
-        TextInput(id="prt_mine", text="hi", ignored=True, time=Span(start=1, end=2), metadata={"a": 1}),
-        SubtaskInput(prompt="look", description="a look", agent="explore", model=model, command="review"),
+async def test_text_is_stored_as_given(tmp_path: Path) -> None:
+    [text] = await resolved(
+        tmp_path, TextInput(id="prt_mine", text="hi", ignored=True, time=Span(start=1, end=2), metadata={"a": 1})
     )
     assert text == TextPart(
         id="prt_mine",
@@ -81,9 +80,22 @@ async def test_text_and_subtask_are_stored_as_given(tmp_path: Path) -> None:
         time=Span(start=1, end=2),
         metadata={"a": 1},
     )
-    assert isinstance(subtask, SubtaskPart)
-    assert (subtask.prompt, subtask.description, subtask.agent) == ("look", "a look", "explore")
-    assert (subtask.model, subtask.command) == (model, "review")
+
+
+async def test_a_subtask_is_refused_because_none_is_run(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="not run yet; send the words of the subtask as text"):
+        await resolved(tmp_path, SubtaskInput(prompt="look", description="a look", agent="explore"))
+
+
+async def test_an_agent_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="no agent 'nope'; the agents are: explore"):
+        await resolved(tmp_path, AgentInput(name="nope"))
+
+
+async def test_without_a_tool_that_calls_agents_the_model_does_the_work_itself(tmp_path: Path) -> None:
+    parts = await resolved(tmp_path, AgentInput(name="explore"), has_task=False)
+    [hint] = texts(parts[1:])
+    assert hint == "The user asks for the agent explore here. No tool can call it, so do its work yourself."
 
 
 @pytest.mark.parametrize("action", ["allow", "deny"])
@@ -349,16 +361,41 @@ async def test_text_in_the_address_that_cannot_be_decoded_becomes_a_notice(tmp_p
     ("mime", "url"),
     [
         ("image/png", "https://example.org/a.png"),
-        ("text/plain", "http://example.org/a.txt"),
         ("application/pdf", "data:application/pdf;base64,JVBERg=="),
         ("audio/wav", "data:audio/wav;base64,UklGRg=="),
-        ("text/plain", "gopher://example.org"),
+        ("image/png", "gopher://example.org"),
     ],
 )
 async def test_other_addresses_are_stored_unchanged(tmp_path: Path, mime: str, url: str) -> None:
     [stored] = await resolved(tmp_path, FileInput(mime=mime, url=url, filename="a"))
     assert isinstance(stored, FilePart)
     assert (stored.mime, stored.url, stored.filename) == (mime, url, "a")
+
+
+@pytest.mark.parametrize(
+    ("mime", "url"),
+    [
+        ("text/plain", "http://example.org/a.txt"),
+        ("text/markdown", "https://example.org/a.md"),
+        ("text/plain", "gopher://example.org"),
+        ("application/x-directory", "https://example.org/"),
+        ("application/x-directory", "data:,a"),
+    ],
+)
+async def test_of_text_that_is_not_fetched_the_model_is_told(tmp_path: Path, mime: str, url: str) -> None:
+    parts = await resolved(tmp_path, FileInput(mime=mime, url=url, filename="a"))
+    [notice] = texts(parts[:1])
+    assert notice == f"{url} was attached, and its content is not here: only file: and data: addresses are read."
+    assert isinstance(parts[1], FilePart)
+    assert (parts[1].url, parts[1].filename) == (url, "a")
+
+
+@pytest.mark.parametrize("mime", ["text/plain", "image/png"])
+async def test_a_path_in_the_place_of_an_address_is_refused_with_the_address(tmp_path: Path, mime: str) -> None:
+    with pytest.raises(
+        Invalid, match=f"'notes.txt' is no address of a file; write '{(tmp_path / 'notes.txt').as_uri()}"
+    ):
+        await resolved(tmp_path, FileInput(mime=mime, url="notes.txt"))
 
 
 async def test_a_resource_without_its_server_becomes_a_notice_and_keeps_its_source(tmp_path: Path) -> None:

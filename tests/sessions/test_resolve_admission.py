@@ -12,16 +12,18 @@ from turnkeeper.model.parts import FilePart, TextPart
 from turnkeeper.model.prompt import AgentInput, FileInput, PartInput, Prompt, TextInput
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.providers.scripted import Scripted
-from turnkeeper.testing.harness import Options, Stage, stage
+from turnkeeper.testing.harness import TOOLS, Options, Stage, a_tool, echo, stage
 
 
 @pytest.fixture
 async def on(tmp_path: Path) -> AsyncIterator[Stage]:
     config = {
         "permission": {"task": {"explore": "deny"}},
+        "agent": {"explore": {}, "other": {}},
         "attachment": {"image": {"auto_resize": False, "max_width": 3, "max_base64_bytes": 1000}},
     }
-    async with stage("memory:", tmp_path / "place", Scripted(), Options(config=config)) as ready:
+    options = Options(config=config, tools=(*TOOLS, a_tool("task", echo)))
+    async with stage("memory:", tmp_path / "place", Scripted(), options) as ready:
         yield ready
 
 

@@ -118,11 +118,12 @@ async def test_the_same_todos_again_write_nothing(tk: Turnkeeper) -> None:
     assert await tk.store.engine.length(session.id) == 2
 
 
-async def test_a_session_is_found_in_the_project_it_moved_to(tk: Turnkeeper) -> None:
+async def test_a_session_is_found_in_the_project_it_moved_to(tk: Turnkeeper, tmp_path: Path) -> None:
     """Also by those who saw it in another one before."""
     session, stays = await tk.create(title="moves"), await tk.create(title="stays")
     assert [one.id for one in (await tk.list()).items] == [stays.id, session.id]
-    root = Path("/other")
+    root = tmp_path / "other"
+    root.mkdir()
     place = ProjectPlace(id=ProjectID("other"), directory=root, worktree=root, main_worktree=root, vcs=None, path="")
     await edit.move(tk.store, session.id, place)
     assert (await tk.get(session.id)).project_id == "other"

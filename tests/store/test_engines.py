@@ -22,7 +22,7 @@ async def test_an_unknown_store_is_refused_with_the_known_ones(url: str) -> None
         await open_engine(url)
 
 
-@pytest.mark.parametrize("url", ["sqlite:", "files:", "memory:somewhere"])
+@pytest.mark.parametrize("url", ["sqlite:", "files:", "memory:somewhere", "sqlite::memory:"])
 async def test_a_store_without_its_place_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="write"):
         await open_engine(url)

@@ -462,6 +462,19 @@ def make_newer(path: Path) -> None:
         other.pragma("user_version", SCHEMA + 1)
 
 
+def make_older(path: Path) -> None:
+    """A store of ours whose schema was said to be another one."""
+    asyncio.run(make_store(path))
+    with closing(apsw.Connection(str(path))) as other:
+        other.pragma("user_version", 0)
+
+
+def make_negative(path: Path) -> None:
+    asyncio.run(make_store(path))
+    with closing(apsw.Connection(str(path))) as other:
+        other.pragma("user_version", -1)
+
+
 async def make_store(path: Path) -> None:
     engine: SqliteEngine = await open_sqlite(path)
     await engine.aclose()
@@ -473,6 +486,8 @@ async def make_store(path: Path) -> None:
         (make_text, "not a SQLite database"),
         (make_foreign, "another program's database"),
         (make_newer, "upgrade it"),
+        (make_older, "user_version says that it has schema 0, and it has another one"),
+        (make_negative, "its user_version is -1, which no Turnkeeper writes"),
         (os.mkdir, "cannot be opened"),
     ],
 )

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,6 +63,7 @@ def test_a_guide_followed_word_for_word_works(guide: Path, house: Path) -> None:
         match step.kind:
             case "file":
                 assert not target.exists()
+                target.parent.mkdir(exist_ok=True)
                 target.write_text(step.text)
             case "change":
                 target.write_text(changed(target.read_text("utf-8"), step.text))
@@ -97,10 +99,57 @@ def test_the_copy_is_what_runs(house: Path) -> None:
 def test_without_its_line_in_the_table_the_thing_is_not_there(house: Path) -> None:
     guide = steps((ROOT / "docs/guides/add-an-engine.md").read_text("utf-8"))
     for step in guide:
-        if step.kind == "file":
+        if step.kind == "file" and step.path.endswith(".py"):
             (house / step.path).write_text(step.text)
     [code] = [step.text for step in guide if step.kind == "run"]
     assert "cannot tell which store 'tally:here' is" in python(house, "-c", code).stderr
+
+
+PAGES = [ROOT / "docs/guides/server.md", ROOT / "docs/reference/python.md"]
+SHOWN = re.compile(r"```python\n(.*?)```", re.DOTALL)
+GIVEN = """\
+from turnkeeper.api import Turnkeeper
+from turnkeeper.client import Client
+from turnkeeper.model.session import Session
+"""
+
+
+def as_program(shown: str) -> str:
+    """An example that goes on from where another one ended, as a program: what it uses is given to it."""
+    imports = "".join(line for line in shown.splitlines(keepends=True) if line.startswith(("from ", "import ")))
+    rest = "".join(line for line in shown.splitlines(keepends=True) if not line.startswith(("from ", "import ")))
+    body = textwrap.indent(rest, "    ")
+    return f"{GIVEN}{imports}\n\nasync def main(client: Client, tk: Turnkeeper, session: Session) -> None:\n{body}"
+
+
+def examples() -> dict[str, str]:
+    """The programs of the guides, and what pages show that is not a signature."""
+    found = {}
+    for guide in GUIDES:
+        for step in steps(guide.read_text("utf-8")):
+            if step.kind == "run":
+                found[guide.stem] = step.text
+    for page in PAGES:
+        shown = [one for one in SHOWN.findall(page.read_text("utf-8")) if not re.match(r"(await )?tk\.", one)]
+        found |= {f"{page.stem}_{number}": as_program(one) for number, one in enumerate(shown, 1)}
+    return found
+
+
+def test_what_the_guides_show_passes_a_strict_type_checker(tmp_path: Path) -> None:
+    for name, text in examples().items():
+        (tmp_path / f"{name.replace('-', '_')}.py").write_text(text)
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", f"--cache-dir={tmp_path / 'cache'}"]
+    environment = {**os.environ, "MYPYPATH": str(ROOT / "src")}
+    names = sorted(str(path) for path in tmp_path.glob("*.py"))
+    run = subprocess.run([*command, *names], env=environment, capture_output=True, text=True, check=False)
+    assert run.stdout == f"Success: no issues found in {len(names)} source files\n"
+
+
+def test_an_application_in_memory_is_made_as_the_guide_says(house: Path) -> None:
+    [shown] = [one for one in SHOWN.findall(PAGES[0].read_text("utf-8")) if "Client.in_memory" in one]
+    given = "None, None, None"  # The example makes all that it uses.
+    run = python(house, "-c", f"{as_program(shown)}\nimport anyio\nanyio.run(main, {given})")
+    assert (run.stdout, run.stderr) == ("Wind over the bay\n", "")
 
 
 @pytest.mark.parametrize("diff", [" no such line\n+new\n", " same\n+new\n"])

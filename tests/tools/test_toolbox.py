@@ -2,11 +2,13 @@
 
 from typing import Annotated
 
+import msgspec
 import pytest
 from desk import Desk
 from msgspec import Meta
 
 from turnkeeper.model.permission import Rule
+from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import Value
 from turnkeeper.tools import BUILT_IN, load
 from turnkeeper.tools.tool import Rejected, Tool, ToolContext, ToolFailure, ToolOutput
@@ -18,6 +20,18 @@ DENY_EDITING = Rule(permission="edit", pattern="*", action="deny")
 def test_tools_are_sorted_by_name() -> None:
     assert Toolbox(reversed(load())).names == tuple(sorted(BUILT_IN))
     assert [definition.name for definition in Toolbox(load()).definitions()] == sorted(BUILT_IN)
+
+
+@pytest.mark.parametrize("name", ["my tool!", "", "x" * 65, "ü"])
+def test_a_name_that_no_provider_takes_is_refused(name: str) -> None:
+    [tool] = load(["read"])
+    with pytest.raises(Invalid, match="cannot name a tool; a name is 1 to 64 letters"):
+        Toolbox([msgspec.structs.replace(tool, name=name)])
+
+
+def test_two_tools_of_one_name_are_refused() -> None:
+    with pytest.raises(Invalid, match="two tools are named 'read'"):
+        Toolbox(load(["read", "read"]))
 
 
 def test_tools_that_rules_wholly_deny_are_not_offered() -> None:

@@ -4,12 +4,14 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from turnkeeper.core.arguments import checked
 from turnkeeper.core.entry import Recorded
 from turnkeeper.core.limits import RECALL_HITS_MAX, RECALL_PAGE_CHARS
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.page import Page
 from turnkeeper.model.parts import Part
 from turnkeeper.model.permission import Ruleset
+from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.session import FileDiff, Session, SessionModel
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from turnkeeper.sessions.context import ContextReport
 
 
+@checked
 class Records:
     """What needs no model and nobody who listens. ``Turnkeeper`` has the rest."""
 
@@ -127,9 +130,11 @@ class Records:
         """A page of the history in the order it happened: the newest, or next to a cursor of another page."""
         return await self.store.queries.messages(session_id, limit=limit, before=before, after=after)
 
-    def stream(self, session_id: str, *, reverse: bool = True) -> AsyncIterator[MessageWithParts]:
+    async def stream(self, session_id: str, *, reverse: bool = True) -> AsyncIterator[MessageWithParts]:
         """Every message, newest first unless asked otherwise, without ever loading the whole history."""
-        return self.store.queries.stream(session_id, reverse=reverse)
+        await self.store.queries.state(session_id)
+        async for message in self.store.queries.stream(session_id, reverse=reverse):
+            yield message
 
     async def message(self, session_id: str, message_id: str) -> MessageWithParts:
         """One message with its parts."""
@@ -162,9 +167,12 @@ class Records:
 
         return await context.report(self.store, session_id)
 
-    def ledger(self, session_id: str | None = None) -> "AsyncIterator[LedgerRow]":
+    async def ledger(self, session_id: str | None = None) -> "AsyncIterator[LedgerRow]":
         """What was paid for: one row for each attempt, of one session or of all."""
-        return self.store.queries.ledger(session_id)
+        if session_id is not None:
+            await self.store.queries.state(session_id)
+        async for row in self.store.queries.ledger(session_id):
+            yield row
 
     async def diffs(self, session_id: str) -> tuple[FileDiff, ...]:
         """What the session changed on disk, file by file."""
@@ -173,6 +181,8 @@ class Records:
 
     async def search(self, words: str, *, session_id: str | None = None, limit: int = 50) -> Sequence[Found]:
         """Where these words were said, newest first, in all sessions or in one."""
+        if session_id is not None:
+            await self.store.queries.state(session_id)
         return await self.store.queries.search(words, session_id=session_id, limit=limit)
 
     async def recall(
@@ -195,6 +205,10 @@ class Records:
         await self.store.queries.state(session_id)
         return await SessionRecall(self.store.queries, session_id).search(query, limit)
 
-    def tail(self, session_id: str, *, after: int = 0) -> AsyncIterator[Recorded]:
+    async def tail(self, session_id: str, *, after: int = 0) -> AsyncIterator[Recorded]:
         """The durable events of a session from ``after + 1`` on, then each new one, of every process. Never ends."""
-        return self.store.journal.tail(session_id, after)
+        if after < 0:
+            raise Invalid(f"after is the number of an event, or 0 to begin at the first, not {after}")
+        await self.store.queries.state(session_id)
+        async for recorded in self.store.journal.tail(session_id, after):
+            yield recorded

@@ -9,9 +9,11 @@ from anyio.abc import TaskGroup
 
 from turnkeeper.api.records import Records
 from turnkeeper.bus import Bus, Listener, Subscription
+from turnkeeper.core.arguments import checked
 from turnkeeper.core.limits import STOP_S
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.notification import Delta, Notification
+from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.session import Session
 from turnkeeper.sessions import remove
 from turnkeeper.store.store import Store
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from turnkeeper.store.damaged import DamagedNames
 
 
+@checked
 class Turnkeeper(Records):
     """Durable agent sessions. Every method is safe to call from several tasks and several processes at once."""
 
@@ -136,12 +139,32 @@ class Turnkeeper(Records):
         return done
 
     async def wait(self, session_id: str) -> "Outcome":
-        """Wait until a session rests, if it is being run here."""
-        return await self.runtime.wait(session_id)
+        """Wait until a session rests, whichever process runs it; at once if it rests already.
+
+        An outcome of the kind ``abandoned`` says that the process which ran it died: see ``is_abandoned``.
+        """
+        from turnkeeper.sessions import wait
+
+        return await wait.wait(self.store, self.runtime, session_id)
+
+    async def is_abandoned(self, session_id: str) -> bool:
+        """Whether the process that ran a session died. Its status stays busy until what it left is closed.
+
+        ``run`` closes it and takes up what waits; with ``resume`` it also goes on where the turn was cut off.
+        ``abort`` only closes it, and ``recover`` does either for all such sessions.
+        """
+        from turnkeeper.sessions import wait
+
+        owner = (await self.store.queries.state(session_id)).owner
+        here = self._running.owner if self._running is not None else None
+        return owner is not None and session_id not in self.running and wait.is_abandoned(owner, here)
 
     async def interrupt(self, session_id: str) -> bool:
         """Stop a session and wait until all is settled; whether it was being run here."""
-        return self._running is not None and await self._running.interrupt(session_id)
+        if self._running is not None and await self._running.interrupt(session_id):
+            return True
+        await self.store.queries.state(session_id)
+        return False
 
     async def abort(self, session_id: str) -> bool:
         """Stop a session here, or close what a dead process left open; whether there was anything to stop.
@@ -154,6 +177,7 @@ class Turnkeeper(Records):
 
     async def wait_upkeep(self, session_id: str) -> None:
         """Wait until what is done for a session beside its turns is done: a session that ends here gets its title."""
+        await self.store.queries.state(session_id)
         if self._running is not None:
             await self._running.wait_upkeep(session_id)
 
@@ -240,6 +264,8 @@ class Turnkeeper(Records):
 
     def subscribe(self, *, session_id: str | None = None, size: int = 1024) -> Subscription[Notification | Delta]:
         """What happens from now on: ``async with tk.subscribe() as notifications: async for one in notifications``."""
+        if size < 1:
+            raise Invalid(f"a subscriber needs room for at least one notification, not {size}")
         match = (lambda one: one.session_id == session_id) if session_id is not None else None
         return self._bus.subscribe(match=match, size=size)
 
@@ -249,6 +275,8 @@ class Turnkeeper(Records):
 
     def publish(self, notification: Notification) -> None:
         """Tell every subscriber of something that no log holds, such as a question to the user."""
+        if not isinstance(notification, Notification):
+            raise Invalid(f"a Notification is published, not {notification!r:.80}")
         self._bus.publish(notification)
 
     def close_subscriptions(self) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from turnkeeper.client.records import Records, located, path_of, quoted
 from turnkeeper.client.values import Answer, Health, History, PendingPermission, SessionEvent, WireEvent
+from turnkeeper.core.arguments import checked
 from turnkeeper.mint import Mint
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.message_with_parts import MessageWithParts
@@ -31,6 +32,7 @@ TAIL_SILENCE_S: Final = 90.0
 """The same for the stream of one session, which is silent while nothing happens; coming back costs one request."""
 
 
+@checked
 class Client(Records):
     """A server's sessions: ``async with Client("http://127.0.0.1:4096") as client``. Any number of tasks may use it.
 
@@ -74,7 +76,7 @@ class Client(Records):
         password: str | None = None,
         sleep: "Sleep | None" = None,
     ) -> "Client":
-        """A client of an ASGI application in this process, without a socket."""
+        """A client of an ASGI application in this process, without a socket: ``App(Service(tk, ...), routes.load)``."""
         from turnkeeper.client.memory import ADDRESS, InMemory
 
         return cls(
@@ -216,4 +218,6 @@ class Client(Records):
     def _prompt(self, prompt: str | Prompt) -> Prompt:
         if isinstance(prompt, str):
             prompt = Prompt(parts=(TextInput(text=prompt),))
+        if not isinstance(prompt, Prompt):
+            raise Invalid(f"a prompt is text or a Prompt, not {prompt!r:.80}")
         return prompt if prompt.message_id is not None else prompt.but(message_id=self._mint.message_id())

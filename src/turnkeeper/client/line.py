@@ -10,6 +10,8 @@ import msgspec
 
 from turnkeeper.client.errors import Unexpected, Unreachable, refusal
 from turnkeeper.client.values import is_near
+from turnkeeper.core.storable import check_plain
+from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import encode
 from turnkeeper.model.version import __version__
 
@@ -86,11 +88,12 @@ class Line:
     ) -> httpx2.Response:
         """An answer that is no refusal. ``again``: asking twice is harmless, so it is asked again on a broken line."""
         timeout = httpx2.Timeout(None, connect=CONNECT_S) if waits else httpx2.USE_CLIENT_DEFAULT
-        content = encode(body) if body is not None else None
+        content = _content(body) if body is not None else None
         headers = {"content-type": "application/json"} if body is not None else {}
         tries = 0
         while True:
             try:
+                self._refuse_if_closed()
                 found = await self.http.request(
                     method, path, params=_words(query), content=content, headers=headers, timeout=timeout
                 )
@@ -107,6 +110,7 @@ class Line:
 
     async def stream(self, path: str, query: Query, headers: Mapping[str, str], silence_s: float) -> httpx2.Response:
         """An answer that goes on; who asked closes it. Raises what httpx2 raises on a broken line."""
+        self._refuse_if_closed()
         request = self.http.build_request(
             "GET",
             path,
@@ -121,6 +125,10 @@ class Line:
             finally:
                 await found.aclose()
         return found
+
+    def _refuse_if_closed(self) -> None:
+        if self.http.is_closed:
+            raise Unreachable("this client is closed; use it inside its `async with`")
 
     async def pause(self, tries: int) -> None:
         """Wait before the next of several tries."""
@@ -137,6 +145,16 @@ class Line:
             return msgspec.json.decode(found.content, type=kind)
         except msgspec.MsgspecError as error:
             raise Unexpected(f"what answers at {self.url} is no Turnkeeper server of this age: {error}") from error
+
+
+def _content(body: object) -> bytes:
+    """A body as JSON. Raises Invalid for what no JSON can hold."""
+    try:
+        content = encode(body)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise Invalid(f"this cannot be sent: {error}") from error
+    check_plain(body, "what is sent")
+    return content
 
 
 def _words(query: Query | None) -> dict[str, str] | None:

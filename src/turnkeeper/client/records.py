@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from turnkeeper.core.arguments import checked
 from turnkeeper.mint import Mint
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.page import Page
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from turnkeeper.client.line import Line
 
 
+@checked
 class Records:
     """What needs no model and no stream. ``Client`` has the rest."""
 
@@ -118,7 +120,7 @@ class Records:
     async def fork(
         self, session_id: str, *, message_id: str | None = None, directory: str | Path | None = None
     ) -> Session:
-        """A new session with a copy of the history, whole or up to (without) a message."""
+        """A new session with a copy of the history, whole or up to (without) a message; ``origin`` is not sent."""
         if directory is not None:
             raise Invalid("over a server a fork works where its original does; leave out the directory")
         body = {"messageID": message_id} if message_id is not None else {}
@@ -158,6 +160,8 @@ class Records:
         """A page of the history in the order it happened: the newest, or those before a cursor of another page."""
         if after is not None:
             raise Invalid("over a server history is read backwards; use before, and the older cursor of a page")
+        if limit < 1:  # A server would take 0 for all of them.
+            raise Invalid(f"a page holds at least one item, not {limit}")
         query = {"limit": limit, "before": before}
         found = await self._line.answer("GET", f"{path_of(session_id)}/message", query=query)
         items = self._line.value(found, tuple[MessageWithParts, ...])
@@ -169,6 +173,7 @@ class Records:
 
     async def remove_message(self, session_id: str, message_id: str) -> None:
         """Take a message and its parts out of the history."""
+        await self.message(session_id, message_id)  # Raises NotFound: a server calls what is not there removed.
         await self._line.call("DELETE", f"{path_of(session_id)}/message/{quoted(message_id)}", bool)
 
     async def _patch(self, session_id: str, change: JsonObject) -> Session:
@@ -186,5 +191,7 @@ def path_of(session_id: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name as a segment of a path, whatever somebody typed."""
+    """A name as a segment of a path, whatever was typed. Raises Invalid for none: the path would be another one."""
+    if not name:
+        raise Invalid("the id is empty; say which one is meant")
     return quote(name, safe="")

@@ -101,7 +101,7 @@ def too_small(tokens: int, messages: int, limits: Limits, config: CompactionConf
         return None
     if room is not None and tokens > room * WORTH_SHARE:
         return None
-    return f"{messages} messages of about {tokens:,} tokens are little; --force compacts them all the same"
+    return f"{messages} messages of about {tokens:,} tokens are little; with force they are compacted all the same"
 
 
 def without_media(part: Part) -> Part:

@@ -68,6 +68,8 @@ def page(
     bytes_max: int | None = RECALL_PAGE_BYTES,
 ) -> RecallPage:
     """The characters from ``offset`` on, within both limits; None is no limit. Raises Invalid beyond the end."""
+    if chars_max is not None and chars_max < 1:
+        raise Invalid(f"a page holds at least one character, not {chars_max}; without a limit it holds them all")
     piece = recalled.piece
     total = len(piece.text)
     if not 0 <= offset < total:

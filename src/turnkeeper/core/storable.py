@@ -3,6 +3,8 @@
 Depth is bounded because readers of JSON recurse: what is too deep for one of them could never be read again.
 """
 
+from collections.abc import Mapping
+from math import isfinite
 from typing import Final, TypeVar
 
 import msgspec
@@ -33,10 +35,17 @@ def is_too_deep(json: bytes | str, most: int = JSON_DEPTH_MAX) -> bool:
 
 
 def storable(value: object, kind: type[V], what: str, most: int = JSON_DEPTH_MAX) -> tuple[V, bytes]:
-    """The value as it will be read again, and its JSON. Raises Invalid, which names ``what``, if it never could be.
+    """A caller's value as it will be read again, and its JSON. Raises Invalid, which names ``what``, if it never could.
 
-    A caller may put anything into a value: Python checks no types. Only what the JSON says is kept.
+    A caller may put anything into a value: Python checks no types. Only what JSON says as it is, is kept.
     """
+    found = readable(value, kind, what, most)
+    check_plain(value, what)
+    return found
+
+
+def readable(value: object, kind: type[V], what: str, most: int = JSON_DEPTH_MAX) -> tuple[V, bytes]:
+    """The same for a value that is made of what was checked before: whether JSON says it as it is, is not asked."""
     try:
         text = encode(value)
         if not is_too_deep(text, most):
@@ -46,3 +55,31 @@ def storable(value: object, kind: type[V], what: str, most: int = JSON_DEPTH_MAX
     except RecursionError:
         pass
     raise Invalid(f"{what} is nested more than {JSON_DEPTH_MAX} deep; flatten it")
+
+
+def check_plain(value: object, what: str) -> None:
+    """Raise Invalid, which names ``what``, unless JSON says all of a caller's value as it is.
+
+    Bytes, numbers that are none and keys that are no text would be stored as something else. The value must be
+    known not to be endlessly deep.
+    """
+    match value:
+        case None | str() | bool() | int():
+            return
+        case float() if isfinite(value):
+            return
+        case msgspec.Struct():
+            inner = [getattr(value, name) for name in value.__struct_fields__]
+        case Mapping():
+            for key in value:
+                if not isinstance(key, str):
+                    raise Invalid(f"{what} holds the key {key!r:.80}, and a key is text")
+            inner = list(value.values())
+        case list() | tuple():
+            inner = list(value)
+        case _:
+            raise Invalid(
+                f"{what} holds {value!r:.80}, which JSON does not have; give text, a number, a list or a dict"
+            )
+    for one in inner:
+        check_plain(one, what)

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from tempfile import SpooledTemporaryFile, mkdtemp
-from typing import IO, Literal, TypeAlias
+from typing import IO, Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -41,6 +41,8 @@ async def export_all(
     ``tree`` writes ``<target>/<id>/``. A session that cannot be read raises DamagedDocument; with a list for what is
     ``damaged`` it is named there and left out, and so are messages and parts.
     """
+    if layout not in get_args(Layout):
+        raise Invalid(f"there is no layout {layout!r:.80}; the layouts are: {', '.join(get_args(Layout))}")
     names = await _every(store) if session_ids is None else list(session_ids)
     for name in names if session_ids is not None else ():
         await store.queries.state(name)  # An unknown one is refused before anything is written.

@@ -22,7 +22,10 @@ class TextInput(Value, tag_field="type", tag="text"):
 
 
 class FileInput(Value, tag_field="type", tag="file"):
-    """A file by its address: ``file:`` (with ``?start=&end=`` for lines), ``data:`` or ``http(s):``."""
+    """A file by its address: ``file:`` (with ``?start=&end=`` for lines), ``data:`` or ``http(s):``.
+
+    Text behind ``http(s):`` is not fetched; the model is told so. A path that is no address is refused.
+    """
 
     id: str | None = None
     mime: str
@@ -32,7 +35,7 @@ class FileInput(Value, tag_field="type", tag="file"):
 
 
 class AgentInput(Value, tag_field="type", tag="agent"):
-    """An agent that the user named."""
+    """An agent that the user named; refused if there is none of this name."""
 
     id: str | None = None
     name: str
@@ -40,7 +43,7 @@ class AgentInput(Value, tag_field="type", tag="agent"):
 
 
 class SubtaskInput(Value, tag_field="type", tag="subtask"):
-    """Work for a Child Session."""
+    """Work for a Child Session. Refused, as no subtasks are run yet; clients of opencode may send one."""
 
     id: str | None = None
     prompt: str

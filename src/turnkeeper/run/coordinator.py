@@ -17,9 +17,9 @@ log = logging.getLogger(__name__)
 
 
 class Outcome(Value):
-    """How a drain ended."""
+    """How a run of a session ended. ``abandoned``: the process that ran it died, and the session is still open."""
 
-    kind: Literal["rested", "interrupted", "refused", "crashed"]
+    kind: Literal["rested", "interrupted", "refused", "crashed", "abandoned"]
     reason: str = ""
     is_busy: bool = False
     """Whether it was refused because another process runs the session."""

@@ -166,7 +166,11 @@ class Directories:
         return choice.find(self.catalog(place)[1], wanted)
 
     def require(self, place: ProjectPlace, wanted: ModelChoice) -> None:
-        """Check that a model can be asked in a place. Raises Invalid if it is not known, or has no key or address."""
+        """Check that a model can be asked in a place. Raises Invalid if it is not known, or has no key or address.
+
+        The names of the tools are checked, too.
+        """
+        self._tools()
         _, catalog = self.catalog(place)
         try:
             model = choice.find(catalog, wanted)

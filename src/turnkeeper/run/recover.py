@@ -10,7 +10,7 @@ import msgspec
 
 from turnkeeper.core.next_action import Rest, next_action
 from turnkeeper.model.config import Config
-from turnkeeper.model.refusal import Refusal
+from turnkeeper.model.refusal import Invalid, Refusal
 from turnkeeper.model.session import Session
 from turnkeeper.model.status import Owner
 from turnkeeper.outside_code import contained
@@ -54,6 +54,8 @@ class TakeOver(msgspec.Struct, frozen=True):
 
     async def all(self, active: frozenset[str], policy: Recovery | None, ask: Ask | None) -> list[Left]:
         """Close every open turn of a dead process. ``active`` are the sessions that this process runs already."""
+        if policy is not None and policy not in RECOVERIES:
+            raise Invalid(f"there is no recovery {policy!r:.80}; choose one of {', '.join(RECOVERIES)}")
         left: dict[str, Left] = {}
 
         async def take(session_id: str) -> None:

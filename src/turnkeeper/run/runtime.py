@@ -94,7 +94,7 @@ class Runtime:
             begun=self._titles.begin if settings.titles else None,
         )
         compaction = Compaction(store, world, self.directories.setup, settings.hooks)
-        owner = this_process().but(runtime=str(next(_numbers)))
+        self.owner = owner = this_process().but(runtime=str(next(_numbers)))
         self._drain = Drain(store, self._histories, owner, preparation, compaction, fitter)
         self._coordinator = Coordinator(group, self._drain.run)
         self._taking_over = TakeOver(store, self._histories, owner, lambda place: self.directories.catalog(place)[0])

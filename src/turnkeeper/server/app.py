@@ -1,6 +1,7 @@
 """The ASGI application: a request in, decoded by its route; what the handler returns out."""
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from time import perf_counter
@@ -32,6 +33,13 @@ access = logging.getLogger("turnkeeper.access")
 
 UNKNOWN: Final = "unknown"
 """The operation of what is not served, and of what was stopped at the gate."""
+
+LONE: Final = re.compile(
+    rb"(?<!\\)(?:\\\\)*(?:\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!u[dD][89abAB]..)\\u[dD][c-fC-F])", re.DOTALL
+)
+"""Half a character in JSON: an escaped surrogate without the other one. The decoder calls it truncated input."""
+
+HALF: Final = "the body holds half a character, a lone surrogate such as \\ud800; send whole ones"
 
 
 class App:
@@ -118,7 +126,7 @@ class App:
         try:
             return decoder.decode(raw or b"{}")
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-            raise Malformed(str(error), "Payload") from error
+            raise Malformed(HALF if LONE.search(raw) else str(error), "Payload") from error
 
     async def _read(self, receive: Receive) -> bytes:
         options = self._service.options

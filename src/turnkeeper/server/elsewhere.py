@@ -2,11 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-import anyio
-
 from turnkeeper.api import Turnkeeper
-from turnkeeper.core.limits import TAIL_POLL_S
-from turnkeeper.workspace.owner import is_alive
 
 if TYPE_CHECKING:
     # Loaded with the first run: a server that only looks at sessions starts faster without.
@@ -18,17 +14,6 @@ async def wait(turnkeeper: Turnkeeper, session_id: str) -> "Outcome":
 
     The process that runs a session also runs the prompts that others admit. If it dies, they are run here.
     """
-    was_elsewhere = False
-    while True:
-        outcome = await turnkeeper.wait(session_id)
-        was_elsewhere = was_elsewhere or outcome.is_busy
-        owner = (await turnkeeper.store.queries.state(session_id)).owner
-        if owner is None:
-            return outcome.but(kind="rested", is_busy=False) if outcome.is_busy else outcome
-        if is_alive(owner):
-            was_elsewhere = True
-            await anyio.sleep(TAIL_POLL_S)
-        elif was_elsewhere:
-            turnkeeper.runtime.wake(session_id)
-        else:
-            return outcome
+    while (outcome := await turnkeeper.wait(session_id)).kind == "abandoned":
+        turnkeeper.runtime.wake(session_id)
+    return outcome

@@ -7,10 +7,10 @@
 | ``data:`` with an image | the image, within the limits |
 | ``file:`` of text or of a directory | the call, what the tool gave, the part (or the image that was behind it) |
 | ``file:`` of anything else | the call, the part with the content in it |
-| anything else | the part as it came |
+| anything else | the part as it came; a notice, if it would be text, for nothing is fetched |
 
 A file that cannot be read becomes a notice, and the prompt goes on: the model can tell the user. An image that no
-model would take is refused.
+model would take is refused, and so is a path in the place of an address.
 """
 
 import os
@@ -38,6 +38,7 @@ from turnkeeper.workspace.project import ProjectPlace
 
 DIRECTORY: Final = "application/x-directory"
 TEXT: Final = "text/plain"
+ADDRESS_SHOWN_MAX: Final = 200
 UNNAMED: Final = ""
 """The id of a part that is still to be given one, in the order of the parts."""
 
@@ -53,8 +54,11 @@ class Attaching(msgspec.Struct, frozen=True):
     met: Callable[[Path], None] = lambda _: None
 
     async def attach(self, part: FileInput) -> list[Part]:
-        """The parts that are stored for one file. Raises Invalid for an image that no model would take."""
-        scheme = part.url.partition(":")[0].lower()
+        """The parts that are stored for one file. Raises Invalid for an image that no model would take, or a path."""
+        scheme, colon, _ = part.url.partition(":")
+        scheme = scheme.lower()
+        if not colon:
+            raise Invalid(f"{part.url!r:.200} is no address of a file; write {self._address(part)!r:.400}")
         if isinstance(part.source, ResourceSource):
             server, uri = part.source.client_name, part.source.uri
             return [self.said(f"{uri} cannot be read: no server named {server!r} is connected."), self._kept(part)]
@@ -64,7 +68,14 @@ class Attaching(msgspec.Struct, frozen=True):
             return self._from_text(part)
         if scheme == "data" and part.mime.lower().startswith("image/"):
             return [await self._image(part, _content(part), _name(part))]
+        if part.mime == DIRECTORY or is_textual(part.mime):  # Of these a model reads only what is said beside them.
+            shown = f"{part.url[:ADDRESS_SHOWN_MAX]} was attached, and its content is not here: only file: and data:"
+            return [self.said(f"{shown} addresses are read."), self._kept(part, mime=_read_as(part))]
         return [self._kept(part)]
+
+    def _address(self, part: FileInput) -> str:
+        """What was most likely meant by a path in the place of an address."""
+        return Path(os.path.normpath(self.place.directory / part.url.replace("\0", ""))).as_uri()
 
     def said(self, text: str) -> TextPart:
         """Words of ours, for the model."""
@@ -201,6 +212,10 @@ def _content(part: FileInput) -> bytes:
 
 def _data_url(mime: str, content: bytes) -> str:
     return f"data:{mime};base64,{b64encode(content).decode()}"
+
+
+def _read_as(part: FileInput) -> str:
+    return DIRECTORY if part.mime == DIRECTORY else TEXT
 
 
 def _name(part: FileInput) -> str:

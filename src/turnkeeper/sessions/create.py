@@ -28,9 +28,13 @@ async def create(
     metadata: JsonObject | None = None,
     workspace_id: str | None = None,
 ) -> Session:
-    """A new session in this place. With an ``id`` that exists: the stored session, unchanged."""
+    """A new session in this place. With an ``id`` that exists: the stored session, unchanged.
+
+    Raises Invalid if there is no such directory.
+    """
     if id is not None and (existing := await _existing(store, id)) is not None:
         return existing
+    check_directory(place)
     if parent_id is not None:
         await _check_depth(store, parent_id)
     now = store.mint.now()
@@ -59,6 +63,12 @@ async def create(
     except Conflict:
         return await store.queries.session(session.id)
     return await store.queries.whole(view.session)
+
+
+def check_directory(place: ProjectPlace) -> None:
+    """Raise Invalid unless the place is there: no tool could work in it. It may go later; then the tools say so."""
+    if not place.directory.is_dir():
+        raise Invalid(f"{str(place.directory)!r} is not a directory; make it, or name another")
 
 
 async def remember_project(store: Store, place: ProjectPlace) -> None:

@@ -1,21 +1,42 @@
 """Change what a session says of itself: title, rules, metadata, place, archive. Each is an atomic read-modify-write."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Final
 
 from turnkeeper.core.edits import check_title, edits
 from turnkeeper.core.limits import ENTRY_DEPTH_MAX
 from turnkeeper.core.storable import storable
 from turnkeeper.model import event as e
 from turnkeeper.model.event import Event
+from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.session import Session
 from turnkeeper.model.todo import Todo
+from turnkeeper.sessions.create import check_directory
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import ProjectPlace
 
+PLACE: Final = ("project_id", "directory", "path")
+"""Where a session works."""
+
 
 async def update(store: Store, session_id: str, editor: Callable[[Session], Session]) -> Session:
-    """Apply a pure function to the session, atomically, and count it as activity (seed 001's ``update``)."""
-    changed = await store.journal.change(session_id, lambda view: [*_edits(view.session, editor), e.SessionTouched()])
+    """Apply a pure function to the session, atomically, and count it as activity (seed 001's ``update``).
+
+    Raises Invalid where it changes what cannot be edited, or where the session works: ``move`` finds the project too.
+    """
+
+    def staying(session: Session) -> Session:
+        edited: object = editor(session)
+        if not isinstance(edited, Session):
+            if isinstance(edited, Coroutine):
+                edited.close()
+            raise Invalid(f"an editor is a plain function that returns a Session, not {edited!r:.80}")
+        for name in PLACE:
+            if getattr(edited, name) != getattr(session, name):
+                raise Invalid(f"a session's {name} is not edited; `move` lets it work in another directory")
+        return edited
+
+    changed = await store.journal.change(session_id, lambda view: [*_edits(view.session, staying), e.SessionTouched()])
     return await store.queries.whole(changed.view.session)
 
 
@@ -59,13 +80,15 @@ async def restore(store: Store, session_id: str) -> Session:
 
 
 async def move(store: Store, session_id: str, place: ProjectPlace) -> Session:
-    """Let a session work in another directory from now on."""
+    """Let a session work in another directory from now on. Raises Invalid if there is no such directory."""
+    check_directory(place)
     there = {"project_id": place.id, "directory": str(place.directory), "path": place.path}
     return await patch(store, session_id, lambda session: session.but(**there))
 
 
 async def set_todos(store: Store, session_id: str, todos: tuple[Todo, ...]) -> tuple[Todo, ...]:
     """Replace the task list."""
+    todos, _ = storable(todos, tuple[Todo, ...], "the task list")
     changed = await store.journal.change(
         session_id, lambda view: [e.TodosSet(todos=todos)] if view.todos != todos else []
     )

@@ -12,7 +12,7 @@ from turnkeeper.model.message import UNKNOWN_MODEL, UserMessage
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.session import NO_VARIANT, ZERO_TOKENS, Origin, Session, SessionModel, SessionTime
 from turnkeeper.model.version import __version__
-from turnkeeper.sessions.create import remember_project
+from turnkeeper.sessions.create import check_directory, remember_project
 from turnkeeper.store import keys
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import ProjectPlace
@@ -26,10 +26,12 @@ async def fork(
     """Copy a history, whole or up to (without) a message, into a new session. Raises NotFound for either id.
 
     The copy has cost nothing: what was paid for its history stands in the ledger of the session that paid. It goes on
-    with the agent and the model of its history, follows the instructions that were discovered in it, and its requests
-    leave out what providers rejected.
+    with the agent, the model and the permission rules of its history, follows the instructions that were discovered in
+    it, and its requests leave out what providers rejected.
     """
     view = await store.journal.view(session_id)
+    if place is not None:
+        check_directory(place)
     source = view.session
     cut = await store.queries.message(session_id, message_id) if message_id is not None else None
     new_id = store.mint.session_id()
@@ -54,6 +56,7 @@ async def fork(
         agent=agent,
         model=model,
         metadata=source.metadata,
+        permission=source.permission,
         cost=0,
         tokens=ZERO_TOKENS,
         time=SessionTime(created=now, updated=now),

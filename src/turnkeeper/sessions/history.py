@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from turnkeeper.core.storable import storable
 from turnkeeper.core.view import SessionView
 from turnkeeper.model import event as e
 from turnkeeper.model.event import Event
@@ -16,6 +17,7 @@ E = TypeVar("E", bound=Event)
 
 async def update_part(store: Store, part: Part) -> Part:
     """Record a part anew, whole. It keeps its place. Raises NotFound if it was never recorded."""
+    storable(part, Part, "the part")  # type: ignore[arg-type]  # A union is no class, but it can be decoded as well.
 
     async def facts() -> e.PartRecorded:
         before = await store.queries.part(part.message_id, part.id)

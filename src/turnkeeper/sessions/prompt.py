@@ -25,7 +25,7 @@ from turnkeeper.model.session import Session, SessionModel
 from turnkeeper.model.value import encode
 from turnkeeper.run.runtime import Runtime
 from turnkeeper.sessions.attach import Attaching
-from turnkeeper.sessions.resolve import Resolution, resolve
+from turnkeeper.sessions.resolve import TASK, Resolution, resolve
 from turnkeeper.store import documents, keys
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.journal import ATTEMPTS_MAX
@@ -127,10 +127,13 @@ async def _resolve(store: Store, runtime: Runtime, session: Session, prompt: Pro
     # What only a file or the mention of an agent needs is only asked for where there is one.
     named = [type(part) for part in prompt.parts]
     limits = limits_of(config.config.attachment.image) if FileInput in named else LIMITS
-    rules = merge((await runtime.directories.setup(place)).rules, who.permission) if AgentInput in named else ()
     read: list[Path] = []
-    attaching = Attaching(session.id, message_id, place, limits, met=read.append)
-    parts = await resolve(prompt.parts, Resolution(store.mint, attaching, rules))
+    resolution = Resolution(store.mint, Attaching(session.id, message_id, place, limits, met=read.append))
+    if AgentInput in named:
+        setup = await runtime.directories.setup(place)
+        rules, has_task = merge(setup.rules, who.permission), setup.toolbox.find(TASK) is not None
+        resolution = Resolution(store.mint, resolution.attaching, rules, config.agents, has_task)
+    parts = await resolve(prompt.parts, resolution)
     # Files are read side by side; their order must not depend on which was read first.
     near = await to_thread.run_sync(runtime.instructions_near, sorted(read), place) if read else []
     last = await last_model(store, session)

@@ -1,22 +1,28 @@
 """Resolve the parts of a prompt: what the user named becomes what the model can read, before anything is admitted."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 import anyio
 import msgspec
 
+from turnkeeper.core.agents import find_agent
 from turnkeeper.core.limits import RESOLVED_PARALLEL_MAX
 from turnkeeper.core.permission import evaluate
 from turnkeeper.mint import Mint
+from turnkeeper.model.agent import Agent
 from turnkeeper.model.identifier import check
-from turnkeeper.model.parts import AgentPart, Part, SubtaskPart, TextPart
+from turnkeeper.model.parts import AgentPart, Part, TextPart
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.prompt import AgentInput, FileInput, PartInput, SubtaskInput, TextInput
 from turnkeeper.model.refusal import Invalid, Refusal
 from turnkeeper.sessions.attach import Attaching
 
+TASK = "task"
+"""The tool that lets another agent work. It is not built in; a program may bring one."""
+
 HINT = "Write a prompt out of what the user says above, and call the task tool with it and the subagent {name}."
+ALONE = "The user asks for the agent {name} here. No tool can call it, so do its work yourself."
 DENIED = "A rule keeps you from calling this agent by yourself; here the user asks for it, so it exists and will run."
 
 
@@ -25,8 +31,12 @@ class Resolution(msgspec.Struct, frozen=True):
 
     mint: Mint
     attaching: Attaching
-    rules: Ruleset
+    rules: Ruleset = ()
     """What the agent that is spoken to may do."""
+    agents: Mapping[str, Agent] = {}
+    """Who may be named."""
+    has_task: bool = False
+    """Whether there is a tool by which another agent can be called."""
 
 
 async def resolve(parts: Sequence[PartInput], at: Resolution) -> tuple[Part, ...]:
@@ -95,21 +105,18 @@ def _as_given(part: TextInput | AgentInput | SubtaskInput, at: Resolution) -> li
             )
             return [text]
         case AgentInput(name=name):
+            find_agent(at.agents, name)
             agent = AgentPart(id=own, session_id=session_id, message_id=message_id, name=name, source=part.source)
-            hint = HINT.format(name=name)
-            is_denied = evaluate(at.rules, "task", name) == "deny"
-            return [agent, at.attaching.said(f"{hint} {DENIED}" if is_denied else hint)]
+            return [agent, at.attaching.said(_hint(name, at))]
         case SubtaskInput():
-            subtask = SubtaskPart(
-                id=own,
-                session_id=session_id,
-                message_id=message_id,
-                prompt=part.prompt,
-                description=part.description,
-                agent=part.agent,
-                model=part.model,
-                command=part.command,
-            )
-            return [subtask]
+            raise Invalid("subtasks are not run yet; send the words of the subtask as text")
         case _:
             assert_never(part)
+
+
+def _hint(name: str, at: Resolution) -> str:
+    """What the model is told of an agent that the user named."""
+    if not at.has_task:
+        return ALONE.format(name=name)
+    hint = HINT.format(name=name)
+    return f"{hint} {DENIED}" if evaluate(at.rules, TASK, name) == "deny" else hint

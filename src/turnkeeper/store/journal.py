@@ -14,7 +14,7 @@ from turnkeeper.core import entry
 from turnkeeper.core.entry import Damaged, Recorded
 from turnkeeper.core.limits import ENTRY_DEPTH_MAX, TAIL_POLL_S
 from turnkeeper.core.projector import apply
-from turnkeeper.core.storable import storable
+from turnkeeper.core.storable import readable
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.event import Event, SessionCreated
 from turnkeeper.model.notification import Notification
@@ -250,7 +250,7 @@ class Journal:
 
 def _storable(event: Event) -> tuple[Event, bytes]:
     """The event as it will be read again, and its JSON: nothing that could not be read again is ever appended."""
-    return storable(event, type(event), f"the event {event.KIND}", ENTRY_DEPTH_MAX)
+    return readable(event, type(event), f"the event {event.KIND}", ENTRY_DEPTH_MAX)
 
 
 def _decided(decide: Callable[[SessionView], Sequence[Event]], view: SessionView) -> Sequence[Event]:

@@ -10,6 +10,7 @@ from turnkeeper.model.session import FileDiff
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Value
 from turnkeeper.store import documents, keys
+from turnkeeper.store.cursor import check_limit
 from turnkeeper.store.damaged import reading
 from turnkeeper.store.engine import Key
 from turnkeeper.store.message_reader import MessageReader
@@ -55,7 +56,8 @@ class Queries(MessageReader):
             return _diffs.decode(*await self._with_blobs([stored])) if stored is not None else ()
 
     async def search(self, words: str, *, session_id: str | None = None, limit: int = 50) -> list[Found]:
-        """Where these words were said, newest first, in all sessions or in one."""
+        """Where these words were said, newest first, in all sessions or in one. Raises Invalid if none are wanted."""
+        check_limit(limit)
         prefix: Key = keys.under("text", session_id) if session_id is not None else ("text",)
         return [_found(key) for key in await self._engine.search(words, prefix, limit=limit)]
 

@@ -12,6 +12,7 @@ from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import Part, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted
 from turnkeeper.model.refusal import Invalid, NotFound
+from turnkeeper.store.cursor import check_limit
 from turnkeeper.store.queries import Queries
 
 LOOKED_AT_MAX = 100
@@ -43,6 +44,7 @@ class SessionRecall:
         What the search index does not hold (inputs of calls, attached files, the far end of huge outputs) is looked
         through only if the index knows no place.
         """
+        check_limit(limit)
         words = words_of(query)
         found = await self._indexed(query, words) or await self._looked_through(words, limit)
         if not found:

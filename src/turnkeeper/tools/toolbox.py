@@ -1,15 +1,20 @@
 """Toolbox: the tools one agent may see in one turn, and how a call of the model finds its tool and runs."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
 from turnkeeper.core import permission
 from turnkeeper.model.permission import Rule, Ruleset
+from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.request import ToolDefinition
 from turnkeeper.tools import schema
 from turnkeeper.tools.output import BoundOutput, Bounds
 from turnkeeper.tools.tool import AnyTool, ToolContext, ToolFailure
+
+NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""The names of tools that every provider takes."""
 
 SELECTIONS_MAX: Final = 64
 """So many selections are kept: equal ones are the same, so that nobody need describe or compare their tools again."""
@@ -19,7 +24,14 @@ class Toolbox:
     """A fixed selection of tools, in the order of their names so that equal selections make equal requests."""
 
     def __init__(self, tools: Iterable[AnyTool]) -> None:
-        self._tools = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
+        """Raises Invalid for a name that no provider takes, and for two tools of one name."""
+        self._tools: dict[str, AnyTool] = {}
+        for tool in sorted(tools, key=lambda tool: tool.name):
+            if NAME.fullmatch(tool.name) is None:
+                raise Invalid(f"{tool.name!r:.80} cannot name a tool; a name is 1 to 64 letters, digits, '_' or '-'")
+            if tool.name in self._tools:
+                raise Invalid(f"two tools are named {tool.name!r}; give one of them another name")
+            self._tools[tool.name] = tool
         self._selections: dict[tuple[Ruleset, frozenset[str]], Toolbox] = {}
 
     def visible(self, rules: Sequence[Rule], switches: Mapping[str, bool] | None = None) -> "Toolbox":

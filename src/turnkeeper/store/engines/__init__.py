@@ -29,5 +29,7 @@ async def open_engine(url: str) -> Engine:
         return await cast(Callable[[], Awaitable[Engine]], opener)()
     if not place:
         raise ValueError(f"{url!r} names no place; write '{scheme}:PATH'")
+    if scheme == "sqlite" and place.startswith(":memory:"):
+        raise ValueError(f"{url!r} would be a file of that name; for a store in memory write 'memory:'")
     # The table holds names, so the checker cannot see the openers' types; the contract suite opens each.
     return await cast(Callable[[Path], Awaitable[Engine]], opener)(Path(place).expanduser())

@@ -87,6 +87,8 @@ def schema_of(connection: apsw.Connection) -> int:
     is_empty = connection.execute("SELECT count(*) FROM sqlite_schema").get == 0
     if connection.pragma("application_id") != APPLICATION_ID and not (is_empty and version == 0):
         raise ForeignStore("it is another program's database; name another place for the store")
+    if version < 0:
+        raise ForeignStore(f"its user_version is {version}, which no Turnkeeper writes; restore a copy")
     if version > SCHEMA:
         raise ForeignStore(f"it has schema {version} and this Turnkeeper knows {SCHEMA}; upgrade it")
     return version
@@ -110,6 +112,24 @@ def migrate(connection: apsw.Connection, layout: Layout, crash: Callable[[str], 
         return
     connection.execute("BEGIN IMMEDIATE")
     schema = schema_of(connection)  # Read again: another process may have migrated while this one waited.
+    try:
+        _bring_up(connection, schema, layout)
+    except apsw.SQLError as error:
+        raise ForeignStore(
+            f"its user_version says that it has schema {schema}, and it has another one ({error}); restore a copy, or "
+            f"set the user_version that it had, which is {SCHEMA} if this version of Turnkeeper wrote it"
+        ) from error
+    for kind in wanted - small_kinds(connection):
+        _make_small(connection, kind)
+    connection.pragma("application_id", APPLICATION_ID)
+    connection.pragma("user_version", SCHEMA)
+    crash("sqlite.before-migration")
+    connection.execute("COMMIT")
+    crash("sqlite.after-migration")
+
+
+def _bring_up(connection: apsw.Connection, schema: int, layout: Layout) -> None:
+    """Create the tables, or run the steps from an earlier schema."""
     if schema == 0:
         connection.execute(TABLES)
     for step in range(schema or SCHEMA, SCHEMA):
@@ -118,13 +138,6 @@ def migrate(connection: apsw.Connection, layout: Layout, crash: Callable[[str], 
         connection.execute(layout.upgrades.get(step, ""))
     if schema < SCHEMA:
         connection.execute(layout.views)
-    for kind in wanted - small_kinds(connection):
-        _make_small(connection, kind)
-    connection.pragma("application_id", APPLICATION_ID)
-    connection.pragma("user_version", SCHEMA)
-    crash("sqlite.before-migration")
-    connection.execute("COMMIT")
-    crash("sqlite.after-migration")
 
 
 def _drop_views(connection: apsw.Connection) -> None:
