@@ -23,7 +23,7 @@ async def wait(turnkeeper: Turnkeeper, session_id: str) -> "Outcome":
         outcome = await turnkeeper.wait(session_id)
         was_elsewhere = was_elsewhere or outcome.is_busy
         owner = (await turnkeeper.store.queries.state(session_id)).owner
-        if owner is None:
+        if owner is None or (owner == turnkeeper.runtime.owner and session_id not in turnkeeper.running):
             return outcome.but(kind="rested", is_busy=False) if outcome.is_busy else outcome
         if is_alive(owner):
             was_elsewhere = True
