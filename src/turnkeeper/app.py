@@ -102,7 +102,7 @@ async def _adopt(store: Store) -> None:
 
         await import_opencode(store, directory)
     if not report.failures:
-        await store.engine.put({keys.ADOPTED: b"{}"})
+        await store.engine.put({keys.ADOPTED: keys.ADOPTED_MARK})
 
 
 def default_store() -> str:

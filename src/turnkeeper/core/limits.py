@@ -138,6 +138,9 @@ SEARCH_TIMEOUT_S = 60.0
 STOP_S = 10.0
 """How long sessions that are told to stop may take to settle when a store is closed. Longer than ``KILL_GRACE_S``."""
 
+RELEASE_RETRY_S = 2.0
+"""How long to wait before a session is released again that the store could not record as idle."""
+
 KILL_GRACE_S = 3.0
 """How long a process group has between the request to end and the end."""
 

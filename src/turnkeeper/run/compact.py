@@ -91,7 +91,8 @@ class Compaction(msgspec.Struct, frozen=True):
         view = await self.store.journal.view(pen.session_id)
         if view.turn is not None:  # It may be done already: then only what came after it was stopped.
             ending = broken_off(error, "compaction").but(after=(CompactingSet(at=None),))
-            await pen.append(*close_turn(message, ending, self.store.mint.now()))
+            pen.hold(*close_turn(message, ending, self.store.mint.now()))
+            await pen.flush()
 
     def _words(self, user: UserMessage, mark: CompactionPart, cut: Split) -> str | None:
         """The words that let the model go on by itself; None if it is not to, or has prompts to answer."""

@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup
 from turnkeeper.model.refusal import Busy, Refusal
 from turnkeeper.model.value import Value
 from turnkeeper.outside_code import contained
-from turnkeeper.store.engine import EngineError
+from turnkeeper.store.engine import EngineError, StoreFull, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +23,8 @@ class Outcome(Value):
     reason: str = ""
     is_busy: bool = False
     """Whether it was refused because another process runs the session."""
+    store: Literal["ok", "full", "unavailable"] = "ok"
+    """Whether the store took what was to be written."""
 
 
 class _Drain:
@@ -145,7 +147,10 @@ class Coordinator:
                 return Outcome(kind="rested", reason=await work())
         except (Refusal, EngineError) as error:
             drain.error = error
-            return Outcome(kind="refused", reason=str(error), is_busy=isinstance(error, Busy))
+            store: Literal["ok", "full", "unavailable"] = "ok"
+            if isinstance(error, StoreUnavailable):
+                store = "full" if isinstance(error, StoreFull) else "unavailable"
+            return Outcome(kind="refused", reason=str(error), is_busy=isinstance(error, Busy), store=store)
         except Exception as error:
             # The top of a drain: a bug ends the run of this session and of no other.
             drain.error = error

@@ -13,6 +13,8 @@ from turnkeeper.run.context_window import ContextFitter
 from turnkeeper.run.histories import Histories
 from turnkeeper.run.pen import Pen, take_pen
 from turnkeeper.run.prepare import Preparation
+from turnkeeper.run.release import Releases
+from turnkeeper.store.engine import StoreUnavailable
 from turnkeeper.store.store import Store
 
 
@@ -25,9 +27,11 @@ class Drain(msgspec.Struct, frozen=True):
     prepare: Preparation
     compaction: Compaction
     fitter: ContextFitter
+    releases: Releases
 
     async def run(self, session_id: str, resume: bool = False) -> str:
         """Run until there is nothing to do; the reason. Raises Busy while another process runs the session."""
+        await self.releases.finish(session_id)
         first = await self._first(session_id, resume)
         match first:
             case Rest(reason=reason):
@@ -39,8 +43,8 @@ class Drain(msgspec.Struct, frozen=True):
                 pen = await take_pen(self.store, session_id, self.owner)
         try:
             return await self._loop(pen, resume)
-        except BaseException:
-            await pen.lay_down()
+        except BaseException as error:
+            await self.releases.release(pen, goes_on=isinstance(error, StoreUnavailable))
             raise
 
     async def alone(self, session_id: str, work: Callable[[Pen], Awaitable[None]]) -> bool:
@@ -48,6 +52,7 @@ class Drain(msgspec.Struct, frozen=True):
 
         Prompts that waited before go on waiting.
         """
+        await self.releases.finish(session_id)
         pen = await take_pen(self.store, session_id, self.owner)
         try:
             before = await self.store.journal.view(session_id)
@@ -57,8 +62,8 @@ class Drain(msgspec.Struct, frozen=True):
                 after = await self.store.journal.view(session_id)
                 if await pen.lay_down(after.seq):
                     return any(prompt.seq > before.seq for prompt in after.inbox)
-        except BaseException:
-            await pen.lay_down()
+        except BaseException as error:
+            await self.releases.release(pen, goes_on=isinstance(error, StoreUnavailable))
             raise
 
     async def _first(self, session_id: str, resume: bool) -> Action | None:

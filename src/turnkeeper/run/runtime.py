@@ -35,6 +35,7 @@ from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import Approvals, Asker, reject_all
 from turnkeeper.run.prepare import Preparation
 from turnkeeper.run.recover import Ask, Left, Recovery, TakeOver
+from turnkeeper.run.release import Releases
 from turnkeeper.run.summarise import Hooks
 from turnkeeper.run.titles import Titles
 from turnkeeper.run.turn import Surroundings
@@ -94,10 +95,14 @@ class Runtime:
             begun=self._titles.begin if settings.titles else None,
         )
         compaction = Compaction(store, world, self.directories.setup, settings.hooks)
-        self.owner = owner = this_process().but(runtime=str(next(_numbers)))
-        self._drain = Drain(store, self._histories, owner, preparation, compaction, fitter)
+        self.owner = this_process().but(runtime=str(next(_numbers)))
+        """What the log names as the owner of the sessions that are run here."""
+        self._releases = Releases(group, settings.sleep, self.wake)
+        self._drain = Drain(store, self._histories, self.owner, preparation, compaction, fitter, self._releases)
         self._coordinator = Coordinator(group, self._drain.run)
-        self._taking_over = TakeOver(store, self._histories, owner, lambda place: self.directories.catalog(place)[0])
+        self._taking_over = TakeOver(
+            store, self._histories, self.owner, lambda place: self.directories.catalog(place)[0]
+        )
 
     def wake(self, session_id: str) -> None:
         """See to it that a session is looked at."""
@@ -132,11 +137,12 @@ class Runtime:
 
     async def interrupt(self, session_id: str) -> bool:
         """Stop a session's drain and wait until all is settled; whether one was running here."""
-        return await self._coordinator.interrupt(session_id)
+        return await self._coordinator.interrupt(session_id) or await self._releases.finish(session_id)
 
     async def forget(self, session_id: str) -> None:
         """Stop a session that is to be removed, and let go of what is held of it."""
         await self.interrupt(session_id)
+        await self._releases.finish(session_id)
         self._histories.forget(session_id)
 
     async def aclose(self, timeout_s: float = STOP_S) -> None:
@@ -150,6 +156,7 @@ class Runtime:
                     group.start_soon(self.interrupt, session_id)
         if waiting.cancelled_caught:
             log.error("these sessions did not stop within %g s: %s", timeout_s, ", ".join(sorted(self.active)))
+        await self._releases.finish_all()
         await self._network.aclose()
 
     async def wait_upkeep(self, session_id: str) -> None:

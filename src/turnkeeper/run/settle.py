@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -13,7 +14,7 @@ from turnkeeper.core.settling import AnswerTaken, Refused, Runs, completed, fail
 from turnkeeper.core.storable import storable
 from turnkeeper.core.transcribe import interrupted
 from turnkeeper.mint import Mint
-from turnkeeper.model.event import InstructionDiscovered, PartRecorded, TodosSet
+from turnkeeper.model.event import PartRecorded, TodosSet
 from turnkeeper.model.parts import FilePart, Part, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolRunning, ToolState
 from turnkeeper.model.permission import Ruleset
@@ -24,6 +25,7 @@ from turnkeeper.run.discovery import Discovery
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import Approvals, Asker, PermissionRequest, permit
 from turnkeeper.store.crash import crash_point
+from turnkeeper.store.engine import StoreUnavailable
 from turnkeeper.text.surrogates import clean, clean_object
 from turnkeeper.tools.output import BoundOutput, Bounds
 from turnkeeper.tools.tool import Attachment, NoRecall, Recall, Rejected, ToolContext, ToolFailure
@@ -69,7 +71,7 @@ class Settlement(msgspec.Struct):
             async with self._room:
                 state = await call.run()
         except anyio.get_cancelled_exc_class():
-            await call.record(interrupted(call.part, self.mint.now()))
+            await call.finish(interrupted(call.part, self.mint.now()), lambda: False)
             raise
         await call.finish(state, ends_turn)
 
@@ -82,18 +84,14 @@ class _Call:
         self._reported = 0
         self._read: list[Path] = []
 
-    async def record(self, state: ToolState, *met: InstructionDiscovered) -> None:
-        self.part = self.part.but(state=state)
-        await self._turn.pen.append(PartRecorded(part=self.part), *met, at="settle")
-
     async def finish(self, state: ToolState, ends_turn: Callable[[], bool]) -> None:
         """Record what came of the call, with the instructions it met: one append, so neither is lost alone."""
         met = self._turn.discovery.near(self._read) if isinstance(state, ToolCompleted) else []
-        if ends_turn():
-            self.part = self.part.but(state=state)
-            self._turn.pen.hold(PartRecorded(part=self.part), *met, at="settle")
-        else:
-            await self.record(state, *met)
+        self.part = self.part.but(state=state)
+        self._turn.pen.hold(PartRecorded(part=self.part), *met, at="settle")
+        if not ends_turn():
+            with suppress(StoreUnavailable):  # The result stays held, and the next append brings it.
+                await self._turn.pen.flush()
 
     async def run(self) -> ToolState:
         turn = self._turn
@@ -170,12 +168,12 @@ class _Call:
             return
         given, _ = storable(clean_object(metadata or {}), dict[str, object], "its metadata")
         running = reported(state, title, given)
+        self.part = self.part.but(state=running)
         now = self._now()
         if now - self._reported >= PROGRESS_MS:
             self._reported = now
-            await self.record(running)
-        else:
-            self.part = self.part.but(state=running)
+            with suppress(StoreUnavailable):  # The call goes on: its result says more than its progress.
+                await self._turn.pen.append(PartRecorded(part=self.part), at="settle")
 
     async def _set_todos(self, todos: tuple[Todo, ...]) -> None:
         await self._turn.pen.append(TodosSet(todos=todos))

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 
 import msgspec
 
@@ -16,6 +17,7 @@ from turnkeeper.model.parts import TextPart, ToolPart
 from turnkeeper.model.parts.tool import RunningTime, SettledTime, ToolCompleted, ToolError, ToolRunning, ToolState
 from turnkeeper.run.pen import Pen
 from turnkeeper.store.crash import crash_point
+from turnkeeper.store.engine import StoreUnavailable
 from turnkeeper.text.surrogates import clean
 from turnkeeper.tools.bash import said
 from turnkeeper.tools.output import Bounds
@@ -56,13 +58,20 @@ class ShellCommand(msgspec.Struct, frozen=True):
         except BaseException as error:
             # Stopped, mostly: what it printed is the user's, and goes on record before the cancellation goes on.
             stopped = part.but(state=self._stopped(part, running, kept))
-            await pen.append(*close_turn(message, broken_off(error, "command", stopped), self.mint.now()), at="end")
+            await self._end(pen, message, broken_off(error, "command", stopped))
             raise
-        await pen.append(*close_turn(message, Ending(parts=(part.but(state=state),)), self.mint.now()), at="end")
+        await self._end(pen, message, Ending(parts=(part.but(state=state),)))
+
+    async def _end(self, pen: Pen, message: AssistantMessage, ending: Ending) -> None:
+        """Record the end. It is held first, so that it is not lost if the store takes no writes now."""
+        pen.hold(*close_turn(message, ending, self.mint.now()), at="end")
+        await pen.flush()
 
     async def _execute(self, pen: Pen, part: ToolPart, running: ToolRunning, kept: KeptOutput) -> ToolState:
         async def heard(ending: str) -> None:
-            await pen.append(PartRecorded(part=part.but(state=running.but(metadata={"output": ending}))), at="record")
+            progress = PartRecorded(part=part.but(state=running.but(metadata={"output": ending})))
+            with suppress(StoreUnavailable):  # The command goes on, and its result says all of it again.
+                await pen.append(progress, at="record")
 
         try:
             ran = await shell.run(

@@ -14,7 +14,7 @@ from anyio.abc import TaskGroup
 from turnkeeper.core.attempts import Attempts, Retry
 from turnkeeper.core.limits import CHECKPOINT_MS
 from turnkeeper.core.retry import delay
-from turnkeeper.core.transcribe import Act
+from turnkeeper.core.transcribe import Act, interrupted
 from turnkeeper.core.turn_ends import Ending, broken_off
 from turnkeeper.core.turn_request import PreparedRequest
 from turnkeeper.mint import Mint
@@ -82,8 +82,12 @@ class Turn:
             self._end(outcome)
         except BaseException as error:
             with anyio.CancelScope(shield=True):
-                await self._write(lambda: self._attempts.scribe.close(self._now()))
-                self._end(broken_off(error, "turn"))
+                try:
+                    await self._write(lambda: self._attempts.scribe.close(self._now()))
+                finally:  # Held also if the store takes no writes now.
+                    now = self._now()
+                    never_begun = [call.but(state=interrupted(call, now)) for call in self._attempts.scribe.calls()]
+                    self._end(broken_off(error, "turn", *never_begun))
                 await self._pen.flush()
             raise
 
@@ -144,12 +148,17 @@ class Turn:
         One caller at a time: what the Scribe says builds on what it said before.
         """
         async with self._writing:
-            for act in acts():
-                if isinstance(act, Delta):
-                    await self._pen.flush(at="record")
-                    self._world.publish(act)
-                else:
-                    self._pen.hold(act)
+            left = iter(acts())
+            try:
+                for act in left:
+                    if isinstance(act, Delta):
+                        await self._pen.flush(at="record")
+                        self._world.publish(act)
+                    else:
+                        self._pen.hold(act)
+            finally:
+                # If the store takes no writes now: the Scribe says each event only once.
+                self._pen.hold(*(act for act in left if not isinstance(act, Delta)))
             if not self._attempts.may_wait(self._pen.held):
                 await self._pen.flush(at="record")
 

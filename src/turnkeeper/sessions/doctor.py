@@ -11,6 +11,7 @@ from turnkeeper.sessions import doctor_projects
 from turnkeeper.sessions.diagnosis import Diagnosis, Problem
 from turnkeeper.sessions.doctor_session import ADVICE_LOG, Examination
 from turnkeeper.sessions.doctor_sweep import Sweep
+from turnkeeper.store import keys
 from turnkeeper.store.engine import Key, StoreDamaged
 from turnkeeper.store.store import Store
 
@@ -64,6 +65,8 @@ class _Round:
         sweep = Sweep(self._engine, self._known, unsound, self._stray, fix=self._fix)
         await sweep.run(self._mentioned)
         projects = await doctor_projects.examine(self._engine, self._sessions, fix=self._fix)
+        if self._fix:
+            await self._mark_again()
         facts = await self._engine.inspect()
         medium = facts.pop("problems", [])
         problems = [
@@ -107,6 +110,12 @@ class _Round:
             self._sessions[name] = one.fold.view.session
             if one.fold.view.session.parent_id is not None:
                 self._parents[name] = one.fold.view.session.parent_id
+
+    async def _mark_again(self) -> None:
+        """Write the mark of an adopted tree again if it is damaged: only that it is there says anything."""
+        [mark] = await self._engine.get([keys.ADOPTED])
+        if mark is not None and mark != keys.ADOPTED_MARK:
+            await self._engine.put({keys.ADOPTED: keys.ADOPTED_MARK})
 
     async def _names(self) -> list[str]:
         names: list[str] = []

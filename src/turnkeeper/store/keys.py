@@ -134,7 +134,10 @@ def recent(scope: Key, which: str) -> Key:
 
 
 ADOPTED: Key = ("meta", "adopted")
-"""That the sessions of an older tree have their logs."""
+"""That the sessions of an older tree have their logs ..."""
+
+ADOPTED_MARK = b"{}"
+"""... and what stands there."""
 
 STORE: Key = ("store", "-")
 """The scope of all sessions."""

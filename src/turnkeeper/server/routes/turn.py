@@ -16,6 +16,7 @@ from turnkeeper.server.public import public
 from turnkeeper.server.route import Route
 from turnkeeper.server.streams.hub import Hub
 from turnkeeper.sessions import prompt as prompting
+from turnkeeper.store.engine import StoreFull, StoreUnavailable
 
 B = TypeVar("B")
 
@@ -63,6 +64,8 @@ async def answered(call: Call[None, B], message_id: str | None = None) -> Messag
     """
     outcome = await elsewhere.wait(call.turnkeeper, call.session_id)
     await _tell_first(call)
+    if outcome.store != "ok":
+        raise (StoreFull if outcome.store == "full" else StoreUnavailable)(outcome.reason)
     if outcome.kind == "refused":
         raise Invalid(outcome.reason)
     if outcome.kind == "crashed":

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import msgspec
 
 from turnkeeper.store.crash import crash_point
-from turnkeeper.store.engine import StoreUnavailable
-from turnkeeper.store.engines.files.disk import Disk, read
+from turnkeeper.store.engine import StoreDamaged
+from turnkeeper.store.engines.files.disk import Disk, NotAFile, read
 from turnkeeper.store.engines.files.names import JSON, RAW, decoded, relative
 
 
@@ -28,15 +28,24 @@ class Documents:
         self._directory, self._staging, self._disk = directory, staging, disk
 
     def read(self, place: str) -> bytes | None:
-        """The body under a path. Raises StoreUnavailable if its file is not JSON."""
-        file = self._file(place)
-        formatted = read(file + JSON)
-        if formatted is None:
-            return read(file + RAW)
+        """The body under a path; empty, which no decoder takes, if its file is damaged."""
         try:
+            return self.sound(place)
+        except StoreDamaged:
+            return b""
+
+    def sound(self, place: str) -> bytes | None:
+        """The body under a path. Raises StoreDamaged if its file cannot be read, or is not JSON."""
+        file = self._file(place)
+        try:
+            formatted = read(file + JSON)
+            if formatted is None:
+                return read(file + RAW)
             return msgspec.json.format(formatted, indent=-1)
+        except NotAFile as error:
+            raise StoreDamaged(f"{error.filename} is damaged: it is not an ordinary file") from error
         except (msgspec.DecodeError, RecursionError) as error:
-            raise StoreUnavailable(f"{file + JSON} is damaged: {error}") from error
+            raise StoreDamaged(f"{file + JSON} is damaged: {error}") from error
 
     def stage(self, documents: Iterable[tuple[str, bytes | None]]) -> list[Staged]:
         """Write bodies where no reader looks, and make the directories they go into."""

@@ -39,7 +39,7 @@ def _document_problems(tree: Tree, parent: str) -> Iterator[str]:
         else:
             seen.add(listed)
             try:
-                tree.documents.read(prefix + listed)
+                tree.documents.sound(prefix + listed)
             except (StoreUnavailable, OSError) as error:
                 yield str(error)
 

@@ -11,8 +11,8 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable
 from itertools import accumulate
 
-from turnkeeper.store.engine import StoreUnavailable, path
-from turnkeeper.store.engines.files.disk import Disk, read, read_range, size_of
+from turnkeeper.store.engine import StoreDamaged, StoreUnavailable, path
+from turnkeeper.store.engines.files.disk import Disk, NotAFile, read, read_range, size_of
 from turnkeeper.store.engines.files.names import LOG_DIRECTORY, LOG_SUFFIX, decoded, log_name
 
 _HEAD = 2
@@ -106,9 +106,12 @@ class Logs:
     def problems(self, log: str) -> list[str]:
         """What is wrong with the files of a log."""
         file, index = self.files(log)
-        numbers, counted = self._index(log), self._ends(log)
         try:
+            numbers, counted = self._index(log), self._ends(log)
             self.read(log, 0, None)
+            read_range(index, 0, 0)
+        except NotAFile as error:
+            return [f"{error.filename} is damaged: it is not an ordinary file"]
         except (StoreUnavailable, ValueError) as error:
             return [str(error)]
         if numbers[_HEAD:] != counted[: len(numbers) - _HEAD]:
@@ -118,7 +121,10 @@ class Logs:
         return []
 
     def _index(self, log: str) -> "array[int]":
-        held = read(self.files(log)[1])
+        try:
+            held = read(self.files(log)[1])
+        except NotAFile:
+            held = None
         if held is None or len(held) < 8 * _HEAD:
             return array("Q", [0, 0, *self._ends(log)])
         numbers = array("Q", held[: len(held) // 8 * 8])
@@ -132,8 +138,8 @@ class Logs:
         lines = (read(self.files(log)[0]) or b"").split(b"\n")[:-1]
         return array("Q", accumulate(len(line) + 1 for line in lines))
 
-    def _damaged(self, log: str, reason: str) -> StoreUnavailable:
-        return StoreUnavailable(f"log {log!r} is damaged ({self.files(log)[0]}): {reason}")
+    def _damaged(self, log: str, reason: str) -> StoreDamaged:
+        return StoreDamaged(f"log {log!r} is damaged ({self.files(log)[0]}): {reason}")
 
 
 def _packed(numbers: "array[int]") -> bytes:

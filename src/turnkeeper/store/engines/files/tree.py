@@ -1,5 +1,6 @@
 """The directory of one store: how a write is made, how an unfinished one is finished, how readers see whole writes."""
 
+import errno
 import os
 import re
 import time
@@ -12,9 +13,9 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from turnkeeper.store.crash import crash_point
-from turnkeeper.store.engine import EngineError, StoreUnavailable
+from turnkeeper.store.engine import EngineError, StoreDamaged, StoreFull, StoreUnavailable
 from turnkeeper.store.engines.files import earlier
-from turnkeeper.store.engines.files.disk import Disk, read, size_of
+from turnkeeper.store.engines.files.disk import Disk, NotAFile, read, size_of
 from turnkeeper.store.engines.files.documents import Documents, Listings, Staged
 from turnkeeper.store.engines.files.lock import PAUSE_S, Counter, StoreLock
 from turnkeeper.store.engines.files.logs import Logs
@@ -243,5 +244,9 @@ class Tree:
 def unavailable(error: OSError) -> StoreUnavailable:
     """What a caller is told when the disk fails."""
     said = StoreUnavailable(f"the disk said no: {error}")
+    if isinstance(error, NotAFile) or error.errno == errno.EIO:
+        said = StoreDamaged(str(said))
+    elif error.errno in (errno.ENOSPC, errno.EDQUOT):
+        said = StoreFull(f"the disk is full; make room and try again ({error})")
     said.__cause__ = error
     return said

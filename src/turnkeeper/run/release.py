@@ -1,0 +1,73 @@
+"""Release a session that is no longer run, also when the store takes no writes: then it is tried again until it does.
+
+Until then the log names this process as the owner, and what the session's pen holds is in memory only.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import anyio
+from anyio.abc import TaskGroup
+
+from turnkeeper.core.limits import RELEASE_RETRY_S
+from turnkeeper.run.pen import Pen
+from turnkeeper.store.engine import StaleFence, StoreUnavailable
+
+log = logging.getLogger(__name__)
+
+
+class Releases:
+    """The sessions of this runtime that could not be released yet."""
+
+    def __init__(
+        self, group: TaskGroup, sleep: Callable[[float], Awaitable[None]], wake: Callable[[str], None]
+    ) -> None:
+        self._group, self._sleep, self._wake = group, sleep, wake
+        self._pens: dict[str, Pen] = {}
+        self._lock = anyio.Lock()
+
+    async def release(self, pen: Pen, *, goes_on: bool) -> None:
+        """Append what the pen holds and become idle; later, if the store takes no writes now.
+
+        With ``goes_on`` the session is run again then: the store stopped it, and not the user.
+        """
+        try:
+            await pen.lay_down()
+        except StoreUnavailable as error:
+            log.warning("session %s cannot be released yet, and stays busy: %s", pen.session_id, error)
+            self._pens[pen.session_id] = pen
+            self._group.start_soon(self._retry, pen, goes_on, name=f"release {pen.session_id}")
+
+    async def finish(self, session_id: str) -> bool:
+        """Release a session now that could not be released before; whether there was such a one.
+
+        Raises StoreUnavailable if the store still takes no writes.
+        """
+        async with self._lock:
+            pen = self._pens.get(session_id)
+            if pen is None:
+                return False
+            with suppress(StaleFence):  # Another process owns the session now: what is held came too late.
+                await pen.lay_down()
+            del self._pens[session_id]
+            return True
+
+    async def finish_all(self) -> None:
+        """Try once to release all of them."""
+        for session_id in list(self._pens):
+            with suppress(StoreUnavailable):
+                await self.finish(session_id)
+
+    async def _retry(self, pen: Pen, goes_on: bool) -> None:
+        while self._pens.get(pen.session_id) is pen:
+            await self._sleep(RELEASE_RETRY_S)
+            try:
+                if await self.finish(pen.session_id) and goes_on:
+                    self._wake(pen.session_id)
+            except StoreUnavailable:
+                continue
+            except Exception:
+                # The top of a background job: what keeps one session from being released ends nothing else.
+                log.exception("session %s cannot be released", pen.session_id)
+                return
