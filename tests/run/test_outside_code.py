@@ -24,7 +24,7 @@ from turnkeeper.tools.tool import ToolContext
 
 async def cancel_a_task_of_its_own() -> None:
     """What a library does whose inner task was cancelled."""
-    task = asyncio.ensure_future(asyncio.sleep(60))
+    task = asyncio.ensure_future(anyio.sleep_forever())
     await asyncio.sleep(0)
     task.cancel()
     await task
@@ -138,7 +138,7 @@ async def test_an_interrupt_while_a_tool_waits_is_no_failure_of_the_tool(play: P
 
     async def run(text: str, context: ToolContext) -> str:
         begun.set()
-        await asyncio.ensure_future(asyncio.sleep(60))
+        await asyncio.ensure_future(anyio.sleep_forever())
         return "never"
 
     async with play(Scripted().calls("mine", text="x"), tools=(a_tool("mine", run),)) as stage:
