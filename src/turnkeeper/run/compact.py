@@ -4,6 +4,8 @@ marker ──▶ summary under way ──▶ summary, tail and what follows: one
                   └── stopped or broken: the earlier boundary stays in force
 """
 
+from collections.abc import Collection
+
 import anyio
 import msgspec
 
@@ -12,6 +14,8 @@ from turnkeeper.core.agents import COMPACTION
 from turnkeeper.core.compaction import Split, split, tail_budget
 from turnkeeper.core.compaction_events import compacted, following, summary_by
 from turnkeeper.core.history import Entry, History, compaction_of, visible
+from turnkeeper.core.oversized import all_oversized, has_overflowed
+from turnkeeper.core.quarantine import without
 from turnkeeper.core.turn_ends import broken_off, close_turn, open_turn
 from turnkeeper.core.window import usable
 from turnkeeper.model.agent import Agent
@@ -89,5 +93,10 @@ def _writer(agent: Agent, user: UserMessage, means: Means) -> ModelChoice:
 def _cut(history: History, user: UserMessage, means: Means, *, overflow: bool) -> Split:
     shown = visible(entry for entry in history.entries if entry.message.seq < user.seq)
     model, settings = means.find(user.model), means.window
-    budget = tail_budget(usable(model.limits, settings), settings.preserve_recent_tokens)
+    room = usable(model.limits, settings)
+    left_out: Collection[str] = history.view.quarantined
+    if not overflow and has_overflowed(shown, model):
+        left_out = all_oversized(shown, model, left_out, room)
+    shown = tuple(without(entry, left_out) for entry in shown)
+    budget = tail_budget(room, settings.preserve_recent_tokens)
     return split(shown, model, budget, turns_max=settings.tail_turns, overflowed=overflow)
