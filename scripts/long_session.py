@@ -200,7 +200,8 @@ code. Only without a usable answer a digest is made without any model. So the se
 
 A prompt that nobody has answered yet is never summarised: it is asked again behind the Summary. If the provider itself
 says that a request was too large, the same is done once, with media left out; a second refusal ends the turn with a
-`ContextOverflowError` instead of a loop.
+`ContextOverflowError` instead of a loop. The next prompt goes on: a prompt that was too large by itself is left out of
+later requests, with a line that tells the model so and names its recall handle.
 
 ## What is hidden can be had back
 

@@ -39,7 +39,7 @@ async def test_programs_get_the_summary_and_the_sizes(shop: Shop, script: Script
         await run(shop, env, "run", "say hello to the harbour")
         session_id, _ = await history(shop, env)
         done = json.loads((await run(shop, env, "session", "compact", session_id, "--force", "--json")).stdout)
-        assert done["reason"] == "compacted"
+        assert "nothing became smaller" in done["reason"]
         assert done["summary"] == SUMMARY
         assert done["before"] > 0
 

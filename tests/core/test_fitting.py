@@ -92,6 +92,50 @@ def test_a_request_is_sent_pruned_or_compacted_first(
     assert (found.reason if isinstance(found, Pruning) else type(found).__name__) == expected
 
 
+def unanswered(*texts: str, error: Failure | None = TOO_LARGE) -> History:
+    """Prompts with these texts, each but the newest followed by a failed turn."""
+    entries: list[Entry] = []
+    for number, text in enumerate(texts):
+        user = a_user("ses_one", f"msg_u{number}").but(seq=10 * number + 1)
+        failed = an_assistant("ses_one", f"msg_a{number}", user.id).but(seq=10 * number + 2, error=error)
+        failed = failed.but(provider_id=MODEL.provider_id, model_id=MODEL.id)
+        entries += [
+            Entry(message=user, parts=(a_text(user, f"prt_u{number}", text),)),
+            Entry(message=failed, parts=()),
+        ]
+    return a_history(tuple(entries[:-1]), seq=99)
+
+
+@pytest.mark.parametrize(
+    ("past", "context", "left_out"),
+    [
+        (unanswered("x" * 9000, "on"), 0, ("prt_u0",)),
+        (unanswered("x" * 9000, "on"), 1000, ("prt_u0",)),
+        (unanswered("x" * 9000, "on", error=REJECTED), 1000, ("prt_u0",)),
+        (unanswered("x" * 9000, "on", error=REJECTED), 0, None),
+        (unanswered("x" * 5000, "x" * 9000, "on"), 0, ("prt_u1",)),
+        (unanswered("go", "x" * 9000), 1000, None),
+        (unanswered("x" * 9000), 1000, None),
+        (unanswered(*["go"] * 3), 0, None),
+    ],
+    ids=[
+        "rejected, in a window of unknown size",
+        "rejected",
+        "certainly too large",
+        "failed for another reason",
+        "the largest of several",
+        "it is the newest that is too large",
+        "there is no newer one",
+        "they are short",
+    ],
+)
+def test_an_unanswered_prompt_that_is_too_large_is_left_out_once_there_is_a_newer_one(
+    past: History, context: int, left_out: tuple[str, ...] | None
+) -> None:
+    found = fit(ready(past, context=context), Window(), None, NOW)
+    assert (found.part_ids if isinstance(found, PartsQuarantined) else None) == left_out
+
+
 def test_a_request_that_was_pruned_to_fit_is_sent_and_one_pruned_for_its_price_is_looked_at_again() -> None:
     pruned = fit(FULL_OF_OUTPUT, Window(), None, NOW)
     assert isinstance(pruned, Pruning)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from small_window import FETCH, SMALL, WINDOW, config, lives, texts, works
 
 from turnkeeper.core.history import visible
 from turnkeeper.core.lowering import COMPACTED
@@ -14,68 +15,21 @@ from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.parts import CompactionPart, TextPart
 from turnkeeper.model.prompt import FileInput, Prompt, TextInput
 from turnkeeper.model.refusal import Busy, Refusal
-from turnkeeper.model.request import AssistantTurn, Media, ModelRequest, Text, ToolTurn, UserTurn
+from turnkeeper.model.request import Media, Text, ToolTurn, UserTurn
 from turnkeeper.model.todo import Todo
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run.summarise import Draft, Hooks
-from turnkeeper.testing.harness import Options, Play, Stage, a_tool, stage
+from turnkeeper.testing.harness import Options, Play, Stage, stage
 from turnkeeper.testing.windowed import Says, Windowed, honest, is_summary
-from turnkeeper.tools.tool import ToolContext
 
-WINDOW = 8_000
-SMALL = {
-    "model": "acme/small",
-    "provider": {
-        "acme": {
-            "protocol": "openai-chat",
-            "options": {"baseURL": "http://localhost:1/v1"},
-            "models": {"small": {"limit": {"context": WINDOW, "output": 1_000}}},
-        }
-    },
-}
 PNG = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
 )
 
 
-async def fetch(words: str, context: ToolContext) -> str:
-    return f"{words}: " + "x" * 5_000
-
-
-FETCH = (a_tool("fetch", fetch),)
-
-
-def works(asked: str, results: ToolTurn | None) -> Says:
-    """Fetches once for each prompt, then answers it."""
-    if results is None and "fetch" in asked:
-        return Says(text="I look.", tool="fetch", calls=({"text": asked},))
-    return Says(text=f"Answer to: {asked[-40:]}")
-
-
-def config(**compaction: object) -> dict[str, object]:
-    return {**SMALL, "compaction": compaction}
-
-
-async def lives(stage: Stage, count: int) -> str:
-    session = await stage.session()
-    for number in range(count):
-        assert (await stage.ask(session, f"fetch {number}")).reason == "answered"
-    return session
-
-
 async def summaries(stage: Stage, session: str) -> list[AssistantMessage]:
     return [message for message, _ in await stage.turns(session) if message.summary]
-
-
-def texts(request: ModelRequest) -> list[str]:
-    return [
-        part.text
-        for one in request.messages
-        if isinstance(one, UserTurn | AssistantTurn)
-        for part in one.content
-        if isinstance(part, Text)
-    ]
 
 
 async def test_a_session_goes_on_past_its_window_and_no_request_is_ever_refused(play: Play) -> None:

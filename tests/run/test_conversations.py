@@ -5,9 +5,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from turnkeeper.core.handles import handle
 from turnkeeper.core.history import Entry, since_epoch, visible
 from turnkeeper.core.lowering import CLEARED, Lowered, conversation
-from turnkeeper.core.quarantine import LEFT_OUT
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.message import ContextUpdate, MessageTime, SystemMessage
 from turnkeeper.model.parts import CompactionPart, TextPart, ToolPart
@@ -112,7 +112,7 @@ def test_a_quarantine_lowers_the_conversation_anew_without_what_is_left_out() ->
     assert lowered is not before
     assert lowered.messages == anew(TOLD, ("prt_4",)).messages
     assert ("words 4" in str(before.messages), "words 4" in str(lowered.messages)) == (True, False)
-    assert LEFT_OUT in str(lowered.messages)
+    assert handle("words 4") in str(lowered.messages)
     assert kept.of(SESSION, history, MODEL, 0, ("prt_4",)) is lowered, "and then it is kept again"
 
 

@@ -3,8 +3,8 @@
 import asyncio
 import re
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from typing import TypeAlias
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import anyio
 import pytest
@@ -24,7 +24,7 @@ from turnkeeper.tools.tool import ToolContext
 
 async def cancel_a_task_of_its_own() -> None:
     """What a library does whose inner task was cancelled."""
-    task = asyncio.ensure_future(asyncio.sleep(60))
+    task = asyncio.ensure_future(anyio.sleep_forever())
     await asyncio.sleep(0)
     task.cancel()
     await task
@@ -107,7 +107,7 @@ async def test_a_provider_that_does_it_fails_the_turn_of_its_session_alone(play:
             await misbehave()
 
     good = Scripted().says("Well.").forever()
-    scripts = iter([Provider(), good])
+    scripts: Iterator[Any] = iter([Provider(), good])
     async with play(EachSession(lambda: next(scripts))) as stage:
         session = await stage.session()
         assert (await stage.ask(session, "go")).kind == "crashed"
@@ -138,7 +138,7 @@ async def test_an_interrupt_while_a_tool_waits_is_no_failure_of_the_tool(play: P
 
     async def run(text: str, context: ToolContext) -> str:
         begun.set()
-        await asyncio.ensure_future(asyncio.sleep(60))
+        await asyncio.ensure_future(anyio.sleep_forever())
         return "never"
 
     async with play(Scripted().calls("mine", text="x"), tools=(a_tool("mine", run),)) as stage:
@@ -149,6 +149,7 @@ async def test_an_interrupt_while_a_tool_waits_is_no_failure_of_the_tool(play: P
         [(message, parts)] = await stage.turns(session)
         assert isinstance(message.error, AbortedFailure)
         [call] = [part for part in parts if isinstance(part, ToolPart)]
+        assert isinstance(call.state, ToolError)
         assert call.state.metadata == {"interrupted": True}
 
 
@@ -171,8 +172,17 @@ async def test_a_tool_that_cancels_the_task_it_runs_in_ends_its_session_s_run_al
 async def test_lone_surrogates_of_a_provider_are_replaced(play: Play) -> None:
     lone = "a\ud800b"
     call = s.ToolCall(id="c\udc00", name="echo", input={"text": lone}, raw=f'{{"text": "{lone}"}}')
-    first = [s.StartStep(), s.ReasoningDelta(id="r", text=lone), s.TextDelta(id="t", text=lone), call]
-    last = [s.StartStep(), s.TextDelta(id="t", text="ok"), s.FinishStep(reason="stop", metadata={lone: lone})]
+    first: list[s.StreamEvent] = [
+        s.StartStep(),
+        s.ReasoningDelta(id="r", text=lone),
+        s.TextDelta(id="t", text=lone),
+        call,
+    ]
+    last: list[s.StreamEvent] = [
+        s.StartStep(),
+        s.TextDelta(id="t", text="ok"),
+        s.FinishStep(reason="stop", metadata={lone: lone}),
+    ]
     async with play(Told([first, [s.FinishStep(reason="tool-calls")]], [last])) as stage:
         session = await stage.session()
         assert (await stage.ask(session, "go")).reason == "answered"

@@ -94,6 +94,12 @@ def _can_shrink(entries: Sequence[Entry]) -> bool:
     return any(isinstance(one.message, UserMessage) for one in entries[:begin]) or any(map(has_media, entries[begin:]))
 
 
+def unanswered(shown: Sequence[Entry]) -> list[Entry]:
+    """The prompts that no turn has said or done anything about."""
+    plain, _ = _without_summaries(shown)
+    return [entry for entry in plain[_pending_from(plain) :] if isinstance(entry.message, UserMessage)]
+
+
 def too_small(tokens: int, messages: int, limits: Limits, config: CompactionConfig) -> str | None:
     """Why a session is not worth compacting by hand; None if it is."""
     room = usable(limits, window(config, {}))
@@ -120,7 +126,7 @@ def _tail_start(
     for index in range(len(settled) - 1, -1, -1):
         if turns_max is not None and turns >= turns_max:
             break
-        left -= _size(settled[index], model)
+        left -= entry_tokens(settled[index], model)
         if left < 0 or (overflowed and has_media(settled[index])):
             break
         start = index
@@ -129,7 +135,8 @@ def _tail_start(
     return start if start > 0 else len(settled)
 
 
-def _size(entry: Entry, model: ModelInfo) -> int:
+def entry_tokens(entry: Entry, model: ModelInfo) -> int:
+    """Roughly how many tokens of a request a message is."""
     return tokens_of(sum(chars_of(message) for message in conversation([entry], model)))
 
 

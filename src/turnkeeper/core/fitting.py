@@ -6,6 +6,8 @@
 | it fits, or no turn ended well since the last Summary | send it |
 | it is too large, and would fit without old outputs | prune them, then send it |
 | it is too large otherwise | compact first |
+
+Before all this, an unanswered prompt that made the newest turn too large is left out, once there is a newer one.
 """
 
 from collections.abc import Callable
@@ -13,10 +15,11 @@ from typing import Final
 
 from turnkeeper.core.compaction import has_media, may_recover, progressed
 from turnkeeper.core.history import Entry, History, visible
+from turnkeeper.core.oversized import has_overflowed, oversized
 from turnkeeper.core.prefix import is_cold
 from turnkeeper.core.pruning import FULL, MINIMUM, PROTECT, Occasion, Pruning, choose
 from turnkeeper.core.quarantine import Pointer, pointer, sources, suspects, telling
-from turnkeeper.core.turn_request import PreparedRequest
+from turnkeeper.core.turn_request import PreparedRequest, TurnInputs
 from turnkeeper.core.view import SessionView
 from turnkeeper.core.window import CHARS_PER_TOKEN, Window, exceeds, overflows, usable
 from turnkeeper.model.catalog import Price
@@ -39,9 +42,13 @@ class CompactFirst(Value):
     overflow: bool = False
 
 
-def fit(ready: PreparedRequest, settings: Window, pruned: Pruning | None, now: int) -> Send | Pruning | CompactFirst:
+def fit(
+    ready: PreparedRequest, settings: Window, pruned: Pruning | None, now: int
+) -> Send | Pruning | CompactFirst | PartsQuarantined:
     """What to do with a request. ``pruned`` is what was pruned for it already."""
     history, limits = ready.inputs.history, ready.inputs.model.limits
+    if (too_large := _leave_out(ready, settings)) is not None:
+        return too_large
     if pruned is None and ready.lowered.outputs >= PRUNABLE_CHARS_MIN:
         occasion = _occasion(ready, now)
         if (occasion.begins or occasion.is_cold) and (chosen := _choose(history, settings, occasion)) is not None:
@@ -69,6 +76,25 @@ def too_large(ready: PreparedRequest) -> OverflowFailure | None:
     return OverflowFailure(data=OverflowData(message=f"{words}; shorten the prompt or choose another model"))
 
 
+def _leave_out(ready: PreparedRequest, settings: Window) -> PartsQuarantined | None:
+    """Leave out an unanswered prompt that is too large and that a newer one follows; another one if that is not enough.
+
+    How large a request is can only be guessed: a rejection counts more than the guess, until a prompt is left out.
+    """
+    inputs, room = ready.inputs, usable(ready.inputs.model.limits, settings)
+    entries, model, left_out = inputs.history.entries, inputs.model, inputs.view.quarantined
+    is_open = not _is_helped(inputs) or (room is not None and ready.size >= room)
+    is_rejected = is_open and has_overflowed(entries, model)
+    if not is_rejected and not exceeds(ready.size, model.limits):
+        return None
+    found = oversized(visible(entries), model, left_out, has_newer=True)
+    if found is None:
+        return None
+    entry, ids = found
+    reason = telling(entries, entry.message.id, len(ids), f"the request is too large for {model.id}")
+    return PartsQuarantined(message_id=entry.message.id, part_ids=ids, reason=reason)
+
+
 def prune_after_run(view: SessionView, history: History, price: Price, settings: Window) -> Pruning | None:
     """What to prune when a session comes to rest."""
     count = view.prefix.bytes // CHARS_PER_TOKEN if view.prefix is not None else 0
@@ -85,11 +111,16 @@ def remedy(
     inputs = sent.inputs
     if isinstance(failure, OverflowFailure):
         return CompactFirst(overflow=True) if settings.auto and may_recover(inputs.history.entries) else None
-    pointed, change = pointer(failure), inputs.view.rewritten
-    is_spent = change is not None and change.is_remedy and change.seq > inputs.user.seq
-    if pointed is None or is_spent or wire_length is None:
+    pointed = pointer(failure)
+    if pointed is None or _is_helped(inputs) or wire_length is None:
         return None
     return _quarantine(pointed, sent, wire_length)
+
+
+def _is_helped(inputs: TurnInputs) -> bool:
+    """Whether something was left out since the newest prompt."""
+    change = inputs.view.rewritten
+    return change is not None and change.is_remedy and change.seq > inputs.user.seq
 
 
 def _choose(history: History, settings: Window, occasion: Occasion) -> Pruning | None:

@@ -17,6 +17,9 @@ from turnkeeper.model.message import AssistantMessage, Message, SystemMessage, U
 from turnkeeper.model.parts import CompactionPart, FilePart, Part, ReasoningPart, StepStartPart, TextPart
 from turnkeeper.model.value import Value
 
+STANDS_IN = "left_out"
+"""Marks words that stand for a part which requests no longer have."""
+
 
 class Entry(Value):
     """A message with its parts in order."""
@@ -188,7 +191,7 @@ def _is_again(prompt: Entry, copy: Entry) -> bool:
 
 
 def _is_same(part: Part, copy: Part) -> bool:
-    if isinstance(part, FilePart) and isinstance(copy, TextPart):
+    if isinstance(copy, TextPart) and (isinstance(part, FilePart) or (copy.metadata or {}).get(STANDS_IN)):
         return True
     return part.but(id="", message_id="", seq=0, nth=0) == copy.but(id="", message_id="", seq=0, nth=0)
 

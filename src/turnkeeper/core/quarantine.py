@@ -8,7 +8,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-from turnkeeper.core.history import Entry
+from turnkeeper.core.handles import handle
+from turnkeeper.core.history import STANDS_IN, Entry
 from turnkeeper.model.failure import ApiFailure, Failure
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.parts import FilePart, Part, ReasoningPart, TextPart, ToolPart
@@ -18,6 +19,10 @@ from turnkeeper.model.value import Value
 AHEAD: Final = 4
 """What follows a system message may decide whether it stands alone or is merged: so far one looks ahead."""
 LEFT_OUT: Final = "[A part of this message is left out: the provider did not accept it]"
+LEFT_OUT_TEXT: Final = (
+    "[A text of {:,} characters is left out: the provider did not accept it, or it is too large for the context window."
+    " recall with the handle {} gives it exactly]"
+)
 
 # messages.3.content.1.image (Anthropic), messages[3].content[1] (OpenAI), input[3].content[1] (Responses),
 # contents[3].parts[1] (Gemini).
@@ -69,7 +74,7 @@ def suspects(entry: Entry, pointed: Pointer, left_out: Collection[str]) -> tuple
 
     Nothing, if all of them are left out already: the fault lies elsewhere.
     """
-    shown = [part for part in entry.parts if part.id not in left_out and _is_shown(part)]
+    shown = [part for part in shown_parts(entry) if part.id not in left_out]
     is_reasoning = "reasoning" in pointed.words
     named = [
         part
@@ -92,7 +97,7 @@ def _masked(part: Part, is_answer: bool) -> Part | None:
     match part:
         case ToolPart(provider=ToolProvider(executed=True)):
             # The provider's own records of a call and its result go together, so neither is missed.
-            return TextPart(id=part.id, session_id=part.session_id, message_id=part.message_id, text=LEFT_OUT)
+            return _stand_in(part, LEFT_OUT)
         case ToolPart(state=ToolCompleted() as state):
             # The name and the id stay; nothing of what was rejected does.
             empty = state.but(input={}, output=LEFT_OUT, attachments=None, full=None, structured=None, content=None)
@@ -101,12 +106,24 @@ def _masked(part: Part, is_answer: bool) -> Part | None:
             return part.but(state=state.but(input={}, error=LEFT_OUT, metadata=None), metadata=None)
         case ToolPart(state=state):
             return part.but(state=state.but(input={}), metadata=None)
-        case TextPart() | FilePart() if not is_answer:
-            return TextPart(id=part.id, session_id=part.session_id, message_id=part.message_id, text=LEFT_OUT)
+        case TextPart(text=text) if not is_answer:
+            return _stand_in(part, LEFT_OUT_TEXT.format(len(text), handle(text)))
+        case FilePart() if not is_answer:
+            return _stand_in(part, LEFT_OUT)
         case TextPart():
             return part.but(text=LEFT_OUT, metadata=None)
         case _:
             return None
+
+
+def _stand_in(part: Part, words: str) -> TextPart:
+    mark = {STANDS_IN: True}
+    return TextPart(id=part.id, session_id=part.session_id, message_id=part.message_id, text=words, metadata=mark)
+
+
+def shown_parts(entry: Entry) -> list[Part]:
+    """The parts of a message that a request has."""
+    return [part for part in entry.parts if _is_shown(part)]
 
 
 def _is_shown(part: Part) -> bool:

@@ -55,7 +55,7 @@ class ViewState(Value):
     rewritten: Rewritten | None = None
     """The newest pruning or quarantine: the first request after it need not extend the one before."""
     quarantined: tuple[str, ...] = ()
-    """Parts that no request has any more, because a provider rejected them."""
+    """Parts that no request has any more, because a provider rejected them or they are too large."""
     status: Status = IDLE
     owner: Owner | None = None
     messages: int = 0

@@ -210,7 +210,10 @@ class OutputsPruned(EventBase):
 
 
 class PartsQuarantined(EventBase):
-    """A provider rejected these parts of a message: from now on no request has them. They stay in the history."""
+    """A provider rejected these parts of a message, or they are too large: no request has them from now on.
+
+    They stay in the history.
+    """
 
     KIND = "parts.quarantined"
     message_id: str

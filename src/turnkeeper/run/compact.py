@@ -4,7 +4,7 @@ marker ──▶ summary under way ──▶ summary, tail and what follows: one
                   └── stopped or broken: the earlier boundary stays in force
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 
 import anyio
@@ -15,6 +15,8 @@ from turnkeeper.core.agents import COMPACTION
 from turnkeeper.core.compaction import Split, split, tail_budget
 from turnkeeper.core.compaction_events import compacted, following, summary_by
 from turnkeeper.core.history import Entry, History, compaction_of, visible
+from turnkeeper.core.oversized import all_oversized, has_overflowed
+from turnkeeper.core.quarantine import without
 from turnkeeper.core.turn_ends import broken_off, close_turn, open_turn, refused
 from turnkeeper.core.view import SessionView
 from turnkeeper.core.window import usable
@@ -115,5 +117,10 @@ def _writer(agent: Agent, user: UserMessage, setup: DirectorySetup) -> ModelChoi
 def _cut(history: History, user: UserMessage, setup: DirectorySetup, *, overflow: bool) -> Split:
     shown = visible(entry for entry in history.entries if entry.message.seq < user.seq)
     model, settings = setup.find(user.model), setup.window
-    budget = tail_budget(usable(model.limits, settings), settings.preserve_recent_tokens)
+    room = usable(model.limits, settings)
+    left_out: Collection[str] = history.view.quarantined
+    if not overflow and has_overflowed(shown, model):
+        left_out = all_oversized(shown, model, left_out, room)
+    shown = tuple(without(entry, left_out) for entry in shown)
+    budget = tail_budget(room, settings.preserve_recent_tokens)
     return split(shown, model, budget, turns_max=settings.tail_turns, overflowed=overflow)

@@ -16,7 +16,7 @@ from turnkeeper.core.pruning import Pruning, pruning_events
 from turnkeeper.core.turn_request import PreparedRequest, TurnInputs, build_request
 from turnkeeper.core.view import SessionView
 from turnkeeper.core.window import Window
-from turnkeeper.model.event import Event
+from turnkeeper.model.event import Event, PartsQuarantined
 from turnkeeper.model.failure import Failure
 from turnkeeper.model.message import UserMessage
 from turnkeeper.model.refusal import Refusal
@@ -45,6 +45,10 @@ class ContextFitter(msgspec.Struct, frozen=True):
                     return ready
                 case Pruning() as pruned:
                     view, history = await self._prune(pen, ready.inputs.history, pruned)
+                    ready = self._built(replace(ready.inputs, view=view, history=history), now)
+                case PartsQuarantined() as left_out:
+                    view = await pen.append(left_out)
+                    history = extend(ready.inputs.history, Recorded(view.seq, now, left_out))
                     ready = self._built(replace(ready.inputs, view=view, history=history), now)
                 case CompactFirst():
                     await pen.append(self._marker(inputs.user, overflow=False), at="marker")

@@ -7,6 +7,7 @@ from turnkeeper.core.compaction_events import a_marker
 from turnkeeper.core.history import Entry, History, compaction_of, is_completed_summary, visible
 from turnkeeper.core.lowering import conversation
 from turnkeeper.core.next_action import last_turn, last_user
+from turnkeeper.core.quarantine import without
 from turnkeeper.core.window import chars_of, tokens_of
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.failure import words_of
@@ -57,7 +58,7 @@ async def compact(
     speaker = user.message if model is None else user.message.but(model=model)
     info = runtime.model(speaker.model, place)
     shown = visible(history.entries)
-    before = _size(shown, info)
+    before = _size(history, info)
     config, _ = runtime.directories.catalog(place)
     if not force and (reason := too_small(before, len(shown), info.limits, config.compaction)) is not None:
         return Compacted(reason=reason, before=before, after=before)
@@ -81,14 +82,15 @@ def _result(history: History, model: ModelInfo, before: int) -> Compacted:
     mark = compaction_of(shown[0])
     marks = [part.metadata or {} for part in last.parts if isinstance(part, TextPart)]
     problem = next((str(one["problem"]) for one in marks if one.get("problem")), None)
+    after = _size(history, model)
     return Compacted(
-        reason="compacted",
+        reason="compacted" if after < before else "a Summary was written, and nothing became smaller by it",
         summary=summary_text(last),
         is_digest=any(bool(one.get("digest")) for one in marks),
         problem=problem,
         tail_start_id=mark.tail_start_id if mark is not None else None,
         before=before,
-        after=_size(shown, model),
+        after=after,
     )
 
 
@@ -96,5 +98,6 @@ def _is_summary(turn: Entry) -> bool:
     return isinstance(turn.message, AssistantMessage) and is_completed_summary(turn.message)
 
 
-def _size(shown: tuple[Entry, ...], model: ModelInfo) -> int:
+def _size(history: History, model: ModelInfo) -> int:
+    shown = [without(entry, history.view.quarantined) for entry in visible(history.entries)]
     return tokens_of(sum(chars_of(message) for message in conversation(shown, model)))
