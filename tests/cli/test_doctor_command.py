@@ -81,3 +81,24 @@ def test_a_store_of_files_is_used_when_it_is_named(data: Path) -> None:
 
 def decoded(body: bytes) -> dict[str, object]:
     return dict(json.loads(body))
+
+
+def test_a_data_directory_without_a_store_is_refused_and_left_alone(tmp_path: Path) -> None:
+    answer = tk(tmp_path / "mistyped", "doctor")
+    assert (answer.code, answer.out) == (1, "")
+    assert "there is no store" in answer.err
+    listed = tk(tmp_path / "mistyped", "session", "list")
+    assert (listed.code, "There is no store" in listed.err) == (0, True)
+    assert not (tmp_path / "mistyped").exists()
+
+
+def test_a_store_that_was_truncated_to_nothing_is_not_sound(data: Path) -> None:
+    tk(data, "session", "create")
+    (data / "turnkeeper.db").write_bytes(b"")
+    for words in (("doctor",), ("doctor", "--fix")):
+        answer = tk(data, *words)
+        assert (answer.code, "is an empty file" in answer.out) == (1, True)
+    listed = tk(data, "session", "list")
+    assert "is an empty file; if it had sessions, restore a copy" in listed.err
+    assert tk(data, "session", "export", "--all", "--output", str(data / "all.jsonl")).code == 1
+    assert (data / "turnkeeper.db").read_bytes() == b""

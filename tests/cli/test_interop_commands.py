@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from cli_store import Family, api, process, tk
 
+from turnkeeper.interop.report import TAKEN
+
 
 @pytest.fixture
 def other(tmp_path: Path) -> Path:
@@ -194,3 +196,78 @@ def test_a_database_that_is_not_opencodes_is_refused(data: Path, tmp_path: Path)
 def write(path: Path, content: object) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize("target", ["backup.jsonl", "folder", "tree"])
+def test_an_export_of_a_store_that_is_not_there_leaves_a_backup_alone(
+    data: Path, tmp_path: Path, family: Family, target: str
+) -> None:
+    words = ("session", "export", "--all", "--output", str(tmp_path / target))
+    words = (*words, "--layout", "tree") if target == "tree" else words
+    assert tk(data, *words).code == 0
+    before = contents(tmp_path / target)
+    mistyped = tmp_path / "mistyped"
+    for answer in (tk(mistyped, *words), tk(data, *words, "--store", f"sqlite:{mistyped / 'x.db'}")):
+        assert answer.code == 1
+        assert "there is no store" in answer.err
+    assert contents(tmp_path / target) == before
+    assert not mistyped.exists()
+
+
+def contents(target: Path) -> dict[Path, bytes]:
+    files = [target] if target.is_file() else target.rglob("*.json")
+    return {file: file.read_bytes() for file in files}
+
+
+def test_an_export_without_a_session_replaces_no_file(data: Path, tmp_path: Path, family: Family) -> None:
+    target = tmp_path / "backup.jsonl"
+    assert tk(data, "session", "export", "--all", "--output", str(target)).code == 0
+    before = target.read_bytes()
+    empty = tmp_path / "empty"
+    made = tk(empty, "session", "create", "--json").json["id"]
+    assert tk(empty, "session", "delete", made, "--yes").code == 0
+    answer = tk(empty, "session", "export", "--all", "--output", str(target))
+    assert (answer.code, target.read_bytes()) == (1, before)
+    assert "holds no session" in answer.err
+    new = tmp_path / "new.jsonl"
+    assert tk(empty, "session", "export", "--all", "--output", str(new)).code == 0
+    assert new.read_bytes() == b""
+
+
+def test_messages_whose_ids_another_session_has_are_told_and_end_with_1(
+    data: Path, other: Path, tmp_path: Path, family: Family
+) -> None:
+    target = tmp_path / "one.json"
+    assert tk(data, "session", "export", family.root.id, "--output", str(target)).code == 0
+    target.write_bytes(target.read_bytes().replace(family.root.id.encode(), b"ses_another0000000000000000000"))
+    answer = tk(data, "session", "import", str(target), "--json")
+    [report] = answer.json
+    assert (answer.code, report["imported"]["parts"]) == (1, 0)
+    assert {one["reason"] for one in report["conflicts"]} == {TAKEN}
+    assert tk(other, "session", "import", str(target)).code == 0
+
+
+@pytest.mark.parametrize("layout", ["json", "tree"])
+def test_what_an_export_makes_is_for_its_owner_alone(data: Path, tmp_path: Path, family: Family, layout: str) -> None:
+    target = tmp_path / "new"
+    mask = os.umask(0o022)
+    try:
+        answer = tk(data, "session", "export", "--all", "--layout", layout, "--output", str(target))
+    finally:
+        os.umask(mask)
+    assert answer.code == 0
+    for path in (target, *target.rglob("*")):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_a_pipe_in_an_exported_tree_is_named_and_not_waited_for(
+    data: Path, other: Path, tmp_path: Path, family: Family
+) -> None:
+    target = tmp_path / "tree"
+    tk(data, "session", "export", "--all", "--layout", "tree", "--output", str(target))
+    file = min((target / family.root.id / "message").iterdir())
+    file.unlink()
+    os.mkfifo(file)
+    answer = tk(other, "session", "import", str(target), "--json")
+    [report] = answer.json
+    assert (answer.code, [one["place"] for one in report["unreadable"]]) == (1, [str(file)])

@@ -41,7 +41,10 @@ async def doctor(
         raise NotFound(
             f"there is no store {options.url!r} to check; `turnkeeper db path` prints where the default one is"
         )
-    found = await _examined(options, fix=fix)
+    if options.is_emptied:
+        found = _unopened(f"the store {options.url!r} is an empty file; a store is never empty, also without sessions")
+    else:
+        found = await _examined(options, fix=fix)
     answer(options, found, lambda screen: _diagnosis(screen, found))
     return failures.OK if found.ok else failures.REFUSED
 

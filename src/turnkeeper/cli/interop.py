@@ -53,6 +53,9 @@ async def export(
     tree it is a directory. With --json and --output the answer is {"sessions":
     COUNT, "output": PATH}; without --output it is the session.
 
+    Files of other sessions in the directory stay, also those of sessions that
+    were deleted since. A store without sessions replaces no file.
+
     Each session is checked against its log. What is damaged is left out and
     named on standard error; then the exit code is 1.
 
@@ -81,7 +84,7 @@ async def export(
         target = Path(output).expanduser()
         _check_reader(target)
         with progress("Exporting sessions") as moved:
-            count = await _to_disk(tk, target, chosen, layout, sanitize=sanitize, moved=moved, damaged=damaged)
+            count = await _to_disk(tk, options, target, chosen, layout, sanitize=sanitize, moved=moved, damaged=damaged)
     done = {"sessions": count, "output": str(target)}
     answer(options, done, lambda screen: f"Exported {plural(count, 'session')} to {screen.path(str(target))}")
     return note_damaged(damaged)
@@ -97,7 +100,7 @@ async def import_files(
     sessions are not changed, so importing again is safe. With --json the answer
     is a list with a report for each path: {"source", "imported", "unchanged",
     "grown", "conflicts", "skipped", "unreadable"}. The exit code is 1 if
-    something could not be read.
+    something could not be read, or was left out because its id is taken.
 
     For example:
       turnkeeper session import wind.json
@@ -119,7 +122,7 @@ async def import_files(
     answer(
         options, [_whole(one) for one in reports], lambda screen: "\n\n".join(_report(screen, one) for one in reports)
     )
-    return int(any(one.unreadable for one in reports))
+    return int(not all(one.is_whole for one in reports))
 
 
 async def import_opencode(
@@ -133,7 +136,8 @@ async def import_opencode(
     Reads opencode's data directory, or PATH, and changes nothing there. Ids are
     kept, and importing again adds only what is new. With --json the answer is a
     report: {"source", "imported", "unchanged", "grown", "conflicts", "skipped",
-    "unreadable"}. The exit code is 1 if something could not be read.
+    "unreadable"}. The exit code is 1 if something could not be read, or was left
+    out because its id is taken.
 
     For example:
       turnkeeper import opencode
@@ -143,7 +147,7 @@ async def import_opencode(
         with progress("Importing sessions") as moved:
             report = await tk.import_opencode(path.expanduser() if path is not None else None, progress=moved)
     answer(options, _whole(report), lambda screen: _report(screen, report))
-    return int(bool(report.unreadable))
+    return int(not report.is_whole)
 
 
 import_app = App(name="import", version_flags=(), default_command=import_files)
@@ -174,6 +178,7 @@ def _check_reader(target: Path) -> None:
 
 async def _to_disk(
     tk: "Turnkeeper",
+    options: Options,
     target: Path,
     chosen: "Sequence[str] | None",
     layout: Literal["json", "tree"],
@@ -189,6 +194,8 @@ async def _to_disk(
         raise UsageError(
             f"{str(target)!r} would be a directory; name a directory, or with --all a file that ends in .jsonl"
         )
+    if options.is_missing or options.is_emptied:
+        raise NotFound(f"there is no store {options.url!r} to export from; `turnkeeper db path` prints the default one")
     return await tk.export_all(target, chosen, layout=layout, sanitise=sanitize, progress=moved, damaged=damaged)
 
 

@@ -86,8 +86,10 @@ class Options:
 
     @property
     def is_named(self) -> bool:
-        """Whether the user named the store itself, and not only its directory."""
-        return self.store is not None or (self.data is None and bool(os.environ.get(STORE_VARIABLE)))
+        """Whether the user named the store itself, or a directory for it that does not exist."""
+        if self.store is None and self.data is not None:
+            return not self.data.expanduser().exists()
+        return self.store is not None or bool(os.environ.get(STORE_VARIABLE))
 
     @property
     def is_missing(self) -> bool:
@@ -100,6 +102,13 @@ class Options:
         if nearest is not None and not nearest.is_dir():
             raise Invalid(f"{str(nearest)!r} is a file, so no store can be in it; name a directory")
         return True
+
+    @property
+    def is_emptied(self) -> bool:
+        """Whether the file of the store exists without a byte: it was truncated, or never was a store."""
+        scheme, _, place = self.url.partition(":")
+        files = [path for path in (Path(place).expanduser(), Path(f"{place}-wal").expanduser()) if path.is_file()]
+        return scheme == "sqlite" and bool(files) and not any(path.stat().st_size for path in files)
 
     @asynccontextmanager
     async def sessions(self, *, read_only: bool = False) -> AsyncIterator[Turnkeeper | Client]:
@@ -147,9 +156,11 @@ class Options:
         """The store for a command that only reads. A missing store is read as an empty one and is not created."""
         from turnkeeper.app import look
 
-        if self.is_missing and self.is_named:
+        if self.is_emptied:
+            print(f"The store {self.url!r} is an empty file; if it had sessions, restore a copy.", file=sys.stderr)
+        elif self.is_missing and self.is_named:
             print(f"There is no store {self.url!r} yet; creating or importing a session makes it.", file=sys.stderr)
-        async with _opened(look("memory:" if self.is_missing else self.url)) as tk:
+        async with _opened(look("memory:" if self.is_missing or self.is_emptied else self.url)) as tk:
             yield tk
 
     @asynccontextmanager

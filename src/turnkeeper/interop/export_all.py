@@ -1,5 +1,6 @@
 """Export many sessions: a folder of files, one file of lines, or a folder for each session (seed 003's tree)."""
 
+import os
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from turnkeeper.workspace.files import PRIVATE, replacing
 
 Layout: TypeAlias = Literal["json", "tree"]
 
+PRIVATE_FOLDER = 0o700
 LINES_SUFFIX = ".jsonl"
 LINE_BYTES_IN_MEMORY = 16 * 1024 * 1024
 """A longer session waits on disk until it was read whole."""
@@ -51,7 +53,11 @@ async def export_all(
             raise Invalid(f"{target} names a file of lines, and a tree needs a folder; give another name")
         _folder(target.parent)
         with replacing(target, mode=PRIVATE) as file:
-            return await _each(names, lambda name: _line(store, name, file, sanitise, damaged), progress, damaged)
+            count = await _each(names, lambda name: _line(store, name, file, sanitise, damaged), progress, damaged)
+            if not count and target.exists():
+                why = "could be read" if names else "is in the store"
+                raise NotFound(f"no session {why}, so {str(target)!r} is not replaced by a file that holds no session")
+            return count
     _folder(target)
 
     async def write(name: str) -> None:
@@ -97,7 +103,7 @@ class _Tree:
         self.order: list[str] = []
         """The ids of the messages; names of files have no order of their own."""
         for name in ("message", "snapshot"):
-            (folder / name).mkdir()
+            (folder / name).mkdir(PRIVATE_FOLDER)
 
     def message(self, message: MessageWithParts) -> None:
         """A message with its parts, and a file for each snapshot that they name."""
@@ -120,7 +126,8 @@ class _Tree:
     def write(self, name: str, content: object) -> None:
         """One JSON file."""
         body = msgspec.json.format(msgspec.json.encode(content), indent=2)
-        (self._folder / f"{name}.json").write_bytes(body + b"\n")
+        with open(self._folder / f"{name}.json", "xb", opener=_private) as file:
+            file.write(body + b"\n")
 
 
 async def _each(
@@ -166,9 +173,13 @@ async def _write(pieces: AsyncIterator[bytes], target: Path) -> None:
             file.write(piece)
 
 
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, PRIVATE)
+
+
 def _folder(target: Path) -> None:
     try:
-        target.mkdir(parents=True, exist_ok=True)
+        target.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
     except FileExistsError as error:
         raise Invalid(f"{target} is a file, and a folder is needed there; give another name") from error
 

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from turnkeeper.interop.raw import RawMessage, RawObject, RawSession, Unreadable, parse
+from turnkeeper.interop.raw import RawMessage, RawObject, RawSession, Unreadable, parse, parse_file
 from turnkeeper.interop.report import Finding
 from turnkeeper.interop.shapes import age, as_object
 from turnkeeper.model.refusal import Invalid, NotFound
@@ -157,7 +157,7 @@ def _shared(items: list[Json], place: str) -> RawSession:
 
 
 def _tree(folder: Path) -> list[RawSession]:
-    meta = parse((folder / "meta.json").read_bytes())
+    meta = parse_file(folder / "meta.json")
     if not isinstance(meta, dict):
         raise Unreadable("meta.json is not an object")
     order = meta.pop("messages", None)
@@ -165,7 +165,7 @@ def _tree(folder: Path) -> list[RawSession]:
     session.todos, session.diffs = _optional(folder / "todo.json"), _optional(folder / "diff.json")
     for nth, file in enumerate(sorted((folder / "message").glob("*.json"))):
         try:
-            info = parse(file.read_bytes())
+            info = parse_file(file)
         except (OSError, Unreadable) as error:
             session.unreadable.append(Finding(reason=str(error), place=str(file)))
             continue
@@ -178,6 +178,6 @@ def _tree(folder: Path) -> list[RawSession]:
 
 def _optional(file: Path) -> Json:
     try:
-        return parse(file.read_bytes())
+        return parse_file(file)
     except (OSError, Unreadable):
         return None

@@ -5,15 +5,13 @@ import msgspec
 from turnkeeper.core.view import SessionView
 from turnkeeper.interop.compare import Comparison
 from turnkeeper.interop.normalise import Incoming, IncomingMessage
-from turnkeeper.interop.report import Finding, Tally
+from turnkeeper.interop.report import TAKEN, Finding, Tally
 from turnkeeper.model import event as e
 from turnkeeper.model.event import Event
 from turnkeeper.model.refusal import Conflict, NotFound
 from turnkeeper.model.value import Value
 from turnkeeper.store.journal import ATTEMPTS_MAX
 from turnkeeper.store.store import Store
-
-TAKEN = "its id is taken by a message of another session; it was left out"
 
 
 async def land(store: Store, incoming: Incoming, tally: Tally) -> None:

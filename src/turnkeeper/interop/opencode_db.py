@@ -24,7 +24,7 @@ from turnkeeper.interop.opencode_row import (
     session_info,
 )
 from turnkeeper.interop.opencode_v2 import Translation
-from turnkeeper.interop.raw import RawMessage, RawObject, RawSession, Unreadable, parse
+from turnkeeper.interop.raw import RawMessage, RawObject, RawSession, Unreadable, parse_file
 from turnkeeper.interop.report import Finding
 from turnkeeper.interop.shapes import age, created
 from turnkeeper.model.refusal import Conflict, Invalid
@@ -207,7 +207,7 @@ class OpencodeDatabase:
         """What the session changed on disk, which opencode keeps in a file beside the database."""
         file = self._path.parent / "storage" / "session_diff" / f"{name}.json"
         try:
-            return parse(file.read_bytes())
+            return parse_file(file)
         except (OSError, ValueError, Unreadable):
             return None
 

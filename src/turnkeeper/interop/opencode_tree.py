@@ -13,7 +13,7 @@ from pathlib import Path
 
 from turnkeeper.interop.opencode_row import arrival
 from turnkeeper.interop.opencode_v0 import messages
-from turnkeeper.interop.raw import RawMessage, RawObject, RawSession, Unreadable, parse
+from turnkeeper.interop.raw import RawMessage, RawObject, RawSession, Unreadable, parse_file
 from turnkeeper.interop.report import Finding
 from turnkeeper.interop.shapes import age, as_object, created
 from turnkeeper.model.value import Json
@@ -45,7 +45,7 @@ class OpencodeTree:
         """The projects that have a file of their own."""
         for file in sorted((self._data / "storage" / "project").glob("*.json")):
             try:
-                project = as_object(parse(file.read_bytes()))
+                project = as_object(parse_file(file))
             except (OSError, Unreadable):
                 continue  # Sessions name their project themselves.
             yield {"worktree": "/", "sandboxes": [], "time": {}, **project, "id": file.stem}
@@ -137,7 +137,7 @@ def _readable(folder: Path, session: RawSession) -> Iterator[tuple[Path, RawObje
 
 def _object(file: Path) -> RawObject:
     try:
-        json = parse(file.read_bytes())
+        json = parse_file(file)
     except OSError as error:
         raise Unreadable(f"cannot be read: {error}") from error
     if not isinstance(json, dict):
@@ -147,7 +147,7 @@ def _object(file: Path) -> RawObject:
 
 def _optional(file: Path) -> Json:
     try:
-        return parse(file.read_bytes())
+        return parse_file(file)
     except (OSError, Unreadable):
         return None
 

@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
@@ -70,6 +71,13 @@ class Source(Protocol):
     def close(self) -> None:
         """Let go of it."""
         ...
+
+
+def parse_file(file: Path) -> Json:
+    """The JSON in a file. Raises Unreadable, also for a pipe, which would be waited for; or OSError."""
+    if file.exists() and not file.is_file():
+        raise Unreadable("is not an ordinary file")
+    return parse(file.read_bytes())
 
 
 def parse(body: bytes | str) -> Json:

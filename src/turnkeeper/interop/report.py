@@ -9,6 +9,9 @@ Progress: TypeAlias = Callable[[int, int, str], None]
 """Called with (done, total, what comes next) as an import or export goes on."""
 
 
+TAKEN = "its id is taken by a message of another session; it was left out"
+
+
 class Finding(Value):
     """One thing an import did not take as it was, and the reason. ``place`` is a file or a row of the source."""
 
@@ -45,6 +48,11 @@ class ImportReport(Value):
     conflicts: tuple[Finding, ...] = ()
     skipped: tuple[Finding, ...] = ()
     unreadable: tuple[Finding, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that the source has is stored here now, but for what is skipped on purpose or differs."""
+        return not self.unreadable and all(one.reason != TAKEN for one in self.conflicts)
 
 
 class Tally:

@@ -147,7 +147,7 @@ async def extract_diffs(migration: Migration) -> None:
             continue
         try:
             [body] = await migration.engine.get([key])
-            session = msgspec.json.decode(body or b"null")
+            session = msgspec.json.decode(b"null" if body is None else body)
         except (EngineError, msgspec.DecodeError) as error:
             migration.skip(f"{'/'.join(key)} is left as it is: {error}")
             continue
