@@ -7,8 +7,8 @@ from turnkeeper.model.failure import Failure
 from turnkeeper.model.request import ModelRequest
 from turnkeeper.model.stream import FinishStep, StreamError, TextDelta, ToolCall, Usage, UsageCounted
 from turnkeeper.model.value import Value
+from turnkeeper.providers.answer_stream import answer_stream
 from turnkeeper.providers.provider import Provider
-from turnkeeper.run.answer_stream import answer_stream
 
 
 class Answer(Value):

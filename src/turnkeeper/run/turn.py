@@ -26,8 +26,8 @@ from turnkeeper.model.parts import ToolPart
 from turnkeeper.model.status import BUSY, Retrying
 from turnkeeper.model.stream import StreamEvent
 from turnkeeper.outside_code import StrayExit
+from turnkeeper.providers.answer_stream import answer_stream
 from turnkeeper.providers.provider import Provider
-from turnkeeper.run.answer_stream import answer_stream
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.settle import Settlement
 
