@@ -3,12 +3,13 @@
 from collections.abc import Callable
 
 import pytest
-from narrow import result_text
+from narrow import of_type, result_text
 
 from turnkeeper.core.limits import RETRIES_MAX
 from turnkeeper.model import event as e
 from turnkeeper.model import stream as s
 from turnkeeper.model.failure import AbortedFailure, ApiFailure, AuthFailure, OverflowFailure
+from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.parts import RetryPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted
 from turnkeeper.model.session import ZERO_TOKENS
@@ -262,7 +263,8 @@ async def test_what_was_counted_before_an_attempt_failed_is_billed_once_and_not_
         [(message, _)] = await stage.turns(session)
         assert (message.tokens.input, message.cost) == (1000, 0.006)
         amended = [event for event in await stage.events(session) if isinstance(event, e.MessageRecorded)]
-        assert [(one.message.tokens.input, one.message.cost) for one in amended] == [  # type: ignore[union-attr]
+        messages = [of_type(AssistantMessage, one.message) for one in amended]
+        assert [(one.tokens.input, one.cost) for one in messages] == [
             (1000, 0.003),
             (0, 0.003),
             (1000, 0.006),
