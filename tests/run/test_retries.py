@@ -281,7 +281,8 @@ HALF: list[list[s.StreamEvent]] = [[s.Start(), s.StartStep(), s.TextStart(id="t"
 async def test_an_answer_that_ends_without_a_finish_is_incomplete_and_tried_again(
     play: Play, answer: list[list[s.StreamEvent]]
 ) -> None:
-    whole = [[s.StartStep(), s.TextDelta(id="t", text="It is 4."), s.FinishStep(reason="stop")]]
+    said: list[s.StreamEvent] = [s.TextDelta(id="t", text="It is 4."), s.FinishStep(reason="stop")]
+    whole = [[s.StartStep(), *said]]
     async with play(Told(answer, whole), in_a_hurry=True) as stage:
         session = await stage.session()
         assert (await stage.ask(session, "go")).reason == "answered"
