@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from cli_store import Family, api, process, tk
 
+from turnkeeper.app import Turnkeeper
 from turnkeeper.interop.report import TAKEN
 
 
@@ -19,8 +20,8 @@ def other(tmp_path: Path) -> Path:
     return tmp_path / "other"
 
 
-async def _exported(opened: object, session_id: str) -> bytes:
-    return b"".join([piece async for piece in opened.export(session_id)])  # type: ignore[attr-defined]
+async def _exported(opened: Turnkeeper, session_id: str) -> bytes:
+    return b"".join([piece async for piece in opened.export(session_id)])
 
 
 def test_an_export_is_what_the_api_writes(data: Path, family: Family, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import httpx2
@@ -221,8 +222,8 @@ class Failing(httpx2.AsyncBaseTransport):
         await self._inner.__aenter__()
         return self
 
-    async def __aexit__(self, *error: object) -> None:
-        await self._inner.__aexit__(*error)  # type: ignore[arg-type] # As they come.
+    async def __aexit__(self, *error: Any) -> None:
+        await self._inner.__aexit__(*error)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         self.requests += 1

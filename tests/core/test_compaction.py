@@ -1,5 +1,6 @@
 """Compaction: how a history is cut, what is never summarised, and when another compaction may still help."""
 
+from collections.abc import Iterable
 from functools import cache
 
 import pytest
@@ -70,8 +71,8 @@ def chat(words: str, sizes: dict[str, int] | None = None) -> list[Entry]:
     return [entry(name, seq, (sizes or {}).get(name, 0)) for seq, name in enumerate(words.split(), 1)]
 
 
-def names(entries: object) -> str:
-    return " ".join(one.message.id for one in entries)  # type: ignore[attr-defined]
+def names(entries: Iterable[Entry]) -> str:
+    return " ".join(one.message.id for one in entries)
 
 
 def told(cut: Split) -> tuple[str, str, str]:

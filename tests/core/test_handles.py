@@ -13,6 +13,7 @@ from turnkeeper.core.fork import Copier
 from turnkeeper.core.handles import HANDLE, handle, handles_in, pieces, recall_text, recallable
 from turnkeeper.core.history import Entry
 from turnkeeper.mint import Mint
+from turnkeeper.model.message import Message
 from turnkeeper.model.parts import FilePart, Part, ReasoningPart, SubtaskPart, TextPart
 from turnkeeper.model.parts.base import Span
 from turnkeeper.model.parts.tool import SettledTime, ToolError
@@ -31,9 +32,9 @@ def own(message_id: str, number: int = 1) -> dict[str, Any]:
     return {"id": f"prt_{number}", "session_id": "ses_1", "message_id": message_id}
 
 
-def texts(*parts: Part, message: object = TURN) -> dict[str, str]:
+def texts(*parts: Part, message: Message = TURN) -> dict[str, str]:
     """What can be asked for, by its label."""
-    return {label: text for _, label, text in recallable(Entry(message=message, parts=parts))}  # type: ignore[arg-type]
+    return {label: text for _, label, text in recallable(Entry(message=message, parts=parts))}
 
 
 def test_a_handle_is_the_beginning_of_a_fingerprint() -> None:

@@ -1,10 +1,12 @@
 """The model-visible history: a fold of the log, and what of it is shown after compactions."""
 
+from collections.abc import Iterable
 from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from narrow import of_type
 
 from turnkeeper.core.entry import Recorded
 from turnkeeper.core.history import Entry, History, boundary_reached, extend, trimmed, visible
@@ -46,8 +48,8 @@ def chat(words: str, *, failed: str = "", tails: dict[str, str] | None = None) -
     return entries
 
 
-def names(entries: object) -> str:
-    return " ".join(entry.message.id for entry in entries)  # type: ignore[attr-defined]
+def names(entries: Iterable[Entry]) -> str:
+    return " ".join(entry.message.id for entry in entries)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,8 @@ def test_a_mark_that_nobody_has_answered_yet_is_shown_while_it_is_the_last() -> 
 
 def test_a_mark_beside_words_of_the_user_is_never_left_out_with_them() -> None:
     entries = chat("u1 a1 m1 s1 u2", failed="s1")
-    marked = entries[2].but(parts=(*entries[2].parts, a_text(entries[2].message, "prt_w", "And this.")))  # type: ignore[arg-type]
+    words = a_text(of_type(UserMessage, entries[2].message), "prt_w", "And this.")
+    marked = entries[2].but(parts=(*entries[2].parts, words))
     assert names(visible([*entries[:2], marked, *entries[3:]])) == "u1 a1 m1 u2"
 
 
@@ -133,7 +136,8 @@ def asked_again(words: str, copies: dict[str, str], tails: dict[str, str], *, st
         if name in copies:
             parts = [part.but(id=f"{part.id}_{name}", message_id=name) for part in made[copies[name]].parts]
             if stripped:
-                parts[1] = a_text(entry.message, f"prt_{name}_2", "[Attached image/png: a.png]")  # type: ignore[arg-type]
+                user = of_type(UserMessage, entry.message)
+                parts[1] = a_text(user, f"prt_{name}_2", "[Attached image/png: a.png]")
             entry = entry.but(parts=tuple(parts))
         elif name[0] == "u":
             image = FilePart(

@@ -1,8 +1,10 @@
 """Lowering, rule by rule: what a model is sent for each kind of message, part and state."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+from narrow import of_type, results_of
 
 from turnkeeper.core.handles import handle
 from turnkeeper.core.history import Entry
@@ -363,8 +365,8 @@ def test_what_the_provider_ran_stays_inside_the_turn_for_its_model() -> None:
 
 
 @pytest.mark.parametrize("given", [{"model": OTHER}, {"error": ABORTED}], ids=["another model", "a stopped turn"])
-def test_what_the_provider_ran_is_words_for_others(given: dict[str, object]) -> None:
-    [words] = content(hosted(completed("two hits")), **given)  # type: ignore[arg-type]
+def test_what_the_provider_ran_is_words_for_others(given: dict[str, Any]) -> None:
+    [words] = content(hosted(completed("two hits")), **given)
     assert isinstance(words, Text)
     assert "two hits" in words.text
 
@@ -385,7 +387,8 @@ def test_of_two_parts_for_one_call_the_last_speaks() -> None:
 )
 def test_ids_fit_every_provider(call_id: str, name: str) -> None:
     said, results = turn(a_call(TURN, "prt_1", completed(), call_id=call_id))
-    assert said.content[0].id == results.results[0].call_id == name  # type: ignore[union-attr]
+    call = of_type(Call, of_type(AssistantTurn, said).content[0])
+    assert call.id == results_of(results)[0].call_id == name
 
 
 def test_an_id_used_in_two_turns_becomes_two() -> None:
@@ -401,7 +404,7 @@ def test_odd_names_and_half_characters_are_made_plain() -> None:
     state = completed("out\ud800").but(input={"k\udc00": ["v\ud800", {"n\ud800": 1}], "f": 1.5})
     call = a_call(TURN, "prt_1", state, tool="mcp.server/do it", metadata={"m\ud800": "\ud800"})
     said, results = turn(call)
-    [one] = said.content  # type: ignore[union-attr]
+    [one] = of_type(AssistantTurn, said).content
     assert isinstance(one, Call)
     assert one.name == "mcp_server_do_it"
     assert one.input == {"k\ufffd": ["v\ufffd", {"n\ufffd": 1}], "f": 1.5}

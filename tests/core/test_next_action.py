@@ -22,7 +22,7 @@ from turnkeeper.core.next_action import (
     promotion,
 )
 from turnkeeper.core.view import Admitted, OpenTurn, Rewritten, SessionView
-from turnkeeper.model.event import PromptPromoted
+from turnkeeper.model.event import Delivery, PromptPromoted
 from turnkeeper.model.failure import AbortedFailure, ApiData, ApiFailure, Failure, MessageData
 from turnkeeper.model.message import AssistantMessage, JsonSchemaFormat, UserMessage
 from turnkeeper.model.parts import CompactionPart, FilePart, Part, ReasoningPart, ToolPart
@@ -91,15 +91,15 @@ def structured(**metadata: object) -> ToolPart:
     return a_call(TURN, "prt_2", completed().but(metadata=metadata), tool=STRUCTURED_TOOL)
 
 
-def view(*waiting: tuple[str, str]) -> SessionView:
+def view(*waiting: tuple[str, Delivery]) -> SessionView:
     inbox = tuple(
-        Admitted(seq=number, message=a_user("ses_one", name), parts=(), delivery=delivery)  # type: ignore[arg-type]
+        Admitted(seq=number, message=a_user("ses_one", name), parts=(), delivery=delivery)
         for number, (name, delivery) in enumerate(waiting)
     )
     return SessionView(session=a_session(), seq=9, inbox=inbox)
 
 
-def act(told: Told, *waiting: tuple[str, str], resume: bool = False) -> Action:
+def act(told: Told, *waiting: tuple[str, Delivery], resume: bool = False) -> Action:
     return next_action(view(*waiting), told.history, resume=resume)
 
 
@@ -155,9 +155,10 @@ def test_an_open_turn_that_nobody_runs_is_abandoned_before_all_else() -> None:
 
 
 def test_steers_are_promoted_in_order_before_anything_is_asked_and_only_so_many_at_once() -> None:
-    waiting = [(f"msg_s{number}", "steer") for number in range(STEERS_MAX + 1)]
-    queue = ("msg_q", "queue")
-    assert act(Told().user(), queue, *waiting) == Promote(message_ids=tuple(name for name, _ in waiting[:STEERS_MAX]))
+    waiting: list[tuple[str, Delivery]] = [(f"msg_s{number}", "steer") for number in range(STEERS_MAX + 1)]
+    assert act(Told().user(), ("msg_q", "queue"), *waiting) == Promote(
+        message_ids=tuple(name for name, _ in waiting[:STEERS_MAX])
+    )
 
 
 def test_a_promotion_leaves_out_prompts_that_wait_no_longer_and_all_of_them_while_a_turn_is_open() -> None:
@@ -169,7 +170,7 @@ def test_a_promotion_leaves_out_prompts_that_wait_no_longer_and_all_of_them_whil
 
 
 def test_the_first_queued_prompt_is_promoted_when_the_session_would_rest() -> None:
-    waiting = (("msg_q1", "queue"), ("msg_q2", "queue"))
+    waiting: list[tuple[str, Delivery]] = [("msg_q1", "queue"), ("msg_q2", "queue")]
     assert runs(act(Told().user(), *waiting))
     assert act(Told().user().turn(WORDS), *waiting) == Promote(message_ids=("msg_q1",))
     assert act(Told(), *waiting) == Promote(message_ids=("msg_q1",))

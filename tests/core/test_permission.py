@@ -16,12 +16,12 @@ from turnkeeper.core.permission import (
     parse_rules,
     parse_switches,
 )
-from turnkeeper.model.permission import Rule
+from turnkeeper.model.permission import Action, Rule
 from turnkeeper.model.refusal import Invalid
 
 
-def rule(permission: str, pattern: str, action: str) -> Rule:
-    return Rule(permission=permission, pattern=pattern, action=action)  # type: ignore[arg-type]
+def rule(permission: str, pattern: str, action: Action) -> Rule:
+    return Rule(permission=permission, pattern=pattern, action=action)
 
 
 GIT = (rule("bash", "*", "ask"), rule("bash", "git *", "allow"), rule("bash", "git push *", "deny"))

@@ -1,6 +1,7 @@
 """What a provider's error means: status, body, headers, and errors inside streams."""
 
 import pytest
+from narrow import message_of
 
 from turnkeeper.core.error_phrases import is_overflow
 from turnkeeper.core.failures import http_failure, is_retryable_status, refusal, stream_failure
@@ -327,12 +328,12 @@ def test_a_refused_key_is_an_auth_failure() -> None:
     ],
 )
 def test_the_message_is_what_the_provider_says_or_what_the_status_means(status: int, body: str, message: str) -> None:
-    assert http_failure(status, {}, body).data.message == message  # type: ignore[union-attr]
+    assert message_of(http_failure(status, {}, body)) == message
 
 
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_web_page_in_place_of_the_api_is_explained(status: int) -> None:
-    message = http_failure(status, {}, "<!DOCTYPE html><html>").data.message  # type: ignore[union-attr]
+    message = message_of(http_failure(status, {}, "<!DOCTYPE html><html>"))
     assert "web page" in message
     assert "base URL" in message
 

@@ -23,7 +23,7 @@ from turnkeeper.core.pruning import (
     choose,
     pays,
 )
-from turnkeeper.core.window import estimate, tokens_of
+from turnkeeper.core.window import PruneMode, estimate, tokens_of
 from turnkeeper.model.catalog import ModelInfo, Price
 from turnkeeper.model.parts import CompactionPart, FilePart, Part, ToolPart
 from turnkeeper.model.parts.tool import SettledTime, ToolCompleted, ToolError, ToolProvider
@@ -165,8 +165,8 @@ COUNT = 130_000
         ("always", Occasion(count=COUNT, price=SONNET, room=90_000), FULL),
     ],
 )
-def test_when_it_is_done_and_why(mode: str, occasion: Occasion, reason: str | None) -> None:
-    chosen = choose(HEAVY, mode, occasion)  # type: ignore[arg-type]
+def test_when_it_is_done_and_why(mode: PruneMode, occasion: Occasion, reason: str | None) -> None:
+    chosen = choose(HEAVY, mode, occasion)
     assert (chosen.reason if chosen is not None else None) == reason
     if chosen is not None:
         assert [part.id for part in chosen.parts] == ["prt_1_0"]

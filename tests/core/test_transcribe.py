@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import count
 
 import pytest
+from narrow import of_type
 
 from turnkeeper.core.limits import CHECKPOINT_CHARS
 from turnkeeper.core.lowering import INTERRUPTED
@@ -59,7 +60,8 @@ def test_a_block_is_recorded_before_its_first_delta_and_whole_when_it_closes() -
     assert told(begun) == [("record", "", "open"), ("send", 0, "Hello")]
     assert told(more) == [("send", 5, ", you")]
     assert told(end) == [("send", 10, "!"), ("record", "Hello, you!", "closed")]
-    assert len({act.part.id if isinstance(act, PartRecorded) else act.part_id for act in (*begun, *more, *end)}) == 1  # type: ignore[union-attr]
+    acts = (*begun, *more, *end)
+    assert len({act.part.id if isinstance(act, PartRecorded) else of_type(Delta, act).part_id for act in acts}) == 1
 
 
 def test_a_block_that_opens_and_closes_in_one_batch_has_a_beginning_and_a_delta() -> None:
@@ -148,7 +150,7 @@ def test_metadata_at_the_end_replaces_that_at_the_start() -> None:
         ]
     )
     assert isinstance(acts[0], PartRecorded)
-    assert acts[0].part.metadata == {"b": 2}  # type: ignore[union-attr]
+    assert of_type(ReasoningPart, acts[0].part).metadata == {"b": 2}
 
 
 def test_a_delta_without_a_start_opens_its_block() -> None:
@@ -216,7 +218,7 @@ def test_a_call_that_the_provider_cannot_read_is_an_error_with_what_was_written(
         scribe=scribe,
     )
     assert isinstance(acts[0], PartRecorded)
-    state = acts[0].part.state  # type: ignore[union-attr]
+    state = of_type(ToolPart, acts[0].part).state
     assert isinstance(state, ToolError)
     assert (state.error, state.raw, state.metadata) == ("not JSON", '{"a', None)
     assert scribe.calls() == []
@@ -299,7 +301,7 @@ def test_closing_ends_text_as_far_as_it_came_and_calls_that_never_became_complet
     cut = [act.part for act in acts if isinstance(act, PartRecorded) and isinstance(act.part, ToolPart)]
     # Our own call that runs is settled by who runs it.
     assert [part.call_id for part in cut] == ["c", "e"]
-    assert all(part.state.metadata == {"interrupted": True} for part in cut)  # type: ignore[union-attr]
+    assert all(of_type(ToolError, part.state).metadata == {"interrupted": True} for part in cut)
     assert cut[0].state.raw == '{"a'
     assert scribe.close(NOW + 6000) == []
 

@@ -461,6 +461,6 @@ def test_names_are_spelt_as_the_wire_has_them(name: str, spelt: str) -> None:
 
 def test_a_value_cannot_be_changed_in_place() -> None:
     with pytest.raises(AttributeError):
-        SESSION.title = "other"  # type: ignore[misc]
+        SESSION.title = "other"  # type: ignore[misc] # Frozen: it must be refused.
     assert SESSION.but(title="other").title == "other"
     assert SESSION.title == "t"

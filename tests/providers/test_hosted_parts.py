@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from narrow import of_type
 from wire_cases import a_model, an_endpoint, read
 
 from turnkeeper.model.failure import ApiFailure
@@ -58,9 +59,8 @@ def sent_back(protocol: str, events: list[StreamEvent]) -> Any:
     for event in events:
         match event:
             case ToolCall(executed=True):
-                content.append(
-                    Call(id=event.id, name=event.name, input=event.input, executed=True, metadata=event.metadata)  # type: ignore[arg-type]
-                )
+                input = of_type(dict, event.input)
+                content.append(Call(id=event.id, name=event.name, input=input, executed=True, metadata=event.metadata))
             case ToolResult():
                 output = (Text(text="found"),)
                 content.append(

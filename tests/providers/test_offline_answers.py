@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from narrow import of_type
 
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.request import (
@@ -123,7 +124,7 @@ def test_steps_are_done_one_a_turn_and_then_told() -> None:
     events = respond(asked(*history))
     assert calls(events) == []
     assert text(events) == f"`a.txt` is written: 1 line.\n\n`cat a.txt` printed:\n\n```\nhi\n```\n\n{HONEST}"
-    assert events[-2].reason == "stop"  # type: ignore[union-attr]
+    assert of_type(FinishStep, events[-2]).reason == "stop"
 
 
 @pytest.mark.parametrize(

@@ -35,9 +35,9 @@ class Clock:
 
 
 @asynccontextmanager
-async def a_client(**given: object) -> AsyncIterator[DirectClient]:
-    settings = {"idle_max": 5, "open_max": 5, **given}
-    async with DirectClient(ConnectionPool(**settings), {}) as client:  # type: ignore[arg-type]
+async def a_client(**given: Any) -> AsyncIterator[DirectClient]:
+    settings: dict[str, Any] = {"idle_max": 5, "open_max": 5, **given}
+    async with DirectClient(ConnectionPool(**settings), {}) as client:
         yield client
 
 

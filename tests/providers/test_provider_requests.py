@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from anthropic.types.message_create_params import MessageCreateParamsStreaming as AnthropicParams
@@ -90,7 +91,7 @@ def a_request(protocol: str, messages: tuple[ModelMessage, ...] | None = None, *
     return request.but(**changes)
 
 
-def body(request: ModelRequest, **endpoint: object) -> dict[str, object]:
+def body(request: ModelRequest, **endpoint: object) -> dict[str, Any]:
     protocol = request.model.protocol
     return codec_of(protocol).body(request, an_endpoint(protocol, **endpoint))
 
@@ -161,7 +162,7 @@ def test_a_longer_conversation_begins_with_the_bytes_of_the_shorter(protocol: st
     assert after[: len(before)] == before
 
 
-def unmarked(value: object) -> object:
+def unmarked(value: object) -> Any:
     """A body without cache marks, which move."""
     if isinstance(value, dict):
         return {key: unmarked(item) for key, item in value.items() if key != "cache_control"}
@@ -198,7 +199,7 @@ def test_the_official_package_accepts_any_conversation(protocol: str, turns: tup
 @given(turns=TURNS)
 def test_roles_alternate_where_they_must(protocol: str, key: str, turns: tuple[ModelMessage, ...]) -> None:
     wire = body(a_request(protocol, (UserTurn(content=(Text(text="hi"),)), *turns)))[key]
-    roles = [message["role"] for message in wire]  # type: ignore[attr-defined]
+    roles = [message["role"] for message in wire]
     assert all(one != other for one, other in pairwise(roles))
     assert set(roles) <= {"user", "assistant", "model"}
 
@@ -414,7 +415,7 @@ def test_the_configuration_decides_whether_system_messages_stand_inside(wanted: 
     for protocol in ("anthropic", "openai-chat", "openai-responses"):
         wire = body(a_request(protocol, turns, system=()), options={"midSystem": wanted})
         messages = wire["input" if protocol == "openai-responses" else "messages"]
-        assert (len(messages) == 2) is wanted  # type: ignore[arg-type]
+        assert (len(messages) == 2) is wanted
         if protocol in ORACLES:
             accepted(protocol, wire)
 
@@ -434,7 +435,7 @@ def test_a_native_system_message_stands_only_where_anthropic_allows_it() -> None
 
     def roles(*turns: ModelMessage) -> list[str]:
         wire = body(a_request("anthropic", turns, model=model))
-        return [message["role"] for message in wire["messages"]]  # type: ignore[attr-defined]
+        return [message["role"] for message in wire["messages"]]
 
     assert roles(user, news, said, user) == ["user", "system", "assistant", "user"]
     assert roles(user, news) == ["user", "system"]
@@ -464,7 +465,7 @@ def test_openrouter_s_reasoning_details_go_back_whole() -> None:
     said = Reasoning(text="hm", metadata={"openrouter": {"reasoning_details": details}})
     turns = (UserTurn(content=(Text(text="a"),)), AssistantTurn(content=(said, Text(text="b"))))
     messages = body(a_request("openai-chat", turns, model=model), provider_id="openrouter")["messages"]
-    assert messages[-1]["reasoning_details"] == details  # type: ignore[index]
+    assert messages[-1]["reasoning_details"] == details
 
 
 def test_media_of_a_tool_follow_it_where_a_tool_may_only_speak() -> None:
@@ -475,7 +476,7 @@ def test_media_of_a_tool_follow_it_where_a_tool_may_only_speak() -> None:
         ToolTurn(results=(Result(call_id="c", name="read", output=(Text(text="An image."), image)),)),
     )
     chat = body(a_request("openai-chat", turns, system=()))["messages"]
-    assert chat[2:] == [  # type: ignore[index]
+    assert chat[2:] == [
         {"role": "tool", "tool_call_id": "c", "content": 'An image.\n["a.png" follows]'},
         {
             "role": "user",
@@ -486,9 +487,9 @@ def test_media_of_a_tool_follow_it_where_a_tool_may_only_speak() -> None:
         },
     ]
     three = a_model("gemini", api_id="gemini-3-pro")
-    inside = body(a_request("gemini", turns, model=three))["contents"][-1]["parts"]  # type: ignore[index]
+    inside = body(a_request("gemini", turns, model=three))["contents"][-1]["parts"]
     assert len(inside) == 1
-    behind = body(a_request("gemini", turns))["contents"][-1]["parts"]  # type: ignore[index]
+    behind = body(a_request("gemini", turns))["contents"][-1]["parts"]
     assert [next(iter(part)) for part in behind] == ["functionResponse", "inlineData"]
     for protocol in ("anthropic", "openai-responses", "openai-chat"):
         accepted(protocol, body(a_request(protocol, turns)))
@@ -532,8 +533,8 @@ def a_hosted_turn(raw: object) -> tuple[ModelMessage, ...]:
 def test_a_hosted_tool_s_own_record_goes_back_as_it_came(protocol: str) -> None:
     raw, call = HOSTED[protocol]
     wire = unmarked(body(a_request(protocol, a_hosted_turn(raw))))
-    accepted(protocol, wire)  # type: ignore[arg-type]
-    sent = wire["messages"][1]["content"] if protocol == "anthropic" else wire["input"]  # type: ignore[index]
+    accepted(protocol, wire)
+    sent = wire["messages"][1]["content"] if protocol == "anthropic" else wire["input"]
     assert raw in sent
     assert call is None or call in sent
 
@@ -547,7 +548,7 @@ def test_a_hosted_tool_of_another_provider_is_told_in_words(protocol: str) -> No
 def test_reasoning_without_a_signature_is_sent_to_anthropic_as_text() -> None:
     turns = (UserTurn(content=(Text(text="a"),)), AssistantTurn(content=(Reasoning(text="hm"), Reasoning(text=" "))))
     wire = unmarked(body(a_request("anthropic", turns)))
-    assert wire["messages"][1]["content"] == [{"type": "text", "text": "hm"}]  # type: ignore[index]
+    assert wire["messages"][1]["content"] == [{"type": "text", "text": "hm"}]
 
 
 def test_reasoning_without_its_encrypted_form_is_left_out_where_nothing_is_stored() -> None:
@@ -555,7 +556,7 @@ def test_reasoning_without_its_encrypted_form_is_left_out_where_nothing_is_store
     turns = (UserTurn(content=(Text(text="a"),)), AssistantTurn(content=(part, Text(text="b"))))
     assert "rs_1" not in encode_body(body(a_request("openai-responses", turns))).decode()
     stored = body(a_request("openai-responses", turns, options={"store": True}))
-    assert {"type": "item_reference", "id": "rs_1"} in stored["input"]  # type: ignore[operator]
+    assert {"type": "item_reference", "id": "rs_1"} in stored["input"]
 
 
 def test_results_stand_first_in_what_anthropic_hears_of_the_user() -> None:
@@ -565,7 +566,7 @@ def test_results_stand_first_in_what_anthropic_hears_of_the_user() -> None:
         UserTurn(content=(Text(text="wait"),)),
         ToolTurn(results=(Result(call_id="c", name="read", output=(Text(text="b"),)),)),
     )
-    content = body(a_request("anthropic", turns))["messages"][-1]["content"]  # type: ignore[index]
+    content = body(a_request("anthropic", turns))["messages"][-1]["content"]
     assert [block["type"] for block in content] == ["tool_result", "text"]
 
 
@@ -575,7 +576,7 @@ def test_several_summaries_of_one_reasoning_become_one_item() -> None:
         Reasoning(text="two", metadata={"openai": {"itemId": "rs_1", "reasoningEncryptedContent": "enc"}}),
     )
     turns = (UserTurn(content=(Text(text="a"),)), AssistantTurn(content=parts))
-    assert body(a_request("openai-responses", turns, system=()))["input"][1:] == [  # type: ignore[index]
+    assert body(a_request("openai-responses", turns, system=()))["input"][1:] == [
         {
             "type": "reasoning",
             "id": "rs_1",
@@ -592,7 +593,7 @@ def test_a_call_gemini_did_not_sign_says_so_to_the_models_that_ask() -> None:
         ToolTurn(results=(Result(call_id="1", name="read", output=()), Result(call_id="2", name="read", output=()))),
     )
     three = body(a_request("gemini", turns, model=a_model("gemini", api_id="gemini-3-pro")))
-    parts = three["contents"][1]["parts"]  # type: ignore[index]
+    parts = three["contents"][1]["parts"]
     assert [part.get("thoughtSignature") for part in parts] == ["skip_thought_signature_validator", None]
 
 
@@ -604,10 +605,10 @@ def test_gemini_s_own_call_ids_go_back_with_call_and_result() -> None:
         ToolTurn(results=(Result(call_id="x", name="read", output=()),)),
     )
     contents = body(a_request("gemini", turns))["contents"]
-    assert contents[1]["parts"] == [{"functionCall": {"name": "read", "args": {}, "id": "fc-7"}}]  # type: ignore[index]
+    assert contents[1]["parts"] == [{"functionCall": {"name": "read", "args": {}, "id": "fc-7"}}]
     response = {"output": "[The tool gave no output]"}
     answered = {"functionResponse": {"name": "read", "response": response, "id": "fc-7"}}
-    assert contents[2]["parts"] == [answered]  # type: ignore[index]
+    assert contents[2]["parts"] == [answered]
 
 
 @pytest.mark.parametrize(

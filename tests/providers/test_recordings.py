@@ -1,5 +1,7 @@
 """What recorded answers say, and that the official packages read the same out of them."""
 
+from typing import Any
+
 import msgspec
 import pytest
 from anthropic._streaming import SSEDecoder
@@ -252,7 +254,8 @@ def test_a_hosted_tool_is_a_call_and_the_provider_s_own_result(name: str, call: 
 def test_citations_are_kept_with_the_text_they_belong_to() -> None:
     (end,) = (event for event in read_recording("anthropic.hosted") if isinstance(event, TextEnd))
     assert end.metadata is not None
-    assert end.metadata["anthropic"]["citations"][0]["cited_text"] == "Sunny"  # type: ignore[index]
+    kept: Any = end.metadata["anthropic"]
+    assert kept["citations"][0]["cited_text"] == "Sunny"
 
 
 def test_a_hosted_tool_that_failed_keeps_the_block_that_must_go_back() -> None:

@@ -1,6 +1,7 @@
 """Errors that real providers answered with: each becomes the failure that a person would expect."""
 
 import pytest
+from narrow import message_of
 from recorded import Recording, needs_recordings, of_kind
 
 from turnkeeper.core.retry import retryable
@@ -36,7 +37,7 @@ def test_a_recorded_error_is_typed_and_tried_again_only_where_that_helps(recordi
 @needs_recordings
 @pytest.mark.parametrize("recording", RECORDED, ids=lambda one: one.id)
 def test_a_recorded_error_says_more_than_its_status(recording: Recording) -> None:
-    message = failure_of(recording).data.message  # type: ignore[union-attr]
+    message = message_of(failure_of(recording))
     assert " " in message
     assert "Provider returned error" not in message
     if is_about(recording, '"not_found_error"'):

@@ -41,7 +41,7 @@ def differences(wanted: Expected, got: Replayed) -> dict[str, object]:
         "kept": ([], [one for one in wanted.kept if one not in got.strings]),
         "finish": (wanted.finish, got.scribe.finish.reason if got.scribe.finish is not None else None),
         "usage": (wanted.usage, got.tokens if wanted.usage is not None else None),
-        "deltas": ([], [part.id for part in got.parts if part.id in got.deltas and got.deltas[part.id] != part.text]),  # type: ignore[union-attr]
+        "deltas": ([], [part.id for part in got.parts if part.id in got.deltas and got.deltas[part.id] != part.text]),  # type: ignore[union-attr] # Only texts have deltas.
     }
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 

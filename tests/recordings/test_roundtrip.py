@@ -1,6 +1,7 @@
 """The request that follows a recorded answer gives back everything that the recorded client gave back."""
 
 from collections import Counter
+from typing import Any
 
 import msgspec
 import pytest
@@ -79,7 +80,8 @@ def next_request(pair: Pair, model: ModelInfo, got: Replayed) -> list[dict[str, 
     ]
     request = ModelRequest(model=model, system=(), messages=lower(history, model))
     endpoint = Endpoint(protocol=pair.protocol, provider_id=model.provider_id)
-    return msgspec.to_builtins(codec_of(pair.protocol).conversation(request, endpoint))[1:]  # type: ignore[no-any-return]
+    sent: list[Any] = msgspec.to_builtins(codec_of(pair.protocol).conversation(request, endpoint))
+    return sent[1:]
 
 
 def _answered(part: Part) -> Part:

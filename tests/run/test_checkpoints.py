@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -116,10 +117,10 @@ class Stalls(MemoryEngine):
         super().__init__()
         self.gate, self._word = Gate(), word
 
-    async def append(self, log: str, after: int, entries: Sequence[bytes], *given: object, **named: object) -> None:
+    async def append(self, log: str, after: int, entries: Sequence[bytes], *given: Any, **named: Any) -> None:
         if any(self._word in entry for entry in entries):
             await self.gate.pass_through()
-        await super().append(log, after, entries, *given, **named)  # type: ignore[arg-type]
+        await super().append(log, after, entries, *given, **named)
 
 
 async def test_a_checkpoint_waits_until_what_it_builds_on_is_written(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import anyio
 import pytest
+from narrow import of_type
 
 from turnkeeper.core.limits import INBOX_MAX, STEERS_MAX
 from turnkeeper.model import event as e
@@ -10,7 +11,7 @@ from turnkeeper.model.parts import TextPart
 from turnkeeper.model.permission import Rule
 from turnkeeper.model.prompt import Prompt, TextInput
 from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
-from turnkeeper.model.request import ModelRequest, SystemTurn, UserTurn
+from turnkeeper.model.request import ModelRequest, SystemTurn, Text, UserTurn
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.testing.harness import Play, Stage
@@ -22,7 +23,8 @@ MINE = "msg_1e07b173a001AAAAAAAAAAAAAA"
 
 def said(request: ModelRequest) -> list[str]:
     """What the user said in a request."""
-    return [part.text for turn in request.messages if isinstance(turn, UserTurn) for part in turn.content]  # type: ignore[union-attr]
+    turns = [turn for turn in request.messages if isinstance(turn, UserTurn)]
+    return [of_type(Text, part).text for turn in turns for part in turn.content]
 
 
 async def heard(stage: Stage, session: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import anyio.lowlevel
 import pytest
@@ -70,10 +71,10 @@ async def go_on(stage: Stage, session: str) -> None:
 class GivesWay(MemoryEngine):
     """An engine that lets others run before a write and after it, as one that waits for a disk does."""
 
-    async def append(self, *given: object, **named: object) -> None:
+    async def append(self, *given: Any, **named: Any) -> None:
         for _ in range(2):
             await anyio.lowlevel.checkpoint()
-        await super().append(*given, **named)  # type: ignore[arg-type]
+        await super().append(*given, **named)
         for _ in range(2):
             await anyio.lowlevel.checkpoint()
 

@@ -170,9 +170,10 @@ async def test_old_outputs_are_pruned_by_an_event_and_the_next_request_names_it(
         prunings = [one for one in log if isinstance(one, e.OutputsPruned)]
         assert prunings
         parts = [part for m in await stage.messages(session) for part in m.parts if isinstance(part, ToolPart)]
-        pruned = [p for p in parts if isinstance(p.state, ToolCompleted) and p.state.time.compacted is not None]
-        assert {part.id for part in pruned} == {one for event in prunings for one in event.part_ids}
-        assert all(part.state.output for part in pruned), "what is pruned is kept"  # type: ignore[union-attr]
+        settled = {part.id: part.state for part in parts if isinstance(part.state, ToolCompleted)}
+        pruned = {name: state for name, state in settled.items() if state.time.compacted is not None}
+        assert pruned.keys() == {one for event in prunings for one in event.part_ids}
+        assert all(state.output for state in pruned.values()), "what is pruned is kept"
         causes = [one.prefix.cause for one in log if isinstance(one, e.TurnStarted) and one.prefix is not None]
         assert sum(cause == prunings[0].reason for cause in causes) == len(prunings)
         assert await stage.is_sound(session)

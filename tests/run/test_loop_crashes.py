@@ -37,18 +37,19 @@ def crash_at() -> Iterator[Crash]:
     """Lives a life that ends at a crash point; whether the point was reached."""
     command = [sys.executable, "-m", loop_child.__name__]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
+        orders, codes = process.stdin, process.stdout
+        assert orders is not None
+        assert codes is not None
 
         def crash(point: str, hit: int, url: str, directory: Path, life: str = "turns") -> bool:
-            process.stdin.write(f"{point}:{hit} {url} {directory} {life}\n")  # type: ignore[union-attr]
-            process.stdin.flush()  # type: ignore[union-attr]
-            code = int(process.stdout.readline())  # type: ignore[union-attr]
+            orders.write(f"{point}:{hit} {url} {directory} {life}\n")
+            orders.flush()
+            code = int(codes.readline())
             assert code in (0, EXIT_CODE)
             return code == EXIT_CODE
 
         yield crash
-        process.stdin.close()
+        orders.close()
 
 
 def shown(part: Part) -> tuple[str, str]:

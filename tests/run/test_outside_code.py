@@ -3,11 +3,12 @@
 import asyncio
 import re
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from typing import TypeAlias
 
 import anyio
 import pytest
+from narrow import of_type
 
 from turnkeeper.context.component import ContextComponent, Sample, Sampling
 from turnkeeper.model import stream as s
@@ -16,6 +17,7 @@ from turnkeeper.model.parts import ReasoningPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError
 from turnkeeper.model.request import ModelRequest
 from turnkeeper.model.stream import StreamEvent
+from turnkeeper.providers.provider import Provider
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run.permission import PermissionRequest, Reply
 from turnkeeper.testing.harness import TOOLS, EachSession, Play, Stage, Told, a_tool
@@ -101,13 +103,13 @@ async def test_a_component_that_does_it_is_unavailable(play: Play, misbehave: Mi
 
 @pytest.mark.parametrize("misbehave", FOREIGN)
 async def test_a_provider_that_does_it_fails_the_turn_of_its_session_alone(play: Play, misbehave: Misbehave) -> None:
-    class Provider:
+    class Misbehaving:
         async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
             yield [s.Start()]
             await misbehave()
 
     good = Scripted().says("Well.").forever()
-    scripts: Iterator[Any] = iter([Provider(), good])
+    scripts = iter(list[Provider]([Misbehaving(), good]))
     async with play(EachSession(lambda: next(scripts))) as stage:
         session = await stage.session()
         assert (await stage.ask(session, "go")).kind == "crashed"
@@ -149,8 +151,7 @@ async def test_an_interrupt_while_a_tool_waits_is_no_failure_of_the_tool(play: P
         [(message, parts)] = await stage.turns(session)
         assert isinstance(message.error, AbortedFailure)
         [call] = [part for part in parts if isinstance(part, ToolPart)]
-        assert isinstance(call.state, ToolError)
-        assert call.state.metadata == {"interrupted": True}
+        assert of_type(ToolError, call.state).metadata == {"interrupted": True}
 
 
 async def test_a_tool_that_cancels_the_task_it_runs_in_ends_its_session_s_run_alone(play: Play) -> None:
@@ -172,12 +173,8 @@ async def test_a_tool_that_cancels_the_task_it_runs_in_ends_its_session_s_run_al
 async def test_lone_surrogates_of_a_provider_are_replaced(play: Play) -> None:
     lone = "a\ud800b"
     call = s.ToolCall(id="c\udc00", name="echo", input={"text": lone}, raw=f'{{"text": "{lone}"}}')
-    first: list[s.StreamEvent] = [
-        s.StartStep(),
-        s.ReasoningDelta(id="r", text=lone),
-        s.TextDelta(id="t", text=lone),
-        call,
-    ]
+    words = (s.ReasoningDelta(id="r", text=lone), s.TextDelta(id="t", text=lone))
+    first: list[s.StreamEvent] = [s.StartStep(), *words, call]
     last: list[s.StreamEvent] = [
         s.StartStep(),
         s.TextDelta(id="t", text="ok"),

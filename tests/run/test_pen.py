@@ -3,8 +3,10 @@
 import json
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import pytest
+from narrow import of_type
 
 from turnkeeper.core.history import History
 from turnkeeper.core.next_action import Promote, promotion
@@ -66,7 +68,7 @@ async def test_what_is_held_is_seen_by_who_decides_and_written_with_what_comes_n
         known = await stage.tk.store.journal.view(pen.session_id)
         seen, history = await pen.view(), await histories.follow(pen)
         assert (known.turn is None, seen.turn is None) == (False, True)
-        assert history.entries[-1].message.finish == "stop"  # type: ignore[union-attr]
+        assert of_type(AssistantMessage, history.entries[-1].message).finish == "stop"
         length = await stage.tk.store.engine.length(pen.session_id)
         await pen.append(e.SessionTouched())
         assert [type(one) for one in (await stage.events(pen.session_id))[length:]] == [e.TurnEnded, e.SessionTouched]
@@ -82,7 +84,8 @@ async def test_a_history_is_followed_without_a_look_at_the_log(play: Play) -> No
         await histories.follow(pen)
         engine.reads.clear()
         await pen.append(e.TurnEnded(message=message.but(finish="stop")))
-        assert (await histories.follow(pen)).entries[-1].message.finish == "stop"  # type: ignore[union-attr]
+        last = (await histories.follow(pen)).entries[-1]
+        assert of_type(AssistantMessage, last.message).finish == "stop"
         assert not engine.reads
         await stage.say(pen.session_id, "and this", resume=False)
         assert len((await histories.follow(pen)).view.inbox) == 1
@@ -101,9 +104,9 @@ class Counting(MemoryEngine):
         self.reads.append(log)
         return await super().read(log, after=after, limit=limit)
 
-    async def append(self, log: str, after: int, entries: Sequence[bytes], *given: object, **more: object) -> None:
+    async def append(self, log: str, after: int, entries: Sequence[bytes], *given: Any, **more: Any) -> None:
         self.appends.append([str(json.loads(entry)["type"]) for entry in entries])
-        await super().append(log, after, entries, *given, **more)  # type: ignore[arg-type] # As the engine takes them.
+        await super().append(log, after, entries, *given, **more)
 
 
 @ON_DISK_TOO
@@ -156,10 +159,10 @@ class Refusing(MemoryEngine):
 
     is_full = False
 
-    async def append(self, log: str, after: int, entries: Sequence[bytes], *given: object, **more: object) -> None:
+    async def append(self, log: str, after: int, entries: Sequence[bytes], *given: Any, **more: Any) -> None:
         if self.is_full:
             raise OSError("the disk is full")
-        await super().append(log, after, entries, *given, **more)  # type: ignore[arg-type] # As the engine takes them.
+        await super().append(log, after, entries, *given, **more)
 
 
 async def test_what_could_not_be_written_is_still_held_and_what_was_to_follow_it_is_not(play: Play) -> None:

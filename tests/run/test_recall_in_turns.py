@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from narrow import result_text
+from narrow import of_type, result_text
 
 from turnkeeper.app import open_store
 from turnkeeper.core.handles import handle, handles_in
 from turnkeeper.core.limits import OUTPUT_BYTES_MAX, RESULT_MEDIA_MAX, TEXT_INDEXED_MAX
 from turnkeeper.model import event as e
+from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import CompactionPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import SettledTime, ToolCompleted, ToolError
 from turnkeeper.model.refusal import Invalid, NotFound
@@ -60,8 +61,8 @@ class Pager:
             yield batch
 
 
-def outputs(messages: object) -> list[ToolPart]:
-    return [part for one in messages for part in one.parts if isinstance(part, ToolPart)]  # type: ignore[attr-defined]
+def outputs(messages: list[MessageWithParts]) -> list[ToolPart]:
+    return [part for one in messages for part in one.parts if isinstance(part, ToolPart)]
 
 
 async def a_long_output(stage: Stage) -> tuple[str, ToolCompleted]:
@@ -184,7 +185,8 @@ async def test_many_large_results_of_one_turn_share_its_limit(play: Play) -> Non
     async with play(script.then().says("ok"), tools=(PRINTS,)) as stage:
         session = await stage.session()
         await stage.ask(session, "go")
-        sizes = sorted(len(call.state.output.encode()) for call in outputs(await stage.messages(session)))  # type: ignore[union-attr]
+        states = [of_type(ToolCompleted, call.state) for call in outputs(await stage.messages(session))]
+        sizes = sorted(len(state.output.encode()) for state in states)
         assert sum(sizes) <= 4 * OUTPUT_BYTES_MAX
         assert sizes[0] < sizes[3] < sizes[-1] <= OUTPUT_BYTES_MAX
 
@@ -316,7 +318,8 @@ async def test_a_handle_that_nothing_has_is_refused_in_words_the_model_can_use(p
     async with play(model, tools=(RECALL,)) as stage:
         session = await stage.session()
         await stage.ask(session, "go")
-        missing, wrong = (call.state.error for call in outputs(await stage.messages(session)))  # type: ignore[union-attr]
+        states = [of_type(ToolError, call.state) for call in outputs(await stage.messages(session))]
+        missing, wrong = (state.error for state in states)
         assert missing == f"There is no text with the handle 'r0000000000' in session {session!r}"
         assert wrong.startswith("'nonsense' is no handle")
         with pytest.raises(NotFound, match="handle 'r0000000000'"):

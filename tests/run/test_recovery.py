@@ -1,5 +1,7 @@
 """Sessions that a dead process left: closed, told apart from living ones, and gone on with as the policy says."""
 
+from collections.abc import AsyncGenerator, Sequence
+
 import anyio
 import msgspec
 import pytest
@@ -11,7 +13,9 @@ from turnkeeper.model import event as e
 from turnkeeper.model.failure import AbortedFailure
 from turnkeeper.model.parts import TextPart, ToolPart
 from turnkeeper.model.parts.tool import RunningTime, ToolError, ToolPending, ToolProvider, ToolRunning
+from turnkeeper.model.request import ModelRequest
 from turnkeeper.model.status import BUSY, IDLE
+from turnkeeper.model.stream import StreamEvent
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run.recover import Recovery
 from turnkeeper.testing.builders import NOW, SOME_TOKENS, a_call, an_assistant, completed, running
@@ -246,7 +250,7 @@ async def test_sessions_are_recovered_at_the_same_time(play: Play) -> None:
             super().__init__()
             self.both = anyio.Event()
 
-        async def stream(self, request):  # type: ignore[no-untyped-def]
+        async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
             if self.requests:
                 self.both.set()
             async for batch in super().stream(request):

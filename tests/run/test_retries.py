@@ -3,12 +3,13 @@
 from collections.abc import Callable
 
 import pytest
-from narrow import result_text
+from narrow import of_type, result_text
 
 from turnkeeper.core.limits import RETRIES_MAX
 from turnkeeper.model import event as e
 from turnkeeper.model import stream as s
 from turnkeeper.model.failure import AbortedFailure, ApiFailure, AuthFailure, OverflowFailure
+from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.parts import RetryPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted
 from turnkeeper.model.session import ZERO_TOKENS
@@ -262,7 +263,8 @@ async def test_what_was_counted_before_an_attempt_failed_is_billed_once_and_not_
         [(message, _)] = await stage.turns(session)
         assert (message.tokens.input, message.cost) == (1000, 0.006)
         amended = [event for event in await stage.events(session) if isinstance(event, e.MessageRecorded)]
-        assert [(one.message.tokens.input, one.message.cost) for one in amended] == [  # type: ignore[union-attr]
+        messages = [of_type(AssistantMessage, one.message) for one in amended]
+        assert [(one.tokens.input, one.cost) for one in messages] == [
             (1000, 0.003),
             (0, 0.003),
             (1000, 0.006),
@@ -279,9 +281,8 @@ HALF: list[list[s.StreamEvent]] = [[s.Start(), s.StartStep(), s.TextStart(id="t"
 async def test_an_answer_that_ends_without_a_finish_is_incomplete_and_tried_again(
     play: Play, answer: list[list[s.StreamEvent]]
 ) -> None:
-    whole: list[list[s.StreamEvent]] = [
-        [s.StartStep(), s.TextDelta(id="t", text="It is 4."), s.FinishStep(reason="stop")],
-    ]
+    said: list[s.StreamEvent] = [s.TextDelta(id="t", text="It is 4."), s.FinishStep(reason="stop")]
+    whole = [[s.StartStep(), *said]]
     async with play(Told(answer, whole), in_a_hurry=True) as stage:
         session = await stage.session()
         assert (await stage.ask(session, "go")).reason == "answered"

@@ -129,7 +129,8 @@ async def test_a_session_whose_process_ended_before_it_had_a_title_gets_one_with
 
 async def test_a_small_model_without_an_address_is_no_traceback(play: Play, caplog: pytest.LogCaptureFixture) -> None:
     bare = {"bare": {"protocol": "openai-chat", "models": {"small": MODEL}}}
-    config = {"small_model": "bare/small", "provider": {**CONFIG["provider"], **bare}}  # type: ignore[dict-item]
+    known = of_type(dict, CONFIG["provider"])
+    config = {"small_model": "bare/small", "provider": {**known, **bare}}
     async with play(Scripted().says("ok"), titles=True, config=config) as stage:
         session = await stage.session()
         await stage.ask(session, "Hi there")

@@ -28,6 +28,7 @@ from turnkeeper.model.request import (
     ToolTurn,
     UserTurn,
 )
+from turnkeeper.model.stream import StreamEvent
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.testing.harness import TOOLS, Play, Told, a_tool
@@ -494,7 +495,7 @@ async def test_an_answer_cut_before_it_said_anything_is_a_typed_failure(
 
 async def test_a_provider_with_a_bug_ends_the_turn_and_the_session_goes_on(play: Play) -> None:
     class Broken(Scripted):
-        async def stream(self, request):  # type: ignore[no-untyped-def]
+        async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
             if not self.requests:
                 self.requests.append(request)
                 yield [s.StartStep(), s.TextDelta(id="t", text="half")]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from narrow import of_type
 from served import Served, served
 
 from turnkeeper.server.service import Options
@@ -28,7 +29,7 @@ SETTINGS: dict[str, Any] = {
     "command": {"deploy": {"template": "token {env:TK_TEST_SECRET}", "description": "{file:./secret.txt}"}},
     "provider": {
         "acme": {
-            **CONFIG["provider"]["acme"],  # type: ignore[index]
+            **of_type(dict, CONFIG["provider"])["acme"],
             "name": "Acme of {env:TK_TEST_SECRET}",
             "options": {"baseURL": "http://me:{env:TK_TEST_SECRET}@localhost:1/v1", "apiKey": "{env:TK_TEST_SECRET}"},
             "models": {"large": {**MODEL, "variants": {"high": {"key": "{env:TK_TEST_SECRET}"}}}},

@@ -80,23 +80,23 @@ ACTS: dict[str, Act] = {
     "todos that are text": lambda tk, id: tk.set_todos(id, ["buy milk"]),
     "a todo with a number for its content": lambda tk, id: tk.set_todos(
         id,
-        [Todo(content=3, status="pending", priority="low")],  # type: ignore[arg-type]
+        [Todo(content=3, status="pending", priority="low")],  # type: ignore[arg-type] # Wrong on purpose.
     ),
     "move to a number": lambda tk, id: tk.move(id, 3),
     "a prompt that is a number": lambda tk, id: tk.prompt(id, 3, resume=False),
     "a prompt with a part that is text": lambda tk, id: tk.prompt(
         id,
-        Prompt(parts=("words",)),  # type: ignore[arg-type]
+        Prompt(parts=("words",)),  # type: ignore[arg-type] # Wrong on purpose.
         resume=False,
     ),
     "a prompt with a number for its text": lambda tk, id: tk.prompt(
         id,
-        Prompt(parts=(TextInput(text=3),)),  # type: ignore[arg-type]
+        Prompt(parts=(TextInput(text=3),)),  # type: ignore[arg-type] # Wrong on purpose.
         resume=False,
     ),
     "a prompt with a model as one word": lambda tk, id: tk.prompt(
         id,
-        Prompt(parts=(TextInput(text="Hi"),), model="a/b"),  # type: ignore[arg-type]
+        Prompt(parts=(TextInput(text="Hi"),), model="a/b"),  # type: ignore[arg-type] # Wrong on purpose.
         resume=False,
     ),
     "a prompt with metadata that is too deep": lambda tk, id: tk.prompt(

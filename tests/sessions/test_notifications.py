@@ -136,7 +136,7 @@ async def test_a_session_removed_and_made_anew_by_another_process_is_the_new_one
 async def test_a_tail_gives_what_was_and_then_what_comes(tk: Turnkeeper) -> None:
     session = await tk.create(title="a")
     await tk.rename(session.id, "b")
-    async with aclosing(tk.tail(session.id)) as events:  # type: ignore[type-var]
+    async with aclosing(tk.tail(session.id)) as events:  # type: ignore[type-var] # A generator can be closed.
         assert [(await anext(events)).seq for _ in range(2)] == [1, 2]
         async with anyio.create_task_group() as group:
             group.start_soon(tk.rename, session.id, "c")
@@ -148,7 +148,7 @@ async def test_a_tail_begins_where_it_is_asked_to(tk: Turnkeeper) -> None:
     session = await tk.create(title="a")
     for title in "bcd":
         await tk.rename(session.id, title)
-    async with aclosing(tk.tail(session.id, after=2)) as events:  # type: ignore[type-var]
+    async with aclosing(tk.tail(session.id, after=2)) as events:  # type: ignore[type-var] # A generator can be closed.
         assert [(await anext(events)).seq for _ in range(2)] == [3, 4]
 
 
@@ -156,7 +156,7 @@ async def test_a_tail_gives_what_another_process_writes(tk: Turnkeeper) -> None:
     session = await tk.create(title="a")
     neighbour = Neighbour(tk)
     tail = tk.store.journal.tail(session.id, 1, poll_s=0.001)
-    async with aclosing(tail) as events, anyio.create_task_group() as group:  # type: ignore[type-var]
+    async with aclosing(tail) as events, anyio.create_task_group() as group:  # type: ignore[type-var] # A generator can be closed.
         group.start_soon(neighbour.journal.append, session.id, e.SessionTitled(title="b"))
         recorded = await anext(events)
     assert (recorded.seq, recorded.event) == (2, e.SessionTitled(title="b"))

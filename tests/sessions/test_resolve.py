@@ -15,7 +15,7 @@ from turnkeeper.model.agent import Agent
 from turnkeeper.model.parts import AgentPart, FilePart, Part, TextPart
 from turnkeeper.model.parts.base import Mention, Span
 from turnkeeper.model.parts.file import FileSource, Position, Range, ResourceSource, SymbolSource
-from turnkeeper.model.permission import Rule, Ruleset
+from turnkeeper.model.permission import Action, Rule, Ruleset
 from turnkeeper.model.prompt import AgentInput, FileInput, PartInput, SubtaskInput, TextInput
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.sessions.attach import Attaching
@@ -99,9 +99,9 @@ async def test_without_a_tool_that_calls_agents_the_model_does_the_work_itself(t
 
 
 @pytest.mark.parametrize("action", ["allow", "deny"])
-async def test_an_agent_comes_with_a_hint_that_knows_of_a_denied_task(tmp_path: Path, action: str) -> None:
+async def test_an_agent_comes_with_a_hint_that_knows_of_a_denied_task(tmp_path: Path, action: Action) -> None:
     """A10."""
-    rule = Rule(permission="task", pattern="explore", action=action)  # type: ignore[arg-type]
+    rule = Rule(permission="task", pattern="explore", action=action)
     parts = await resolved(tmp_path, AgentInput(name="explore", source=NAMED), rules=(rule,))
     assert isinstance(parts[0], AgentPart)
     assert parts[0].source == NAMED

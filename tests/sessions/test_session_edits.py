@@ -4,6 +4,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from narrow import of_type
 
 from turnkeeper.app import Turnkeeper
 from turnkeeper.core.limits import BLOB_CHARS_MIN
@@ -33,8 +34,8 @@ async def test_an_update_that_changes_nothing_still_counts_as_activity(tk: Turnk
 
 
 def count_up(session: Session) -> Session:
-    metadata = session.metadata or {}
-    return session.but(metadata={"count": metadata.get("count", 0) + 1})  # type: ignore[operator]
+    count = of_type(int, (session.metadata or {}).get("count", 0))
+    return session.but(metadata={"count": count + 1})
 
 
 async def test_no_update_is_lost_when_many_come_at_once(tk: Turnkeeper) -> None:

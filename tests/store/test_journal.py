@@ -118,8 +118,8 @@ async def test_a_decision_is_taken_again_when_another_process_was_first() -> Non
     heard.clear()
     asked: list[str] = []
 
-    def decide(view: object) -> list[e.Event]:
-        title = view.session.title  # type: ignore[attr-defined]
+    def decide(view: SessionView) -> list[e.Event]:
+        title = view.session.title
         asked.append(title)
         return [e.SessionTitled(title=f"{title}!")]
 
@@ -224,9 +224,9 @@ async def test_a_session_begun_anew_elsewhere_and_just_as_long_is_written_on_as_
 
 
 WRONG: list[e.Event] = [
-    e.ModelSelected(model="acme/large"),  # type: ignore[arg-type]
-    e.AgentSelected(agent=3),  # type: ignore[arg-type]
-    e.MetadataSet(metadata=[1]),  # type: ignore[arg-type]
+    e.ModelSelected(model="acme/large"),  # type: ignore[arg-type] # Wrong on purpose.
+    e.AgentSelected(agent=3),  # type: ignore[arg-type] # Wrong on purpose.
+    e.MetadataSet(metadata=[1]),  # type: ignore[arg-type] # Wrong on purpose.
     e.MetadataSet(metadata={"key": object()}),
     e.SessionTitled(title="\ud800"),
     e.SessionArchived(at=float("nan")),

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
@@ -28,7 +29,7 @@ asyncio.run(main())
 
 
 @pytest.fixture
-async def storage(tmp_path: Path):  # type: ignore[no-untyped-def]
+async def storage(tmp_path: Path) -> AsyncIterator[Storage]:
     opened = await open_storage(tmp_path / "storage")
     yield opened
     await opened.aclose()

@@ -2,6 +2,7 @@
 
 from typing import TypeVar
 
+from turnkeeper.model.failure import Failure, NoData
 from turnkeeper.model.request import AssistantTurn, ModelMessage, Result, Text, ToolTurn, UserTurn
 
 T = TypeVar("T")
@@ -11,6 +12,12 @@ def of_type(kind: type[T], value: object) -> T:
     """The value, which must be of this type."""
     assert isinstance(value, kind), f"{value!r} is not a {kind.__name__}"
     return value
+
+
+def message_of(failure: Failure) -> str:
+    """What a failure says; one that says nothing is refused."""
+    assert not isinstance(failure.data, NoData)
+    return failure.data.message
 
 
 def results_of(message: ModelMessage) -> tuple[Result, ...]:

@@ -35,7 +35,7 @@ from turnkeeper.model.stream import (
 from turnkeeper.providers import PROVIDERS
 from turnkeeper.providers.endpoint import Endpoint
 from turnkeeper.providers.http import HttpProvider
-from turnkeeper.providers.script import Gate, Script
+from turnkeeper.providers.script import Gate, Script, WireFault
 from turnkeeper.testing.server import ScriptedServer
 from turnkeeper.testing.voices import VOICES
 
@@ -167,8 +167,8 @@ async def test_every_fault_ends_in_one_typed_error(
 
 @pytest.mark.parametrize("protocol", ["anthropic", "openai-responses"])
 @pytest.mark.parametrize("fault", ["scrambled", "duplicated"])
-async def test_events_out_of_order_or_twice_end_in_an_error(protocol: str, fault: str) -> None:
-    script = Script().garbles(fault).says("one two").calls("bash", command="ls")  # type: ignore[arg-type]
+async def test_events_out_of_order_or_twice_end_in_an_error(protocol: str, fault: WireFault) -> None:
+    script = Script().garbles(fault).says("one two").calls("bash", command="ls")
     assert isinstance(failure(await played(script, protocol)), ApiFailure)
 
 

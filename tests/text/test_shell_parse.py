@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from turnkeeper.core.permission import Allow, Ask, Deny, decide
-from turnkeeper.model.permission import Rule
+from turnkeeper.model.permission import Action, Rule
 from turnkeeper.text.shell_parse import fragments, parse
 from turnkeeper.text.shell_rules import CommandAsk, command_ask
 
@@ -241,8 +241,8 @@ def test_a_command_asks_for_its_parts_and_an_approval_covers_no_more_than_it_nam
     assert command_ask(command) == expected
 
 
-def rules(*pairs: tuple[str, str]) -> tuple[Rule, ...]:
-    return tuple(Rule(permission="bash", pattern=pattern, action=action) for pattern, action in pairs)  # type: ignore[arg-type]
+def rules(*pairs: tuple[str, Action]) -> tuple[Rule, ...]:
+    return tuple(Rule(permission="bash", pattern=pattern, action=action) for pattern, action in pairs)
 
 
 @pytest.mark.parametrize("command", ["git status; case x in x) rm y;; esac", "git log 'x; rm y", "git f() { rm y; }"])

@@ -1,5 +1,7 @@
 """recall: pages of a text by its handle, a file as it is, places by words."""
 
+from typing import Any
+
 import pytest
 from desk import Desk
 
@@ -9,8 +11,8 @@ from turnkeeper.core.recall import NamedFile, Recalled, RecallHit
 from turnkeeper.tools.tool import Attachment, ToolFailure
 
 
-def knows(desk: Desk, text: str, label: str = "bash: ls", **more: object) -> str:
-    piece = Piece(label=label, text=text, **more)  # type: ignore[arg-type]
+def knows(desk: Desk, text: str, label: str = "bash: ls", **more: Any) -> str:
+    piece = Piece(label=label, text=text, **more)
     desk.recalled[piece.handle] = Recalled(message_id="msg_1", piece=piece)
     return piece.handle
 

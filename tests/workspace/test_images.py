@@ -3,6 +3,7 @@
 import io
 from base64 import b64encode
 from random import Random
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -20,8 +21,8 @@ def saved(image: Image.Image, format: str = "PNG", **options: object) -> bytes:
     return buffer.getvalue()
 
 
-def plain(width: int, height: int, mode: str = "RGB", color: object = "teal") -> Image.Image:
-    return Image.new(mode, (width, height), color)  # type: ignore[arg-type]
+def plain(width: int, height: int, mode: str = "RGB", color: Any = "teal") -> Image.Image:
+    return Image.new(mode, (width, height), color)
 
 
 def noise(width: int, height: int) -> Image.Image:
