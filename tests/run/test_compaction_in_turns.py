@@ -222,7 +222,7 @@ async def test_a_compaction_by_hand_says_when_there_is_nothing_to_gain(play: Pla
         await stage.ask(session, "go")
         little = await stage.tk.compact(session)
         assert little.summary is None
-        assert "--force" in little.reason
+        assert "with force" in little.reason
         done = await stage.tk.compact(session, force=True)
         assert done.summary is not None
         assert (await stage.tk.compact(session, force=True)).summary is None
