@@ -203,7 +203,7 @@ def write(path: Path, content: object) -> None:
 def test_an_export_of_a_store_that_is_not_there_leaves_a_backup_alone(
     data: Path, tmp_path: Path, family: Family, target: str
 ) -> None:
-    words = ("session", "export", "--all", "--output", str(tmp_path / target))
+    words: tuple[str, ...] = ("session", "export", "--all", "--output", str(tmp_path / target))
     words = (*words, "--layout", "tree") if target == "tree" else words
     assert tk(data, *words).code == 0
     before = contents(tmp_path / target)
