@@ -10,7 +10,7 @@ from bench.pages import fill
 from turnkeeper.model.value import encode
 from turnkeeper.server import routes
 from turnkeeper.server.app import App
-from turnkeeper.server.asgi import Message
+from turnkeeper.server.asgi import AsgiMessage
 from turnkeeper.server.service import Service
 from turnkeeper.store import keys
 from turnkeeper.store.engine import Engine, Key
@@ -70,10 +70,10 @@ def _asking(app: App, path: str, query: str = "", *, body: bytes | None = None) 
         "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
     }
 
-    async def receive() -> Message:
+    async def receive() -> AsgiMessage:
         return {"type": "http.request", "body": body or b""}
 
-    async def send(message: Message) -> None:
+    async def send(message: AsgiMessage) -> None:
         assert message.get("status", 200) == 200, "a request that fails is no measure"
 
     return lambda: app(dict(scope), receive, send)

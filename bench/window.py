@@ -14,8 +14,8 @@ from turnkeeper.model.value import JsonObject
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run.conversations import Conversations
 from turnkeeper.run.histories import Histories
-from turnkeeper.testing.harness import Options, Stage, stage
-from turnkeeper.testing.windowed import Says, Windowed
+from turnkeeper.testing.harness import Stage, StageOptions, stage
+from turnkeeper.testing.windowed import Windowed, WindowedTurn
 
 HIDDEN = (100, 10_000, 100_000)
 ROUNDS = 60
@@ -29,7 +29,7 @@ async def measure(folder: Path) -> list[Figure]:
 
 
 def _stage(folder: Path, name: str, provider: Windowed | Scripted) -> AbstractAsyncContextManager[Stage]:
-    return stage(f"sqlite:{folder / name}.db", folder / name, provider, Options(in_a_hurry=True, config=CONFIG))
+    return stage(f"sqlite:{folder / name}.db", folder / name, provider, StageOptions(in_a_hurry=True, config=CONFIG))
 
 
 async def _filled(opened: Stage, events: int) -> str:
@@ -67,7 +67,7 @@ async def _decisions(folder: Path) -> list[Figure]:
     costs = []
     for hidden in HIDDEN:
         async with _stage(
-            folder, f"hidden-{hidden}", Windowed(10**9, lambda asked, results: Says(text="ok"))
+            folder, f"hidden-{hidden}", Windowed(10**9, lambda asked, results: WindowedTurn(text="ok"))
         ) as opened:
             session = await _filled(opened, hidden)
             await opened.ask(session, "go")

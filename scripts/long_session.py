@@ -14,12 +14,12 @@ from tempfile import TemporaryDirectory
 
 from turnkeeper.core.compaction import summary_text
 from turnkeeper.core.handles import handles_in
-from turnkeeper.core.history import Entry
+from turnkeeper.core.history import HistoryItem
 from turnkeeper.model import event as e
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.request import Text, ToolTurn, UserTurn
-from turnkeeper.testing.harness import MODEL, Options, Stage, a_tool, stage
-from turnkeeper.testing.windowed import Says, Windowed
+from turnkeeper.testing.harness import MODEL, Stage, StageOptions, a_tool, stage
+from turnkeeper.testing.windowed import Windowed, WindowedTurn
 from turnkeeper.tools.tool import ToolContext
 
 PAGE = Path(__file__).parents[1] / "docs/guides/long-sessions.md"
@@ -35,18 +35,18 @@ async def _survey(text: str, context: ToolContext) -> str:
     return "\n".join(rows)
 
 
-def _answers(asked: str, results: ToolTurn | None) -> Says:
+def _answers(asked: str, results: ToolTurn | None) -> WindowedTurn:
     if results is None and (pier := re.search(r"pier (\d+)", asked)):
-        return Says(text="I look it up.", tool="survey", calls=({"text": pier[1]},))
-    return Says(text=f"Noted: {asked[:60]}")
+        return WindowedTurn(text="I look it up.", tool="survey", calls=({"text": pier[1]},))
+    return WindowedTurn(text=f"Noted: {asked[:60]}")
 
 
-def _summarises(asked: str) -> Says:
+def _summarises(asked: str) -> WindowedTurn:
     """What a good summariser would write: what was done so far, out of the notes before and the conversation since."""
     piers = sorted({int(one) for one in re.findall(r"[Pp]ier (\d+)", asked)} | set(range(_known(asked))))
     done = f"## Work State\n### Completed\n- Piers 0 to {piers[-1]} are surveyed; nothing odd was noted."
     objective = "## Objective\nSurvey the harbour pier by pier and note what is odd."
-    return Says(text=f"{objective}\n\n{done}\n\n## Next Move\n- The next pier the user names.")
+    return WindowedTurn(text=f"{objective}\n\n{done}\n\n## Next Move\n- The next pier the user names.")
 
 
 def _known(asked: str) -> int:
@@ -64,7 +64,7 @@ def _config() -> dict[str, object]:
 async def _live(folder: Path) -> dict[str, str]:
     """The session's life, and what is told of it."""
     model = Windowed(WINDOW, _answers, _summarises)
-    options = Options(tools=(a_tool("survey", _survey),), config=_config(), in_a_hurry=True)
+    options = StageOptions(tools=(a_tool("survey", _survey),), config=_config(), in_a_hurry=True)
     rows: list[str] = []
     async with stage(f"sqlite:{folder}/turnkeeper.db", folder / "harbour", model, options) as opened:
         session = await opened.session(title="Survey the harbour")
@@ -93,11 +93,11 @@ async def _live(folder: Path) -> dict[str, str]:
         }
 
 
-async def _summaries(opened: Stage, session: str) -> list[Entry]:
+async def _summaries(opened: Stage, session: str) -> list[HistoryItem]:
     found = []
     for message in await opened.messages(session):
         if isinstance(message.info, AssistantMessage) and message.info.summary:
-            found.append(Entry(message=message.info, parts=message.parts))
+            found.append(HistoryItem(message=message.info, parts=message.parts))
     return found
 
 

@@ -353,5 +353,5 @@ async def test_a_run_outlives_a_server_that_is_killed_and_started_again(shop: Sh
 def test_what_several_tasks_find_wrong_is_told_once_and_a_bug_among_it_is_a_bug() -> None:
     away = Unreachable("no server answers")
     several = ExceptionGroup("", [away, ExceptionGroup("", [Unreachable("nor here")])])
-    assert failures.problem(several) == failures.Problem("Unreachable", "no server answers", failures.REFUSED)
+    assert failures.problem(several) == failures.CliFailure("Unreachable", "no server answers", failures.REFUSED)
     assert failures.problem(ExceptionGroup("", [away, LookupError("a bug")])) is None

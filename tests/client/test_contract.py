@@ -25,7 +25,7 @@ from turnkeeper.model.todo import Todo
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.server.public import public
-from turnkeeper.server.service import Options
+from turnkeeper.server.service import ServerOptions
 
 pytestmark = pytest.mark.parametrize("way", WAYS)
 
@@ -315,7 +315,7 @@ async def test_what_is_refused_is_raised_as_it_was(way: str, tmp_path: Path) -> 
 
 
 async def test_a_password_lets_in_who_knows_it_and_nobody_else(way: str, tmp_path: Path) -> None:
-    options = Options(password="hunter2", username="otter", environ={"HOME": str(tmp_path)})
+    options = ServerOptions(password="hunter2", username="otter", environ={"HOME": str(tmp_path)})
     async with pair(way, tmp_path, options=options, username="otter", password="hunter2") as (client, _, __):
         assert (await client.create(title="T")).title == "T"
         async with client.subscribe() as heard:

@@ -19,7 +19,7 @@ from turnkeeper.core.compaction import (
     tail_budget,
     without_media,
 )
-from turnkeeper.core.history import Entry, compaction_of
+from turnkeeper.core.history import HistoryItem, compaction_of
 from turnkeeper.core.lowering import conversation
 from turnkeeper.core.window import chars_of, tokens_of
 from turnkeeper.model.catalog import ModelInfo
@@ -40,7 +40,7 @@ def image(message_id: str, mime: str = "image/png") -> FilePart:
 
 
 @cache
-def entry(name: str, seq: int, tokens: int = 0) -> Entry:
+def entry(name: str, seq: int, tokens: int = 0) -> HistoryItem:
     """An entry by name, of about so many tokens.
 
     u prompt, i prompt with an image, a answer, t answer whose tool gave an image, f failed turn, p failed turn that had
@@ -48,30 +48,30 @@ def entry(name: str, seq: int, tokens: int = 0) -> Entry:
     """
     words = "x" * max(4, (tokens - FRAME) * 4)
     if name[0] == "n":
-        return Entry(message=a_system("ses_one", name, "news").but(seq=seq), parts=())
+        return HistoryItem(message=a_system("ses_one", name, "news").but(seq=seq), parts=())
     if name[0] in "uim":
         user = a_user("ses_one", name, seq=seq)
         mark: Part = CompactionPart(id=f"prt_{name}", session_id="ses_one", message_id=name, auto=True)
         parts = (mark,) if name[0] == "m" else (a_text(user, f"prt_{name}", words),)
-        return Entry(message=user, parts=(*parts, image(name)) if name[0] == "i" else parts)
+        return HistoryItem(message=user, parts=(*parts, image(name)) if name[0] == "i" else parts)
     turn = an_assistant("ses_one", name, f"m{name[1:]}", seq=seq, finish=None if name[0] in "fpob" else "stop")
     turn = turn.but(summary=True if name[0] in "sb" else None, error=FAILED if name[0] in "fpb" else None)
     begun = StepStartPart(id=f"prt_{name}_s", session_id="ses_one", message_id=name)
     if name[0] == "f":
-        return Entry(message=turn, parts=(begun,))
+        return HistoryItem(message=turn, parts=(begun,))
     if name[0] == "t":
         state = completed("seen").but(attachments=(image(name),))
-        return Entry(message=turn, parts=(begun, a_call(turn, f"prt_{name}", state)))
-    return Entry(
+        return HistoryItem(message=turn, parts=(begun, a_call(turn, f"prt_{name}", state)))
+    return HistoryItem(
         message=turn, parts=(begun, a_text(turn, f"prt_{name}", words if name[0] not in "s" else f"sum {name}"))
     )
 
 
-def chat(words: str, sizes: dict[str, int] | None = None) -> list[Entry]:
+def chat(words: str, sizes: dict[str, int] | None = None) -> list[HistoryItem]:
     return [entry(name, seq, (sizes or {}).get(name, 0)) for seq, name in enumerate(words.split(), 1)]
 
 
-def names(entries: Iterable[Entry]) -> str:
+def names(entries: Iterable[HistoryItem]) -> str:
     return " ".join(one.message.id for one in entries)
 
 
@@ -175,7 +175,7 @@ def test_a_broken_summary_is_no_summary() -> None:
 def test_what_a_summary_says_is_its_texts_trimmed() -> None:
     turn = an_assistant("ses_one", "s1", "m1")
     texts = tuple(a_text(turn, f"prt_{n}", text) for n, text in enumerate((" one\n", " ", "two")))
-    assert summary_text(Entry(message=turn, parts=texts)) == "one\n\ntwo"
+    assert summary_text(HistoryItem(message=turn, parts=texts)) == "one\n\ntwo"
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_a_message_shows_media_of_its_own_or_of_a_tool(name: str, shows: bool) -
     assert has_media(entry(name, 1)) is shows
 
 
-def size(one: Entry) -> int:
+def size(one: HistoryItem) -> int:
     return tokens_of(sum(map(chars_of, conversation([one], MODEL))))
 
 
@@ -224,7 +224,7 @@ HISTORIES = st.lists(st.tuples(st.sampled_from("uuiaaatfpomsbn"), st.sampled_fro
 @settings(max_examples=100)
 @given(HISTORIES, st.sampled_from([0, 50, 500, 1_000, 2_500]), st.sampled_from([None, 0, 1, 2]), st.booleans())
 def test_every_history_is_cut_into_head_tail_and_pending_and_nothing_is_lost(
-    shown: list[Entry], budget: int, turns_max: int | None, overflowed: bool
+    shown: list[HistoryItem], budget: int, turns_max: int | None, overflowed: bool
 ) -> None:
     found = split(shown, MODEL, budget, turns_max=turns_max, overflowed=overflowed)
     plain = [

@@ -2,8 +2,8 @@
 
 import pytest
 
-from turnkeeper.core.fitting import CompactFirst, Send, fit, prune_after_run, remedy
-from turnkeeper.core.history import Entry, History
+from turnkeeper.core.fitting import CompactFirst, SendRequest, fit, prune_after_run, remedy
+from turnkeeper.core.history import History, HistoryItem
 from turnkeeper.core.lowering import Lowered
 from turnkeeper.core.next_action import RunTurn
 from turnkeeper.core.pruning import ALWAYS, BEGINS, FULL, Pruning
@@ -33,14 +33,14 @@ REJECTED = ApiFailure(data=ApiData(message="messages.1.content.0: no", is_retrya
 
 def history(outputs: int = 0, *, answers: int = 3) -> History:
     """Prompts and answers, of which the first has a call with so many characters of output."""
-    entries: list[Entry] = []
+    entries: list[HistoryItem] = []
     for number in range(answers):
         user = a_user("ses_one", f"msg_u{number}").but(seq=10 * number + 1)
         answer = an_assistant("ses_one", f"msg_a{number}", user.id).but(seq=10 * number + 2, finish="stop")
         call = a_call(answer, f"prt_c{number}", completed("x" * outputs if number == 0 else "short"))
         entries += [
-            Entry(message=user, parts=(a_text(user, f"prt_u{number}", "go"),)),
-            Entry(message=answer, parts=(call,)),
+            HistoryItem(message=user, parts=(a_text(user, f"prt_u{number}", "go"),)),
+            HistoryItem(message=answer, parts=(call,)),
         ]
     return a_history(tuple(entries), seq=99)
 
@@ -94,14 +94,14 @@ def test_a_request_is_sent_pruned_or_compacted_first(
 
 def unanswered(*texts: str, error: Failure | None = TOO_LARGE) -> History:
     """Prompts with these texts, each but the newest followed by a failed turn."""
-    entries: list[Entry] = []
+    entries: list[HistoryItem] = []
     for number, text in enumerate(texts):
         user = a_user("ses_one", f"msg_u{number}").but(seq=10 * number + 1)
         failed = an_assistant("ses_one", f"msg_a{number}", user.id).but(seq=10 * number + 2, error=error)
         failed = failed.but(provider_id=MODEL.provider_id, model_id=MODEL.id)
         entries += [
-            Entry(message=user, parts=(a_text(user, f"prt_u{number}", text),)),
-            Entry(message=failed, parts=()),
+            HistoryItem(message=user, parts=(a_text(user, f"prt_u{number}", text),)),
+            HistoryItem(message=failed, parts=()),
         ]
     return a_history(tuple(entries[:-1]), seq=99)
 
@@ -139,7 +139,7 @@ def test_an_unanswered_prompt_that_is_too_large_is_left_out_once_there_is_a_newe
 def test_a_request_that_was_pruned_to_fit_is_sent_and_one_pruned_for_its_price_is_looked_at_again() -> None:
     pruned = fit(FULL_OF_OUTPUT, Window(), None, NOW)
     assert isinstance(pruned, Pruning)
-    assert fit(FULL_OF_WORDS, Window(), pruned, NOW) == Send()
+    assert fit(FULL_OF_WORDS, Window(), pruned, NOW) == SendRequest()
     assert fit(FULL_OF_WORDS, Window(), pruned.but(reason=BEGINS), NOW) == CompactFirst()
 
 

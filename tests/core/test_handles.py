@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from turnkeeper.core.bounding import bound, kept_hint
 from turnkeeper.core.fork import Copier
 from turnkeeper.core.handles import HANDLE, handle, handles_in, pieces, recall_text, recallable
-from turnkeeper.core.history import Entry
+from turnkeeper.core.history import HistoryItem
 from turnkeeper.mint import Mint
 from turnkeeper.model.message import Message
 from turnkeeper.model.parts import FilePart, Part, ReasoningPart, SubtaskPart, TextPart
@@ -34,7 +34,7 @@ def own(message_id: str, number: int = 1) -> dict[str, Any]:
 
 def texts(*parts: Part, message: Message = TURN) -> dict[str, str]:
     """What can be asked for, by its label."""
-    return {label: text for _, label, text in recallable(Entry(message=message, parts=parts))}
+    return {label: text for _, label, text in recallable(HistoryItem(message=message, parts=parts))}
 
 
 def test_a_handle_is_the_beginning_of_a_fingerprint() -> None:
@@ -67,7 +67,7 @@ def test_the_texts_of_a_message_can_be_asked_for_one_by_one_and_together() -> No
 
 
 def test_a_message_with_one_text_is_that_text() -> None:
-    entry = Entry(message=USER, parts=(a_text(USER, "prt_1", "What now?"),))
+    entry = HistoryItem(message=USER, parts=(a_text(USER, "prt_1", "What now?"),))
     assert list(recallable(entry)) == [(handle("What now?"), "user", "What now?")]
     assert recall_text(entry) == "What now?"
 
@@ -105,7 +105,7 @@ def test_a_call_under_way_has_only_its_input() -> None:
 )
 def test_a_file_is_its_text_or_its_address(mime: str, url: str, text: str, kind: str | None) -> None:
     file = FilePart(mime=mime, filename="f", url=url, **own("msg_1"))
-    [piece] = pieces(Entry(message=USER, parts=(file,)))
+    [piece] = pieces(HistoryItem(message=USER, parts=(file,)))
     assert (piece.label, piece.text, piece.mime) == ("file: f", text, kind)
 
 
@@ -133,7 +133,7 @@ def test_news_and_tasks_can_be_asked_for() -> None:
 def test_what_is_bounded_is_given_back_whole_by_the_handle_in_its_place(text: str, lines: int, size: int) -> None:
     bounded = bound(text, lines_max=lines, bytes_max=size, hint=kept_hint(handle(text)))
     state = completed(bounded.text).but(full=bounded.full, input={})
-    entry = Entry(message=TURN, parts=(a_call(TURN, "prt_1", state),))
+    entry = HistoryItem(message=TURN, parts=(a_call(TURN, "prt_1", state),))
     given_back = {name: whole for name, _, whole in recallable(entry)}
     if bounded.full is None:
         assert bounded.text == text
@@ -146,7 +146,7 @@ def test_what_is_bounded_is_given_back_whole_by_the_handle_in_its_place(text: st
 def test_a_copy_has_the_same_handles(said: list[str]) -> None:
     parts = tuple(TextPart(text=text, **own("msg_2", number)) for number, text in enumerate(said))
     call = a_call(TURN, "prt_x", completed("printed"))
-    entry = Entry(message=TURN, parts=(*parts, call))
+    entry = HistoryItem(message=TURN, parts=(*parts, call))
     mint = Mint.fixed()
     copy = Copier("ses_2", mint.message_id, mint.part_id).copy(entry.message, entry.parts)
-    assert list(recallable(Entry(message=copy.message, parts=copy.parts))) == list(recallable(entry))
+    assert list(recallable(HistoryItem(message=copy.message, parts=copy.parts))) == list(recallable(entry))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from narrow import of_type
 
 from turnkeeper.core.entry import Recorded
-from turnkeeper.core.history import Entry, History, boundary_reached, extend, trimmed, visible
+from turnkeeper.core.history import History, HistoryItem, boundary_reached, extend, trimmed, visible
 from turnkeeper.core.projector import project
 from turnkeeper.model import event as e
 from turnkeeper.model.failure import ApiData, ApiFailure
@@ -20,7 +20,7 @@ from turnkeeper.testing.builders import a_history, a_text, a_turn, a_user, an_as
 FAILED = ApiFailure(data=ApiData(message="no", is_retryable=False))
 
 
-def chat(words: str, *, failed: str = "", tails: dict[str, str] | None = None) -> list[Entry]:
+def chat(words: str, *, failed: str = "", tails: dict[str, str] | None = None) -> list[HistoryItem]:
     """A history from names: ``u1 a1 m1 s1``; m is a marker, s the summary that answers the marker of its number."""
     entries = []
     message: UserMessage | AssistantMessage
@@ -44,11 +44,11 @@ def chat(words: str, *, failed: str = "", tails: dict[str, str] | None = None) -
                 message = an_assistant("ses_one", name, parent, seq=seq, summary=name[0] == "s" or None)
                 message = message.but(finish=None if is_failed else "stop", error=FAILED if is_failed else None)
                 parts = (a_text(message, f"prt_{name}", name),)
-        entries.append(Entry(message=message, parts=parts))
+        entries.append(HistoryItem(message=message, parts=parts))
     return entries
 
 
-def names(entries: Iterable[Entry]) -> str:
+def names(entries: Iterable[HistoryItem]) -> str:
     return " ".join(entry.message.id for entry in entries)
 
 
@@ -128,9 +128,11 @@ def test_a_mark_beside_words_of_the_user_is_never_left_out_with_them() -> None:
     assert names(visible([*entries[:2], marked, *entries[3:]])) == "u1 a1 m1 u2"
 
 
-def asked_again(words: str, copies: dict[str, str], tails: dict[str, str], *, stripped: bool = False) -> list[Entry]:
+def asked_again(
+    words: str, copies: dict[str, str], tails: dict[str, str], *, stripped: bool = False
+) -> list[HistoryItem]:
     """A history in which some prompts are copies of others under new ids; each prompt has an image beside its words."""
-    made: dict[str, Entry] = {}
+    made: dict[str, HistoryItem] = {}
     for entry in chat(words, tails=tails):
         name = entry.message.id
         if name in copies:
@@ -196,7 +198,7 @@ def test_in_any_history_walking_back_and_trimming_show_what_the_whole_shows(
             failed.append(name)
     entries = chat(" ".join(words), tails=places, failed=" ".join(failed))
     shown = visible(entries)
-    walked: list[Entry] = []
+    walked: list[HistoryItem] = []
     for entry in reversed(entries):
         walked.append(entry)
         if boundary_reached(walked):
@@ -226,7 +228,7 @@ def test_a_walk_back_ends_where_the_model_s_view_begins(
     words: str, tails: dict[str, str], failed: str, read: str
 ) -> None:
     entries = chat(words, tails=tails, failed=failed)
-    walked: list[Entry] = []
+    walked: list[HistoryItem] = []
     for entry in reversed(entries):
         walked.append(entry)
         if boundary_reached(walked):
@@ -242,7 +244,7 @@ def test_whatever_was_compacted_a_walk_back_shows_the_same_as_the_whole_history(
             tails={"m2": tail} if tail else {},
             failed="" if good else "s2",
         )
-        walked: list[Entry] = []
+        walked: list[HistoryItem] = []
         for entry in reversed(entries):
             walked.append(entry)
             if boundary_reached(walked):

@@ -7,7 +7,7 @@ import pytest
 from narrow import of_type, results_of
 
 from turnkeeper.core.handles import handle
-from turnkeeper.core.history import Entry
+from turnkeeper.core.history import HistoryItem
 from turnkeeper.core.lowering import (
     CLEARED,
     COMPACTED,
@@ -74,7 +74,7 @@ ABORTED = AbortedFailure(data=MessageData(message="stopped"))
 FAILED = ApiFailure(data=ApiData(message="no", is_retryable=False))
 USER = a_user("ses_one", "msg_0")
 TURN = an_assistant("ses_one", "msg_1", "msg_0", finish="stop")
-ASKED = Entry(message=USER, parts=(a_text(USER, "prt_0", "go"),))
+ASKED = HistoryItem(message=USER, parts=(a_text(USER, "prt_0", "go"),))
 PRUNED = cleared(completed("a file"))
 PNG = "data:image/png;base64,AAAA"
 
@@ -99,12 +99,12 @@ def failed(text: str, metadata: dict[str, object] | None = None) -> ToolError:
 
 def user(*parts: Part, **changes: object) -> list[ModelMessage]:
     """What is sent for a user message with these parts."""
-    return list(conversation([Entry(message=USER.but(**changes), parts=parts)], SAME))
+    return list(conversation([HistoryItem(message=USER.but(**changes), parts=parts)], SAME))
 
 
 def turn(*parts: Part, model: ModelInfo = SAME, error: Failure | None = None) -> list[ModelMessage]:
     """What is sent for a turn with these parts."""
-    return list(conversation([ASKED, Entry(message=TURN.but(error=error), parts=parts)], model))[1:]
+    return list(conversation([ASKED, HistoryItem(message=TURN.but(error=error), parts=parts)], model))[1:]
 
 
 def content(*parts: Part, model: ModelInfo = SAME, error: Failure | None = None) -> list[object]:
@@ -186,8 +186,8 @@ def test_a_file_is_sent_as_itself_or_as_why_not(file: FilePart, expected: Media 
 
 
 def test_news_of_the_system_is_sent_at_its_place() -> None:
-    news = Entry(message=a_system("ses_one", "msg_2", "It is Monday.", "Be quick."), parts=())
-    blank = Entry(message=a_system("ses_one", "msg_2", " "), parts=())
+    news = HistoryItem(message=a_system("ses_one", "msg_2", "It is Monday.", "Be quick."), parts=())
+    blank = HistoryItem(message=a_system("ses_one", "msg_2", " "), parts=())
     assert list(conversation([ASKED, news, ASKED, blank], SAME)) == [
         UserTurn(content=(Text(text="go"),)),
         SystemTurn(text="It is Monday.\n\nBe quick."),
@@ -394,7 +394,10 @@ def test_ids_fit_every_provider(call_id: str, name: str) -> None:
 def test_an_id_used_in_two_turns_becomes_two() -> None:
     entries = [
         ASKED,
-        *(Entry(message=TURN, parts=(a_call(TURN, f"prt_{n}", completed(), call_id="call_0"),)) for n in range(3)),
+        *(
+            HistoryItem(message=TURN, parts=(a_call(TURN, f"prt_{n}", completed(), call_id="call_0"),))
+            for n in range(3)
+        ),
     ]
     turns = [message for message in conversation(entries, SAME) if isinstance(message, ToolTurn)]
     assert [one.results[0].call_id for one in turns] == ["call_0", "call_0_2", "call_0_3"]
@@ -418,15 +421,15 @@ def test_odd_names_and_half_characters_are_made_plain() -> None:
 def test_a_conversation_begins_with_the_user() -> None:
     opening = UserTurn(content=(Text(text=EARLIER),))
     assert conversation([], SAME) == (opening,)
-    words = Entry(message=TURN, parts=(a_text(TURN, "prt_1", "Yes."),))
+    words = HistoryItem(message=TURN, parts=(a_text(TURN, "prt_1", "Yes."),))
     assert conversation([words, ASKED], SAME)[0] == opening
     assert conversation([ASKED, words], SAME)[0] != opening
 
 
 def test_a_request_ends_where_the_model_is_to_speak() -> None:
-    words = Entry(message=TURN, parts=(a_text(TURN, "prt_1", "Yes."),))
-    news = Entry(message=a_system("ses_one", "msg_2", "It is Monday."), parts=())
-    call = Entry(message=TURN, parts=(a_call(TURN, "prt_1", completed()),))
+    words = HistoryItem(message=TURN, parts=(a_text(TURN, "prt_1", "Yes."),))
+    news = HistoryItem(message=a_system("ses_one", "msg_2", "It is Monday."), parts=())
+    call = HistoryItem(message=TURN, parts=(a_call(TURN, "prt_1", completed()),))
     more = UserTurn(content=(Text(text=CONTINUE),))
     assert lower([ASKED, words], SAME)[-1] == more
     assert lower([ASKED, words, news], SAME)[-1] == more

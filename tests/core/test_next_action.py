@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from turnkeeper.core.history import Entry, History
+from turnkeeper.core.history import History, HistoryItem
 from turnkeeper.core.limits import EMPTY_TURNS_MAX, PAUSED_TURNS_MAX, STEERS_MAX
 from turnkeeper.core.next_action import (
     DISABLED,
@@ -49,7 +49,7 @@ class Told:
     """A history that grows entry by entry."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[HistoryItem] = []
 
     def user(self, **changes: object) -> "Told":
         message = a_user("ses_one", f"msg_{len(self.entries)}", seq=len(self.entries) + 1).but(**changes)
@@ -67,7 +67,7 @@ class Told:
         return self._add(message.but(**changes), *parts)
 
     def _add(self, message: UserMessage | AssistantMessage, *parts: Part) -> "Told":
-        self.entries.append(Entry(message=message, parts=parts))
+        self.entries.append(HistoryItem(message=message, parts=parts))
         return self
 
     @property

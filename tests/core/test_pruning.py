@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnkeeper.core.history import Entry
+from turnkeeper.core.history import HistoryItem
 from turnkeeper.core.lowering import Lowered, cleared
 from turnkeeper.core.pruning import (
     ALWAYS,
@@ -38,11 +38,11 @@ class Told:
     """A history that grows turn by turn."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[HistoryItem] = []
 
     def user(self) -> "Told":
         message = a_user("ses_one", f"msg_{len(self.entries)}", seq=len(self.entries) + 1)
-        self.entries.append(Entry(message=message, parts=(a_text(message, f"prt_{message.id}", "Go on."),)))
+        self.entries.append(HistoryItem(message=message, parts=(a_text(message, f"prt_{message.id}", "Go on."),)))
         return self
 
     def turn(self, *outputs: int | ToolPart, **changes: object) -> "Told":
@@ -52,7 +52,7 @@ class Told:
         parts = [
             call(size, f"prt_{number}_{nth}") if isinstance(size, int) else size for nth, size in enumerate(outputs)
         ]
-        self.entries.append(Entry(message=message, parts=tuple(parts)))
+        self.entries.append(HistoryItem(message=message, parts=tuple(parts)))
         return self
 
     def protected(self) -> "Told":
@@ -139,7 +139,7 @@ def test_outputs_of_a_protected_tool_that_were_pruned_do_not_end_the_walk() -> N
 def test_a_mark_of_a_compaction_is_a_turn_of_the_user() -> None:
     told = Told().user().turn(90_000).user()
     mark: Part = CompactionPart(id="prt_m", session_id="ses_one", message_id="msg_m", auto=True)
-    entry = Entry(message=a_user("ses_one", "msg_m", seq=9), parts=(mark,))
+    entry = HistoryItem(message=a_user("ses_one", "msg_m", seq=9), parts=(mark,))
     assert [part.id for part in candidates([*told.entries, entry])] == ["prt_1_0"]
 
 
@@ -214,13 +214,13 @@ class Provider:
         return kept * self.price.cache_read + (size - kept) * fresh + (requests - 1) * size * self.price.cache_read
 
 
-def lowered(entries: list[Entry]) -> list[int]:
+def lowered(entries: list[HistoryItem]) -> list[int]:
     whole = Lowered(MODEL)
     whole.add(entries)
     return [tokens_of(len(one)) for one in whole.encoded]
 
 
-def without(entries: list[Entry], chosen: Pruning) -> list[Entry]:
+def without(entries: list[HistoryItem], chosen: Pruning) -> list[HistoryItem]:
     """The history with these outputs pruned, as the loop records it."""
     ids = {part.id for part in chosen.parts}
 
@@ -249,7 +249,7 @@ OLD = {
 }
 
 
-def history(turns: list[str]) -> list[Entry]:
+def history(turns: list[str]) -> list[HistoryItem]:
     """A history with these old turns, the newest 40,000 tokens of outputs behind them, and what is protected."""
     told = Told()
     for turn in turns:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from turnkeeper.core.history import Entry
+from turnkeeper.core.history import HistoryItem
 from turnkeeper.core.lowering import lower
 from turnkeeper.core.quarantine import LEFT_OUT, Pointer, pointer, sources, suspects, telling, without
 from turnkeeper.model.catalog import ModelInfo
@@ -192,8 +192,8 @@ def file(id: str = "prt_f", message_id: str = "msg_a") -> FilePart:
     )
 
 
-PROMPT = Entry(message=USER, parts=(a_text(USER, "prt_1", "Look."), file("prt_2", "msg_u")))
-ANSWER = Entry(
+PROMPT = HistoryItem(message=USER, parts=(a_text(USER, "prt_1", "Look."), file("prt_2", "msg_u")))
+ANSWER = HistoryItem(
     message=TURN,
     parts=(
         StepStartPart(id="prt_s", **PLACE),
@@ -226,7 +226,7 @@ REASONING = Pointer(
     ],
 )
 def test_the_media_or_the_reasoning_of_a_message_is_suspected_if_it_is_named_else_all_that_it_shows(
-    entry: Entry, pointed: Pointer, left_out: tuple[str, ...], found: tuple[str, ...]
+    entry: HistoryItem, pointed: Pointer, left_out: tuple[str, ...], found: tuple[str, ...]
 ) -> None:
     assert suspects(entry, pointed, left_out) == found
 
@@ -272,7 +272,7 @@ REJECTED: list[Part] = [
 ]
 
 
-def request_of(entries: list[Entry], model: ModelInfo) -> ModelRequest:
+def request_of(entries: list[HistoryItem], model: ModelInfo) -> ModelRequest:
     return ModelRequest(model=model, system=("Be careful.",), messages=lower(entries, model))
 
 
@@ -292,7 +292,7 @@ def test_nothing_of_what_was_rejected_is_sent_again_and_the_request_is_lawful(
         reasoning=True,
     )
     around = (a_text(TURN, "prt_1", "before"), rejected, a_call(TURN, "prt_2", completed("behind")))
-    entries = [PROMPT, Entry(message=TURN, parts=around)]
+    entries = [PROMPT, HistoryItem(message=TURN, parts=around)]
     kept = [without(entry, {"prt_x"}) for entry in entries]
     request = request_of(kept, model)
     assert check(request) == {}
@@ -304,7 +304,7 @@ def test_nothing_of_what_was_rejected_is_sent_again_and_the_request_is_lawful(
 
 def test_a_call_that_is_left_out_keeps_its_name_its_id_and_a_result() -> None:
     call = a_call(TURN, "prt_x", completed(BAD))
-    [kept] = without(Entry(message=TURN, parts=(call,)), {"prt_x"}).parts
+    [kept] = without(HistoryItem(message=TURN, parts=(call,)), {"prt_x"}).parts
     assert isinstance(kept, ToolPart)
     assert isinstance(kept.state, ToolCompleted)
     assert (kept.tool, kept.call_id, kept.state.output, kept.state.input) == (call.tool, call.call_id, LEFT_OUT, {})
@@ -319,7 +319,7 @@ def test_a_call_that_is_left_out_keeps_its_name_its_id_and_a_result() -> None:
     ],
 )
 def test_a_person_is_told_which_message_it_is_and_why(place: int, count: int, words: str) -> None:
-    entries = [Entry(message=a_user("ses_one", f"msg_{n}"), parts=()) for n in range(3)]
+    entries = [HistoryItem(message=a_user("ses_one", f"msg_{n}"), parts=()) for n in range(3)]
     told = telling(entries, f"msg_{place}", count, "the image is broken")
     assert words in told
     assert told.endswith("the image is broken")

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnkeeper.core.handles import Piece, handle
+from turnkeeper.core.handles import RecallText, handle
 from turnkeeper.core.recall import Recalled, holding, page, snippet, words_of
 from turnkeeper.model.refusal import Invalid
 
 
 def recalled(text: str) -> Recalled:
-    return Recalled(message_id="msg_1", piece=Piece(label="bash", text=text, part_id="prt_1"))
+    return Recalled(message_id="msg_1", piece=RecallText(label="bash", text=text, part_id="prt_1"))
 
 
 @given(
@@ -60,7 +60,7 @@ def test_a_query_without_words_is_refused(query: str) -> None:
     ],
 )
 def test_each_word_must_begin_one_of_the_text(text: str, query: str, *, found: bool) -> None:
-    piece = Piece(label="user", text=text)
+    piece = RecallText(label="user", text=text)
     assert holding([piece, piece.but(mime="image/png")], words_of(query)) == ([piece] if found else [])
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnkeeper.core.handles import handle, handles_in
-from turnkeeper.core.history import Entry
+from turnkeeper.core.history import HistoryItem
 from turnkeeper.core.summary import (
     EMPTY,
     EXACT,
@@ -39,15 +39,17 @@ UNKNOWN = "r0123456789"
 LONG = "y" * (RESULT_CHARS_MAX + 1)
 
 
-def asks(*texts: str, **changes: object) -> Entry:
-    return Entry(message=USER, parts=tuple(a_text(USER, f"prt_{n}", text, **changes) for n, text in enumerate(texts)))
+def asks(*texts: str, **changes: object) -> HistoryItem:
+    return HistoryItem(
+        message=USER, parts=tuple(a_text(USER, f"prt_{n}", text, **changes) for n, text in enumerate(texts))
+    )
 
 
-def does(*parts: Part) -> Entry:
-    return Entry(message=TURN, parts=parts)
+def does(*parts: Part) -> HistoryItem:
+    return HistoryItem(message=TURN, parts=parts)
 
 
-def says(text: str) -> Entry:
+def says(text: str) -> HistoryItem:
     return does(a_text(TURN, "prt_t", text))
 
 
@@ -217,7 +219,7 @@ PARTS = st.one_of(
 )
 
 
-def made(kind: str, words: str) -> Entry:
+def made(kind: str, words: str) -> HistoryItem:
     match kind:
         case "ask":
             return asks(words)

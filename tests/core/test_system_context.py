@@ -5,8 +5,8 @@ import pytest
 from turnkeeper.core.system_context import (
     GONE,
     INSTRUCTIONS,
-    Admission,
     Circumstances,
+    ContextNews,
     Samples,
     fingerprint,
     known,
@@ -33,7 +33,7 @@ def begun(*samples: tuple[str, Sample], seq: int = 5) -> Epoch:
 
 def news(samples: Samples, epoch: Epoch, *told: ContextUpdate) -> list[tuple[str, str]]:
     admission = reconcile(samples, epoch, HERE, told)
-    assert admission is None or isinstance(admission, Admission)
+    assert admission is None or isinstance(admission, ContextNews)
     return [(one.key, one.text) for one in admission.updates] if admission is not None else []
 
 
@@ -51,7 +51,7 @@ def test_a_component_that_appears_disappears_and_comes_back_is_told_each_time() 
 def test_what_leaves_without_a_word_is_still_known() -> None:
     epoch = begun(("a/a", is_("1")), ("b/b", is_("1")))
     changed = reconcile([("a/a", Absent()), ("b/b", is_("2"))], epoch, HERE)
-    assert isinstance(changed, Admission)
+    assert isinstance(changed, ContextNews)
     assert changed.checkpoint == {**epoch.checkpoint, "b/b": fingerprint(is_("2"))}
 
 

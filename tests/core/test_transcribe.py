@@ -8,7 +8,7 @@ from narrow import of_type
 
 from turnkeeper.core.limits import CHECKPOINT_CHARS
 from turnkeeper.core.lowering import INTERRUPTED
-from turnkeeper.core.transcribe import NO_RESULT, Act, Scribe, interrupted
+from turnkeeper.core.transcribe import NO_RESULT, Scribe, ScribeOutput, interrupted
 from turnkeeper.model import stream as s
 from turnkeeper.model.event import PartExtended, PartRecorded
 from turnkeeper.model.failure import ApiData, ApiFailure
@@ -26,13 +26,13 @@ def a_scribe() -> Scribe:
     return Scribe(TURN, "/home/me/prj", lambda: f"prt_{next(numbers)}")
 
 
-def feed(*batches: list[s.StreamEvent], scribe: Scribe | None = None) -> list[list[Act]]:
+def feed(*batches: list[s.StreamEvent], scribe: Scribe | None = None) -> list[list[ScribeOutput]]:
     """What comes of each batch; a second passes between two."""
     scribe = scribe or a_scribe()
     return [list(scribe.feed(batch, NOW + number * 1000)) for number, batch in enumerate(batches)]
 
 
-def told(acts: Sequence[Act]) -> list[tuple[object, ...]]:
+def told(acts: Sequence[ScribeOutput]) -> list[tuple[object, ...]]:
     """Acts in few words."""
     found: list[tuple[object, ...]] = []
     for act in acts:

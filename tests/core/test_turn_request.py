@@ -2,7 +2,7 @@
 
 import pytest
 
-from turnkeeper.core.history import Entry
+from turnkeeper.core.history import HistoryItem
 from turnkeeper.core.lowering import Lowered
 from turnkeeper.core.next_action import STRUCTURED_TOOL, RunTurn
 from turnkeeper.core.turn_request import TurnInputs, build_request
@@ -15,7 +15,7 @@ from turnkeeper.testing.builders import NOW, a_history, a_session, a_text, a_use
 
 MODEL = ModelInfo(provider_id="acme", id="large", name="Large", api_id="large", protocol="openai-chat")
 USER = a_user("ses_one", "msg_1").but(seq=1)
-SAID = Entry(message=USER, parts=(a_text(USER, "prt_1", "go"),))
+SAID = HistoryItem(message=USER, parts=(a_text(USER, "prt_1", "go"),))
 FORMAT = JsonSchemaFormat(schema={"$schema": "draft", "type": "object"})
 TOOLS = (ToolDefinition(name="Zebra", description="", schema={}),)
 
@@ -57,7 +57,7 @@ def test_a_schema_loses_the_mark_that_some_providers_reject() -> None:
 
 @pytest.mark.parametrize(("seq", "is_declared"), [(2, False), (4, True)])
 def test_a_change_of_history_is_declared_to_the_first_turn_after_it(seq: int, is_declared: bool) -> None:
-    turn = Entry(message=an_assistant("ses_one", "msg_2", "msg_1").but(seq=3), parts=())
+    turn = HistoryItem(message=an_assistant("ses_one", "msg_2", "msg_1").but(seq=3), parts=())
     view = SessionView(seq=5, session=a_session(), rewritten=Rewritten(seq=seq, reason="pruned"))
     past = a_history((SAID, turn), seq=5)
     given = TurnInputs(view, past, inputs().action, USER, MODEL, Agent(name="build"), an_epoch(), TOOLS)

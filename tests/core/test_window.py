@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnkeeper.core.history import Entry
+from turnkeeper.core.history import HistoryItem
 from turnkeeper.core.lowering import Lowered
 from turnkeeper.core.window import (
     IMAGE_TOKENS,
@@ -240,7 +240,7 @@ def test_a_report_from_before_the_history_was_rewritten_is_not_used() -> None:
     assert [gauge.tokens(400, since) for since in (6, 7, 8)] == [5_000, 1_100, 1_100]
 
 
-def entries(output: str = "o" * 400) -> list[Entry]:
+def entries(output: str = "o" * 400) -> list[HistoryItem]:
     user = a_user("ses_one", "msg_1", seq=1)
     turn = answered(2, 5_000, finish="tool-calls")
     parts = (
@@ -248,7 +248,7 @@ def entries(output: str = "o" * 400) -> list[Entry]:
         a_text(turn, "prt_t", "I look."),
         a_call(turn, "prt_c", completed(output)),
     )
-    return [Entry(message=user, parts=(a_text(user, "prt_u", "Look."),)), Entry(message=turn, parts=parts)]
+    return [HistoryItem(message=user, parts=(a_text(user, "prt_u", "Look."),)), HistoryItem(message=turn, parts=parts)]
 
 
 def test_results_of_the_calls_of_a_turn_came_after_its_report_and_are_added_to_it() -> None:
@@ -280,7 +280,7 @@ def test_what_the_user_says_after_a_report_is_added_to_it() -> None:
     lowered.add(entries())
     before = lowered.gauge.tokens(0, since=0)
     later = a_user("ses_one", "msg_3", seq=3)
-    lowered.add([Entry(message=later, parts=(a_text(later, "prt_3", "x" * 4_000),))])
+    lowered.add([HistoryItem(message=later, parts=(a_text(later, "prt_3", "x" * 4_000),))])
     assert 1_000 <= lowered.gauge.tokens(0, since=0) - before < 1_050
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import turnkeeper
-from turnkeeper.interop.opencode_v0.messages import Unreadable, current
+from turnkeeper.interop.opencode_v0.messages import UnknownShape, current
 from turnkeeper.interop.opencode_v0.migrate import MigrationReport, migrate
 
 NOW = 1_700_000_000_000
@@ -498,7 +498,7 @@ def test_a_message_of_no_known_shape_is_refused(broken: Callable[[dict[str, Any]
     message = a_user_of_metadata()
     current(message)
     broken(message)
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnknownShape):
         current(message)
 
 

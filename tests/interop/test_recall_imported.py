@@ -6,7 +6,7 @@ from opencode_files import COMPACTED, database
 
 from turnkeeper.app import Turnkeeper
 from turnkeeper.core.handles import recallable
-from turnkeeper.core.history import Entry
+from turnkeeper.core.history import HistoryItem
 from turnkeeper.model.parts import TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted
 
@@ -16,7 +16,7 @@ async def test_every_text_that_opencode_recorded_is_given_back_by_its_handle(tk:
     asked = 0
     for session in (await tk.list(roots=False, archived=True)).items:
         async for message in tk.stream(session.id):
-            entry = Entry(message=message.info, parts=message.parts)
+            entry = HistoryItem(message=message.info, parts=message.parts)
             wanted = {text for part in message.parts if isinstance(part, TextPart) and (text := part.text)}
             wanted |= {
                 part.state.output

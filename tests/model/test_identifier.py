@@ -97,7 +97,7 @@ def test_an_id_of_another_make_has_no_time(given: str) -> None:
     ("kind", "given"),
     [("session", "ses_x"), ("message", "msg_my-own_ID9"), ("part", "prt_" + "a" * 60), ("tool", "tool_1")],
 )
-def test_a_callers_id_of_the_right_kind_is_kept_as_it_is(kind: identifier.Kind, given: str) -> None:
+def test_a_callers_id_of_the_right_kind_is_kept_as_it_is(kind: identifier.IdKind, given: str) -> None:
     assert identifier.check(kind, given) == given
 
 
@@ -117,7 +117,7 @@ def test_a_callers_id_of_the_right_kind_is_kept_as_it_is(kind: identifier.Kind, 
         ("part", "prt_" + "a" * 61),
     ],
 )
-def test_a_callers_id_that_could_not_be_one_is_refused_by_name(kind: identifier.Kind, given: str) -> None:
+def test_a_callers_id_that_could_not_be_one_is_refused_by_name(kind: identifier.IdKind, given: str) -> None:
     with pytest.raises(ValueError) as refusal:
         identifier.check(kind, given)
     assert repr(given) in str(refusal.value)

@@ -22,7 +22,7 @@ from turnkeeper.model.request import (
 )
 from turnkeeper.providers import cache_points, media, sampling, schemas, transforms
 from turnkeeper.providers.codec import merged, whole
-from turnkeeper.providers.sampling import Sampling
+from turnkeeper.providers.sampling import SamplingParameters
 
 HI = UserTurn(content=(Text(text="hi"),))
 
@@ -376,37 +376,37 @@ def test_the_root_is_an_object_for_everyone(protocol: str, schema: dict[str, obj
 @pytest.mark.parametrize(
     ("api_id", "expected"),
     [
-        ("north-mini-code-1", Sampling(temperature=1.0)),
-        ("claude-sonnet-4-5", Sampling()),
-        ("gemini-2.5-pro", Sampling(temperature=1.0, top_p=0.95, top_k=64)),
-        ("gemini-3-flash-preview", Sampling(temperature=1.0, top_p=0.95, top_k=64)),
-        ("gemini-3.1-pro", Sampling(temperature=1.0, top_p=0.95, top_k=64)),
-        ("gemini-3.5-flash", Sampling(temperature=1.0, top_p=0.95, top_k=64)),
-        ("gemini-3.5-flash-lite", Sampling()),
-        ("gemini-2.0-flash", Sampling()),
-        ("glm-4.6", Sampling(temperature=1.0)),
-        ("GLM-4.7-air", Sampling(temperature=1.0)),
-        ("glm-4.5", Sampling()),
-        ("minimax-m2", Sampling(temperature=1.0, top_p=0.95, top_k=20)),
-        ("minimax-m2.1", Sampling(temperature=1.0, top_p=0.95, top_k=40)),
-        ("minimax-m25", Sampling(temperature=1.0, top_p=0.95, top_k=40)),
-        ("kimi-k2-thinking", Sampling(temperature=1.0)),
-        ("kimi-k2.5", Sampling(temperature=1.0, top_p=0.95)),
-        ("kimi-k2p5", Sampling(temperature=1.0, top_p=0.95)),
-        ("kimi-k2.6", Sampling(temperature=1.0)),
-        ("kimi-k2-0905", Sampling(temperature=0.6)),
-        ("deepseek-v4-flash-0731", Sampling(top_p=0.95)),
-        ("deepseek-v4-flash", Sampling()),
-        ("gpt-5", Sampling()),
+        ("north-mini-code-1", SamplingParameters(temperature=1.0)),
+        ("claude-sonnet-4-5", SamplingParameters()),
+        ("gemini-2.5-pro", SamplingParameters(temperature=1.0, top_p=0.95, top_k=64)),
+        ("gemini-3-flash-preview", SamplingParameters(temperature=1.0, top_p=0.95, top_k=64)),
+        ("gemini-3.1-pro", SamplingParameters(temperature=1.0, top_p=0.95, top_k=64)),
+        ("gemini-3.5-flash", SamplingParameters(temperature=1.0, top_p=0.95, top_k=64)),
+        ("gemini-3.5-flash-lite", SamplingParameters()),
+        ("gemini-2.0-flash", SamplingParameters()),
+        ("glm-4.6", SamplingParameters(temperature=1.0)),
+        ("GLM-4.7-air", SamplingParameters(temperature=1.0)),
+        ("glm-4.5", SamplingParameters()),
+        ("minimax-m2", SamplingParameters(temperature=1.0, top_p=0.95, top_k=20)),
+        ("minimax-m2.1", SamplingParameters(temperature=1.0, top_p=0.95, top_k=40)),
+        ("minimax-m25", SamplingParameters(temperature=1.0, top_p=0.95, top_k=40)),
+        ("kimi-k2-thinking", SamplingParameters(temperature=1.0)),
+        ("kimi-k2.5", SamplingParameters(temperature=1.0, top_p=0.95)),
+        ("kimi-k2p5", SamplingParameters(temperature=1.0, top_p=0.95)),
+        ("kimi-k2.6", SamplingParameters(temperature=1.0)),
+        ("kimi-k2-0905", SamplingParameters(temperature=0.6)),
+        ("deepseek-v4-flash-0731", SamplingParameters(top_p=0.95)),
+        ("deepseek-v4-flash", SamplingParameters()),
+        ("gpt-5", SamplingParameters()),
     ],
 )
-def test_a_family_samples_as_its_makers_say(api_id: str, expected: Sampling) -> None:
+def test_a_family_samples_as_its_makers_say(api_id: str, expected: SamplingParameters) -> None:
     assert sampling.defaults(a_model("openai-chat", api_id=api_id)) == expected
 
 
 def test_what_a_request_says_wins_and_temperature_needs_a_model_that_has_one() -> None:
     request = ModelRequest(model=a_model("gemini"), system=(), messages=(), temperature=0.0, top_p=0.1)
-    assert sampling.of(request) == Sampling(temperature=0.0, top_p=0.1, top_k=64)
+    assert sampling.of(request) == SamplingParameters(temperature=0.0, top_p=0.1, top_k=64)
     cold = request.but(model=a_model("gemini", temperature=False))
     assert sampling.of(cold).temperature is None
 

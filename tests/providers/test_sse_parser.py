@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnkeeper.providers.sse import SseEvent, SseParser, TooLarge
+from turnkeeper.providers.sse import EventTooLarge, SseEvent, SseParser
 
 
 def parse(*chunks: bytes) -> list[SseEvent]:
@@ -57,7 +57,7 @@ def test_chunks_of_any_size_say_the_same(pieces: list[bytes], size: int) -> None
 )
 def test_an_event_that_never_ends_is_refused(chunk: bytes) -> None:
     parser = SseParser(event_bytes_max=40)
-    with pytest.raises(TooLarge):
+    with pytest.raises(EventTooLarge):
         collections.deque((parser.feed(chunk) for _ in range(100)), maxlen=0)
 
 

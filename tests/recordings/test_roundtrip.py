@@ -11,7 +11,7 @@ from replayed import Replayed, replay
 from sent import Fact, facts, plain
 from streams import stream_of
 
-from turnkeeper.core.history import Entry
+from turnkeeper.core.history import HistoryItem
 from turnkeeper.core.lowering import lower
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.config import Config
@@ -74,9 +74,9 @@ def next_request(pair: Pair, model: ModelInfo, got: Replayed) -> list[dict[str, 
         model_id=model.id, provider_id=model.provider_id, finish=got.scribe.finish and got.scribe.finish.reason
     )
     history = [
-        Entry(message=USER, parts=(a_text(USER, "prt_u", "go"),)),
-        Entry(message=message, parts=tuple(map(_answered, got.parts))),
-        Entry(message=USER, parts=(a_text(USER, "prt_v", "and on"),)),
+        HistoryItem(message=USER, parts=(a_text(USER, "prt_u", "go"),)),
+        HistoryItem(message=message, parts=tuple(map(_answered, got.parts))),
+        HistoryItem(message=USER, parts=(a_text(USER, "prt_v", "and on"),)),
     ]
     request = ModelRequest(model=model, system=(), messages=lower(history, model))
     endpoint = Endpoint(protocol=pair.protocol, provider_id=model.provider_id)

@@ -10,7 +10,7 @@ import pytest
 
 from turnkeeper.providers.provider import Provider
 from turnkeeper.store.engine import Engine
-from turnkeeper.testing.harness import Options, Play, Stage, stage
+from turnkeeper.testing.harness import Play, Stage, StageOptions, stage
 
 DEADLINE_S = 60
 """A test that waits for what never comes fails, and does not hang."""
@@ -32,7 +32,7 @@ def play(url: str, tmp_path: Path) -> Play:
     @asynccontextmanager
     async def open_stage(provider: Provider, *, store: Engine | None = None, **options: Any) -> AsyncIterator[Stage]:
         with anyio.fail_after(DEADLINE_S):
-            async with stage(store or url, tmp_path / "place", provider, Options(**options)) as opened:
+            async with stage(store or url, tmp_path / "place", provider, StageOptions(**options)) as opened:
                 yield opened
 
     return open_stage

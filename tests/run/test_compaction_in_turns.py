@@ -20,8 +20,8 @@ from turnkeeper.model.todo import Todo
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run.summarise import Draft, Hooks
-from turnkeeper.testing.harness import Options, Play, Stage, stage
-from turnkeeper.testing.windowed import Says, Windowed, honest, is_summary
+from turnkeeper.testing.harness import Play, Stage, StageOptions, stage
+from turnkeeper.testing.windowed import Windowed, WindowedTurn, honest, is_summary
 
 PNG = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
@@ -81,9 +81,13 @@ async def test_a_compaction_in_the_middle_of_work_goes_on_with_it(play: Play) ->
     """Each prompt needs three fetches, so the window fills up while the model works."""
     left: dict[str, int] = {}
 
-    def digs(asked: str, results: ToolTurn | None) -> Says:
+    def digs(asked: str, results: ToolTurn | None) -> WindowedTurn:
         left["n"] = left.get("n", 9) - 1
-        return Says(tool="fetch", calls=({"text": f"dig {left['n']}"},)) if left["n"] >= 0 else Says(text="Found it.")
+        return (
+            WindowedTurn(tool="fetch", calls=({"text": f"dig {left['n']}"},))
+            if left["n"] >= 0
+            else WindowedTurn(text="Found it.")
+        )
 
     model = Windowed(WINDOW, digs)
     async with play(model, config=config(), tools=FETCH) as stage:
@@ -99,16 +103,16 @@ async def test_a_compaction_in_the_middle_of_work_goes_on_with_it(play: Play) ->
 @pytest.mark.parametrize(
     "summarises",
     [
-        lambda asked: Says(text=""),
-        lambda asked: Says(text=asked * 3),
-        lambda asked: Says(text="The weather is fine today."),
-        lambda asked: Says(tool="fetch", calls=({"text": "no"},)),
-        lambda asked: Says(text=f"{honest(asked).text}\nSee r0123456789."),
+        lambda asked: WindowedTurn(text=""),
+        lambda asked: WindowedTurn(text=asked * 3),
+        lambda asked: WindowedTurn(text="The weather is fine today."),
+        lambda asked: WindowedTurn(tool="fetch", calls=({"text": "no"},)),
+        lambda asked: WindowedTurn(text=f"{honest(asked).text}\nSee r0123456789."),
     ],
     ids=["empty", "longer than what it read", "about something else", "calls tools", "invents a handle"],
 )
 async def test_whatever_a_summariser_does_the_session_goes_on_after_two_calls(
-    play: Play, summarises: Callable[[str], Says]
+    play: Play, summarises: Callable[[str], WindowedTurn]
 ) -> None:
     model = Windowed(WINDOW, works, summarises)
     async with play(model, config=config(), tools=FETCH) as stage:
@@ -277,7 +281,7 @@ async def test_the_bill_of_a_compaction_is_in_the_ledger_whatever_came_of_it(pla
 
 
 async def test_a_head_that_is_too_long_for_the_summariser_is_read_in_pieces(play: Play) -> None:
-    model = Windowed(WINDOW, lambda asked, results: Says(text="y" * 9_000))
+    model = Windowed(WINDOW, lambda asked, results: WindowedTurn(text="y" * 9_000))
     async with play(model, config=config(preserve_recent_tokens=0, max_messages=4, auto=True)) as stage:
         session = await stage.session()
         for number in range(3):
@@ -345,7 +349,7 @@ async def test_hooks_may_change_what_a_summariser_is_told_and_whether_work_goes_
 
     script = Scripted().says("one").then().says("## Objective\nfirst")
     hooks = Hooks(compacting=compacting, autocontinue=autocontinue)
-    async with stage("memory:", tmp_path, script, Options(hooks=hooks)) as opened:
+    async with stage("memory:", tmp_path, script, StageOptions(hooks=hooks)) as opened:
         session = await opened.session()
         await opened.ask(session, "first")
         await opened.tk.compact(session, force=True, auto=True)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnkeeper.core.handles import handle
-from turnkeeper.core.history import Entry, since_epoch, visible
+from turnkeeper.core.history import HistoryItem, since_epoch, visible
 from turnkeeper.core.lowering import CLEARED, Lowered, conversation
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.message import ContextUpdate, MessageTime, SystemMessage
@@ -21,7 +21,7 @@ MODEL = ModelInfo(provider_id="acme", id="large", name="Large", api_id="large", 
 OTHER = MODEL.but(id="small", api_id="small")
 
 
-def entry(kind: str, seq: int) -> Entry:
+def entry(kind: str, seq: int) -> HistoryItem:
     """One entry of a history, by kind."""
     name = f"msg_{seq}"
     place: dict[str, Any] = {"session_id": SESSION, "message_id": name}
@@ -29,19 +29,21 @@ def entry(kind: str, seq: int) -> Entry:
     if kind == "news":
         update = ContextUpdate(key="core/date", text=f"day {seq}")
         message = SystemMessage(id=name, session_id=SESSION, seq=seq, time=MessageTime(created=seq), updates=(update,))
-        return Entry(message=message, parts=())
+        return HistoryItem(message=message, parts=())
     if kind == "mark":
-        return Entry(
+        return HistoryItem(
             message=a_user(SESSION, name).but(seq=seq), parts=(CompactionPart(id=f"prt_{seq}", auto=True, **place),)
         )
     if kind == "summary":
         parent = f"msg_{seq - 1}"
-        return Entry(
+        return HistoryItem(
             message=an_assistant(SESSION, name, parent).but(seq=seq, summary=True, finish="stop"), parts=(words,)
         )
     if kind == "answer":
-        return Entry(message=an_assistant(SESSION, name, f"msg_{seq - 1}").but(seq=seq, finish="stop"), parts=(words,))
-    return Entry(message=a_user(SESSION, name).but(seq=seq), parts=(words,))
+        return HistoryItem(
+            message=an_assistant(SESSION, name, f"msg_{seq - 1}").but(seq=seq, finish="stop"), parts=(words,)
+        )
+    return HistoryItem(message=a_user(SESSION, name).but(seq=seq), parts=(words,))
 
 
 KINDS = st.lists(st.sampled_from(["user", "answer", "news", "mark", "summary"]), max_size=12)
@@ -69,13 +71,13 @@ def test_what_was_lowered_is_not_lowered_again() -> None:
     assert all(one is other for one, other in zip(before, after, strict=False))
 
 
-def called(seq: int, size: int = 40) -> Entry:
+def called(seq: int, size: int = 40) -> HistoryItem:
     """A turn that called a tool."""
     message = an_assistant(SESSION, f"msg_{seq}", f"msg_{seq - 1}").but(seq=seq, finish="tool-calls")
-    return Entry(message=message, parts=(a_call(message, f"prt_{seq}", completed("x" * size)),))
+    return HistoryItem(message=message, parts=(a_call(message, f"prt_{seq}", completed("x" * size)),))
 
 
-def pruned(one: Entry) -> Entry:
+def pruned(one: HistoryItem) -> HistoryItem:
     """The same turn, its output pruned."""
     [call] = one.parts
     assert isinstance(call, ToolPart)
@@ -86,7 +88,7 @@ def pruned(one: Entry) -> Entry:
 TOLD = (entry("user", 1), called(2), entry("answer", 3), entry("user", 4), called(5), entry("answer", 6))
 
 
-def anew(entries: tuple[Entry, ...], left_out: tuple[str, ...] = ()) -> Lowered:
+def anew(entries: tuple[HistoryItem, ...], left_out: tuple[str, ...] = ()) -> Lowered:
     lowered = Lowered(MODEL, frozenset(left_out))
     lowered.add(visible(entries))
     return lowered
@@ -138,7 +140,7 @@ def test_however_a_history_grows_and_is_rewritten_what_is_kept_is_what_would_be_
     changes: list[tuple[str, int]],
 ) -> None:
     kept = Conversations()
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[HistoryItem, ...] = ()
     left_out: tuple[str, ...] = ()
     for kind, number in changes:
         match kind:

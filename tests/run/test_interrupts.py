@@ -13,7 +13,7 @@ from turnkeeper.model.parts import ReasoningPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolPending, ToolRunning
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.store.engines.memory import MemoryEngine
-from turnkeeper.testing.harness import EachSession, Options, Play, Stage, a_tool, stage
+from turnkeeper.testing.harness import EachSession, Play, Stage, StageOptions, a_tool, stage
 from turnkeeper.tools.tool import ToolContext
 
 ROUNDS_MAX = 2000
@@ -82,7 +82,7 @@ class GivesWay(MemoryEngine):
 async def test_interrupted_after_any_number_of_steps_a_turn_is_closed_and_the_session_goes_on(tmp_path: Path) -> None:
     works = Works()
     stopped = 0
-    options = Options(tools=(a_tool("works", works),), in_a_hurry=True)
+    options = StageOptions(tools=(a_tool("works", works),), in_a_hurry=True)
     async with stage(GivesWay(), tmp_path, EachSession(busy_script), options) as opened:
         for steps in range(ROUNDS_MAX):
             session = await opened.session()

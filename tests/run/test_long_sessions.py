@@ -5,14 +5,14 @@ from statistics import mean
 import pytest
 
 from turnkeeper.core.handles import pieces
-from turnkeeper.core.history import Entry, visible
+from turnkeeper.core.history import HistoryItem, visible
 from turnkeeper.model import event as e
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.parts import CompactionPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted
 from turnkeeper.model.request import ToolTurn
 from turnkeeper.testing.harness import MODEL, Play, Stage, a_tool
-from turnkeeper.testing.windowed import Says, Windowed
+from turnkeeper.testing.windowed import Windowed, WindowedTurn
 from turnkeeper.tools.recall import RECALL
 from turnkeeper.tools.tool import ToolContext
 
@@ -31,10 +31,10 @@ async def dig(text: str, context: ToolContext) -> str:
     return f"dug {number}\n" + "\n".join(f"line {line} of {number}" for line in range(number * 7919 % 400))
 
 
-def digs(asked: str, results: ToolTurn | None) -> Says:
+def digs(asked: str, results: ToolTurn | None) -> WindowedTurn:
     if results is None and asked.startswith("dig"):
-        return Says(text="I dig.", tool="dig", calls=({"text": asked.split()[1]},))
-    return Says(text=f"Dug: {asked[:60]}")
+        return WindowedTurn(text="I dig.", tool="dig", calls=({"text": asked.split()[1]},))
+    return WindowedTurn(text=f"Dug: {asked[:60]}")
 
 
 async def live(stage: Stage, session: str, turns: int) -> list[float]:
@@ -88,11 +88,15 @@ async def hay(text: str, context: ToolContext) -> str:
     return f"{straw}\n{needle(number)}\n{straw}\n{needle(number + 1)}"
 
 
-def hides(asked: str, results: ToolTurn | None) -> Says:
+def hides(asked: str, results: ToolTurn | None) -> WindowedTurn:
     if results is None and asked.startswith("hay"):
-        return Says(tool="hay", calls=({"text": asked.split()[1]},))
+        return WindowedTurn(tool="hay", calls=({"text": asked.split()[1]},))
     # What the model says is a fact too: the next but one.
-    return Says(text=f"I note that {needle(int(asked.split()[1]) + 2)}.") if asked[:3] == "hay" else Says(text="Noted.")
+    return (
+        WindowedTurn(text=f"I note that {needle(int(asked.split()[1]) + 2)}.")
+        if asked[:3] == "hay"
+        else WindowedTurn(text="Noted.")
+    )
 
 
 @pytest.mark.parametrize("engine", ["sqlite"])  # Whose index finds words among megabytes.
@@ -130,7 +134,7 @@ async def test_every_byte_that_is_hidden_can_be_had_back_the_same(play: Play) ->
         await stage.tk.compact(session, force=True)
         count = 0
         for message in await stage.messages(session):
-            for piece in pieces(Entry(message=message.info, parts=message.parts)):
+            for piece in pieces(HistoryItem(message=message.info, parts=message.parts)):
                 page = await stage.tk.recall(session, piece.handle, limit=None)
                 assert page.text == piece.text
                 count += 1
@@ -141,14 +145,14 @@ async def test_a_model_recalls_what_it_is_no_longer_shown(play: Play) -> None:
     """The model itself asks by words, gets a handle, and reads the text behind it."""
     asked_for: list[str] = []
 
-    def searches(asked: str, results: ToolTurn | None) -> Says:
+    def searches(asked: str, results: ToolTurn | None) -> WindowedTurn:
         if asked.startswith("hay"):
             return hides(asked, results)
         if results is None:
-            return Says(tool="recall", calls=({"query": "needle004"},))
+            return WindowedTurn(tool="recall", calls=({"query": "needle004"},))
         shown = "".join(part.text for result in results.results for part in result.output if hasattr(part, "text"))
         asked_for.append(shown)
-        return Says(text="There it is.")
+        return WindowedTurn(text="There it is.")
 
     async with play(Windowed(LARGE, searches), config=models(LARGE), tools=(a_tool("hay", hay), RECALL)) as stage:
         session = await stage.session()

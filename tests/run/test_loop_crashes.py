@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from turnkeeper.core.handles import pieces
-from turnkeeper.core.history import Entry, compaction_of, visible
+from turnkeeper.core.history import HistoryItem, compaction_of, visible
 from turnkeeper.mint import FIXED_START_MS, Mint
 from turnkeeper.model.failure import AbortedFailure
 from turnkeeper.model.message import AssistantMessage
@@ -195,7 +195,7 @@ async def check_growing(url: str, directory: Path, policy: Recovery) -> None:
         first = visible(history.entries)[0]
         assert compaction_of(first) is not None, "the newest boundary is not in force"
         for message in messages:
-            for piece in pieces(Entry(message=message.info, parts=message.parts)):
+            for piece in pieces(HistoryItem(message=message.info, parts=message.parts)):
                 assert (await stage.tk.recall(loop_child.SESSION, piece.handle, limit=None)).text == piece.text
         assert await stage.is_sound(loop_child.SESSION)
     effects = lines(directory / loop_child.EFFECTS)

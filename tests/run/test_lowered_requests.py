@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from turnkeeper.core.history import Entry, visible
+from turnkeeper.core.history import HistoryItem, visible
 from turnkeeper.core.lowering import EARLIER, Lowered, continuation, conversation, lower
 from turnkeeper.model.catalog import Limits, ModelInfo
 from turnkeeper.model.failure import AbortedFailure, ApiData, ApiFailure, MessageData
@@ -229,7 +229,7 @@ class Pool:
 pool = Pool()
 parts = st.sampled_from([pool.part() for _ in range(4000)])
 messages = st.sampled_from([pool.message() for _ in range(500)])
-entries = st.builds(Entry, message=messages, parts=st.lists(parts, max_size=6).map(tuple))
+entries = st.builds(HistoryItem, message=messages, parts=st.lists(parts, max_size=6).map(tuple))
 histories = st.lists(entries, max_size=7).map(
     lambda given: [entry.but(message=entry.message.but(seq=seq)) for seq, entry in enumerate(given, 1)]
 )
@@ -255,12 +255,12 @@ OPENING = UserTurn(content=(Text(text=EARLIER),))
 TOOLS = (ToolDefinition(name="bash", description="Runs.", schema={"type": "object", "properties": {}}),)
 
 
-def a_request(history: list[Entry], model: ModelInfo, ending: tuple[ModelMessage, ...]) -> ModelRequest:
+def a_request(history: list[HistoryItem], model: ModelInfo, ending: tuple[ModelMessage, ...]) -> ModelRequest:
     messages = (*lower(visible(history), model), *ending)
     return ModelRequest(model=model, system=("Be careful.",), messages=messages, tools=TOOLS, session_id="ses_1")
 
 
-def obeys(history: list[Entry], model: ModelInfo, ending: tuple[ModelMessage, ...]) -> None:
+def obeys(history: list[HistoryItem], model: ModelInfo, ending: tuple[ModelMessage, ...]) -> None:
     request = a_request(history, model, ending)
     assert check(request) == {}
     endpoint = Endpoint(protocol=model.protocol, provider_id=model.provider_id, api_key="sk-test")
@@ -270,7 +270,7 @@ def obeys(history: list[Entry], model: ModelInfo, ending: tuple[ModelMessage, ..
     assert encode_body(codec_of(model.protocol).body(again, endpoint)) == body
 
 
-def extends(history: list[Entry], more: list[Entry], model: ModelInfo) -> None:
+def extends(history: list[HistoryItem], more: list[HistoryItem], model: ModelInfo) -> None:
     """A longer history only adds messages, once somebody has spoken and so the conversation has begun."""
     before = conversation(history, model)
     is_begun = before[0] != OPENING or any(not isinstance(message, SystemTurn) for message in before[1:])
@@ -278,7 +278,7 @@ def extends(history: list[Entry], more: list[Entry], model: ModelInfo) -> None:
         assert conversation([*history, *more], model)[: len(before)] == before
 
 
-def a_compaction(number: int, tail: str | None, is_done: bool) -> list[Entry]:
+def a_compaction(number: int, tail: str | None, is_done: bool) -> list[HistoryItem]:
     """A mark and the summary that answers it."""
     place: dict[str, Any] = {"session_id": "ses_1", "message_id": f"msg_m{number}"}
     own: dict[str, Any] = {"session_id": "ses_1", "time": MessageTime(created=1)}
@@ -287,10 +287,10 @@ def a_compaction(number: int, tail: str | None, is_done: bool) -> list[Entry]:
     turn = an_assistant("ses_1", f"msg_z{number}", user.id, summary=True, finish="stop" if is_done else None)
     words = TextPart(id=f"prt_z{number}", session_id="ses_1", message_id=turn.id, text="## Objective")
     failed = turn if is_done else turn.but(error=FAILED)
-    return [Entry(message=user, parts=(mark,)), Entry(message=failed, parts=(words,))]
+    return [HistoryItem(message=user, parts=(mark,)), HistoryItem(message=failed, parts=(words,))]
 
 
-def pruned(entry: Entry) -> Entry:
+def pruned(entry: HistoryItem) -> HistoryItem:
     def cleared(part: Part) -> Part:
         if not isinstance(part, ToolPart) or not isinstance(part.state, ToolCompleted):
             return part
@@ -299,7 +299,9 @@ def pruned(entry: Entry) -> Entry:
     return entry.but(parts=tuple(map(cleared, entry.parts)))
 
 
-def a_long_life(lives: list[list[Entry]], tails: list[str | None], ends: list[bool], prunings: set[int]) -> list[Entry]:
+def a_long_life(
+    lives: list[list[HistoryItem]], tails: list[str | None], ends: list[bool], prunings: set[int]
+) -> list[HistoryItem]:
     """Histories with compactions between them, of which some failed; some outputs are pruned."""
     whole = list(lives[0])
     for number, life in enumerate(lives[1:]):
@@ -318,7 +320,7 @@ long_lives = st.builds(
 left_outs = st.sets(st.sampled_from(["prt_1", "prt_2", "prt_3", "prt_z0", "prt_m0"])).map(frozenset)
 
 
-def obeys_without(history: list[Entry], model: ModelInfo, left_out: frozenset[str]) -> None:
+def obeys_without(history: list[HistoryItem], model: ModelInfo, left_out: frozenset[str]) -> None:
     lowered = Lowered(model, left_out)
     lowered.add(visible(history))
     messages = (*lowered.messages, *continuation(lowered.messages))
@@ -336,7 +338,7 @@ soaked = settings(max_examples=10_000, suppress_health_check=list(HealthCheck))
 @checked
 @given(histories, models, endings)
 def test_every_history_lowers_to_a_lawful_request_that_every_codec_writes(
-    history: list[Entry], model: ModelInfo, ending: tuple[ModelMessage, ...]
+    history: list[HistoryItem], model: ModelInfo, ending: tuple[ModelMessage, ...]
 ) -> None:
     obeys(history, model, ending)
 
@@ -345,14 +347,16 @@ def test_every_history_lowers_to_a_lawful_request_that_every_codec_writes(
 @soaked
 @given(histories, models, endings)
 def test_ten_thousand_histories_lower_to_lawful_requests(
-    history: list[Entry], model: ModelInfo, ending: tuple[ModelMessage, ...]
+    history: list[HistoryItem], model: ModelInfo, ending: tuple[ModelMessage, ...]
 ) -> None:
     obeys(history, model, ending)
 
 
 @checked
 @given(histories, histories, models)
-def test_a_longer_history_only_adds_messages(history: list[Entry], more: list[Entry], model: ModelInfo) -> None:
+def test_a_longer_history_only_adds_messages(
+    history: list[HistoryItem], more: list[HistoryItem], model: ModelInfo
+) -> None:
     extends(history, more, model)
 
 
@@ -360,7 +364,7 @@ def test_a_longer_history_only_adds_messages(history: list[Entry], more: list[En
 @soaked
 @given(histories, histories, models)
 def test_ten_thousand_longer_histories_only_add_messages(
-    history: list[Entry], more: list[Entry], model: ModelInfo
+    history: list[HistoryItem], more: list[HistoryItem], model: ModelInfo
 ) -> None:
     extends(history, more, model)
 
@@ -368,7 +372,7 @@ def test_ten_thousand_longer_histories_only_add_messages(
 @checked
 @given(long_lives, models, left_outs)
 def test_after_compactions_prunings_and_quarantines_requests_are_lawful_too(
-    history: list[Entry], model: ModelInfo, left_out: frozenset[str]
+    history: list[HistoryItem], model: ModelInfo, left_out: frozenset[str]
 ) -> None:
     obeys_without(history, model, left_out)
 
@@ -377,7 +381,7 @@ def test_after_compactions_prunings_and_quarantines_requests_are_lawful_too(
 @soaked
 @given(long_lives, models, left_outs)
 def test_after_ten_thousand_long_lives_requests_are_lawful_too(
-    history: list[Entry], model: ModelInfo, left_out: frozenset[str]
+    history: list[HistoryItem], model: ModelInfo, left_out: frozenset[str]
 ) -> None:
     obeys_without(history, model, left_out)
 

@@ -19,7 +19,7 @@ from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run.coordinator import Coordinator, Outcome
 from turnkeeper.run.pen import take_pen
-from turnkeeper.testing.harness import Options, Play, a_tool, stage
+from turnkeeper.testing.harness import Play, StageOptions, a_tool, stage
 from turnkeeper.tools.tool import ToolContext
 from turnkeeper.workspace.owner import this_process
 
@@ -387,7 +387,7 @@ async def test_closing_the_store_stops_what_runs_and_leaves_it_settled(tmp_path:
 async def test_a_removed_session_is_stopped_first(tmp_path: Path) -> None:
     gate = Gate()
     script = Scripted().says("before").then().waits(gate).says("x").then().says("after")
-    async with stage("memory:", tmp_path / "place", script, Options()) as opened:
+    async with stage("memory:", tmp_path / "place", script, StageOptions()) as opened:
         session = await opened.session()
         await opened.ask(session, "one")
         await opened.say(session, "two")

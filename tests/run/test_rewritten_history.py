@@ -15,9 +15,9 @@ from turnkeeper.model import event as e
 from turnkeeper.model.request import ModelRequest, ToolTurn
 from turnkeeper.model.stream import StreamEvent
 from turnkeeper.providers import PROVIDERS
-from turnkeeper.testing.harness import Options, Stage, a_tool, stage
+from turnkeeper.testing.harness import Stage, StageOptions, a_tool, stage
 from turnkeeper.testing.laws import check
-from turnkeeper.testing.windowed import Says, Windowed, is_summary
+from turnkeeper.testing.windowed import Windowed, WindowedTurn, is_summary
 from turnkeeper.tools.tool import ToolContext
 
 WINDOW = 130_000
@@ -38,11 +38,11 @@ class Watched(Windowed):
             yield batch
 
 
-def _answers(asked: str, results: ToolTurn | None) -> Says:
+def _answers(asked: str, results: ToolTurn | None) -> WindowedTurn:
     words = asked.split()
     if results is None and words[:1] == ["load"]:
-        return Says(text="I load.", tool="load", calls=tuple({"text": words[1]} for _ in range(int(words[2]))))
-    return Says(text="Loaded.")
+        return WindowedTurn(text="I load.", tool="load", calls=tuple({"text": words[1]} for _ in range(int(words[2]))))
+    return WindowedTurn(text="Loaded.")
 
 
 async def _load(text: str, context: ToolContext) -> str:
@@ -65,7 +65,7 @@ async def live(folder: Path, prune: object, steps: Sequence[tuple[str, int, int]
         "models": {"m": {"limit": {"context": WINDOW, "output": 4_000}, "cost": {"input": 3, "cache_read": 0.3}}},
     }
     config = {"model": "acme/m", "provider": {"acme": provider}, "compaction": {"prune": prune}}
-    options = Options(tools=(a_tool("load", _load),), config=config, in_a_hurry=True)
+    options = StageOptions(tools=(a_tool("load", _load),), config=config, in_a_hurry=True)
     async with stage("memory:", folder, model, options) as opened:
         session = await opened.session()
         for name, number, count in (*steps, ("say", 1, 0)):

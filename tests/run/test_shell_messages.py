@@ -23,7 +23,7 @@ from turnkeeper.model.request import Result, Text, ToolTurn
 from turnkeeper.model.status import BUSY, IDLE
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run.recover import Recovery
-from turnkeeper.testing.harness import Options, Stage, stage
+from turnkeeper.testing.harness import Stage, StageOptions, stage
 from turnkeeper.tools import load as load_tools
 
 CHILD = """
@@ -280,7 +280,7 @@ async def test_a_command_that_is_stopped_keeps_what_it_printed(on: Stage) -> Non
 async def test_the_model_is_told_that_its_command_was_stopped_and_what_it_had_printed(tmp_path: Path) -> None:
     command = "trap 'echo on the way out; exit' TERM; echo half; while :; do :; done"
     provider = Scripted().calls("bash", command=command).then().says("I see")
-    async with stage("memory:", tmp_path / "place", provider, Options(tools=load_tools())) as on:
+    async with stage("memory:", tmp_path / "place", provider, StageOptions(tools=load_tools())) as on:
         session_id = await on.session()
         await on.say(session_id, "go")
         await printed(on, session_id, "half")
@@ -388,7 +388,7 @@ async def test_commands_run_in_the_shell_that_is_configured(tmp_path: Path) -> N
     shell.write_text('#!/bin/sh\necho "My own shell:"\nexec /bin/sh "$@"\n')
     shell.chmod(0o755)
     script = Scripted().calls("bash", command="echo said by the model").then().says("Done.")
-    options = Options(config={"shell": str(shell)}, tools=load_tools(), environ={"SHELL": "/bin/sh"})
+    options = StageOptions(config={"shell": str(shell)}, tools=load_tools(), environ={"SHELL": "/bin/sh"})
     async with stage("memory:", tmp_path / "place", script, options) as on:
         session_id = await on.session()
         by_user = completed(await on.tk.shell(session_id, "echo said by the user"))

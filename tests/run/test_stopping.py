@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from turnkeeper.providers.scripted import Scripted
-from turnkeeper.testing.harness import EachSession, Options, a_tool, stage
+from turnkeeper.testing.harness import EachSession, StageOptions, a_tool, stage
 from turnkeeper.tools.tool import ToolContext
 
 SESSIONS = 3
@@ -49,8 +49,8 @@ class Reluctant:
         self.let_go.set()
 
 
-def options(tool: Reluctant) -> Options:
-    return Options(tools=(a_tool("works", tool),))
+def options(tool: Reluctant) -> StageOptions:
+    return StageOptions(tools=(a_tool("works", tool),))
 
 
 def scripts() -> EachSession:

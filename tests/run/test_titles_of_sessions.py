@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Sequence
 import pytest
 from narrow import of_type
 
-from turnkeeper.core.history import Entry
+from turnkeeper.core.history import HistoryItem
 from turnkeeper.core.titles import cleaned, default_title, wants_title
 from turnkeeper.core.view import SessionView
 from turnkeeper.model import event as e
@@ -157,8 +157,8 @@ def test_the_title_is_the_first_line_that_says_something(answer: str, title: str
 def test_only_what_the_user_said_makes_a_title_wanted() -> None:
     view = SessionView(session=a_session(title=default_title(0)), seq=1)
     real, other = (a_user("ses_one", name) for name in ("msg_a", "msg_b"))
-    one = Entry(message=real, parts=(a_text(real, "prt_a", "Hello"),))
-    made_up = Entry(message=other, parts=(a_text(other, "prt_b", "Go on.", synthetic=True),))
+    one = HistoryItem(message=real, parts=(a_text(real, "prt_a", "Hello"),))
+    made_up = HistoryItem(message=other, parts=(a_text(other, "prt_b", "Go on.", synthetic=True),))
     assert wants_title(view, a_history((one,), seq=1))
     assert wants_title(view, a_history((made_up, one), seq=1))
     assert not wants_title(view, a_history((made_up,), seq=1))

@@ -11,8 +11,8 @@ from faulty_disk import faulty_disk
 from served import served
 
 from turnkeeper.providers.scripted import Scripted
-from turnkeeper.server.asgi import Message
-from turnkeeper.server.service import Options
+from turnkeeper.server.asgi import AsgiMessage
+from turnkeeper.server.service import ServerOptions
 from turnkeeper.store import keys
 from turnkeeper.store.engine import Key, StoreFull, StoreUnavailable
 from turnkeeper.store.engines.memory import MemoryEngine
@@ -218,7 +218,7 @@ async def test_a_body_that_is_too_large_is_not_read_to_its_end(tmp_path: Path) -
             read.append(1)
             yield b" " * 1000
 
-    async with served(tmp_path, options=Options(body_bytes_max=10_000, environ={})) as server:
+    async with served(tmp_path, options=ServerOptions(body_bytes_max=10_000, environ={})) as server:
         await server.call("POST", "/session", 413, content=endless())
         assert len(read) < 20
         await server.post("/session", {"title": "x" * 100})
@@ -226,17 +226,17 @@ async def test_a_body_that_is_too_large_is_not_read_to_its_end(tmp_path: Path) -
 
 @pytest.mark.parametrize("came", [0, 1, 2])
 async def test_a_body_that_does_not_come_is_not_waited_for(came: int, tmp_path: Path) -> None:
-    pieces: list[Message] = [{"type": "http.request", "body": b" ", "more_body": True}] * came
-    async with served(tmp_path, options=Options(body_timeout_s=0.01, environ={})) as server:
+    pieces: list[AsgiMessage] = [{"type": "http.request", "body": b" ", "more_body": True}] * came
+    async with served(tmp_path, options=ServerOptions(body_timeout_s=0.01, environ={})) as server:
         answers = []
 
-        async def receive() -> Message:
+        async def receive() -> AsgiMessage:
             if pieces:
                 return pieces.pop()
             await anyio.sleep_forever()
             raise AssertionError
 
-        async def send(message: Message) -> None:
+        async def send(message: AsgiMessage) -> None:
             answers.append(message.get("status"))
 
         scope = {

@@ -18,8 +18,8 @@ from turnkeeper.providers.scripted import Scripted
 from turnkeeper.server import openapi, routes, serving
 from turnkeeper.server.asks import Asks
 from turnkeeper.server.route import AnyRoute
-from turnkeeper.server.service import Options, Service
-from turnkeeper.testing.harness import Options as Staging
+from turnkeeper.server.service import ServerOptions, Service
+from turnkeeper.testing.harness import StageOptions as Staging
 from turnkeeper.testing.harness import stage
 
 EXAMPLES = 4
@@ -40,7 +40,7 @@ async def a_server(directory: Path) -> AsyncIterator[str]:
     async with stage("memory:", directory, Scripted().says("yes").forever(), staging) as opened:
         bound = serving.listen("127.0.0.1", 0)
         async with serving.serving(
-            Service(opened.tk, directory, Options(environ={"HOME": str(directory)}), asks), bound
+            Service(opened.tk, directory, ServerOptions(environ={"HOME": str(directory)}), asks), bound
         ):
             yield serving.address(bound)
 

@@ -7,10 +7,10 @@ import pytest
 from served import served
 
 from turnkeeper.model.refusal import Forbidden
-from turnkeeper.server.service import Options
+from turnkeeper.server.service import ServerOptions
 from turnkeeper.server.serving import check
 
-LOCKED = Options(password="open sesame", environ={})
+LOCKED = ServerOptions(password="open sesame", environ={})
 TOKEN = b64encode(b"opencode:open sesame").decode()
 
 
@@ -71,7 +71,7 @@ async def test_other_pages_read_nothing_and_change_nothing(origin: str, tmp_path
 
 
 async def test_further_origins_are_let_in_by_name(tmp_path: Path) -> None:
-    async with served(tmp_path, options=Options(cors=("https://mine.example",), environ={})) as server:
+    async with served(tmp_path, options=ServerOptions(cors=("https://mine.example",), environ={})) as server:
         answer = await server.http.post("/session", json={}, headers={"origin": "https://mine.example"})
         assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, "https://mine.example")
 
@@ -108,7 +108,7 @@ async def test_another_name_that_points_at_this_machine_is_not(host: str, tmp_pa
 
 
 async def test_a_server_that_others_may_reach_answers_under_every_name(tmp_path: Path) -> None:
-    options = Options(hostname="0.0.0.0", password="x", environ={})
+    options = ServerOptions(hostname="0.0.0.0", password="x", environ={})
     async with served(tmp_path, options=options) as server:
         await server.get("/global/health", headers={"host": "my.machine.example"}, auth=("opencode", "x"))
 
@@ -116,14 +116,14 @@ async def test_a_server_that_others_may_reach_answers_under_every_name(tmp_path:
 @pytest.mark.parametrize("hostname", ["0.0.0.0", "::", "192.168.1.7", "my.machine.example", "127.0.0.1.example"])
 def test_what_others_can_reach_needs_a_password_or_an_explicit_word(hostname: str) -> None:
     with pytest.raises(Forbidden, match="OPENCODE_SERVER_PASSWORD"):
-        check(Options(hostname=hostname))
-    check(Options(hostname=hostname), insecure=True)
-    check(Options(hostname=hostname, password="x"))
+        check(ServerOptions(hostname=hostname))
+    check(ServerOptions(hostname=hostname), insecure=True)
+    check(ServerOptions(hostname=hostname, password="x"))
 
 
 def test_what_only_this_machine_can_reach_needs_none() -> None:
     for hostname in ("127.0.0.1", "localhost", "::1", "[::1]"):
-        check(Options(hostname=hostname))
+        check(ServerOptions(hostname=hostname))
 
 
 def test_a_password_is_not_shown() -> None:

@@ -8,10 +8,10 @@ import pytest
 from caller import CHUNK, FLOOD, Called, called
 
 from turnkeeper.server import serving
-from turnkeeper.server.connection import Limits
+from turnkeeper.server.connection import ConnectionLimits
 
 HOST = b"host: here"
-HEAD_BYTES_MAX = Limits().head_bytes_max
+HEAD_BYTES_MAX = ConnectionLimits().head_bytes_max
 
 
 async def test_requests_of_one_connection_are_answered_one_after_the_other() -> None:

@@ -9,7 +9,7 @@ import pytest
 from narrow import of_type
 from served import Served, served
 
-from turnkeeper.server.service import Options
+from turnkeeper.server.service import ServerOptions
 from turnkeeper.testing.harness import CONFIG, MODEL
 
 ENVIRON = {"TK_TEST_SECRET": 's3cr"et', "TK_TEST_MODEL": "acme/large", "TK_TEST_STEPS": "7"}
@@ -47,7 +47,7 @@ PATHS = [
 async def configured(directory: Path) -> AsyncIterator[Served]:
     """A server whose settings refer to variables and to a file."""
     (directory / "secret.txt").write_text("filesecret\n")
-    options = Options(environ={"HOME": str(directory), **ENVIRON})
+    options = ServerOptions(environ={"HOME": str(directory), **ENVIRON})
     async with served(directory, config=SETTINGS, environ=ENVIRON, options=options) as server:
         yield server
 

@@ -15,8 +15,8 @@ from turnkeeper.providers.scripted import Scripted
 from turnkeeper.server import serving
 from turnkeeper.server.asks import Asks
 from turnkeeper.server.routes.event import hub
-from turnkeeper.server.service import Options, Service
-from turnkeeper.testing.harness import Options as Staging
+from turnkeeper.server.service import ServerOptions, Service
+from turnkeeper.testing.harness import StageOptions as Staging
 from turnkeeper.testing.harness import stage
 
 HOST = b"host: 127.0.0.1"
@@ -62,7 +62,7 @@ async def running(directory: Path, password: str | None = None) -> AsyncIterator
     asks = Asks()
     with anyio.fail_after(DEADLINE_S):
         async with stage("memory:", directory, Scripted(), Staging(ask=asks.ask)) as opened:
-            service = Service(opened.tk, directory, Options(environ={}, password=password), asks)
+            service = Service(opened.tk, directory, ServerOptions(environ={}, password=password), asks)
             bound = serving.listen("127.0.0.1", 0)
             async with serving.serving(service, bound):
                 yield Running(service, bound.getsockname()[1])

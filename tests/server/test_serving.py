@@ -15,8 +15,8 @@ from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.server import serving
 from turnkeeper.server.asks import Asks
-from turnkeeper.server.service import Options, Service
-from turnkeeper.testing.harness import Options as Staging
+from turnkeeper.server.service import ServerOptions, Service
+from turnkeeper.testing.harness import StageOptions as Staging
 from turnkeeper.testing.harness import stage
 
 
@@ -43,7 +43,7 @@ async def test_stopping_in_the_middle_of_a_turn_answers_whoever_waits(tmp_path: 
     with anyio.fail_after(DEADLINE_S):
         provider = Scripted().says("half").waits(gate)
         async with stage("memory:", tmp_path, provider, Staging(ask=asks.ask)) as opened:
-            service = Service(opened.tk, tmp_path, Options(environ={}), asks)
+            service = Service(opened.tk, tmp_path, ServerOptions(environ={}), asks)
             bound = serving.listen("127.0.0.1", 0)
             url = serving.address(bound)
             async with (
@@ -67,7 +67,7 @@ async def test_stopping_ends_in_time_with_streams_hanging_requests_and_half_open
     asks = Asks()
     with anyio.fail_after(DEADLINE_S):
         async with stage("memory:", tmp_path, Scripted(), Staging(ask=asks.ask)) as opened:
-            service = Service(opened.tk, tmp_path, Options(environ={}), asks)
+            service = Service(opened.tk, tmp_path, ServerOptions(environ={}), asks)
             bound = serving.listen("127.0.0.1", 0)
             port = bound.getsockname()[1]
             async with serving.serving(service, bound, requests_s=0.1):
@@ -93,7 +93,7 @@ async def test_metrics_count_what_was_done(tmp_path: Path) -> None:
     async with stage("memory:", tmp_path, Scripted(), Staging(ask=asks.ask)) as opened:
         bound = serving.listen("127.0.0.1", 0)
         async with (
-            serving.serving(Service(opened.tk, tmp_path, Options(environ={}), asks), bound),
+            serving.serving(Service(opened.tk, tmp_path, ServerOptions(environ={}), asks), bound),
             httpx2.AsyncClient(base_url=serving.address(bound)) as http,
         ):
             await http.get("/global/health")

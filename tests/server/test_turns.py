@@ -9,7 +9,7 @@ from served import DEADLINE_S, Served, served
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.server.routes.event import hub
-from turnkeeper.server.streams.channel import Tune
+from turnkeeper.server.streams.channel import StreamFilter
 
 
 def words(message: Any) -> list[str]:
@@ -246,7 +246,7 @@ async def test_a_summary_takes_the_place_of_older_history(tmp_path: Path) -> Non
 async def test_streams_have_what_happened_before_the_answer_comes(tmp_path: Path) -> None:
     async with served(tmp_path, Scripted().says("the last word")) as server:
         session = await server.session()
-        joined = server.service.part(hub).join(Tune("local", str(tmp_path)))
+        joined = server.service.part(hub).join(StreamFilter("local", str(tmp_path)))
         # Somebody was just told something: what comes now waits for its time.
         server.service.part(hub).metre.pace_s = DEADLINE_S
         await server.ask(session, "go")

@@ -12,7 +12,7 @@ from turnkeeper.model.parts import FilePart, TextPart
 from turnkeeper.model.prompt import AgentInput, FileInput, PartInput, Prompt, TextInput
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.providers.scripted import Scripted
-from turnkeeper.testing.harness import TOOLS, Options, Stage, a_tool, echo, stage
+from turnkeeper.testing.harness import TOOLS, Stage, StageOptions, a_tool, echo, stage
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ async def on(tmp_path: Path) -> AsyncIterator[Stage]:
         "agent": {"explore": {}, "other": {}},
         "attachment": {"image": {"auto_resize": False, "max_width": 3, "max_base64_bytes": 1000}},
     }
-    options = Options(config=config, tools=(*TOOLS, a_tool("task", echo)))
+    options = StageOptions(config=config, tools=(*TOOLS, a_tool("task", echo)))
     async with stage("memory:", tmp_path / "place", Scripted(), options) as ready:
         yield ready
 
@@ -100,7 +100,9 @@ async def test_a_prompt_is_resolved_where_another_process_moved_the_session(tmp_
     here, there = tmp_path / "here", tmp_path / "there"
     async with (
         stage(store, here, Scripted()) as one,
-        stage(store, there, Scripted(), Options(config={"default_agent": "plan"}), mint=Mint.fixed(seed=1)) as other,
+        stage(
+            store, there, Scripted(), StageOptions(config={"default_agent": "plan"}), mint=Mint.fixed(seed=1)
+        ) as other,
     ):
         session_id = await one.session()
         await other.tk.move(session_id, there)

@@ -32,7 +32,7 @@ from turnkeeper.providers.scripted import Scripted
 from turnkeeper.registry import DuplicateKey
 from turnkeeper.testing.harness import Stage, a_tool
 from turnkeeper.tools.tool import ToolContext
-from turnkeeper.workspace.instructions import Source, discover, nearby, read
+from turnkeeper.workspace.instructions import InstructionSource, discover, nearby, read
 from turnkeeper.workspace.project import identify
 
 SOURCE = Path(__file__).resolve().parents[2] / "src/turnkeeper"
@@ -404,9 +404,9 @@ async def test_instruction_discovery_source_identity_persistence_and_file_loadin
     write(place / "pkg/AGENTS.md", "Only in pkg.")
     where = await identify(place)
     environ = {"HOME": str(place)}
-    assert discover(where, (), (), environ, place) == [Source(name=str(place / "AGENTS.md"))]
+    assert discover(where, (), (), environ, place) == [InstructionSource(name=str(place / "AGENTS.md"))]
     assert nearby(place / "pkg/code.py", where, environ) == [str(place / "pkg/AGENTS.md")]
-    assert read(Source(name=str(place / "AGENTS.md"))) == "Be kind."
+    assert read(InstructionSource(name=str(place / "AGENTS.md"))) == "Be kind."
     for module in ("core/system_context.py", "context/sample.py", "context/components.py", "run/boundary.py"):
         found = {one for one in imports(SOURCE / module) if "instruction" in one or one in ("os", "io", "glob")}
         assert found == set(), f"{module} composes and renders, and knows no file"

@@ -13,7 +13,7 @@ from turnkeeper.store.crash import crash_point
 from turnkeeper.store.engine import StoreUnavailable
 from turnkeeper.store.engines.sqlite.connection import StoreFile
 from turnkeeper.store.engines.sqlite.engine import INLINE_ROWS_MAX
-from turnkeeper.store.engines.sqlite.read import InlinePolicy, Reader
+from turnkeeper.store.engines.sqlite.read import InlinePolicy, SqliteReader
 from turnkeeper.store.sqlite_layout import LAYOUT, open_sqlite
 
 
@@ -23,10 +23,10 @@ def is_inline(connection: apsw.Connection) -> bool:
 
 
 @pytest.fixture
-async def reader(tmp_path: Path) -> AsyncIterator[Reader]:
+async def reader(tmp_path: Path) -> AsyncIterator[SqliteReader]:
     file = StoreFile(tmp_path / "store.db", LAYOUT, busy_timeout_s=30, vfs=None, crash=crash_point)
     file.create()
-    reader = Reader(file)
+    reader = SqliteReader(file)
     yield reader
     reader.close()
     reader.join()
@@ -53,12 +53,12 @@ def test_slow_reads_are_nearly_all_made_by_threads() -> None:
     assert allowed.count(True) == 4
 
 
-async def test_the_first_read_is_made_by_a_thread_which_opens_the_connections(reader: Reader) -> None:
+async def test_the_first_read_is_made_by_a_thread_which_opens_the_connections(reader: SqliteReader) -> None:
     assert [await reader.read_few(is_inline) for _ in range(3)] == [False, True, True]
     assert not await reader.read(is_inline)
 
 
-async def test_an_inline_read_does_not_wait_for_a_lock(reader: Reader, tmp_path: Path) -> None:
+async def test_an_inline_read_does_not_wait_for_a_lock(reader: SqliteReader, tmp_path: Path) -> None:
     await reader.read_few(is_inline)
     inline: list[bool] = []
     has_given_up = threading.Event()
@@ -84,7 +84,7 @@ async def test_an_inline_read_does_not_wait_for_a_lock(reader: Reader, tmp_path:
     assert inline == [True, False]
 
 
-async def test_a_read_that_finds_the_inline_connection_in_use_goes_to_a_thread(reader: Reader) -> None:
+async def test_a_read_that_finds_the_inline_connection_in_use_goes_to_a_thread(reader: SqliteReader) -> None:
     await reader.read_few(is_inline)
     is_held, may_end = threading.Event(), threading.Event()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from turnkeeper.store.storage import NotFound, Storage, open_storage
+from turnkeeper.store.storage import Storage, StorageNotFound, open_storage
 
 COUNT = 40
 """How often each process adds one to the same number."""
@@ -44,7 +44,7 @@ async def test_what_is_written_is_read(storage: Storage) -> None:
 
 
 async def test_reading_what_is_not_there_names_it(storage: Storage) -> None:
-    with pytest.raises(NotFound, match="resource not found: session/p/ses_none") as refusal:
+    with pytest.raises(StorageNotFound, match="resource not found: session/p/ses_none") as refusal:
         await storage.read(("session", "p", "ses_none"))
     assert refusal.value.key == ("session", "p", "ses_none")
 
@@ -61,7 +61,7 @@ async def test_a_value_is_updated_in_place_or_by_what_the_function_returns(stora
 
 
 async def test_updating_what_is_not_there_is_refused_and_writes_nothing(storage: Storage) -> None:
-    with pytest.raises(NotFound, match="resource not found: a/b"):
+    with pytest.raises(StorageNotFound, match="resource not found: a/b"):
         await storage.update(("a", "b"), lambda value: {"n": 1})
     assert await storage.list(()) == []
 
@@ -82,7 +82,7 @@ async def test_removing_is_a_success_even_if_there_was_nothing(storage: Storage)
     await storage.write(("a", "b"), 1)
     await storage.remove(("a", "b"))
     await storage.remove(("a", "b"))
-    with pytest.raises(NotFound):
+    with pytest.raises(StorageNotFound):
         await storage.read(("a", "b"))
 
 

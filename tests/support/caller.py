@@ -14,8 +14,8 @@ import msgspec
 from served import DEADLINE_S
 
 from turnkeeper.server import serving
-from turnkeeper.server.asgi import ABORT, Message, Receive, Scope, Send
-from turnkeeper.server.connection import Limits
+from turnkeeper.server.asgi import ABORT, AsgiMessage, Receive, Scope, Send
+from turnkeeper.server.connection import ConnectionLimits
 from turnkeeper.server.http_server import HttpServer
 
 CHUNK = bytes(64 * 1024)
@@ -30,7 +30,7 @@ class Echo:
 
     def __init__(self) -> None:
         self.scopes: list[Scope] = []
-        self.heard: list[Message] = []
+        self.heard: list[AsgiMessage] = []
         self.sent = self.ended = 0
         self.gate, self.reached, self.disconnected = anyio.Event(), anyio.Event(), anyio.Event()
 
@@ -114,7 +114,7 @@ class Echo:
             group.cancel_scope.cancel()
 
 
-def _start(*headers: tuple[bytes, bytes]) -> Message:
+def _start(*headers: tuple[bytes, bytes]) -> AsgiMessage:
     return {"type": "http.response.start", "status": 200, "headers": list(headers)}
 
 
@@ -235,7 +235,7 @@ async def call(port: int, *, receive_bytes: int | None = None) -> Caller:
 async def called(**limits: Any) -> AsyncIterator[Called]:
     """A server, and a client that has connected; leaving the scope closes both."""
     app = Echo()
-    server = HttpServer(app, Limits(**limits))
+    server = HttpServer(app, ConnectionLimits(**limits))
     with anyio.fail_after(DEADLINE_S):
         bound = serving.listen("127.0.0.1", 0)
         port = bound.getsockname()[1]

@@ -14,7 +14,7 @@ from turnkeeper.model.message import AssistantMessage, SystemMessage, UserMessag
 from turnkeeper.model.parts import CompactionPart, TextPart
 from turnkeeper.model.request import ModelRequest, SystemTurn
 from turnkeeper.providers.provider import Provider
-from turnkeeper.testing.harness import TOOLS, Options, Stage, stage
+from turnkeeper.testing.harness import TOOLS, Stage, StageOptions, stage
 from turnkeeper.tools.read import READ
 
 DAY_MS = 24 * 60 * 60 * 1000
@@ -48,7 +48,7 @@ async def world(
     place: Path, provider: Provider, *, url: str = "memory:", mint: FixedMint | None = None, **options: Any
 ) -> AsyncIterator[Stage]:
     """A runtime in a place, with the read tool among its tools."""
-    given = Options(**{"tools": (*TOOLS, READ), **options})
+    given = StageOptions(**{"tools": (*TOOLS, READ), **options})
     async with stage(url, place, provider, given, mint=mint) as opened:
         yield opened
 

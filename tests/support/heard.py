@@ -11,7 +11,7 @@ import anyio
 
 from turnkeeper.server import routes
 from turnkeeper.server.app import App
-from turnkeeper.server.asgi import Application, Message
+from turnkeeper.server.asgi import Application, AsgiMessage
 from turnkeeper.server.service import Service
 
 
@@ -86,11 +86,11 @@ class Heard:
         """Close the connection."""
         self._gone.set()
 
-    async def receive(self) -> Message:
+    async def receive(self) -> AsgiMessage:
         await self._gone.wait()
         return {"type": "http.disconnect"}
 
-    async def send(self, message: Message) -> None:
+    async def send(self, message: AsgiMessage) -> None:
         if self.stall is not None:
             await self.stall.wait()
         if message["type"] == "http.response.start":

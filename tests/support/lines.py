@@ -11,7 +11,7 @@ from served import Served, served
 from turnkeeper.client import Client
 from turnkeeper.providers.provider import Provider
 from turnkeeper.server import serving
-from turnkeeper.server.service import Options
+from turnkeeper.server.service import ServerOptions
 
 WAYS = ("memory", "http")
 
@@ -30,7 +30,7 @@ async def pair(
     directory: Path,
     provider: Provider | None = None,
     *,
-    options: Options | None = None,
+    options: ServerOptions | None = None,
     username: str | None = None,
     password: str | None = None,
     **given: Any,

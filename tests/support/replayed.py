@@ -7,7 +7,7 @@ from itertools import count
 
 import msgspec
 
-from turnkeeper.core.transcribe import Act, Scribe
+from turnkeeper.core.transcribe import Scribe, ScribeOutput
 from turnkeeper.core.usage import step_tokens
 from turnkeeper.model.event import PartRecorded
 from turnkeeper.model.message import AssistantMessage
@@ -68,7 +68,7 @@ def replay(protocol: str, provider_id: str, chunks: Sequence[bytes]) -> Replayed
     """Read a stream that comes in these chunks."""
     reader, parser, numbers = codec_of(protocol).Reader(provider_id), SseParser(), count(1)
     scribe = Scribe(TURN, "/prj", lambda: f"prt_{next(numbers)}")
-    acts: list[Act] = list(scribe.feed([Start(), StartStep()], NOW))
+    acts: list[ScribeOutput] = list(scribe.feed([Start(), StartStep()], NOW))
     for chunk in chunks:
         for name, data in parser.feed(chunk):
             acts += scribe.feed(reader.feed(name, data), NOW)

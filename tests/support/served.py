@@ -14,7 +14,7 @@ from turnkeeper.providers.scripted import Scripted
 from turnkeeper.server import routes
 from turnkeeper.server.app import App
 from turnkeeper.server.asks import Asks
-from turnkeeper.server.service import Options, Service
+from turnkeeper.server.service import ServerOptions, Service
 from turnkeeper.store.engine import Engine
 from turnkeeper.testing import harness
 from turnkeeper.testing.harness import Stage, stage
@@ -63,18 +63,18 @@ async def served(
     directory: Path,
     provider: Provider | None = None,
     *,
-    options: Options | None = None,
+    options: ServerOptions | None = None,
     host: str = f"127.0.0.1:{PORT}",
     store: str | Engine = "memory:",
     **given: Any,
 ) -> AsyncIterator[Served]:
     """Serve a scripted runtime in a directory."""
     asks = Asks()
-    settings = harness.Options(**{"ask": asks.ask, **given})
+    settings = harness.StageOptions(**{"ask": asks.ask, **given})
     with anyio.fail_after(DEADLINE_S):
         async with stage(store, directory, provider or Scripted(), settings) as opened:
             environ = {"HOME": str(directory)}
-            service = Service(opened.tk, opened.directory, options or Options(environ=environ), asks)
+            service = Service(opened.tk, opened.directory, options or ServerOptions(environ=environ), asks)
             app = App(service, routes.load)
             transport = httpx2.ASGITransport(app)
             async with httpx2.AsyncClient(transport=transport, base_url=f"http://{host}") as http:

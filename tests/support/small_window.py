@@ -4,7 +4,7 @@ from typing import Any
 
 from turnkeeper.model.request import AssistantTurn, ModelRequest, Text, ToolTurn, UserTurn
 from turnkeeper.testing.harness import Stage, a_tool
-from turnkeeper.testing.windowed import Says
+from turnkeeper.testing.windowed import WindowedTurn
 from turnkeeper.tools.tool import ToolContext
 
 WINDOW = 8_000
@@ -27,11 +27,11 @@ async def fetch(words: str, context: ToolContext) -> str:
 FETCH = (a_tool("fetch", fetch),)
 
 
-def works(asked: str, results: ToolTurn | None) -> Says:
+def works(asked: str, results: ToolTurn | None) -> WindowedTurn:
     """Fetches once for each prompt, then answers it."""
     if results is None and "fetch" in asked:
-        return Says(text="I look.", tool="fetch", calls=({"text": asked},))
-    return Says(text=f"Answer to: {asked[-40:]}")
+        return WindowedTurn(text="I look.", tool="fetch", calls=({"text": asked},))
+    return WindowedTurn(text=f"Answer to: {asked[-40:]}")
 
 
 def config(**compaction: object) -> dict[str, object]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnkeeper.text.edit_match import Ambiguous, Edited, Missing, Oversized, edit
+from turnkeeper.text.edit_match import Ambiguous, Edited, NoMatch, Oversized, edit
 from turnkeeper.text.edit_strategies import similarity
 
 
@@ -30,12 +30,12 @@ def edited(content: str, strategy: str, count: int = 1) -> Edited:
         ("cost: \\$5\n", "cost: $5", "free", edited("free\n", "unescaped")),
         ("a\nb\nc\nd", "\n\nb\nc\n\n", "x", edited("a\nx\nd", "trimmed ends")),
         ("a\n1111\nsame\nz\n", "a\n2222\nsame\nz", "new", edited("new\n", "context lines")),
-        ("b\nb\n", "c", "x", Missing()),
-        ("", "a", "x", Missing()),
+        ("b\nb\n", "c", "x", NoMatch()),
+        ("", "a", "x", NoMatch()),
         ("b\nb\n", "b", "x", Ambiguous(count=2)),
         ("aaa", "aa", "x", Ambiguous(count=2)),
         ("  b\n  b\n", "b \n", "x", Ambiguous(count=2)),
-        ("a\n\nb\n", "   ", "x", Missing()),
+        ("a\n\nb\n", "   ", "x", NoMatch()),
     ],
 )
 def test_a_text_is_replaced_where_it_is_and_only_if_that_is_clear(
@@ -60,7 +60,7 @@ def test_an_ambiguous_place_does_not_hide_a_clear_one_of_a_later_strategy() -> N
 
 def test_a_match_far_larger_than_what_was_asked_for_is_refused() -> None:
     content = "begin\n" + "b " * 900 + "\nend\n"
-    assert edit(content, "begin\n" + "b" * 80 + "\nend", "x") == Missing()
+    assert edit(content, "begin\n" + "b" * 80 + "\nend", "x") == NoMatch()
     assert edit("start\n" + " " * 10 + "a" + " " * 3000 + "b\nstop\n", "start\na b\nstop", "x") == Oversized(lines=3)
 
 
@@ -110,4 +110,4 @@ def test_similarity_counts_single_character_edits(one: str, other: str, expected
 
 def test_a_search_in_a_huge_repetitive_file_gives_up_instead_of_stalling() -> None:
     content = "{\n" + ("x" * 200 + "\n" + "}\n{\n") * 3000
-    assert edit(content, "{\n" + "y" * 200 + "\n}", "z") == Missing()
+    assert edit(content, "{\n" + "y" * 200 + "\n}", "z") == NoMatch()

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 from desk import Desk
 
-from turnkeeper.core.handles import Piece, handle
+from turnkeeper.core.handles import RecallText, handle
 from turnkeeper.core.limits import RECALL_PAGE_BYTES, RECALL_PAGE_CHARS
 from turnkeeper.core.recall import NamedFile, Recalled, RecallHit
 from turnkeeper.tools.tool import Attachment, ToolFailure
 
 
 def knows(desk: Desk, text: str, label: str = "bash: ls", **more: Any) -> str:
-    piece = Piece(label=label, text=text, **more)
+    piece = RecallText(label=label, text=text, **more)
     desk.recalled[piece.handle] = Recalled(message_id="msg_1", piece=piece)
     return piece.handle
 

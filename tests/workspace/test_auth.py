@@ -12,10 +12,10 @@ from turnkeeper.workspace.auth import (
     ApiKey,
     AuthFile,
     Credential,
+    CredentialCache,
     Credentials,
-    Key,
+    FoundKey,
     OAuth,
-    Reader,
     WellKnown,
     credentials,
     file,
@@ -120,21 +120,21 @@ STORED: dict[str, Credential] = {"openai": ApiKey(key="stored"), "copilot": OAut
 @pytest.mark.parametrize(
     ("environ", "configured", "found"),
     [
-        ({"A_KEY": "first", "B_KEY": "second"}, "written", Key("first", "environment variable A_KEY")),
-        ({"A_KEY": "  ", "B_KEY": " second\n"}, "written", Key("second", "environment variable B_KEY")),
-        ({}, "written", Key("written", "configuration")),
-        ({}, "", Key("stored", "auth.json")),
-        ({}, None, Key("stored", "auth.json")),
+        ({"A_KEY": "first", "B_KEY": "second"}, "written", FoundKey("first", "environment variable A_KEY")),
+        ({"A_KEY": "  ", "B_KEY": " second\n"}, "written", FoundKey("second", "environment variable B_KEY")),
+        ({}, "written", FoundKey("written", "configuration")),
+        ({}, "", FoundKey("stored", "auth.json")),
+        ({}, None, FoundKey("stored", "auth.json")),
     ],
 )
 def test_a_key_is_looked_for_in_the_environment_then_the_configuration_then_the_file(
-    environ: dict[str, str], configured: str | None, found: Key
+    environ: dict[str, str], configured: str | None, found: FoundKey
 ) -> None:
     assert Credentials(environ, STORED).key("openai", ("A_KEY", "B_KEY"), configured) == found
 
 
 def test_a_login_gives_its_access_token_and_nothing_gives_none() -> None:
-    assert Credentials({}, STORED).key("copilot", (), None) == Key("x", "auth.json")
+    assert Credentials({}, STORED).key("copilot", (), None) == FoundKey("x", "auth.json")
     assert Credentials({}, STORED).key("nobody", (), None) is None
 
 
@@ -143,7 +143,7 @@ def test_no_value_shows_its_secret() -> None:
         ApiKey(key="s3cret"),
         OAuth(refresh="s3cret", access="s3cret", expires=1),
         WellKnown(key="K", token="s3cret"),
-        Key("s3cret", "auth.json"),
+        FoundKey("s3cret", "auth.json"),
         Credentials({"A_KEY": "s3cret"}, {"openai": ApiKey(key="s3cret")}),
     ]
     assert "s3cret" not in f"{secrets!r} {[str(each) for each in secrets]}"
@@ -153,16 +153,16 @@ def test_the_file_stands_in_the_data_directory(tmp_path: Path) -> None:
     environ = {"TURNKEEPER_DATA": str(tmp_path)}
     file(environ).write("openai", ApiKey(key="k"))
     assert (tmp_path / "auth.json").exists()
-    assert credentials(environ).key("openai", (), None) == Key("k", "auth.json")
+    assert credentials(environ).key("openai", (), None) == FoundKey("k", "auth.json")
 
 
 def test_a_reader_notices_a_key_that_came_changed_or_went_and_reads_no_more_than_that(tmp_path: Path) -> None:
     environ = {"TURNKEEPER_DATA": str(tmp_path)}
-    reader = Reader(environ)
+    reader = CredentialCache(environ)
     assert reader.read().stored == {}
     for secret in ("one", "two"):
         file(environ).write("openai", ApiKey(key=secret))
-        assert reader.read().key("openai", (), None) == Key(secret, "auth.json")
+        assert reader.read().key("openai", (), None) == FoundKey(secret, "auth.json")
         assert reader.read().stored is reader.read().stored
     (tmp_path / "auth.json").write_text("nonsense")
     for _ in range(2):

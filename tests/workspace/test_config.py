@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.workspace.config import FILE_BYTES_MAX, Loaded, Reader, load
+from turnkeeper.workspace.config import FILE_BYTES_MAX, LoadedSettings, SettingsCache, load
 
 
 class Place:
@@ -24,7 +24,7 @@ class Place:
         path.write_text(text, "utf-8")
         return path
 
-    def load(self, **environ: str) -> Loaded:
+    def load(self, **environ: str) -> LoadedSettings:
         return load(self.directory, self.worktree, {**self.environ, **environ})
 
 
@@ -177,7 +177,7 @@ def test_settings_are_read_again_only_when_a_file_changed(tmp_path: Path) -> Non
     environ = {"HOME": str(tmp_path / "home")}
     file = tmp_path / "turnkeeper.json"
     file.write_text('{"model": "a/one"}')
-    reader = Reader(environ)
+    reader = SettingsCache(environ)
     first = reader.load(tmp_path, tmp_path)
     assert reader.load(tmp_path, tmp_path) is first
     file.write_text('{"model": "a/other"}')
@@ -187,7 +187,7 @@ def test_settings_are_read_again_only_when_a_file_changed(tmp_path: Path) -> Non
 
 
 def test_a_settings_folder_that_appears_is_read_and_one_that_goes_is_forgotten(tmp_path: Path) -> None:
-    reader = Reader({"HOME": str(tmp_path / "home")})
+    reader = SettingsCache({"HOME": str(tmp_path / "home")})
     places = [tmp_path / ".turnkeeper", tmp_path / "home" / ".config" / "opencode"]
     for number, folder in enumerate(places):
         assert reader.load(tmp_path, tmp_path).config.model is None
@@ -203,7 +203,7 @@ def test_a_settings_folder_that_appears_is_read_and_one_that_goes_is_forgotten(t
 def test_settings_that_name_a_variable_or_a_file_are_read_each_time(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path / "home"), "MODEL": "a/one"}
     (tmp_path / "turnkeeper.json").write_text('{"model": "{env:MODEL}"}')
-    reader = Reader(environ)
+    reader = SettingsCache(environ)
     assert reader.load(tmp_path, tmp_path).config.model == "a/one"
     environ["MODEL"] = "a/other"
     assert reader.load(tmp_path, tmp_path).config.model == "a/other"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from turnkeeper.core.limits import INSTRUCTION_BYTES_MAX
-from turnkeeper.workspace.instructions import NO_CLAUDE, NO_PROJECT, Source, discover, nearby, read
+from turnkeeper.workspace.instructions import NO_CLAUDE, NO_PROJECT, InstructionSource, discover, nearby, read
 from turnkeeper.workspace.project import ProjectPlace, identify
 
 
@@ -144,22 +144,22 @@ async def test_a_name_that_no_log_can_hold_is_not_met(root: Path) -> None:
 
 
 def test_a_file_is_read_whole_or_cut_and_says_so(tmp_path: Path) -> None:
-    assert read(Source(name=str(put(tmp_path / "a.md", "  Be kind.\n\n")))) == "Be kind."
-    long = read(Source(name=str(put(tmp_path / "long.md", "x" * (INSTRUCTION_BYTES_MAX + 5)))))
+    assert read(InstructionSource(name=str(put(tmp_path / "a.md", "  Be kind.\n\n")))) == "Be kind."
+    long = read(InstructionSource(name=str(put(tmp_path / "long.md", "x" * (INSTRUCTION_BYTES_MAX + 5)))))
     assert (
         long
         == f"{'x' * INSTRUCTION_BYTES_MAX}\n[the file is larger than {INSTRUCTION_BYTES_MAX} bytes and was cut here]"
     )
     (tmp_path / "bytes.md").write_bytes(b"caf\xe9")
-    assert read(Source(name=str(tmp_path / "bytes.md"))) == "caf\ufffd"
+    assert read(InstructionSource(name=str(tmp_path / "bytes.md"))) == "caf\ufffd"
 
 
 def test_a_file_that_is_gone_is_nothing_and_one_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
-    assert read(Source(name=str(tmp_path / "none.md"))) is None
-    assert read(Source(name=str(put(tmp_path / "file") / "below.md"))) is None
+    assert read(InstructionSource(name=str(tmp_path / "none.md"))) is None
+    assert read(InstructionSource(name=str(put(tmp_path / "file") / "below.md"))) is None
     (tmp_path / "folder.md").mkdir()
-    assert read(Source(name=str(tmp_path / "folder.md"))) is None
+    assert read(InstructionSource(name=str(tmp_path / "folder.md"))) is None
     os.mkfifo(tmp_path / "pipe.md")
-    assert read(Source(name=str(tmp_path / "pipe.md"))) is None
+    assert read(InstructionSource(name=str(tmp_path / "pipe.md"))) is None
     with pytest.raises(OSError, match="Input/output error"):
-        read(Source(name="/proc/self/mem"))  # It is there for everyone, and its first page for nobody.
+        read(InstructionSource(name="/proc/self/mem"))  # It is there for everyone, and its first page for nobody.

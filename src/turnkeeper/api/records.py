@@ -17,7 +17,7 @@ from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject
 from turnkeeper.sessions import create, edit, fork, history, listing
 from turnkeeper.sessions.listing import SessionFilter
-from turnkeeper.store.queries import Found
+from turnkeeper.store.queries import SearchHit
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import identify
 
@@ -179,7 +179,7 @@ class Records:
         await self.store.queries.state(session_id)
         return await self.store.queries.diffs(session_id)
 
-    async def search(self, words: str, *, session_id: str | None = None, limit: int = 50) -> Sequence[Found]:
+    async def search(self, words: str, *, session_id: str | None = None, limit: int = 50) -> Sequence[SearchHit]:
         """Where these words were said, newest first, in all sessions or in one."""
         if session_id is not None:
             await self.store.queries.state(session_id)

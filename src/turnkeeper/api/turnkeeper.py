@@ -22,8 +22,8 @@ from turnkeeper.workspace.project import identify
 
 if TYPE_CHECKING:
     from turnkeeper.context.component import ContextComponent
-    from turnkeeper.interop.export_all import Layout
-    from turnkeeper.interop.report import ImportReport, Progress
+    from turnkeeper.interop.export_all import ExportLayout
+    from turnkeeper.interop.report import ImportReport, ProgressReport
     from turnkeeper.model.message import ModelChoice
     from turnkeeper.model.prompt import Prompt, Receipt
     from turnkeeper.registry import Registration
@@ -229,9 +229,9 @@ class Turnkeeper(Records):
         target: str | Path,
         session_ids: Iterable[str] | None = None,
         *,
-        layout: "Layout" = "json",
+        layout: "ExportLayout" = "json",
         sanitise: bool = False,
-        progress: "Progress | None" = None,
+        progress: "ProgressReport | None" = None,
         damaged: "DamagedNames | None" = None,
     ) -> int:
         """Write these sessions (by default all) into a folder or a ``.jsonl`` file, and say how many they were.
@@ -244,7 +244,7 @@ class Turnkeeper(Records):
             self.store, Path(target), session_ids, layout=layout, sanitise=sanitise, progress=progress, damaged=damaged
         )
 
-    async def import_sessions(self, path: str | Path, *, progress: "Progress | None" = None) -> "ImportReport":
+    async def import_sessions(self, path: str | Path, *, progress: "ProgressReport | None" = None) -> "ImportReport":
         """Take in what ``export``, ``export_all`` or opencode wrote. Ids are kept; what is here is never changed."""
         from turnkeeper.interop import import_json
         from turnkeeper.interop.importer import Importer
@@ -254,7 +254,7 @@ class Turnkeeper(Records):
         return importer.tally.report(str(path))
 
     async def import_opencode(
-        self, path: str | Path | None = None, *, progress: "Progress | None" = None
+        self, path: str | Path | None = None, *, progress: "ProgressReport | None" = None
     ) -> "ImportReport":
         """Take in opencode's history: its database, its JSON trees, or (by default) all it has on this machine."""
         from turnkeeper.interop import opencode

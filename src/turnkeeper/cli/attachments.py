@@ -11,7 +11,7 @@ from turnkeeper.model.refusal import Invalid
 from turnkeeper.workspace.files import SNIFFED_BYTES, is_binary, media_type
 
 
-class Attachment(NamedTuple):
+class FileArgument(NamedTuple):
     """A file or directory, and the lines of it to attach, counted from 1; without lines all of it."""
 
     path: Path
@@ -40,7 +40,7 @@ class Attachment(NamedTuple):
         return FileInput(mime=self.mime, filename=self.path.name, url=f"{self.path.as_uri()}{lines}")
 
 
-def attachment(given: str, directory: Path) -> Attachment:
+def attachment(given: str, directory: Path) -> FileArgument:
     """The file of PATH, PATH:LINE or PATH:FIRST-LAST.
 
     Raises Invalid if it does not exist, and UsageError if it does not have these lines.
@@ -55,11 +55,11 @@ def attachment(given: str, directory: Path) -> Attachment:
     is_media = guessed.startswith("image/") or guessed == "application/pdf"
     mime = "application/x-directory" if path.is_dir() else guessed if is_media else "text/plain"
     if lines is None:
-        return Attachment(path, mime)
+        return FileArgument(path, mime)
     first, last = int(lines[2]), int(lines[3] or lines[2])
     if mime == "text/plain" and path.is_file():
         _check_lines(given, path, first, last)
-    return Attachment(path, mime, first, last)
+    return FileArgument(path, mime, first, last)
 
 
 def _check_lines(given: str, path: Path, first: int, last: int) -> None:

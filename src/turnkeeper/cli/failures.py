@@ -17,7 +17,7 @@ class UsageError(Exception):
     """An argument is wrong, or arguments contradict each other."""
 
 
-class Problem(NamedTuple):
+class CliFailure(NamedTuple):
     """An expected failure."""
 
     name: str
@@ -25,7 +25,7 @@ class Problem(NamedTuple):
     code: int
 
 
-def problem(error: BaseException) -> Problem | None:
+def problem(error: BaseException) -> CliFailure | None:
     """The expected failure behind an exception; None for a bug, which is shown with its traceback."""
     from cyclopts import CycloptsError
 
@@ -34,14 +34,14 @@ def problem(error: BaseException) -> Problem | None:
         found = [problem(one) for one in error.exceptions]
         return found[0] if None not in found else None
     if isinstance(error, KeyboardInterrupt):
-        return Problem("Interrupted", "interrupted; what was acknowledged is kept", INTERRUPTED)
+        return CliFailure("Interrupted", "interrupted; what was acknowledged is kept", INTERRUPTED)
     if isinstance(error, CycloptsError):
         error.verbose = False
-        return Problem("Usage", f"{' '.join(str(error).split())} Try --help.", USAGE)
+        return CliFailure("Usage", f"{' '.join(str(error).split())} Try --help.", USAGE)
     return _refused(error)
 
 
-def _refused(error: BaseException) -> Problem | None:
+def _refused(error: BaseException) -> CliFailure | None:
     # Imported here because a command has imported them already, unless its arguments are wrong.
     from turnkeeper.core.entry import Damaged
     from turnkeeper.model.refusal import Refusal
@@ -51,20 +51,20 @@ def _refused(error: BaseException) -> Problem | None:
     name = type(error).__name__
     match error:
         case Damaged():
-            return Problem(name, f"{error}; run `turnkeeper doctor` to see how far the damage goes", REFUSED)
+            return CliFailure(name, f"{error}; run `turnkeeper doctor` to see how far the damage goes", REFUSED)
         case UsageError():
-            return Problem("Usage", str(error), USAGE)
+            return CliFailure("Usage", str(error), USAGE)
         case Refusal() | EngineError() | DamagedDocument():
-            return Problem(name, str(error), REFUSED)
+            return CliFailure(name, str(error), REFUSED)
         case OSError(strerror=str(reason), filename=str() | bytes() as place):
-            return Problem("System", f"{os.fsdecode(place)}: {reason}; check the path and its permissions", REFUSED)
+            return CliFailure("System", f"{os.fsdecode(place)}: {reason}; check the path and its permissions", REFUSED)
         case OSError():
-            return Problem("System", str(error), REFUSED)
+            return CliFailure("System", str(error), REFUSED)
         case _:
             return None
 
 
-def report(found: Problem, *, as_json: bool) -> None:
+def report(found: CliFailure, *, as_json: bool) -> None:
     """Print a failure on standard error: a sentence, or one line of JSON."""
     if as_json:
         print(json.dumps({"error": {"name": found.name, "message": found.message}}), file=sys.stderr)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from turnkeeper.app import Turnkeeper
-    from turnkeeper.interop.report import Counts, Finding, ImportReport, Progress
+    from turnkeeper.interop.report import Counts, Finding, ImportReport, ProgressReport
     from turnkeeper.store.damaged import DamagedNames
 
 FINDINGS_SHOWN = 10
@@ -184,7 +184,7 @@ async def _to_disk(
     layout: Literal["json", "tree"],
     *,
     sanitize: bool,
-    moved: "Progress",
+    moved: "ProgressReport",
     damaged: "DamagedNames",
 ) -> int:
     if chosen is not None and layout == "json" and not target.is_dir():

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
     from turnkeeper.model.parts import Part
     from turnkeeper.model.session import Session
-    from turnkeeper.store.queries import Found
+    from turnkeeper.store.queries import SearchHit
 
 BEFORE = 40
 AROUND = 160
@@ -50,23 +50,25 @@ async def search(
     return note_damaged(damaged)
 
 
-class Match(NamedTuple):
+class SessionMatches(NamedTuple):
     """A session, and the message, the kind and the excerpt of each match in its history."""
 
     session: "Session"
     lines: list[tuple[str, str, str]]
 
 
-async def _matches(tk: "Turnkeeper", found: "Sequence[Found]", words: Sequence[str], damaged: list[str]) -> list[Match]:
+async def _matches(
+    tk: "Turnkeeper", found: "Sequence[SearchHit]", words: Sequence[str], damaged: list[str]
+) -> list[SessionMatches]:
     """The search results grouped by session, in their order. What cannot be read is added to ``damaged``."""
     from turnkeeper.model.refusal import NotFound
     from turnkeeper.store.damaged import DamagedDocument
 
-    by_session: dict[str, Match] = {}
+    by_session: dict[str, SessionMatches] = {}
     for one in found:
         try:
             if one.session_id not in by_session:
-                by_session[one.session_id] = Match(await tk.get(one.session_id), [])
+                by_session[one.session_id] = SessionMatches(await tk.get(one.session_id), [])
             if one.message_id is not None and one.part_id is not None:
                 kind, text = _text(await tk.store.queries.part(one.message_id, one.part_id))
                 by_session[one.session_id].lines.append((one.message_id, kind, _excerpt(text, words)))
@@ -105,7 +107,7 @@ def _excerpt(text: str, words: Sequence[str]) -> str:
     return f"{'…' if start else ''}{line[start : start + AROUND]}"
 
 
-def _shown(screen: Screen, match: Match, words: Sequence[str]) -> str:
+def _shown(screen: Screen, match: SessionMatches, words: Sequence[str]) -> str:
     lines = [f"{screen.paint(match.session.id, 'cyan')}  {screen.paint(one_line(match.session.title), 'bold')}"]
     for message_id, kind, excerpt in match.lines:
         room = (screen.width or AROUND) - len(message_id) - len(kind) - 6

@@ -55,7 +55,7 @@ async def serve(
 
     from turnkeeper.server import logs, serving
     from turnkeeper.server.asks import Asks
-    from turnkeeper.server.service import Options as Start
+    from turnkeeper.server.service import ServerOptions as Start
     from turnkeeper.server.service import Service
 
     options = options.without_server

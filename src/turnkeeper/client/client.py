@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from turnkeeper.client.records import Records, located, path_of, quoted
-from turnkeeper.client.values import Answer, Health, History, PendingPermission, SessionEvent, WireEvent
+from turnkeeper.client.values import Health, MessagePage, PendingPermission, PermissionAnswer, SessionEvent, WireEvent
 from turnkeeper.core.arguments import checked
 from turnkeeper.mint import Mint
 from turnkeeper.model.message import ModelChoice
@@ -52,12 +52,12 @@ class Client(Records):
         import anyio
 
         # Imported here, as httpx2 takes longer to load than most commands take.
-        from turnkeeper.client.line import Line
+        from turnkeeper.client.line import ServerConnection
 
         if not url.startswith(("http://", "https://")):
             raise Invalid(f"{url!r} is no address of a server; write http://HOST:PORT")
         self.url = url
-        line = Line(
+        line = ServerConnection(
             url,
             directory=str(directory) if directory is not None else None,
             auth=(username or USERNAME, password) if password is not None else None,
@@ -168,7 +168,7 @@ class Client(Records):
         """Questions for permission that wait for an answer in a directory."""
         return await self._line.call("GET", "/permission", tuple[PendingPermission, ...], query=located(directory))
 
-    async def reply(self, request_id: str, answer: Answer, *, message: str | None = None) -> None:
+    async def reply(self, request_id: str, answer: PermissionAnswer, *, message: str | None = None) -> None:
         """Answer a question for permission. A message with a rejection is advice for the model, which then goes on."""
         body = {"reply": answer, **({"message": message} if message is not None else {})}
         await self._line.call("POST", f"/permission/{quoted(request_id)}/reply", bool, body=body)
@@ -195,7 +195,7 @@ class Client(Records):
     async def history(self, session_id: str, *, after: int = 0, limit: int = 50) -> tuple[Sequence[SessionEvent], bool]:
         """Durable events of a session behind a number, and whether there are more."""
         query = {"after": after, "limit": limit}
-        found = await self._line.call("GET", f"/api{path_of(session_id)}/history", History, query=query)
+        found = await self._line.call("GET", f"/api{path_of(session_id)}/history", MessagePage, query=query)
         return [one.event() for one in found.data], found.has_more
 
     async def events(self, session_id: str, *, after: int = 0) -> AsyncIterator[SessionEvent]:

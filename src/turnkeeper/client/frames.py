@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import httpx2
 
-from turnkeeper.client.line import TRIES_MAX, TROUBLES, Line, Query
+from turnkeeper.client.line import TRIES_MAX, TROUBLES, Query, ServerConnection
 
 FRAME_BYTES_MAX = 64 * 1024 * 1024
 """The largest frame we take: an image in a prompt is some MiB in one line."""
 
 
-class Frame(NamedTuple):
+class SseFrame(NamedTuple):
     """One frame: its data, and its id if it has one."""
 
     data: bytes
@@ -22,7 +22,9 @@ class Frame(NamedTuple):
 class Frames:
     """One stream, frame by frame. ``lost`` counts how often the line was lost."""
 
-    def __init__(self, line: Line, path: str, query: Query, *, silence_s: float, last: str | None = None) -> None:
+    def __init__(
+        self, line: ServerConnection, path: str, query: Query, *, silence_s: float, last: str | None = None
+    ) -> None:
         self._line, self._path, self._query, self._silence_s = line, path, query, silence_s
         self.last = last
         """The id of the last frame that was heard."""
@@ -31,7 +33,7 @@ class Frames:
         self._answer: httpx2.Response | None = None
         self._pieces: AsyncIterator[bytes] | None = None
         self._reader = _Reader()
-        self._ready: deque[Frame] = deque()
+        self._ready: deque[SseFrame] = deque()
 
     @property
     def is_lost(self) -> bool:
@@ -45,7 +47,7 @@ class Frames:
         except TROUBLES as error:
             raise self._line.unreachable(error) from error
 
-    async def next(self) -> Frame:
+    async def next(self) -> SseFrame:
         """The next frame, whatever happens to the line meanwhile; Unreachable when the server stays away."""
         while not self._ready:
             try:
@@ -86,7 +88,7 @@ class _Reader:
     def __init__(self) -> None:
         self._rest = b""
 
-    def feed(self, chunk: bytes) -> list[Frame]:
+    def feed(self, chunk: bytes) -> list[SseFrame]:
         """The frames that this chunk completes. Our servers end a line with a newline and nothing else."""
         *whole, self._rest = (self._rest + chunk).split(b"\n\n")
         if len(self._rest) > FRAME_BYTES_MAX:
@@ -94,11 +96,11 @@ class _Reader:
         return [frame for frame in map(_frame, whole) if frame is not None]
 
 
-def _frame(lines: bytes) -> Frame | None:
+def _frame(lines: bytes) -> SseFrame | None:
     data, name = b"", None
     for line in lines.split(b"\n"):
         if line.startswith(b"data: "):
             data = line[6:]
         elif line.startswith(b"id: "):
             name = line[4:].decode()
-    return Frame(data, name) if data else None
+    return SseFrame(data, name) if data else None

@@ -46,7 +46,7 @@ _frame = msgspec.json.Decoder(_Frame)
 _decoders: Final = {key: msgspec.json.Decoder(kind) for key, kind in _KINDS.items()}
 
 
-class Ear:
+class EventDecoder:
     """Understands the frames of ``/global/event``. It remembers which open parts are thoughts: deltas do not say."""
 
     def __init__(self) -> None:

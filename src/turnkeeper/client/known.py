@@ -11,7 +11,7 @@ from turnkeeper.model.status import Idle, Status
 from turnkeeper.model.value import Value, encode
 
 
-class Known:
+class ReplayState:
     """The state of messages and parts as last told. Of each only a number is kept."""
 
     def __init__(self, session_id: str) -> None:

@@ -33,7 +33,7 @@ TRIES_MAX: Final = 10
 TROUBLES: Final = (httpx2.TransportError, OSError)
 
 
-class Line:
+class ServerConnection:
     """One server. Open while the scope is; any number of requests may be under way."""
 
     def __init__(

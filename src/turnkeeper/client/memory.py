@@ -11,9 +11,9 @@ import anyio
 import httpx2
 from anyio.abc import TaskGroup
 
-Message: TypeAlias = MutableMapping[str, Any]  # As ASGI has it: whatever the kind of message carries.
+AsgiMessage: TypeAlias = MutableMapping[str, Any]  # As ASGI has it: whatever the kind of message carries.
 Application: TypeAlias = Callable[
-    [Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
+    [AsgiMessage, Callable[[], Awaitable[AsgiMessage]], Callable[[AsgiMessage], Awaitable[None]]], Awaitable[None]
 ]
 
 ADDRESS = "http://localhost"
@@ -70,7 +70,7 @@ class _Exchange(httpx2.AsyncByteStream):
         self._gone = anyio.Event()
         self._written, self._read = anyio.create_memory_object_stream[bytes](1)
 
-    async def run(self, app: Application, scope: Message) -> None:
+    async def run(self, app: Application, scope: AsgiMessage) -> None:
         """Let the application answer."""
         try:
             await app(scope, self._receive, self._send)
@@ -80,14 +80,14 @@ class _Exchange(httpx2.AsyncByteStream):
             self._written.close()
             self.begun.set()
 
-    async def _receive(self) -> Message:
+    async def _receive(self) -> AsgiMessage:
         if self._body is not None:
             body, self._body = self._body, None
             return {"type": "http.request", "body": body, "more_body": False}
         await self._gone.wait()
         return {"type": "http.disconnect"}
 
-    async def _send(self, message: Message) -> None:
+    async def _send(self, message: AsgiMessage) -> None:
         if message["type"] == "http.response.start":
             self.status, self.headers = message["status"], list(message["headers"])
             self.begun.set()
@@ -115,7 +115,7 @@ class _Exchange(httpx2.AsyncByteStream):
         self._read.close()
 
 
-def _scope(request: httpx2.Request) -> Message:
+def _scope(request: httpx2.Request) -> AsgiMessage:
     return {
         "type": "http",
         "asgi": {"version": "3.0"},

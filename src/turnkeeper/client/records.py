@@ -17,14 +17,14 @@ from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject
 
 if TYPE_CHECKING:
-    from turnkeeper.client.line import Line
+    from turnkeeper.client.line import ServerConnection
 
 
 @checked
 class Records:
     """What needs no model and no stream. ``Client`` has the rest."""
 
-    def __init__(self, line: "Line", mint: Mint) -> None:
+    def __init__(self, line: "ServerConnection", mint: Mint) -> None:
         self._line, self._mint = line, mint
 
     async def create(

@@ -9,8 +9,8 @@ from typing import Final, TypeAlias
 import anyio
 
 from turnkeeper.client.frames import Frames
-from turnkeeper.client.heard import CONNECTED, Ear
-from turnkeeper.client.known import Known
+from turnkeeper.client.heard import CONNECTED, EventDecoder
+from turnkeeper.client.known import ReplayState
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.model.page import Page
@@ -37,7 +37,7 @@ class Subscription:
     ) -> None:
         self._frames, self._session_id, self._read, self._status = frames, session_id, read, status
         self._name = session_id.encode() if session_id is not None else b""
-        self._ear, self._known = Ear(), Known(session_id or "")
+        self._ear, self._known = EventDecoder(), ReplayState(session_id or "")
         self._ready: deque[Notification | Delta] = deque()
         self._scope: anyio.CancelScope | None = None
         self._lost = 0

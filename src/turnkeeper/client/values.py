@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from turnkeeper.model.value import JsonObject, Value
 
-Answer: TypeAlias = Literal["once", "always", "reject"]
+PermissionAnswer: TypeAlias = Literal["once", "always", "reject"]
 
 
 def is_near(url: str) -> bool:
@@ -43,7 +43,7 @@ class SessionEvent(Value):
     data: JsonObject
 
 
-class Place(Value):
+class StreamPosition(Value):
     """Where an event stands, on the wire."""
 
     seq: int
@@ -55,7 +55,7 @@ class WireEvent(Value):
 
     id: str
     type: str
-    durable: Place
+    durable: StreamPosition
     data: JsonObject
 
     def event(self) -> SessionEvent:
@@ -64,7 +64,7 @@ class WireEvent(Value):
         return SessionEvent(id=self.id, type=self.type, number=place.seq, version=place.version, data=self.data)
 
 
-class History(Value):
+class MessagePage(Value):
     """A page of them."""
 
     data: tuple[WireEvent, ...]

@@ -7,7 +7,7 @@ from turnkeeper.core.system_context import INSTRUCTIONS, revocation
 from turnkeeper.model.context import Absent, Loaded, Sample, Unavailable
 from turnkeeper.text.surrogates import clean
 from turnkeeper.workspace.fetch import Fetcher
-from turnkeeper.workspace.instructions import Source, discover, read
+from turnkeeper.workspace.instructions import InstructionSource, discover, read
 
 _fetcher = Fetcher()
 
@@ -25,36 +25,36 @@ async def components(sampling: Sampling) -> list[ContextComponent]:
     return [_component(source, found.get(source.name)) for source in sources]
 
 
-def _discovered(sampling: Sampling) -> list[Source]:
+def _discovered(sampling: Sampling) -> list[InstructionSource]:
     return discover(sampling.place, sampling.instructions, sampling.nested, sampling.environ, sampling.home)
 
 
-def _read_all(files: list[Source]) -> dict[str, Sample]:
+def _read_all(files: list[InstructionSource]) -> dict[str, Sample]:
     return {source.name: _read(source) for source in files}
 
 
-def _read(source: Source) -> Sample:
+def _read(source: InstructionSource) -> Sample:
     try:
         return _sample(source, read(source))
     except OSError as error:
         return Unavailable(reason=str(error))
 
 
-def _component(source: Source, known: Sample | None) -> ContextComponent:
+def _component(source: InstructionSource, known: Sample | None) -> ContextComponent:
     async def load(_: Sampling) -> Sample:
         return known if known is not None else await _fetched(source)
 
     return ContextComponent(INSTRUCTIONS + clean(source.name), load, waits=known is None)
 
 
-async def _fetched(source: Source) -> Sample:
+async def _fetched(source: InstructionSource) -> Sample:
     try:
         return _sample(source, await _fetcher.text(source.name))
     except OSError as error:
         return Unavailable(reason=str(error))
 
 
-def _sample(source: Source, text: str | None) -> Sample:
+def _sample(source: InstructionSource, text: str | None) -> Sample:
     if not text:
         return Absent(removal=revocation(source.name))
     return Loaded(

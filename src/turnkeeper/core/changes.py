@@ -27,20 +27,20 @@ class SessionPut(NamedTuple):
     is_new: bool = False
 
 
-class SessionMoved(NamedTuple):
+class DirectoryPut(NamedTuple):
     """The session works in another directory."""
 
     directory: str
 
 
-class AgentSwitched(NamedTuple):
+class AgentPut(NamedTuple):
     """The session's agent was selected. ``is_for_prompt``: as part of the admission of a prompt."""
 
     agent: str | None
     is_for_prompt: bool
 
 
-class ModelSwitched(NamedTuple):
+class ModelPut(NamedTuple):
     """The session's model was selected. ``is_for_prompt``: as part of the admission of a prompt."""
 
     model: SessionModel | None
@@ -167,9 +167,9 @@ class PartsRejected(NamedTuple):
 
 Change: TypeAlias = (
     SessionPut
-    | SessionMoved
-    | AgentSwitched
-    | ModelSwitched
+    | DirectoryPut
+    | AgentPut
+    | ModelPut
     | RevertPut
     | RevertGone
     | DiffsPut

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from turnkeeper.core.history import Entry, compaction_of, is_completed_summary
+from turnkeeper.core.history import HistoryItem, compaction_of, is_completed_summary
 from turnkeeper.core.lowering import conversation
 from turnkeeper.core.window import chars_of, tokens_of, usable, window
 from turnkeeper.model.catalog import Limits, ModelInfo
@@ -31,9 +31,9 @@ class Split(Value):
     ``pending`` are prompts that nobody answered yet. They are never summarised: they are asked again behind it all.
     """
 
-    head: tuple[Entry, ...]
-    tail: tuple[Entry, ...] = ()
-    pending: tuple[Entry, ...] = ()
+    head: tuple[HistoryItem, ...]
+    tail: tuple[HistoryItem, ...] = ()
+    pending: tuple[HistoryItem, ...] = ()
     previous: str | None = None
     """The Summary before, to be merged into the new one."""
 
@@ -51,7 +51,7 @@ def tail_budget(room: int | None, configured: int | None) -> int:
 
 
 def split(
-    shown: Sequence[Entry],
+    shown: Sequence[HistoryItem],
     model: ModelInfo,
     budget: int,
     *,
@@ -66,7 +66,7 @@ def split(
     return Split(head=tuple(settled[:start]), tail=tuple(settled[start:]), pending=tuple(pending), previous=previous)
 
 
-def progressed(entries: Sequence[Entry]) -> bool:
+def progressed(entries: Sequence[HistoryItem]) -> bool:
     """Whether a turn ended well since the newest Summary: only then can another one make the request smaller.
 
     Told from the order of events; the model is shown the tail behind the Summary, though it came before.
@@ -79,7 +79,7 @@ def progressed(entries: Sequence[Entry]) -> bool:
     return False
 
 
-def may_recover(entries: Sequence[Entry]) -> bool:
+def may_recover(entries: Sequence[HistoryItem]) -> bool:
     """Whether a compaction may still help after the provider refused a request: once for each turn, and no loop."""
     if progressed(entries):
         return True
@@ -88,13 +88,13 @@ def may_recover(entries: Sequence[Entry]) -> bool:
     return not any(isinstance(one.message, AssistantMessage) and is_completed_summary(one.message) for one in entries)
 
 
-def _can_shrink(entries: Sequence[Entry]) -> bool:
+def _can_shrink(entries: Sequence[HistoryItem]) -> bool:
     """Whether a compaction has anything to work on: messages before the unanswered prompts, or media in these."""
     begin = _pending_from(entries)
     return any(isinstance(one.message, UserMessage) for one in entries[:begin]) or any(map(has_media, entries[begin:]))
 
 
-def unanswered(shown: Sequence[Entry]) -> list[Entry]:
+def unanswered(shown: Sequence[HistoryItem]) -> list[HistoryItem]:
     """The prompts that no turn has said or done anything about."""
     plain, _ = _without_summaries(shown)
     return [entry for entry in plain[_pending_from(plain) :] if isinstance(entry.message, UserMessage)]
@@ -119,7 +119,7 @@ def without_media(part: Part) -> Part:
 
 
 def _tail_start(
-    settled: Sequence[Entry], model: ModelInfo, budget: int, turns_max: int | None, overflowed: bool
+    settled: Sequence[HistoryItem], model: ModelInfo, budget: int, turns_max: int | None, overflowed: bool
 ) -> int:
     """Where the tail begins. Cut between messages only: a message holds its calls and their results."""
     start, left, turns = len(settled), budget, 0
@@ -135,15 +135,15 @@ def _tail_start(
     return start if start > 0 else len(settled)
 
 
-def entry_tokens(entry: Entry, model: ModelInfo) -> int:
+def entry_tokens(entry: HistoryItem, model: ModelInfo) -> int:
     """Roughly how many tokens of a request a message is."""
     return tokens_of(sum(chars_of(message) for message in conversation([entry], model)))
 
 
-def _without_summaries(shown: Sequence[Entry]) -> tuple[list[Entry], str | None]:
+def _without_summaries(shown: Sequence[HistoryItem]) -> tuple[list[HistoryItem], str | None]:
     """The history without earlier compactions and without news of the context, and the newest Summary's text."""
     previous: str | None = None
-    plain: list[Entry] = []
+    plain: list[HistoryItem] = []
     for entry in shown:
         message = entry.message
         if isinstance(message, AssistantMessage) and message.summary:
@@ -154,13 +154,13 @@ def _without_summaries(shown: Sequence[Entry]) -> tuple[list[Entry], str | None]
     return plain, previous
 
 
-def summary_text(entry: Entry) -> str:
+def summary_text(entry: HistoryItem) -> str:
     """What a Summary says."""
     texts = (part.text.strip() for part in entry.parts if isinstance(part, TextPart))
     return "\n\n".join(text for text in texts if text)
 
 
-def _pending_from(plain: Sequence[Entry]) -> int:
+def _pending_from(plain: Sequence[HistoryItem]) -> int:
     """Where the prompts begin that no turn has said or done anything about."""
     begin = len(plain)
     for index in range(len(plain) - 1, -1, -1):
@@ -171,7 +171,7 @@ def _pending_from(plain: Sequence[Entry]) -> int:
     return begin
 
 
-def _is_failed(entry: Entry) -> bool:
+def _is_failed(entry: HistoryItem) -> bool:
     """Whether a turn came to nothing."""
     message = entry.message
     if not isinstance(message, AssistantMessage) or message.error is None:
@@ -179,7 +179,7 @@ def _is_failed(entry: Entry) -> bool:
     return all(isinstance(part, StepStartPart) for part in entry.parts)
 
 
-def has_media(entry: Entry) -> bool:
+def has_media(entry: HistoryItem) -> bool:
     """Whether a message shows images or PDFs, its own or those of a tool."""
     for part in entry.parts:
         if isinstance(part, FilePart) and _is_media(part):

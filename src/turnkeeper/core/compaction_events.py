@@ -5,7 +5,7 @@ from typing import Protocol
 
 from turnkeeper.core.agents import COMPACTION
 from turnkeeper.core.compaction import Split, without_media
-from turnkeeper.core.history import Entry
+from turnkeeper.core.history import HistoryItem
 from turnkeeper.core.turn_ends import Ending
 from turnkeeper.model.event import CompactingSet, Event, MessageRecorded
 from turnkeeper.model.message import AssistantMessage, MessageTime, ModelChoice, UserMessage
@@ -96,7 +96,7 @@ def following(
     return [MessageRecorded(message=message, parts=(part,))]
 
 
-def _again(entry: Entry, ids: Ids, now: int, *, strip: bool) -> Event:
+def _again(entry: HistoryItem, ids: Ids, now: int, *, strip: bool) -> Event:
     """A prompt asked again after the Summary: the same words under new ids."""
     assert isinstance(entry.message, UserMessage), "prompts are the user's"
     message = _copied(entry.message, ids, now)

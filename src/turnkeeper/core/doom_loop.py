@@ -5,14 +5,14 @@ from itertools import islice
 
 import msgspec
 
-from turnkeeper.core.history import Entry, History
+from turnkeeper.core.history import History, HistoryItem
 from turnkeeper.core.limits import DOOM_LOOP_CALLS
 from turnkeeper.model.parts import Part, ToolPart
 from turnkeeper.model.parts.tool import ToolPending
 from turnkeeper.model.value import Json
 
 
-def latest_calls(history: History, user: Entry) -> list[ToolPart]:
+def latest_calls(history: History, user: HistoryItem) -> list[ToolPart]:
     """The calls since the user spoke that a loop may have begun with, in order. Those before them are not looked at."""
     return _newest(_backwards(history, user.message.seq))[::-1]
 

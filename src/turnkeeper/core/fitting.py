@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from turnkeeper.core.compaction import has_media, may_recover, progressed
-from turnkeeper.core.history import Entry, History, visible
+from turnkeeper.core.history import History, HistoryItem, visible
 from turnkeeper.core.oversized import has_overflowed, oversized
 from turnkeeper.core.prefix import is_cold
 from turnkeeper.core.pruning import FULL, MINIMUM, PROTECT, Occasion, Pruning, choose
@@ -32,7 +32,7 @@ PRUNABLE_CHARS_MIN: Final = (PROTECT + MINIMUM) * CHARS_PER_TOKEN
 """With less tool output nothing can be pruned: most sessions never pay for a look."""
 
 
-class Send(Value):
+class SendRequest(Value):
     """The request may be sent."""
 
 
@@ -44,7 +44,7 @@ class CompactFirst(Value):
 
 def fit(
     ready: PreparedRequest, settings: Window, pruned: Pruning | None, now: int
-) -> Send | Pruning | CompactFirst | PartsQuarantined:
+) -> SendRequest | Pruning | CompactFirst | PartsQuarantined:
     """What to do with a request. ``pruned`` is what was pruned for it already."""
     history, limits = ready.inputs.history, ready.inputs.model.limits
     if (too_large := _leave_out(ready, settings)) is not None:
@@ -54,10 +54,10 @@ def fit(
         if (occasion.begins or occasion.is_cold) and (chosen := _choose(history, settings, occasion)) is not None:
             return chosen
     if pruned is not None and pruned.reason == FULL:
-        return Send()
+        return SendRequest()
     count = ready.size
     if not overflows(count, len(ready.lowered.sources), limits, settings) or not progressed(history.entries):
-        return Send()
+        return SendRequest()
     known = [one for one in (usable(limits, settings), settings.max_tokens) if one is not None]
     if known and count >= min(known):
         chosen = _choose(history, settings, Occasion(count=count, room=min(known)))
@@ -151,7 +151,9 @@ def _quarantine(
     return None
 
 
-def _pointed_at(pointed: Pointer, sent: PreparedRequest, wire_length: Callable[[ModelRequest], int]) -> list[Entry]:
+def _pointed_at(
+    pointed: Pointer, sent: PreparedRequest, wire_length: Callable[[ModelRequest], int]
+) -> list[HistoryItem]:
     """The messages of ours that became the one the provider speaks of."""
     request, ours = sent.request, sent.lowered.sources
     opening = len(sent.lowered.messages) - len(ours)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Final, assert_never
 
-from turnkeeper.core.history import Entry
+from turnkeeper.core.history import HistoryItem
 from turnkeeper.model.message import AssistantMessage, SystemMessage, UserMessage
 from turnkeeper.model.parts import FilePart, Part, ReasoningPart, SubtaskPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolPending, ToolRunning
@@ -20,7 +20,7 @@ HANDLE: Final = re.compile(r"(?<![0-9A-Za-z])r[0-9a-f]{10}(?![0-9A-Za-z])")
 """How a handle looks wherever it stands in a text."""
 
 
-class Piece(Value):
+class RecallText(Value):
     """One text that can be asked for: what it is, and the text. ``mime`` is that of a file which is no text; the text
     is then its ``data:`` address. ``is_whole``: it is a message with all its texts.
     """
@@ -47,22 +47,22 @@ def handles_in(text: str) -> list[str]:
     return list(dict.fromkeys(HANDLE.findall(text)))
 
 
-def recallable(entry: Entry) -> Iterator[tuple[str, str, str]]:
+def recallable(entry: HistoryItem) -> Iterator[tuple[str, str, str]]:
     """Everything of a message that can be asked for, as handle, label and text."""
     for piece in pieces(entry):
         yield piece.handle, piece.label, piece.text
 
 
-def pieces(entry: Entry) -> Iterator[Piece]:
+def pieces(entry: HistoryItem) -> Iterator[RecallText]:
     """Everything of a message that can be asked for: each of its texts, then all of it where that is more."""
     own = list(_own(entry))
     yield from own
     texts = {piece.text for piece in own}
     if (whole := recall_text(entry)) and whole not in texts:
-        yield Piece(label=f"{_role(entry)}, the whole message", text=whole, is_whole=True)
+        yield RecallText(label=f"{_role(entry)}, the whole message", text=whole, is_whole=True)
 
 
-def recall_text(entry: Entry) -> str:
+def recall_text(entry: HistoryItem) -> str:
     """A whole message as readable text: its one text as it is, or all of them, each below a line that names it."""
     own = [piece for piece in _own(entry) if piece.mime is None]
     if len(own) == 1:
@@ -75,10 +75,10 @@ def whole_output(state: ToolCompleted) -> str:
     return state.full if state.full is not None else state.output
 
 
-def _own(entry: Entry) -> Iterator[Piece]:
+def _own(entry: HistoryItem) -> Iterator[RecallText]:
     if isinstance(entry.message, SystemMessage):
         for update in entry.message.updates:
-            yield Piece(label=f"system: {update.key}", text=update.text)
+            yield RecallText(label=f"system: {update.key}", text=update.text)
     role = _role(entry)
     for part in entry.parts:
         for piece in _of_part(part, role):
@@ -86,58 +86,58 @@ def _own(entry: Entry) -> Iterator[Piece]:
                 yield piece.but(part_id=part.id)
 
 
-def _of_part(part: Part, role: str) -> Iterator[Piece]:
+def _of_part(part: Part, role: str) -> Iterator[RecallText]:
     match part:
         case TextPart(text=text):
-            yield Piece(label=role, text=text)
+            yield RecallText(label=role, text=text)
         case ReasoningPart(text=text):
-            yield Piece(label=f"{role}, reasoning", text=text)
+            yield RecallText(label=f"{role}, reasoning", text=text)
         case FilePart():
             yield from _of_file(part)
         case SubtaskPart(prompt=prompt, agent=agent):
-            yield Piece(label=f"task for {agent}", text=prompt)
+            yield RecallText(label=f"task for {agent}", text=prompt)
         case ToolPart():
             yield from _of_call(part)
         case _:
             pass  # Marks carry no words.
 
 
-def _of_call(part: ToolPart) -> Iterator[Piece]:
+def _of_call(part: ToolPart) -> Iterator[RecallText]:
     state = part.state
     if state.input:
-        yield Piece(label=f"{part.tool}, input", text=encode(state.input).decode())
+        yield RecallText(label=f"{part.tool}, input", text=encode(state.input).decode())
     match state:
         case ToolCompleted(title=title, attachments=attachments, withheld=withheld):
-            yield Piece(label=f"{part.tool}: {title}" if title else part.tool, text=whole_output(state))
+            yield RecallText(label=f"{part.tool}: {title}" if title else part.tool, text=whole_output(state))
             for file in (*(attachments or ()), *(withheld or ())):
                 yield from _of_file(file)
         case ToolError(error=error, metadata=metadata):
             partial = (metadata or {}).get("output")
             if isinstance(partial, str):
-                yield Piece(label=f"{part.tool}, output until it failed", text=partial)
-            yield Piece(label=f"{part.tool}, error", text=error)
+                yield RecallText(label=f"{part.tool}, output until it failed", text=partial)
+            yield RecallText(label=f"{part.tool}, error", text=error)
         case ToolPending() | ToolRunning():
             pass
         case _:
             assert_never(state)
 
 
-def _of_file(file: FilePart) -> Iterator[Piece]:
+def _of_file(file: FilePart) -> Iterator[RecallText]:
     """A file that is here, as its text if it is one; one that is only named lies elsewhere."""
     address = read_data_url(file.url)
     if address is None:
         return
     label = f"file: {file.filename or file.mime}"
     if not is_textual(file.mime):
-        yield Piece(label=label, text=file.url, mime=file.mime)
+        yield RecallText(label=label, text=file.url, mime=file.mime)
         return
     try:
-        yield Piece(label=label, text=address.text())
+        yield RecallText(label=label, text=address.text())
     except ValueError:  # It is not what it says it is; what was stored is still given back.
-        yield Piece(label=label, text=file.url)
+        yield RecallText(label=label, text=file.url)
 
 
-def _role(entry: Entry) -> str:
+def _role(entry: HistoryItem) -> str:
     match entry.message:
         case UserMessage():
             return "user"

@@ -21,7 +21,7 @@ STANDS_IN = "left_out"
 """Marks words that stand for a part which requests no longer have."""
 
 
-class Entry(Value):
+class HistoryItem(Value):
     """A message with its parts in order."""
 
     message: Message
@@ -32,7 +32,7 @@ class History(Value):
     """Entries in order, and the session after event ``view.seq``, with which the fold goes on."""
 
     view: SessionView
-    entries: Sequence[Entry] = ()
+    entries: Sequence[HistoryItem] = ()
 
     @property
     def seq(self) -> int:
@@ -53,12 +53,12 @@ def extend(history: History, *news: Recorded) -> History:
     return History(view=view, entries=entries)
 
 
-def _changed(entries: Strand[Entry], change: Change) -> Strand[Entry]:
+def _changed(entries: Strand[HistoryItem], change: Change) -> Strand[HistoryItem]:
     match change:
         case c.MessagePut(message=message, parts=parts):
-            return _put(entries, Entry(message=message, parts=tuple(parts)))
+            return _put(entries, HistoryItem(message=message, parts=tuple(parts)))
         case c.ContextPut(message=message) | c.TurnOpened(message=message):
-            return _put(entries, Entry(message=message, parts=()))
+            return _put(entries, HistoryItem(message=message, parts=()))
         case c.TurnClosed(message=message):
             return _replace(entries, message.id, lambda entry: entry.but(message=message))
         case c.MessageGone(message_id=message_id):
@@ -73,9 +73,9 @@ def _changed(entries: Strand[Entry], change: Change) -> Strand[Entry]:
             )
         case (
             c.SessionPut()
-            | c.SessionMoved()
-            | c.AgentSwitched()
-            | c.ModelSwitched()
+            | c.DirectoryPut()
+            | c.AgentPut()
+            | c.ModelPut()
             | c.RevertPut()
             | c.RevertGone()
             | c.DiffsPut()
@@ -91,7 +91,7 @@ def _changed(entries: Strand[Entry], change: Change) -> Strand[Entry]:
             assert_never(change)
 
 
-def visible(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+def visible(entries: Iterable[HistoryItem]) -> tuple[HistoryItem, ...]:
     """What the model is shown of a history: from the newest completed compaction on, the tail behind the summary."""
     kept = list(entries)
     done = {
@@ -127,12 +127,12 @@ def trimmed(history: History) -> History:
     return history
 
 
-def since_epoch(entries: Iterable[Entry], epoch_seq: int) -> tuple[Entry, ...]:
+def since_epoch(entries: Iterable[HistoryItem], epoch_seq: int) -> tuple[HistoryItem, ...]:
     """Without the news of earlier epochs: their content is in the baseline, and they are kept for the record only."""
     return tuple(one for one in entries if not isinstance(one.message, SystemMessage) or one.message.seq > epoch_seq)
 
 
-def boundary_reached(newest_first: list[Entry]) -> bool:
+def boundary_reached(newest_first: list[HistoryItem]) -> bool:
     """Whether a walk back through the history has come to where the model's view begins."""
     if not newest_first:
         return False
@@ -153,14 +153,14 @@ def is_completed_summary(message: AssistantMessage) -> bool:
     return bool(message.summary) and message.finish is not None and message.error is None
 
 
-def compaction_of(entry: Entry) -> CompactionPart | None:
+def compaction_of(entry: HistoryItem) -> CompactionPart | None:
     """The mark of a compaction on a user message."""
     if not isinstance(entry.message, UserMessage):
         return None
     return next((part for part in entry.parts if isinstance(part, CompactionPart)), None)
 
 
-def _without_compactions(entries: list[Entry]) -> list[Entry]:
+def _without_compactions(entries: list[HistoryItem]) -> list[HistoryItem]:
     """Leave out older compactions that a tail reaches back to: the newest summary stands for theirs."""
     return [
         entry
@@ -170,7 +170,7 @@ def _without_compactions(entries: list[Entry]) -> list[Entry]:
     ]
 
 
-def _without_asked_again(tail: list[Entry], after: list[Entry]) -> list[Entry]:
+def _without_asked_again(tail: list[HistoryItem], after: list[HistoryItem]) -> list[HistoryItem]:
     """Leave out the prompts at the end of a tail that were asked again behind the summary: nobody asks twice."""
     start = len(tail)
     while start and (not isinstance(tail[start - 1].message, AssistantMessage) or _is_nothing(tail[start - 1])):
@@ -180,11 +180,11 @@ def _without_asked_again(tail: list[Entry], after: list[Entry]) -> list[Entry]:
     return tail[:start] if waiting and len(copies) == len(waiting) and all(map(_is_again, waiting, copies)) else tail
 
 
-def _is_nothing(turn: Entry) -> bool:
+def _is_nothing(turn: HistoryItem) -> bool:
     return all(isinstance(part, StepStartPart) for part in turn.parts)
 
 
-def _is_again(prompt: Entry, copy: Entry) -> bool:
+def _is_again(prompt: HistoryItem, copy: HistoryItem) -> bool:
     """Whether a prompt was asked again: the same parts under new ids; media may have become words."""
     ours, theirs = prompt.parts, copy.parts
     return isinstance(copy.message, UserMessage) and len(ours) == len(theirs) and all(map(_is_same, ours, theirs))
@@ -196,13 +196,13 @@ def _is_same(part: Part, copy: Part) -> bool:
     return part.but(id="", message_id="", seq=0, nth=0) == copy.but(id="", message_id="", seq=0, nth=0)
 
 
-def _without_failed(entries: list[Entry], done: set[str]) -> list[Entry]:
+def _without_failed(entries: list[HistoryItem], done: set[str]) -> list[HistoryItem]:
     """Leave out compactions that never came to a summary: they must not hide the one that did."""
     failed = {one.message.id for one in entries if compaction_of(one) is not None and one.message.id not in done}
     if not failed:
         return entries
 
-    def kept(entry: Entry) -> bool:
+    def kept(entry: HistoryItem) -> bool:
         message = entry.message
         if message.id in failed:
             return not _only_mark(entry) or message is entries[-1].message
@@ -211,11 +211,11 @@ def _without_failed(entries: list[Entry], done: set[str]) -> list[Entry]:
     return [entry for entry in entries if kept(entry)]
 
 
-def _only_mark(entry: Entry) -> bool:
+def _only_mark(entry: HistoryItem) -> bool:
     return all(isinstance(part, CompactionPart) for part in entry.parts)
 
 
-def _is_done(entry: Entry) -> bool:
+def _is_done(entry: HistoryItem) -> bool:
     return isinstance(entry.message, AssistantMessage) and is_completed_summary(entry.message)
 
 
@@ -223,11 +223,11 @@ def _answers(message: Message, parent_id: str) -> bool:
     return isinstance(message, AssistantMessage) and message.parent_id == parent_id and is_completed_summary(message)
 
 
-def _index(entries: list[Entry], message_id: str | None) -> int | None:
+def _index(entries: list[HistoryItem], message_id: str | None) -> int | None:
     return next((i for i, entry in enumerate(entries) if entry.message.id == message_id), None)
 
 
-def _put(entries: Strand[Entry], entry: Entry) -> Strand[Entry]:
+def _put(entries: Strand[HistoryItem], entry: HistoryItem) -> Strand[HistoryItem]:
     """Add an entry at its place, or replace the message of one that is there."""
     place = len(entries)
     for before in reversed(entries):
@@ -241,14 +241,16 @@ def _put(entries: Strand[Entry], entry: Entry) -> Strand[Entry]:
     return entries.inserted(place, entry)
 
 
-def _replace(entries: Strand[Entry], message_id: str, change: Callable[[Entry], Entry]) -> Strand[Entry]:
+def _replace(
+    entries: Strand[HistoryItem], message_id: str, change: Callable[[HistoryItem], HistoryItem]
+) -> Strand[HistoryItem]:
     for nth, entry in enumerate(reversed(entries), 1):
         if entry.message.id == message_id:
             return entries.replaced(len(entries) - nth, change(entry))
     return entries
 
 
-def _without(entries: Strand[Entry], message_id: str) -> Strand[Entry]:
+def _without(entries: Strand[HistoryItem], message_id: str) -> Strand[HistoryItem]:
     """Walked from the end: what is removed is nearly always new."""
     for nth, entry in enumerate(reversed(entries), 1):
         if entry.message.id == message_id:
@@ -257,14 +259,14 @@ def _without(entries: Strand[Entry], message_id: str) -> Strand[Entry]:
     return entries
 
 
-def _with_part(entry: Entry, part: Part) -> Entry:
+def _with_part(entry: HistoryItem, part: Part) -> HistoryItem:
     for index, old in enumerate(entry.parts):
         if old.id == part.id:
             return entry.but(parts=(*entry.parts[:index], part, *entry.parts[index + 1 :]))
     return entry.but(parts=(*entry.parts, part))
 
 
-def _extended(entry: Entry, part_id: str, offset: int, text: str) -> Entry:
+def _extended(entry: HistoryItem, part_id: str, offset: int, text: str) -> HistoryItem:
     for part in entry.parts:
         if part.id == part_id and isinstance(part, TextPart | ReasoningPart) and len(part.text) == offset:
             return _with_part(entry, part.but(text=part.text + text))

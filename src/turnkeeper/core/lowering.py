@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from turnkeeper.core.handles import handle, whole_output
-from turnkeeper.core.history import Entry
+from turnkeeper.core.history import HistoryItem
 from turnkeeper.core.prefix import Meter
 from turnkeeper.core.quarantine import without
 from turnkeeper.core.sources import without_sources
@@ -67,13 +67,13 @@ T = TypeVar("T")
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 
-def lower(entries: Iterable[Entry], model: ModelInfo) -> tuple[ModelMessage, ...]:
+def lower(entries: Iterable[HistoryItem], model: ModelInfo) -> tuple[ModelMessage, ...]:
     """The messages a model is sent for this history, ending where it is to speak."""
     messages = conversation(entries, model)
     return (*messages, *continuation(messages))
 
 
-def conversation(entries: Iterable[Entry], model: ModelInfo) -> Sequence[ModelMessage]:
+def conversation(entries: Iterable[HistoryItem], model: ModelInfo) -> Sequence[ModelMessage]:
     """The messages that stand for this history. A longer history only adds to them: so a provider's cache holds."""
     lowered = Lowered(model)
     lowered.add(entries)
@@ -97,7 +97,7 @@ class Lowered:
         self._encoded: Strand[bytes] = Strand()
         self._has_begun = False  # Whether it is known who spoke first.
 
-    def add(self, entries: Iterable[Entry]) -> None:
+    def add(self, entries: Iterable[HistoryItem]) -> None:
         """Lower what follows."""
         said: list[ModelMessage] = []
         spelt: list[bytes] = []
@@ -151,7 +151,7 @@ def system_text(message: SystemMessage) -> str:
     return clean("\n\n".join(update.text for update in message.updates))
 
 
-def _entry(entry: Entry, model: ModelInfo, names: "_CallNames") -> Iterator[ModelMessage]:
+def _entry(entry: HistoryItem, model: ModelInfo, names: "_CallNames") -> Iterator[ModelMessage]:
     match entry.message:
         case UserMessage(system=system):
             content = tuple(_user_content(entry.parts))

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from itertools import takewhile
 from typing import TypeAlias
 
-from turnkeeper.core.history import Entry, History, compaction_of
+from turnkeeper.core.history import History, HistoryItem, compaction_of
 from turnkeeper.core.limits import EMPTY_TURNS_MAX, PAUSED_TURNS_MAX, STEERS_MAX
 from turnkeeper.core.lowering import DELEGATED
 from turnkeeper.core.view import SessionView
@@ -44,7 +44,7 @@ class Promote(Value):
 class Compact(Value):
     """Carry out the compaction that this user message asks for."""
 
-    marker: Entry
+    marker: HistoryItem
 
 
 class RunTurn(Value):
@@ -53,7 +53,7 @@ class RunTurn(Value):
     ``tries`` counts the failed tries at a structured answer, ``tries_left`` those that are left; None if prose will do.
     """
 
-    user: Entry
+    user: HistoryItem
     step: int
     tries: int = 0
     tries_left: int | None = None
@@ -93,7 +93,7 @@ def promotion(action: Promote, view: SessionView) -> list[Event]:
     return [PromptPromoted(message_id=message_id) for message_id in action.message_ids if message_id in waiting]
 
 
-def _unanswered_marker(user: Entry | None, turns: list[Entry], *, resume: bool) -> Entry | None:
+def _unanswered_marker(user: HistoryItem | None, turns: list[HistoryItem], *, resume: bool) -> HistoryItem | None:
     """A compaction that has not begun; with ``resume``, also one that failed."""
     if user is None or compaction_of(user) is None:
         return None
@@ -118,7 +118,7 @@ DISABLED = "disabled"
 """Marks a call that was made although the last step has no tools: answering it would be a step too many."""
 
 
-def _owed(user: Entry | None, turns: list[Entry], *, resume: bool) -> RunTurn | Rest:
+def _owed(user: HistoryItem | None, turns: list[HistoryItem], *, resume: bool) -> RunTurn | Rest:
     """Whether the model owes an answer to the newest user message."""
     if user is None:
         return Rest(reason="nobody has spoken")
@@ -147,7 +147,7 @@ def _owed(user: Entry | None, turns: list[Entry], *, resume: bool) -> RunTurn | 
     return Rest(reason="the model said nothing" if _is_empty(last) else "answered")
 
 
-def _turn(user: Entry, turns: list[Entry]) -> RunTurn:
+def _turn(user: HistoryItem, turns: list[HistoryItem]) -> RunTurn:
     message, step = user.message, len(turns) + 1
     if not isinstance(message, UserMessage) or not isinstance(message.format, JsonSchemaFormat):
         return RunTurn(user=user, step=step)
@@ -155,7 +155,7 @@ def _turn(user: Entry, turns: list[Entry]) -> RunTurn:
     return RunTurn(user=user, step=step, tries=tries, tries_left=message.format.retry_count - tries)
 
 
-def _missed(turn: Entry) -> bool:
+def _missed(turn: HistoryItem) -> bool:
     """Whether a turn was a failed try at a structured answer: words only, or an answer that does not fit."""
     answers = [part for part in turn.parts if isinstance(part, ToolPart) and part.tool == STRUCTURED_TOOL]
     if answers:
@@ -163,26 +163,26 @@ def _missed(turn: Entry) -> bool:
     return not any(is_continuable(part) for part in turn.parts)
 
 
-def last_user(history: History) -> Entry | None:
+def last_user(history: History) -> HistoryItem | None:
     """The newest thing the user said."""
     return next((entry for entry in reversed(history.entries) if isinstance(entry.message, UserMessage)), None)
 
 
-def last_turn(history: History) -> Entry | None:
+def last_turn(history: History) -> HistoryItem | None:
     """The newest turn, whatever came of it."""
     return next((entry for entry in reversed(history.entries) if isinstance(entry.message, AssistantMessage)), None)
 
 
-def is_command(user: Entry) -> bool:
+def is_command(user: HistoryItem) -> bool:
     """Whether the user ran a command here and said nothing; also in histories that opencode wrote."""
     return bool(user.parts) and all(
         isinstance(part, TextPart) and bool(part.synthetic) and part.text == DELEGATED for part in user.parts
     )
 
 
-def _since_user(history: History) -> tuple[Entry | None, list[Entry]]:
+def _since_user(history: History) -> tuple[HistoryItem | None, list[HistoryItem]]:
     """What the user said last, and the turns that came after it, oldest first."""
-    turns: list[Entry] = []
+    turns: list[HistoryItem] = []
     for entry in reversed(history.entries):
         if isinstance(entry.message, AssistantMessage):
             turns.append(entry)
@@ -210,7 +210,7 @@ def is_refused(part: Part) -> bool:
     return isinstance(state, ToolError) and bool((state.metadata or {}).get("rejected"))
 
 
-def _is_empty(turn: Entry) -> bool:
+def _is_empty(turn: HistoryItem) -> bool:
     """Whether a turn ended without saying or doing anything, or for an unknown reason."""
     message = turn.message
     assert isinstance(message, AssistantMessage), "turns are assistant messages"
@@ -223,10 +223,10 @@ def _is_empty(turn: Entry) -> bool:
     return not said
 
 
-def _is_paused(turn: Entry) -> bool:
+def _is_paused(turn: HistoryItem) -> bool:
     return isinstance(turn.message, AssistantMessage) and turn.message.finish == PAUSED
 
 
-def _streak(turns: list[Entry], is_one: Callable[[Entry], bool]) -> int:
+def _streak(turns: list[HistoryItem], is_one: Callable[[HistoryItem], bool]) -> int:
     """How many of the newest turns are of a kind, one after the other."""
     return sum(1 for _ in takewhile(is_one, reversed(turns)))

@@ -111,13 +111,7 @@ def _of_change(change: Change, time: int) -> Iterator[Said]:
             if isinstance(status, Idle):
                 yield "session.idle", {}
         case (
-            c.SessionMoved()
-            | c.AgentSwitched()
-            | c.ModelSwitched()
-            | c.RevertPut()
-            | c.RevertGone()
-            | c.Spent()
-            | c.PartGrown()
+            c.DirectoryPut() | c.AgentPut() | c.ModelPut() | c.RevertPut() | c.RevertGone() | c.Spent() | c.PartGrown()
         ):
             pass  # Part of the session record, or sent as a delta while it was read.
         case _:

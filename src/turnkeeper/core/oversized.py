@@ -6,7 +6,7 @@ Otherwise every later request would have it, and be too large as well. The words
 from collections.abc import Collection, Sequence
 
 from turnkeeper.core.compaction import entry_tokens, unanswered
-from turnkeeper.core.history import Entry
+from turnkeeper.core.history import HistoryItem
 from turnkeeper.core.quarantine import shown_parts, without
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.failure import OverflowFailure
@@ -18,7 +18,7 @@ PART_CHARS_MIN = 1_000
 """A part is left out if it has at least this share of its message and so many characters: short words stay."""
 
 
-def has_overflowed(entries: Sequence[Entry], model: ModelInfo) -> bool:
+def has_overflowed(entries: Sequence[HistoryItem], model: ModelInfo) -> bool:
     """Whether the newest turn failed because its request was too large for this model."""
     turns = (entry.message for entry in reversed(entries) if isinstance(entry.message, AssistantMessage))
     last = next(turns, None)
@@ -28,8 +28,8 @@ def has_overflowed(entries: Sequence[Entry], model: ModelInfo) -> bool:
 
 
 def oversized(
-    shown: Sequence[Entry], model: ModelInfo, left_out: Collection[str], *, has_newer: bool
-) -> tuple[Entry, tuple[str, ...]] | None:
+    shown: Sequence[HistoryItem], model: ModelInfo, left_out: Collection[str], *, has_newer: bool
+) -> tuple[HistoryItem, tuple[str, ...]] | None:
     """The largest unanswered prompt and its large parts; None if unanswered prompts are not most of what is shown.
 
     ``left_out`` are the parts that are left out already. ``has_newer``: the newest prompt is to be answered now.
@@ -47,7 +47,7 @@ def oversized(
 
 
 def all_oversized(
-    shown: Sequence[Entry], model: ModelInfo, left_out: Collection[str], room: int | None
+    shown: Sequence[HistoryItem], model: ModelInfo, left_out: Collection[str], room: int | None
 ) -> frozenset[str]:
     """The parts to leave out until the unanswered prompts fit into ``room`` tokens; if None, of one prompt."""
     found = frozenset(left_out)

@@ -88,7 +88,7 @@ def _apply(view: SessionView, recorded: Recorded) -> _Step:
             place = {"project_id": event.project_id, "directory": event.directory, "path": event.path}
             # Instructions met while reading hold where they were met.
             moved = view if event.directory == view.session.directory else view.but(instructions=())
-            return _active(moved, time, **place, workspace_id=event.workspace_id), (c.SessionMoved(event.directory),)
+            return _active(moved, time, **place, workspace_id=event.workspace_id), (c.DirectoryPut(event.directory),)
         case e.SessionShared(share=share):
             return _active(view, time, share=share), ()
         case e.SessionUnshared():
@@ -98,10 +98,10 @@ def _apply(view: SessionView, recorded: Recorded) -> _Step:
         case e.MetadataSet(metadata=metadata):
             return _active(view, time, metadata=metadata), ()
         case e.AgentSelected(agent=agent):
-            switched = c.AgentSwitched(agent, is_for_prompt(_newest_prompt(view), recorded))
+            switched = c.AgentPut(agent, is_for_prompt(_newest_prompt(view), recorded))
             return _active(view, time, agent=agent), (switched,)
         case e.ModelSelected(model=model):
-            chosen = c.ModelSwitched(model, is_for_prompt(_newest_prompt(view), recorded))
+            chosen = c.ModelPut(model, is_for_prompt(_newest_prompt(view), recorded))
             return _active(view, time, model=model), (chosen,)
         case e.SummaryRecorded(summary=summary, diffs=diffs):
             # The same counts with other diffs are no activity: an import brings them beside the session.

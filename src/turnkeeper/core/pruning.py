@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from turnkeeper.core.history import Entry
+from turnkeeper.core.history import HistoryItem
 from turnkeeper.core.window import PruneMode, estimate
 from turnkeeper.model.catalog import Price
 from turnkeeper.model.event import Event, OutputsPruned, PartRecorded
@@ -51,7 +51,7 @@ class Pruning(Value):
     reason: str
 
 
-def choose(entries: Sequence[Entry], mode: PruneMode, occasion: Occasion) -> Pruning | None:
+def choose(entries: Sequence[HistoryItem], mode: PruneMode, occasion: Occasion) -> Pruning | None:
     """What to prune now, if anything. But for ``always`` it is never dearer than to go on without."""
     if mode == "never":
         return None
@@ -74,7 +74,7 @@ def pruning_events(pruning: Pruning, stored: Sequence[Part], now: int) -> list[E
     return [*events, OutputsPruned(part_ids=ids, tokens=pruning.tokens, reason=pruning.reason)]
 
 
-def candidates(entries: Sequence[Entry]) -> list[ToolPart]:
+def candidates(entries: Sequence[HistoryItem]) -> list[ToolPart]:
     """Outputs that may go: older than the two newest turns and beyond the newest 40,000 tokens of outputs.
 
     None, if together they are not worth 20,000 tokens. The walk ends at a summary or at what was pruned before.

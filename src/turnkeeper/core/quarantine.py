@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from turnkeeper.core.handles import handle
-from turnkeeper.core.history import STANDS_IN, Entry
+from turnkeeper.core.history import STANDS_IN, HistoryItem
 from turnkeeper.model.failure import ApiFailure, Failure
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.parts import FilePart, Part, ReasoningPart, TextPart, ToolPart
@@ -68,7 +68,7 @@ def sources(index: int, count: int, wire_length: Callable[[int], int]) -> range:
     return range(first, max(first + 1, behind))
 
 
-def suspects(entry: Entry, pointed: Pointer, left_out: Collection[str]) -> tuple[str, ...]:
+def suspects(entry: HistoryItem, pointed: Pointer, left_out: Collection[str]) -> tuple[str, ...]:
     """The parts of a message to leave out: its media or its reasoning if the provider names those, else all that it
     shows.
 
@@ -84,7 +84,7 @@ def suspects(entry: Entry, pointed: Pointer, left_out: Collection[str]) -> tuple
     return tuple(part.id for part in named or shown)
 
 
-def without(entry: Entry, left_out: Collection[str]) -> Entry:
+def without(entry: HistoryItem, left_out: Collection[str]) -> HistoryItem:
     """A message as a request may have it. Calls keep their place, for a call without its result is rejected too."""
     if not left_out or not any(part.id in left_out for part in entry.parts):
         return entry
@@ -121,7 +121,7 @@ def _stand_in(part: Part, words: str) -> TextPart:
     return TextPart(id=part.id, session_id=part.session_id, message_id=part.message_id, text=words, metadata=mark)
 
 
-def shown_parts(entry: Entry) -> list[Part]:
+def shown_parts(entry: HistoryItem) -> list[Part]:
     """The parts of a message that a request has."""
     return [part for part in entry.parts if _is_shown(part)]
 
@@ -146,7 +146,7 @@ def _has_media(part: Part) -> bool:
             return False
 
 
-def telling(entries: Sequence[Entry], message_id: str, count: int, words: str) -> str:
+def telling(entries: Sequence[HistoryItem], message_id: str, count: int, words: str) -> str:
     """What a person is told of a quarantine."""
     position = next((n for n, entry in enumerate(reversed(entries)) if entry.message.id == message_id), 0)
     where = "your newest message" if position == 0 else f"a message {position} before the newest"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
-from turnkeeper.core.handles import Piece
+from turnkeeper.core.handles import RecallText
 from turnkeeper.core.limits import RECALL_PAGE_BYTES, RECALL_PAGE_CHARS, RECALL_SNIPPET_CHARS
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import Value
@@ -27,7 +27,7 @@ class Recalled(Value):
     """What a handle names: the piece, the message it is of, and the files that came with it."""
 
     message_id: str
-    piece: Piece
+    piece: RecallText
     files: tuple[NamedFile, ...] = ()
 
 
@@ -100,7 +100,7 @@ def words_of(query: str) -> tuple[str, ...]:
     return words
 
 
-def holding(pieces: Iterable[Piece], words: Sequence[str]) -> list[Piece]:
+def holding(pieces: Iterable[RecallText], words: Sequence[str]) -> list[RecallText]:
     """The texts in which a word begins with each of these. Files are not searched."""
     patterns = [_beginning(word) for word in words]
     return [one for one in pieces if one.mime is None and all(pattern.search(one.text) for pattern in patterns)]

@@ -10,14 +10,14 @@ fields.
 """
 
 
-class Source(Value):
+class CitedSource(Value):
     """A page or document; at least one of the two is not empty."""
 
     url: str = ""
     title: str = ""
 
 
-def sources(metadata: JsonObject | None) -> tuple[Source, ...]:
+def sources(metadata: JsonObject | None) -> tuple[CitedSource, ...]:
     """The sources of a text in the order in which they were named, each once."""
     listed = (metadata or {}).get(SOURCES)
     named = (_source(one) for one in listed if isinstance(one, dict)) if isinstance(listed, list) else ()
@@ -29,6 +29,6 @@ def without_sources(metadata: JsonObject) -> JsonObject:
     return {key: value for key, value in metadata.items() if key != SOURCES}
 
 
-def _source(listed: JsonObject) -> Source:
+def _source(listed: JsonObject) -> CitedSource:
     url, title = listed.get("url"), listed.get("title")
-    return Source(url=url if isinstance(url, str) else "", title=title if isinstance(title, str) else "")
+    return CitedSource(url=url if isinstance(url, str) else "", title=title if isinstance(title, str) else "")

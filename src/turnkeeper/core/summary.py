@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from turnkeeper.core.handles import HANDLE, handle, handles_in, whole_output
-from turnkeeper.core.history import Entry
+from turnkeeper.core.history import HistoryItem
 from turnkeeper.core.window import CHARS_PER_TOKEN, estimate
 from turnkeeper.model.failure import Failure, words_of
 from turnkeeper.model.message import UserMessage
@@ -64,7 +64,11 @@ def verbatim(texts: Sequence[str], previous: str | None) -> str:
 
 
 def contract(
-    head: Sequence[Entry], kept: Sequence[Entry], todos: Sequence[Todo], tokens_max: int, previous: str | None = None
+    head: Sequence[HistoryItem],
+    kept: Sequence[HistoryItem],
+    todos: Sequence[Todo],
+    tokens_max: int,
+    previous: str | None = None,
 ) -> Contract:
     """What must not be lost of ``head``. What is ``kept`` beside the Summary need not be in it."""
     is_kept = any(isinstance(entry.message, UserMessage) and _asked(entry) for entry in kept)
@@ -133,7 +137,7 @@ def folded(said: str, previous: str | None, piece: str, terms: Contract) -> str:
 
 
 def final_text(
-    said: str | None, terms: Contract, head: Sequence[Entry], previous: str | None, plain: str, *, tokens_max: int
+    said: str | None, terms: Contract, head: Sequence[HistoryItem], previous: str | None, plain: str, *, tokens_max: int
 ) -> str:
     """The text of a Summary: what a model ``said``, completed where facts are missing; a digest if that is None.
 
@@ -146,7 +150,7 @@ def final_text(
     return found if estimate(found) <= tokens_max else min(found, completed(plain, terms), key=len)
 
 
-def digest(terms: Contract, previous: str | None, head: Sequence[Entry]) -> str:
+def digest(terms: Contract, previous: str | None, head: Sequence[HistoryItem]) -> str:
     """A Summary made without a model: what the contract demands, then what was said, as far as there is room."""
     state = [*(f"- open: {todo}" for todo in terms.todos), *([f"- plan: {terms.plan}"] if terms.plan else [])]
     sections = [
@@ -161,7 +165,7 @@ def digest(terms: Contract, previous: str | None, head: Sequence[Entry]) -> str:
     return f"{text}\n{details}" if details else text
 
 
-def serialise(entry: Entry) -> str:
+def serialise(entry: HistoryItem) -> str:
     """A message as text for the summariser: who said what, calls with their input, results cut short."""
     return "\n".join(_lines(entry))
 
@@ -203,7 +207,7 @@ def _demands(terms: Contract) -> str:
     return "\n".join(lines)
 
 
-def _details(previous: str | None, head: Sequence[Entry]) -> Iterator[str]:
+def _details(previous: str | None, head: Sequence[HistoryItem]) -> Iterator[str]:
     if previous:
         yield previous
     said = [text for entry in head for text in _spoken(entry)]
@@ -212,14 +216,14 @@ def _details(previous: str | None, head: Sequence[Entry]) -> Iterator[str]:
     yield from (f"- recall {one}" for one in named[-HANDLES_MAX:])
 
 
-def _spoken(entry: Entry) -> Iterator[str]:
+def _spoken(entry: HistoryItem) -> Iterator[str]:
     who = "user" if isinstance(entry.message, UserMessage) else "assistant"
     for part in entry.parts:
         if isinstance(part, TextPart) and part.text.strip() and not part.synthetic and not part.ignored:
             yield f"{who}: {' '.join(part.text.split())}"
 
 
-def _lines(entry: Entry) -> Iterator[str]:
+def _lines(entry: HistoryItem) -> Iterator[str]:
     who = "User" if isinstance(entry.message, UserMessage) else "Assistant"
     for part in entry.parts:
         match part:
@@ -251,7 +255,7 @@ def _result_lines(part: ToolPart) -> Iterator[str]:
             pass
 
 
-def _handles(entry: Entry) -> Iterator[str]:
+def _handles(entry: HistoryItem) -> Iterator[str]:
     """The handles by which a summariser can name texts that it saw cut."""
     for part in entry.parts:
         if isinstance(part, ToolPart) and isinstance(part.state, ToolCompleted):
@@ -264,17 +268,17 @@ def _handles(entry: Entry) -> Iterator[str]:
                 yield handle(part.text)
 
 
-def _asked(entry: Entry) -> str:
+def _asked(entry: HistoryItem) -> str:
     """What the user said themselves in a message."""
     return "\n\n".join(_own_words(entry))
 
 
-def _own_words(entry: Entry) -> list[str]:
+def _own_words(entry: HistoryItem) -> list[str]:
     said = [part for part in entry.parts if isinstance(part, TextPart) and not part.synthetic and not part.ignored]
     return [part.text for part in said if part.text.strip()]
 
 
-def _fitting_request(head: Sequence[Entry], tokens_max: int) -> str:
+def _fitting_request(head: Sequence[HistoryItem], tokens_max: int) -> str:
     """The last request word for word; one that would fill the Summary by itself, as its handle."""
     users = [entry for entry in head if isinstance(entry.message, UserMessage) and _asked(entry)]
     if not users:
@@ -285,7 +289,7 @@ def _fitting_request(head: Sequence[Entry], tokens_max: int) -> str:
     return handle(max(_own_words(users[-1]), key=len))
 
 
-def _files_touched(head: Sequence[Entry]) -> list[str]:
+def _files_touched(head: Sequence[HistoryItem]) -> list[str]:
     """The files that were changed, in the order in which each was last."""
     touched: dict[str, None] = {}
     for entry in head:

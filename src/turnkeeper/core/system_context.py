@@ -37,7 +37,7 @@ class Circumstances(Value):
     """The place of the newest completed compaction in the log; 0 if there is none."""
 
 
-class Admission(Value):
+class ContextNews(Value):
     """News for the model, and the checkpoint that knows of it."""
 
     updates: tuple[ContextUpdate, ...]
@@ -50,7 +50,7 @@ class DuplicateComponent(Exception):
 
 def reconcile(
     samples: Samples, epoch: Epoch | None, now: Circumstances, told: Sequence[ContextUpdate] = ()
-) -> Epoch | Admission | None:
+) -> Epoch | ContextNews | None:
     """The epoch to begin, or the changes to admit, or None if the model knows everything.
 
     ``told`` is what the history shows of the news admitted in this epoch, in order.
@@ -64,7 +64,7 @@ def reconcile(
 
 
 def context_event(
-    decided: Epoch | Admission | None, session_id: str, message_id: Callable[[], str], now: int
+    decided: Epoch | ContextNews | None, session_id: str, message_id: Callable[[], str], now: int
 ) -> EpochStarted | ContextAdmitted | None:
     """The event of what was decided. News are one message."""
     if decided is None:
@@ -178,7 +178,7 @@ def _kept(before: Epoch, told: Sequence[ContextUpdate]) -> dict[str, tuple[str, 
     return {key: (texts[key], hash) for key, hash in checkpoint.items() if hash != GONE and key in texts}
 
 
-def _changes(samples: Samples, checkpoint: dict[str, str]) -> Admission | None:
+def _changes(samples: Samples, checkpoint: dict[str, str]) -> ContextNews | None:
     """What the model does not know yet. Where nothing can be said, the checkpoint stays: it is what was said."""
     updates: list[ContextUpdate] = []
     for key, sample in samples:
@@ -192,7 +192,7 @@ def _changes(samples: Samples, checkpoint: dict[str, str]) -> Admission | None:
             case _:
                 pass
     updates.extend(_revoked({key for key, _ in samples}, checkpoint))
-    return Admission(updates=tuple(updates), checkpoint=checkpoint) if updates else None
+    return ContextNews(updates=tuple(updates), checkpoint=checkpoint) if updates else None
 
 
 def _revoked(sampled: set[str], checkpoint: dict[str, str]) -> Iterator[ContextUpdate]:

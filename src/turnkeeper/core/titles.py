@@ -4,7 +4,7 @@ import re
 from datetime import datetime, timedelta
 from typing import Final
 
-from turnkeeper.core.history import Entry, History
+from turnkeeper.core.history import History, HistoryItem
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.message import UserMessage
 from turnkeeper.model.parts import CompactionPart, Part, TextPart
@@ -81,7 +81,7 @@ def cleaned(answer: str) -> str | None:
     return title
 
 
-def first_prompt(history: History) -> Entry:
+def first_prompt(history: History) -> HistoryItem:
     """The first thing the user said. A history that wants a title has one."""
     return next(entry for entry in history.entries if _is_real(entry))
 
@@ -92,7 +92,7 @@ def own_title(history: History) -> str | None:
     return prompt_title("\n".join(texts))
 
 
-def _is_real(entry: Entry) -> bool:
+def _is_real(entry: HistoryItem) -> bool:
     """Whether the user said something here, and not the runtime in their name."""
     if not isinstance(entry.message, UserMessage):
         return False

@@ -30,7 +30,7 @@ from turnkeeper.model.parts.tool import (
 )
 from turnkeeper.model.value import JsonObject, encode
 
-Act: TypeAlias = Event | Delta
+ScribeOutput: TypeAlias = Event | Delta
 
 NO_RESULT = "[The provider gave no result of this call in the same answer]"
 
@@ -77,7 +77,7 @@ class Scribe:
         self._tools: dict[str, ToolPart] = {}
         self._raw: dict[str, list[str]] = {}
         self._unrecorded: dict[str, _Block | ToolPart] = {}  # In the order in which they began, which is kept.
-        self._acts: list[Act] = []
+        self._acts: list[ScribeOutput] = []
         self._calls: list[ToolPart] = []
         self._seen: dict[str, None] = {}
         self.finish: s.FinishStep | None = None
@@ -101,7 +101,7 @@ class Scribe:
         """Whether the answer has a call of this tool."""
         return any(part.tool == tool for part in self._tools.values())
 
-    def feed(self, events: Iterable[s.StreamEvent], now: int) -> list[Act]:
+    def feed(self, events: Iterable[s.StreamEvent], now: int) -> list[ScribeOutput]:
         """Take in what the provider said at once; what is to be appended and published for it, in order."""
         for event in events:
             self._feed(event, now)
@@ -122,7 +122,7 @@ class Scribe:
             if block.part_id not in self._unrecorded and block.unsaved and now - block.saved_at >= age_ms
         ]
 
-    def close(self, now: int) -> list[Act]:
+    def close(self, now: int) -> list[ScribeOutput]:
         """End what is still open: text as far as it came, calls that never became complete."""
         for block in list(self._blocks.values()):
             self._end(block, None, now)

@@ -10,7 +10,7 @@ from typing import IO, Literal, TypeAlias, get_args
 import msgspec
 
 from turnkeeper.interop import export
-from turnkeeper.interop.report import Progress
+from turnkeeper.interop.report import ProgressReport
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import Part, SnapshotPart, StepFinishPart, StepStartPart
 from turnkeeper.model.refusal import Invalid, NotFound
@@ -19,7 +19,7 @@ from turnkeeper.store.engine import StoreDamaged
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.files import PRIVATE, replacing
 
-Layout: TypeAlias = Literal["json", "tree"]
+ExportLayout: TypeAlias = Literal["json", "tree"]
 
 PRIVATE_FOLDER = 0o700
 LINES_SUFFIX = ".jsonl"
@@ -32,9 +32,9 @@ async def export_all(
     target: Path,
     session_ids: Iterable[str] | None = None,
     *,
-    layout: Layout = "json",
+    layout: ExportLayout = "json",
     sanitise: bool = False,
-    progress: Progress | None = None,
+    progress: ProgressReport | None = None,
     damaged: DamagedNames | None = None,
 ) -> int:
     """Write these sessions (by default all) and say how many. Files and folders of the same name are replaced.
@@ -43,8 +43,8 @@ async def export_all(
     ``tree`` writes ``<target>/<id>/``. A session that cannot be read raises DamagedDocument; with a list for what is
     ``damaged`` it is named there and left out, and so are messages and parts.
     """
-    if layout not in get_args(Layout):
-        raise Invalid(f"there is no layout {layout!r:.80}; the layouts are: {', '.join(get_args(Layout))}")
+    if layout not in get_args(ExportLayout):
+        raise Invalid(f"there is no layout {layout!r:.80}; the layouts are: {', '.join(get_args(ExportLayout))}")
     names = await _every(store) if session_ids is None else list(session_ids)
     for name in names if session_ids is not None else ():
         await store.queries.state(name)  # An unknown one is refused before anything is written.
@@ -133,7 +133,7 @@ class _Tree:
 async def _each(
     names: Sequence[str],
     write: Callable[[str], Awaitable[None]],
-    progress: Progress | None,
+    progress: ProgressReport | None,
     damaged: DamagedNames | None,
 ) -> int:
     """Write each session, and say how many were written. One that cannot be read is named, if there is a list."""
@@ -193,6 +193,6 @@ def _replace(draft: Path, target: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _tell(progress: Progress | None, done: int, total: int, what: str) -> None:
+def _tell(progress: ProgressReport | None, done: int, total: int, what: str) -> None:
     if progress is not None:
         progress(done, total, what)

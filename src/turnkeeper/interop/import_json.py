@@ -11,7 +11,7 @@ from turnkeeper.interop.shapes import age, as_object
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.value import Json
 
-Reader: TypeAlias = Callable[[], Iterable[RawSession]]
+ReadSessions: TypeAlias = Callable[[], Iterable[RawSession]]
 
 SHAPE = 'is not an export: expected {"info": {...}, "messages": [...]}, a list of these, or the data of a share'
 
@@ -19,7 +19,7 @@ SHAPE = 'is not an export: expected {"info": {...}, "messages": [...]}, a list o
 class Exports:
     """What was exported, under the names of the files it stands in."""
 
-    def __init__(self, name: str, readers: Mapping[str, Reader]) -> None:
+    def __init__(self, name: str, readers: Mapping[str, ReadSessions]) -> None:
         self.name, self._readers = name, readers
 
     def names(self) -> Sequence[str]:
@@ -79,7 +79,7 @@ def sessions(json: Json, place: str) -> list[RawSession]:
     return [_session(as_object(item), place) for item in json]
 
 
-def _in_folder(folder: Path) -> Iterator[tuple[str, Reader]]:
+def _in_folder(folder: Path) -> Iterator[tuple[str, ReadSessions]]:
     if (folder / "meta.json").is_file():
         yield str(folder), partial(_tree, folder)
         return
@@ -92,7 +92,7 @@ def _in_folder(folder: Path) -> Iterator[tuple[str, Reader]]:
             yield from _in_file(path)
 
 
-def _in_file(path: Path) -> Iterator[tuple[str, Reader]]:
+def _in_file(path: Path) -> Iterator[tuple[str, ReadSessions]]:
     if path.suffix != ".jsonl":
         yield str(path), partial(_whole, path)
         return

@@ -6,8 +6,8 @@ from anyio import to_thread
 
 from turnkeeper.interop.land import land
 from turnkeeper.interop.normalise import Incoming, incoming, is_safe
-from turnkeeper.interop.raw import RawObject, RawSession, Source, Unreadable
-from turnkeeper.interop.report import Finding, Progress, Tally
+from turnkeeper.interop.raw import RawObject, RawSession, SessionSource, Unreadable
+from turnkeeper.interop.report import Finding, ProgressReport, Tally
 from turnkeeper.model.value import encode
 from turnkeeper.sessions.create import remember_project
 from turnkeeper.store import keys
@@ -18,14 +18,14 @@ from turnkeeper.workspace.project import ProjectPlace, identify
 class Importer:
     """Takes in sources one after the other; ``tally`` counts what came of all of them."""
 
-    def __init__(self, store: Store, progress: Progress | None = None) -> None:
+    def __init__(self, store: Store, progress: ProgressReport | None = None) -> None:
         self._store, self._progress = store, progress
         self._places: dict[str, ProjectPlace | None] = {}
         self.seen: set[str] = set()
         """The sessions that were read, whatever came of them."""
         self.tally = Tally()
 
-    async def take(self, source: Source) -> None:
+    async def take(self, source: SessionSource) -> None:
         """Land every session of a source that was not seen before, in this one or an earlier one."""
         names = [name for name in await to_thread.run_sync(source.names) if name not in self.seen]
         await self._projects(await to_thread.run_sync(lambda: list(source.projects())))
@@ -79,7 +79,7 @@ class Importer:
             await self._store.engine.put(new)
 
 
-def _read(source: Source, name: str) -> list[RawSession]:
+def _read(source: SessionSource, name: str) -> list[RawSession]:
     return list(source.read(name))
 
 

@@ -8,13 +8,13 @@ from anyio import to_thread
 from turnkeeper.interop.importer import Importer
 from turnkeeper.interop.opencode_db import Moved, open_copy, open_database
 from turnkeeper.interop.opencode_tree import OpencodeTree
-from turnkeeper.interop.report import ImportReport, Progress
+from turnkeeper.interop.report import ImportReport, ProgressReport
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.store.store import Store
 from turnkeeper.workspace import paths
 
 
-async def import_opencode(store: Store, path: Path, *, progress: Progress | None = None) -> ImportReport:
+async def import_opencode(store: Store, path: Path, *, progress: ProgressReport | None = None) -> ImportReport:
     """Import a database, a ``storage`` tree, or the data directory that holds both. Nothing of it is changed."""
     importer = Importer(store, progress)
     if not path.exists():

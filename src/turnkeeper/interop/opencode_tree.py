@@ -111,7 +111,7 @@ class _Old(_Place):
             parts: list[RawObject] = [{**part, "id": one.stem} for one, part in _readable(folder, session)]
             try:
                 info, embedded, dropped = messages.current({"sessionID": name, **info, "id": file.stem})
-            except (messages.Unreadable, AttributeError, KeyError, TypeError) as error:
+            except (messages.UnknownShape, AttributeError, KeyError, TypeError) as error:
                 # Some facts of that age stand three objects deep; any of them may be something else.
                 session.unreadable.append(Finding(reason=str(error), place=str(file), session_id=name))
                 continue

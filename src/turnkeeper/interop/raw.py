@@ -46,7 +46,7 @@ class RawSession:
     unreadable: list[Finding] = field(default_factory=list)
 
 
-class Source(Protocol):
+class SessionSource(Protocol):
     """Where sessions come from. Only ever read; called from worker threads, one call at a time."""
 
     name: str

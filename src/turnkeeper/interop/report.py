@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from turnkeeper.model.value import Value
 
-Progress: TypeAlias = Callable[[int, int, str], None]
+ProgressReport: TypeAlias = Callable[[int, int, str], None]
 """Called with (done, total, what comes next) as an import or export goes on."""
 
 

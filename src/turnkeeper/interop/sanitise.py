@@ -10,10 +10,10 @@ from typing import TypeAlias
 from turnkeeper.interop.raw import RawObject
 from turnkeeper.model.value import Json
 
-Rule: TypeAlias = str | Callable[[Json, str], Json] | None
+Redaction: TypeAlias = str | Callable[[Json, str], Json] | None
 """What to do with a field: redact it under this kind, keep it (None), or ask a function of the value and the id."""
 
-Rules: TypeAlias = Mapping[str, Rule]
+Redactions: TypeAlias = Mapping[str, Redaction]
 
 UNKNOWN = "unknown"
 
@@ -33,11 +33,11 @@ def sanitise_part(part: RawObject) -> RawObject:
     return _fields(part, {**_BASE, **_PARTS.get(str(part.get("type")), {})}, str(part.get("id")))
 
 
-def _fields(json: RawObject, rules: Rules, name: str) -> RawObject:
+def _fields(json: RawObject, rules: Redactions, name: str) -> RawObject:
     return {key: _field(value, rules.get(key, UNKNOWN), name) for key, value in json.items()}
 
 
-def _field(value: Json, rule: Rule, name: str) -> Json:
+def _field(value: Json, rule: Redaction, name: str) -> Json:
     if rule is None:
         return value
     return _redacted(value, rule, name) if isinstance(rule, str) else rule(value, name)
@@ -57,14 +57,14 @@ def _redacted(value: Json, kind: str, name: str) -> Json:
             return f"[redacted:{kind}:{name}]"
 
 
-def _inside(rules: Rules) -> Callable[[Json, str], Json]:
+def _inside(rules: Redactions) -> Callable[[Json, str], Json]:
     """An object whose fields have rules of their own."""
     return lambda value, name: (
         _fields(value, rules, name) if isinstance(value, dict) else _redacted(value, UNKNOWN, name)
     )
 
 
-def _each(rules: Rules, *, is_numbered: bool = False) -> Callable[[Json, str], Json]:
+def _each(rules: Redactions, *, is_numbered: bool = False) -> Callable[[Json, str], Json]:
     """A list of such objects; ``is_numbered`` if they are told apart by their index alone."""
 
     def sanitise(value: Json, name: str) -> Json:
@@ -82,7 +82,7 @@ def _attachments(value: Json, name: str) -> Json:
     return [sanitise_part(one) if isinstance(one, dict) else _redacted(one, UNKNOWN, name) for one in value]
 
 
-def _kept(*names: str) -> Rules:
+def _kept(*names: str) -> Redactions:
     return dict.fromkeys(names)
 
 
@@ -112,7 +112,7 @@ _FAILURE = _inside(
     }
 )
 
-_SESSION: Rules = {
+_SESSION: Redactions = {
     **_kept("id", "slug", "projectID", "workspaceID", "parentID", "agent", "model"),
     **_kept("version", "cost", "tokens", "time"),
     "title": "session-title",
@@ -127,7 +127,7 @@ _SESSION: Rules = {
     ),
 }
 
-_MESSAGE: Rules = {
+_MESSAGE: Redactions = {
     **_kept("id", "sessionID", "role", "time", "agent", "mode", "model", "modelID", "providerID", "variant"),
     **_kept("parentID", "cost", "tokens", "finish", "tools"),
     "system": "system",
@@ -139,7 +139,7 @@ _MESSAGE: Rules = {
     "updates": _each({"key": None, "text": "system"}),
 }
 
-_BASE: Rules = _kept("id", "sessionID", "messageID", "type")
+_BASE: Redactions = _kept("id", "sessionID", "messageID", "type")
 
 _FILE_SOURCE = _inside(
     {
@@ -170,7 +170,7 @@ _TOOL_STATE = _inside(
     }
 )
 
-_PARTS: Mapping[str, Rules] = {
+_PARTS: Mapping[str, Redactions] = {
     "text": {**_kept("synthetic", "ignored", "time"), "text": "text", "metadata": "text-metadata"},
     "reasoning": {"time": None, "text": "reasoning", "metadata": "reasoning-metadata"},
     "file": {"mime": None, "url": "file-url", "filename": "file-name", "source": _FILE_SOURCE},

@@ -15,7 +15,7 @@ MessageID = NewType("MessageID", str)
 PartID = NewType("PartID", str)
 ProjectID = NewType("ProjectID", str)
 
-Kind: TypeAlias = Literal[
+IdKind: TypeAlias = Literal[
     "session",
     "message",
     "part",
@@ -31,7 +31,7 @@ Kind: TypeAlias = Literal[
 ]
 """What an id can name."""
 
-PREFIXES: Final[Mapping[Kind, str]] = {
+PREFIXES: Final[Mapping[IdKind, str]] = {
     "session": "ses",
     "message": "msg",
     "part": "prt",
@@ -105,7 +105,7 @@ def timestamp(identifier: str, near: int | None = None) -> int:
     return near - half + (ms - near + half) % WINDOW_MS
 
 
-def check(kind: Kind, given: str) -> str:
+def check(kind: IdKind, given: str) -> str:
     """Return an id that a caller brought, unchanged; ValueError if it cannot name a thing of this kind."""
     prefix = PREFIXES[kind] + "_"
     is_text = isinstance(given, str)

@@ -6,7 +6,7 @@ from typing import TypeAlias
 from turnkeeper.model.event import Delivery
 from turnkeeper.model.message import ModelChoice, OutputFormat
 from turnkeeper.model.parts.base import Mention, Span
-from turnkeeper.model.parts.file import Source
+from turnkeeper.model.parts.file import FilePartSource
 from turnkeeper.model.value import JsonObject, Value
 
 
@@ -31,7 +31,7 @@ class FileInput(Value, tag_field="type", tag="file"):
     mime: str
     filename: str | None = None
     url: str
-    source: Source | None = None
+    source: FilePartSource | None = None
 
 
 class AgentInput(Value, tag_field="type", tag="agent"):

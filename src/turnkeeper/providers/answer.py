@@ -34,7 +34,7 @@ from turnkeeper.model.value import Json, JsonObject, encode
 RAW_SHOWN_MAX = 400
 
 
-class Malformed(Exception):
+class MalformedStream(Exception):
     """The stream contradicts itself or its protocol."""
 
 
@@ -46,7 +46,7 @@ class _Writing(msgspec.Struct):
     pieces: list[str]
 
 
-class Answer:
+class AnswerStream:
     """The events of one answer, in the order in which they become known."""
 
     def __init__(self) -> None:
@@ -135,7 +135,7 @@ class Answer:
     def open_call(self, call_id: str, name: str, *, executed: bool = False) -> None:
         """The model begins to write a call."""
         if not call_id or not name:
-            raise Malformed(f"a call has no {'id' if name else 'name'}")
+            raise MalformedStream(f"a call has no {'id' if name else 'name'}")
         self._fresh(call_id)
         self._calls[call_id] = _Writing(name, executed, [])
         self.events.append(ToolInputStart(id=call_id, name=name, executed=executed))
@@ -145,7 +145,7 @@ class Answer:
         if text:
             writing = self._calls.get(call_id)
             if writing is None:
-                raise Malformed(f"there is input for the call {call_id!r}, which is not open")
+                raise MalformedStream(f"there is input for the call {call_id!r}, which is not open")
             writing.pieces.append(text)
             self.events.append(ToolInputDelta(id=call_id, text=text))
 
@@ -157,7 +157,7 @@ class Answer:
         """
         writing = self._calls.pop(call_id, None)
         if writing is None:
-            raise Malformed(f"the call {call_id!r} ends without a beginning")
+            raise MalformedStream(f"the call {call_id!r} ends without a beginning")
         self._closed.add(call_id)
         written = "".join(writing.pieces)
         if not raw and not written and given:
@@ -237,12 +237,12 @@ class Answer:
 
     def _settle(self, call_id: str) -> None:
         if call_id not in self._awaited:
-            raise Malformed(f"there is a result for the call {call_id!r}, which awaits none")
+            raise MalformedStream(f"there is a result for the call {call_id!r}, which awaits none")
         self._awaited.remove(call_id)
 
     def _fresh(self, name: str) -> None:
         if name in self._closed or name in self._texts or name in self._reasonings or name in self._calls:
-            raise Malformed(f"{name!r} begins twice")
+            raise MalformedStream(f"{name!r} begins twice")
 
 
 def parse_input(raw: str) -> tuple[bool, JsonObject]:

@@ -6,7 +6,7 @@ from turnkeeper.model.failure import OverflowData, OverflowFailure
 from turnkeeper.model.stream import Usage
 from turnkeeper.model.value import JsonObject
 from turnkeeper.providers import codec
-from turnkeeper.providers.answer import Malformed
+from turnkeeper.providers.answer import MalformedStream
 from turnkeeper.providers.codec import Wire
 
 
@@ -115,7 +115,7 @@ class Reader(codec.Reader):
         """Some hosts say the beginning twice; a beginning of another message is not of this answer."""
         name = message.id or ""
         if self._begun is not None and (not name or name != self._begun):
-            raise Malformed("the message begins twice")
+            raise MalformedStream("the message begins twice")
         self._begun = name
         self._count(message.usage)
 
@@ -134,7 +134,7 @@ class Reader(codec.Reader):
 
     def _open(self, index: int, block: dict[str, object]) -> None:
         if index in self._blocks or index in self._closed:
-            raise Malformed(f"block {index} begins twice")
+            raise MalformedStream(f"block {index} begins twice")
         kind = codec.text_of(block.get("type"))
         opened = self._blocks[index] = _Block(kind, f"text-{index}")
         if kind == "text":
@@ -174,7 +174,7 @@ class Reader(codec.Reader):
 
     def _delta(self, index: int, delta: _Delta | None) -> None:
         if delta is None:
-            raise Malformed("a delta is empty")
+            raise MalformedStream("a delta is empty")
         block = self._blocks.get(index)
         if block is None:
             block = self._begun_late(index, delta)
@@ -202,7 +202,7 @@ class Reader(codec.Reader):
     def _begun_late(self, index: int, delta: _Delta) -> _Block:
         """A block whose beginning never came. Words can do without; a call cannot, for it has no name."""
         if index in self._closed or delta.type not in ("text_delta", "thinking_delta"):
-            raise Malformed(f"there is a delta for block {index}, which is not open")
+            raise MalformedStream(f"there is a delta for block {index}, which is not open")
         kind = delta.type.removesuffix("_delta")
         block = self._blocks[index] = _Block(kind, f"{'text' if kind == 'text' else 'reasoning'}-{index}")
         return block
@@ -210,7 +210,7 @@ class Reader(codec.Reader):
     def _close(self, index: int) -> None:
         block = self._blocks.pop(index, None)
         if block is None:
-            raise Malformed(f"block {index} ends, but is not open")
+            raise MalformedStream(f"block {index} ends, but is not open")
         self._closed.add(index)
         if block.kind == "text":
             self.answer.close_text(

@@ -37,7 +37,7 @@ BLOCK: Final = 128 * 1024
 SMALL: Final = 16 * 1024
 """Pieces below this size are joined to their neighbours: each one is a call of the system."""
 
-Piece: TypeAlias = bytes | memoryview
+BodyPiece: TypeAlias = bytes | memoryview
 
 
 class Bodies:
@@ -49,7 +49,7 @@ class Bodies:
         self.repeated = 0
         """How many messages of the last request were not made anew."""
 
-    def pieces(self, request: ModelRequest) -> list[Piece]:
+    def pieces(self, request: ModelRequest) -> list[BodyPiece]:
         """The body of a request, to be sent piece by piece. What the pieces hold never changes."""
         said = self._said(request)
         if said is None:
@@ -183,9 +183,9 @@ class _Blocks:
             start = (nth + 1) * self._size
 
 
-def _assembled(wire: Wire, field: str, said: _Said, marked: int, tail: int) -> list[Piece]:
+def _assembled(wire: Wire, field: str, said: _Said, marked: int, tail: int) -> list[BodyPiece]:
     """A body, of whose conversation only what may be marked and what is new is in ``wire``."""
-    pieces: list[Piece] = []
+    pieces: list[BodyPiece] = []
     repeated: list[bytes] = []
     place = 0
     for key, value in wire.items():
@@ -203,10 +203,10 @@ def _assembled(wire: Wire, field: str, said: _Said, marked: int, tail: int) -> l
     return [*pieces[:place], *_with_marks(said, repeated), *pieces[place:], b"}"]
 
 
-def _gathered(pieces: Iterable[Piece], least: int) -> list[Piece]:
+def _gathered(pieces: Iterable[BodyPiece], least: int) -> list[BodyPiece]:
     """Pieces that are worth a call each."""
-    gathered: list[Piece] = []
-    small: list[Piece] = []
+    gathered: list[BodyPiece] = []
+    small: list[BodyPiece] = []
     for piece in pieces:
         if len(piece) < least:
             small.append(piece)
@@ -224,7 +224,7 @@ def _copy(item: Wire) -> Wire:
     return {**item, "content": [dict(block) if isinstance(block, dict) else block for block in content]}
 
 
-def _with_marks(said: _Said, marked: Sequence[bytes]) -> Iterator[Piece]:
+def _with_marks(said: _Said, marked: Sequence[bytes]) -> Iterator[BodyPiece]:
     """What was said, with the items that may be marked as they are now."""
     place = 0
     for one, item in zip(said.markable, marked, strict=True):

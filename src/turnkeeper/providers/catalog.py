@@ -19,7 +19,7 @@ from turnkeeper.model.catalog import Limits, ModelInfo
 from turnkeeper.model.config import Config, ModelConfig, ProviderConfig, ProviderOptions, Setting
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.value import JsonObject, Value
-from turnkeeper.providers.models_dev import ROUTES, Entry, Route, model_info, own_protocol
+from turnkeeper.providers.models_dev import ROUTES, CatalogueProvider, SdkRoute, model_info, own_protocol
 
 OFFLINE: Final = ModelInfo(
     provider_id="offline",
@@ -101,7 +101,7 @@ class Catalog:
             if provider_id not in self.providers():
                 raise NotFound(f"there is no provider {provider_id!r}{_like(provider_id, self.providers())}")
             entry = self._entries.get(provider_id)
-            shipped = msgspec.json.decode(entry, type=Entry) if entry else None
+            shipped = msgspec.json.decode(entry, type=CatalogueProvider) if entry else None
             self._known[provider_id] = _provider(provider_id, shipped, self._config.provider.get(provider_id))
         return self._known[provider_id]
 
@@ -148,10 +148,10 @@ class Catalog:
         return provider_id not in self._config.disabled_providers and (enabled is None or provider_id in enabled)
 
 
-def _provider(provider_id: str, entry: Entry | None, config: ProviderConfig | None) -> ProviderInfo:
+def _provider(provider_id: str, entry: CatalogueProvider | None, config: ProviderConfig | None) -> ProviderInfo:
     given = config or ProviderConfig()
     # An npm name nobody knows is some SDK for a compatible host more often than anything else.
-    route = ROUTES.get(given.npm or (entry.npm if entry else ""), Route("openai-chat"))
+    route = ROUTES.get(given.npm or (entry.npm if entry else ""), SdkRoute("openai-chat"))
     protocol = given.protocol or route.protocol
     default = given.api or (entry.api if entry else None) or _ADDRESSES.get(provider_id) or route.base_url
     models = _models(entry.models if entry else {}, given)

@@ -10,7 +10,7 @@ from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.providers.catalog import OFFLINE, Catalog, ProviderInfo
 from turnkeeper.providers.endpoint import Endpoint, Timeouts
-from turnkeeper.workspace.auth import Credentials, Key
+from turnkeeper.workspace.auth import Credentials, FoundKey
 
 PREFERRED: Final = ("anthropic", "openai", "google", "openrouter", "opencode")
 """Whom a default model is taken from, if several have a key. The others follow by name."""
@@ -31,7 +31,7 @@ SMALL_FAMILIES_BY_PROVIDER: Final[Mapping[str, tuple[str, ...]]] = {
 _SHARED: Final = frozenset({"GITHUB_TOKEN", "GITLAB_TOKEN", "HF_TOKEN", "DIGITALOCEAN_ACCESS_TOKEN"})
 
 
-def key(provider: ProviderInfo, credentials: Credentials) -> Key | None:
+def key(provider: ProviderInfo, credentials: Credentials) -> FoundKey | None:
     """The key for a provider, and where it was found."""
     return credentials.key(provider.id, provider.env, provider.options.api_key)
 

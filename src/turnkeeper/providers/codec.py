@@ -13,7 +13,7 @@ from turnkeeper.model.failure import Failure
 from turnkeeper.model.request import ModelRequest
 from turnkeeper.model.stream import StreamEvent
 from turnkeeper.model.value import JsonObject
-from turnkeeper.providers.answer import Answer, Malformed
+from turnkeeper.providers.answer import AnswerStream, MalformedStream
 from turnkeeper.providers.endpoint import Endpoint
 from turnkeeper.providers.sse import SseEvent
 
@@ -34,7 +34,7 @@ class Reader:
     """Reads one answer: fed events, gives stream events; says when the answer is over. Never raises."""
 
     def __init__(self, provider_id: str = "") -> None:
-        self.answer = Answer()
+        self.answer = AnswerStream()
         self._provider_id = provider_id
 
     @property
@@ -49,7 +49,7 @@ class Reader:
             return []
         try:
             self.read(name, data)
-        except (Malformed, ValueError, RecursionError) as error:
+        except (MalformedStream, ValueError, RecursionError) as error:
             # msgspec's and Unicode's errors are ValueErrors.
             shown = data[:SHOWN_BYTES_MAX].decode("utf-8", "replace")
             message = f"The provider's stream cannot be understood: {error}"
@@ -63,7 +63,7 @@ class Reader:
             if not answer.is_over:
                 try:
                     self.read(name, data)
-                except (Malformed, ValueError, RecursionError):
+                except (MalformedStream, ValueError, RecursionError):
                     break  # The last event was cut; that the stream is incomplete is said below.
         if not answer.is_over and not self._is_complete():
             cut = "The provider ended its answer before it was complete."
@@ -73,7 +73,7 @@ class Reader:
     def _is_complete(self) -> bool:
         try:
             return self.complete()
-        except Malformed:
+        except MalformedStream:
             return False  # The event that was cut left something half done.
 
     def read(self, name: bytes, data: bytes) -> None:
@@ -147,7 +147,7 @@ def plain_failure(status: int, headers: Mapping[str, str], body: str, endpoint: 
 def decode(decoder: "msgspec.json.Decoder[T]", data: bytes) -> T:
     """Typed JSON. Halves of surrogate pairs, which some providers cut apart, are replaced. Raises Malformed."""
     if is_too_deep(data):
-        raise Malformed(f"it is nested more than {JSON_DEPTH_MAX} deep")
+        raise MalformedStream(f"it is nested more than {JSON_DEPTH_MAX} deep")
     try:
         return decoder.decode(data)
     except msgspec.DecodeError:

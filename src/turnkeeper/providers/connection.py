@@ -45,7 +45,7 @@ def keep_alive(connected: socket.socket) -> None:
             connected.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
-class Head:
+class ResponseHead:
     """Status and headers of an answer."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Head:
         return any(name.lower() in (b"content-length", b"transfer-encoding") for name, _ in self.headers)
 
 
-class Connection(asyncio.Protocol):
+class ProviderConnection(asyncio.Protocol):
     """A connection with one request and one answer at a time. httptools calls the methods that begin with ``on_``.
 
     Only one task waits for it at a time: it sends a request, waits for the head, then reads the body.
@@ -75,7 +75,7 @@ class Connection(asyncio.Protocol):
 
     def _reset(self) -> None:
         self._parser = httptools.HttpResponseParser(self)
-        self._head = Head()
+        self._head = ResponseHead()
         self._pieces: list[bytes] = []
         self._size = self._head_size = 0
         self._has_head = self._is_over = self._is_paused = self._is_kept = self._is_sent = False
@@ -145,7 +145,7 @@ class Connection(asyncio.Protocol):
         if self._has_head:
             self._is_over, self._is_kept = True, self._parser.should_keep_alive()
         else:
-            self._head = Head()
+            self._head = ResponseHead()
 
     # Called by the pool.
 
@@ -167,7 +167,7 @@ class Connection(asyncio.Protocol):
                 await self._wait(request, "write")
         self._is_sent = True
 
-    async def head(self, request: httpx2.Request) -> Head:
+    async def head(self, request: httpx2.Request) -> ResponseHead:
         """Wait for the head of the answer."""
         while not self._has_head:
             await self._wait(request, "read")

@@ -5,7 +5,7 @@ import msgspec
 from turnkeeper.model.stream import Usage
 from turnkeeper.model.value import JsonObject
 from turnkeeper.providers import codec, partial_arguments
-from turnkeeper.providers.answer import Malformed
+from turnkeeper.providers.answer import MalformedStream
 from turnkeeper.providers.codec import Wire
 
 
@@ -220,7 +220,7 @@ class Reader(codec.Reader):
             if call.id:
                 self._writing.own["callId"] = call.id
         elif self._writing is None and (call.args or call.partial_args):
-            raise Malformed("a call has no name")
+            raise MalformedStream("a call has no name")
         if self._writing is not None:
             for piece in call.partial_args or ():
                 partial_arguments.add(self._writing.given, piece)

@@ -23,7 +23,7 @@ from turnkeeper.providers.codec import Codec, Reader
 from turnkeeper.providers.endpoint import ERROR_BYTES_MAX, Endpoint, without_login
 from turnkeeper.providers.network import network_failure, timed_out
 from turnkeeper.providers.pool import Body, ConnectionPool, Pieces
-from turnkeeper.providers.sse import SseEvent, SseParser, TooLarge
+from turnkeeper.providers.sse import EventTooLarge, SseEvent, SseParser
 
 REQUEST_IDS = ("request-id", "x-request-id", "apim-request-id", "x-goog-request-id", "cf-ray")
 CONNECTIONS_MAX = 200
@@ -36,7 +36,7 @@ DRAIN_CHUNKS_MAX = 8
 _Ask: TypeAlias = Callable[[], Awaitable[httpx2.Response]]
 
 _NOT_STREAMS = ("application/json", "text/html")
-_TROUBLES = (httpx2.HTTPError, httpx2.InvalidURL, TooLarge, UnicodeError, OSError)
+_TROUBLES = (httpx2.HTTPError, httpx2.InvalidURL, EventTooLarge, UnicodeError, OSError)
 
 
 def new_client(*, user_agent: str) -> httpx2.AsyncClient:

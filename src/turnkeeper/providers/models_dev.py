@@ -14,39 +14,39 @@ from turnkeeper.model.config import CostConfig, InterleavedConfig, ModelConfig, 
 from turnkeeper.model.refusal import Invalid
 
 
-class Route(NamedTuple):
+class SdkRoute(NamedTuple):
     """How a package of the AI SDK, by which models.dev and opencode name protocols, is reached without it."""
 
     protocol: str
     base_url: str | None = None
 
 
-ROUTES: Final[Mapping[str, Route]] = {
-    "@ai-sdk/anthropic": Route("anthropic", "https://api.anthropic.com/v1"),
-    "@ai-sdk/openai": Route("openai-responses", "https://api.openai.com/v1"),
-    "@ai-sdk/google": Route("gemini", "https://generativelanguage.googleapis.com/v1beta"),
-    "@ai-sdk/azure": Route("openai-responses", "https://${AZURE_RESOURCE_NAME}.openai.azure.com/openai/v1"),
-    "@ai-sdk/openai-compatible": Route("openai-chat"),
-    "@ai-sdk/cerebras": Route("openai-chat", "https://api.cerebras.ai/v1"),
-    "@ai-sdk/cohere": Route("openai-chat", "https://api.cohere.ai/compatibility/v1"),
-    "@ai-sdk/deepinfra": Route("openai-chat", "https://api.deepinfra.com/v1/openai"),
-    "@ai-sdk/gateway": Route("openai-chat", "https://ai-gateway.vercel.sh/v1"),
-    "@ai-sdk/groq": Route("openai-chat", "https://api.groq.com/openai/v1"),
-    "@ai-sdk/mistral": Route("openai-chat", "https://api.mistral.ai/v1"),
-    "@ai-sdk/perplexity": Route("openai-chat", "https://api.perplexity.ai"),
-    "@ai-sdk/togetherai": Route("openai-chat", "https://api.together.xyz/v1"),
-    "@ai-sdk/vercel": Route("openai-chat", "https://api.v0.dev/v1"),
-    "@ai-sdk/xai": Route("openai-chat", "https://api.x.ai/v1"),
-    "@aihubmix/ai-sdk-provider": Route("openai-chat", "https://aihubmix.com/v1"),
-    "@openrouter/ai-sdk-provider": Route("openai-chat", "https://openrouter.ai/api/v1"),
-    "venice-ai-sdk-provider": Route("openai-chat", "https://api.venice.ai/api/v1"),
+ROUTES: Final[Mapping[str, SdkRoute]] = {
+    "@ai-sdk/anthropic": SdkRoute("anthropic", "https://api.anthropic.com/v1"),
+    "@ai-sdk/openai": SdkRoute("openai-responses", "https://api.openai.com/v1"),
+    "@ai-sdk/google": SdkRoute("gemini", "https://generativelanguage.googleapis.com/v1beta"),
+    "@ai-sdk/azure": SdkRoute("openai-responses", "https://${AZURE_RESOURCE_NAME}.openai.azure.com/openai/v1"),
+    "@ai-sdk/openai-compatible": SdkRoute("openai-chat"),
+    "@ai-sdk/cerebras": SdkRoute("openai-chat", "https://api.cerebras.ai/v1"),
+    "@ai-sdk/cohere": SdkRoute("openai-chat", "https://api.cohere.ai/compatibility/v1"),
+    "@ai-sdk/deepinfra": SdkRoute("openai-chat", "https://api.deepinfra.com/v1/openai"),
+    "@ai-sdk/gateway": SdkRoute("openai-chat", "https://ai-gateway.vercel.sh/v1"),
+    "@ai-sdk/groq": SdkRoute("openai-chat", "https://api.groq.com/openai/v1"),
+    "@ai-sdk/mistral": SdkRoute("openai-chat", "https://api.mistral.ai/v1"),
+    "@ai-sdk/perplexity": SdkRoute("openai-chat", "https://api.perplexity.ai"),
+    "@ai-sdk/togetherai": SdkRoute("openai-chat", "https://api.together.xyz/v1"),
+    "@ai-sdk/vercel": SdkRoute("openai-chat", "https://api.v0.dev/v1"),
+    "@ai-sdk/xai": SdkRoute("openai-chat", "https://api.x.ai/v1"),
+    "@aihubmix/ai-sdk-provider": SdkRoute("openai-chat", "https://aihubmix.com/v1"),
+    "@openrouter/ai-sdk-provider": SdkRoute("openai-chat", "https://openrouter.ai/api/v1"),
+    "venice-ai-sdk-provider": SdkRoute("openai-chat", "https://api.venice.ai/api/v1"),
 }
 """Packages that are not here speak a protocol we do not; the models of their providers are left out."""
 
 _OVER_200K: Final = 200_000
 
 
-class Entry(Setting):
+class CatalogueProvider(Setting):
     """One provider of the catalogue."""
 
     name: str
@@ -59,7 +59,7 @@ class Entry(Setting):
 def reduced(raw: bytes) -> bytes:
     """A download of models.dev with only what we use: providers whose protocol we speak, models that write text."""
     try:
-        everything = msgspec.json.decode(raw, type=dict[str, Entry])
+        everything = msgspec.json.decode(raw, type=dict[str, CatalogueProvider])
     except msgspec.DecodeError as error:
         raise Invalid(f"this is no models.dev catalogue: {error}") from error
     kept = {

@@ -11,7 +11,7 @@ import httpx2
 
 from turnkeeper.core.failures import broken
 from turnkeeper.model.failure import ApiFailure
-from turnkeeper.providers.sse import TooLarge
+from turnkeeper.providers.sse import EventTooLarge
 
 _CODES = {
     errno.ECONNREFUSED: "ECONNREFUSED",
@@ -42,7 +42,7 @@ def network_failure(error: Exception, url: str, *, is_proven: bool = False) -> A
         case httpx2.LocalProtocolError() | UnicodeError():
             message = f"The request to {url} cannot be sent; check its headers and key: {detail}"
             return broken(message, code="INVALID_REQUEST", is_retryable=False, url=url)
-        case TooLarge():
+        case EventTooLarge():
             return broken(f"The provider's stream cannot be read: {detail}", code="TOO_LARGE", is_retryable=False)
         case httpx2.ConnectTimeout() | httpx2.PoolTimeout():
             return broken(f"{url} could not be reached in time.", code="ETIMEDOUT", is_retryable=True, url=url)

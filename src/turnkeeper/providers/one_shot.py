@@ -11,7 +11,7 @@ from turnkeeper.providers.answer_stream import answer_stream
 from turnkeeper.providers.provider import Provider
 
 
-class Answer(Value):
+class OneShotAnswer(Value):
     """What came back. A model that called tools instead of answering has ``called``."""
 
     text: str = ""
@@ -20,10 +20,10 @@ class Answer(Value):
     called: bool = False
 
 
-async def ask(provider: Provider, request: ModelRequest) -> Answer:
+async def ask(provider: Provider, request: ModelRequest) -> OneShotAnswer:
     """Ask once and take in the whole answer. What a provider does wrong is in the answer, never raised."""
     pieces: list[str] = []
-    answer = Answer()
+    answer = OneShotAnswer()
     async with aclosing(answer_stream(provider, request)) as stream:
         async for batch in stream:
             for event in batch:

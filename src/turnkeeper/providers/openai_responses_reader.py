@@ -5,7 +5,7 @@ import msgspec
 from turnkeeper.model.stream import Usage
 from turnkeeper.model.value import JsonObject
 from turnkeeper.providers import codec
-from turnkeeper.providers.answer import Malformed, parse_input
+from turnkeeper.providers.answer import MalformedStream, parse_input
 
 Item = dict[str, object]
 
@@ -128,7 +128,7 @@ class Reader(codec.Reader):
         if number is not None:
             # Hosts that do not count send 0 throughout.
             if 0 < self._sequence >= number:
-                raise Malformed(f"event {number} comes after event {self._sequence}")
+                raise MalformedStream(f"event {number} comes after event {self._sequence}")
             self._sequence = number
 
     def _name(self, event: _Event) -> str:
@@ -178,7 +178,7 @@ class Reader(codec.Reader):
     def _call(self, name: str) -> str:
         call_id = self._calls.get(name)
         if call_id is None:
-            raise Malformed(f"there is input for the call of item {name!r}, which never began")
+            raise MalformedStream(f"there is input for the call of item {name!r}, which never began")
         return call_id
 
     def _begin(self, name: str, item: Item) -> None:
@@ -186,7 +186,7 @@ class Reader(codec.Reader):
         if kind == "function_call":
             call_id = codec.text_of(item.get("call_id"))
             if name in self._calls:
-                raise Malformed(f"item {name!r} begins twice")
+                raise MalformedStream(f"item {name!r} begins twice")
             self._calls[name] = call_id
             self.answer.open_call(call_id, codec.text_of(item.get("name")))
             self.answer.call_input(call_id, codec.text_of(item.get("arguments")))
@@ -197,7 +197,7 @@ class Reader(codec.Reader):
     def _end(self, name: str, item: Item) -> None:
         kind = codec.text_of(item.get("type"))
         if name in self._done:
-            raise Malformed(f"item {name!r} ends twice")
+            raise MalformedStream(f"item {name!r} ends twice")
         self._done.add(name)
         if kind == "message":
             self._end_message(name, item)

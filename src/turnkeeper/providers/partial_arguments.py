@@ -4,7 +4,7 @@ import re
 from itertools import pairwise
 from typing import Final
 
-from turnkeeper.providers.answer import Malformed
+from turnkeeper.providers.answer import MalformedStream
 from turnkeeper.providers.codec import Wire, text_of
 
 ITEMS_MAX: Final = 10_000
@@ -18,7 +18,7 @@ def add(given: Wire, piece: Wire) -> None:
     """Put a value at its place in the input; a string that is there already grows."""
     path = [int(index) if index else name for name, index in _STEP.findall(text_of(piece.get("jsonPath")))]
     if not path:
-        raise Malformed("a piece of an input has no place")
+        raise MalformedStream("a piece of an input has no place")
     value = next((piece[key] for key in _VALUES if key in piece), None)
     holder: object = given
     for step, following in pairwise(path):
@@ -36,7 +36,7 @@ def _child(holder: object, step: str | int, empty: object) -> object:
         holder.extend(None for _ in range(step + 1 - len(holder)))
         holder[step] = empty if holder[step] is None else holder[step]
         return holder[step]
-    raise Malformed(f"a piece of an input has no place at {step!r}")
+    raise MalformedStream(f"a piece of an input has no place at {step!r}")
 
 
 def _put(holder: object, step: str | int, value: object) -> None:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import httpx2
 
-from turnkeeper.providers.connection import STALE_S, Connection, Sent, time_limit
+from turnkeeper.providers.connection import STALE_S, ProviderConnection, Sent, time_limit
 
 IDLE_S: Final = 30.0
 """How long an unused connection is kept; many hosts and routers forget one after a minute."""
@@ -40,7 +40,7 @@ class Pieces(httpx2.AsyncByteStream):
 class _Idle(NamedTuple):
     """A connection that waits for its next request; ``timer`` closes it."""
 
-    connection: Connection
+    connection: ProviderConnection
     since: float
     timer: asyncio.TimerHandle
 
@@ -85,7 +85,7 @@ class ConnectionPool(httpx2.AsyncBaseTransport):
                 connection.close()
         self._idle.clear()
 
-    def give_back(self, origin: Origin, connection: Connection) -> None:
+    def give_back(self, origin: Origin, connection: ProviderConnection) -> None:
         """Keep a connection whose answer was read; close it if it cannot be used again."""
         self._room.release()
         if not connection.is_reusable or self._idle_count() >= self._idle_max:
@@ -114,7 +114,9 @@ class ConnectionPool(httpx2.AsyncBaseTransport):
                     raise
         return await self._answer(await self._opened(request), request, parts)
 
-    async def _answer(self, connection: Connection, request: httpx2.Request, parts: Sequence[Sent]) -> httpx2.Response:
+    async def _answer(
+        self, connection: ProviderConnection, request: httpx2.Request, parts: Sequence[Sent]
+    ) -> httpx2.Response:
         try:
             await connection.send(parts, request)
             head = await connection.head(request)
@@ -124,7 +126,7 @@ class ConnectionPool(httpx2.AsyncBaseTransport):
         body = Body(self, _origin(request), connection, request)
         return httpx2.Response(head.status, headers=head.headers, stream=body, request=request)
 
-    def _kept(self, origin: Origin) -> Connection | None:
+    def _kept(self, origin: Origin) -> ProviderConnection | None:
         """An idle connection that is still good, the one last used."""
         waiting = self._idle.get(origin)
         while waiting:
@@ -135,7 +137,7 @@ class ConnectionPool(httpx2.AsyncBaseTransport):
             connection.close()
         return None
 
-    async def _opened(self, request: httpx2.Request) -> Connection:
+    async def _opened(self, request: httpx2.Request) -> ProviderConnection:
         for pause in CONNECT_PAUSES_S:
             try:
                 return await self._connected(request)
@@ -145,7 +147,7 @@ class ConnectionPool(httpx2.AsyncBaseTransport):
             await self._sleep(pause)
         return await self._connected(request)
 
-    async def _connected(self, request: httpx2.Request) -> Connection:
+    async def _connected(self, request: httpx2.Request) -> ProviderConnection:
         scheme, host, port = _origin(request)
         if scheme not in ("http", "https"):
             found = f"its scheme is {scheme!r}" if scheme else "it has no scheme"
@@ -157,7 +159,7 @@ class ConnectionPool(httpx2.AsyncBaseTransport):
         try:
             async with asyncio.timeout(time_limit(request, "connect")):
                 _, connection = await asyncio.get_running_loop().create_connection(
-                    lambda: Connection(self._stale_s),
+                    lambda: ProviderConnection(self._stale_s),
                     host,
                     port,
                     ssl=self._tls if scheme == "https" else None,
@@ -173,7 +175,9 @@ class ConnectionPool(httpx2.AsyncBaseTransport):
 class Body(httpx2.AsyncByteStream):
     """The body of an answer, packet by packet. Closing it gives its connection back."""
 
-    def __init__(self, pool: ConnectionPool, origin: Origin, connection: Connection, request: httpx2.Request) -> None:
+    def __init__(
+        self, pool: ConnectionPool, origin: Origin, connection: ProviderConnection, request: httpx2.Request
+    ) -> None:
         self._pool, self._origin, self._connection = pool, origin, connection
         self._request, self._is_closed = request, False
 

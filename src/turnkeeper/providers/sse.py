@@ -7,7 +7,7 @@ SseEvent = tuple[bytes, bytes]
 """The event's name, empty if it has none, and its data; several data lines are joined by newlines."""
 
 
-class TooLarge(Exception):
+class EventTooLarge(Exception):
     """An event grew past the limit."""
 
 
@@ -80,4 +80,4 @@ class SseParser:
 
     def _check(self, size: int) -> None:
         if size > self._limit:
-            raise TooLarge(f"an event of the stream is larger than {self._limit} bytes")
+            raise EventTooLarge(f"an event of the stream is larger than {self._limit} bytes")

@@ -14,7 +14,7 @@ from turnkeeper.context.texts import text
 from turnkeeper.core.agents import COMPACTION
 from turnkeeper.core.compaction import Split, split, tail_budget
 from turnkeeper.core.compaction_events import compacted, following, summary_by
-from turnkeeper.core.history import Entry, History, compaction_of, visible
+from turnkeeper.core.history import History, HistoryItem, compaction_of, visible
 from turnkeeper.core.oversized import all_oversized, has_overflowed
 from turnkeeper.core.quarantine import without
 from turnkeeper.core.turn_ends import broken_off, close_turn, open_turn, refused
@@ -41,7 +41,7 @@ class Compaction(msgspec.Struct, frozen=True):
     setup: Callable[[ProjectPlace], Awaitable[DirectorySetup]]
     hooks: Hooks
 
-    async def run(self, pen: Pen, view: SessionView, history: History, marker: Entry) -> None:
+    async def run(self, pen: Pen, view: SessionView, history: History, marker: HistoryItem) -> None:
         """Carry out the compaction that a marker asks for."""
         user, mint = marker.message, self.store.mint
         assert isinstance(user, UserMessage), "a marker speaks for the user"
@@ -60,7 +60,7 @@ class Compaction(msgspec.Struct, frozen=True):
         self,
         pen: Pen,
         history: History,
-        marker: Entry,
+        marker: HistoryItem,
         user: UserMessage,
         message: AssistantMessage,
         setup: DirectorySetup,

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from turnkeeper.context.texts import text
 from turnkeeper.core.compaction_events import a_marker
 from turnkeeper.core.entry import Recorded
-from turnkeeper.core.fitting import PRUNABLE_CHARS_MIN, CompactFirst, Send, fit, prune_after_run, remedy
+from turnkeeper.core.fitting import PRUNABLE_CHARS_MIN, CompactFirst, SendRequest, fit, prune_after_run, remedy
 from turnkeeper.core.history import History, extend
 from turnkeeper.core.next_action import last_user
 from turnkeeper.core.pruning import Pruning, pruning_events
@@ -41,7 +41,7 @@ class ContextFitter(msgspec.Struct, frozen=True):
         pruned: Pruning | None = None
         while True:
             match fit(ready, settings, pruned, now):
-                case Send():
+                case SendRequest():
                     return ready
                 case Pruning() as pruned:
                     view, history = await self._prune(pen, ready.inputs.history, pruned)

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 
-from turnkeeper.core.history import Entry, History, compaction_of, since_epoch, visible
+from turnkeeper.core.history import History, HistoryItem, compaction_of, since_epoch, visible
 from turnkeeper.core.limits import CONVERSATIONS_MAX
 from turnkeeper.core.lowering import Lowered
 from turnkeeper.core.strand import Strand
@@ -15,7 +15,7 @@ class _Kept:
 
     def __init__(self, model: ModelInfo, epoch_seq: int, left_out: tuple[str, ...]) -> None:
         self.lowered, self.epoch_seq, self.left_out = Lowered(model, frozenset(left_out)), epoch_seq, left_out
-        self.entries: Strand[Entry] = Strand()
+        self.entries: Strand[HistoryItem] = Strand()
 
     def is_extended_by(self, history: History, model: ModelInfo, epoch_seq: int, left_out: tuple[str, ...]) -> bool:
         """Whether the history only grew, and by nothing that changes what the model is shown of the rest."""
@@ -59,7 +59,7 @@ class Conversations:
         return kept.lowered
 
 
-def _reshapes(entry: Entry) -> bool:
+def _reshapes(entry: HistoryItem) -> bool:
     """Whether an entry changes what is shown of those before it: a compaction does."""
     message = entry.message
     return compaction_of(entry) is not None or (isinstance(message, AssistantMessage) and bool(message.summary))

@@ -29,7 +29,7 @@ from turnkeeper.tools.output import Bounds
 from turnkeeper.tools.tool import AnyTool
 from turnkeeper.tools.toolbox import Toolbox
 from turnkeeper.workspace import auth
-from turnkeeper.workspace.config import DIRECTORIES_MAX, Reader
+from turnkeeper.workspace.config import DIRECTORIES_MAX, SettingsCache
 from turnkeeper.workspace.outputs import OutputFiles
 from turnkeeper.workspace.project import ProjectPlace, identify
 
@@ -91,7 +91,10 @@ class Directories:
         directories_max: int = DIRECTORIES_MAX,
     ) -> None:
         self._transport, self._load_tools, self._environ, self._outputs = transport, tools, environ, outputs
-        self._reader, self._auth = Reader(environ, directories_max=directories_max), auth.Reader(environ)
+        self._reader, self._auth = (
+            SettingsCache(environ, directories_max=directories_max),
+            auth.CredentialCache(environ),
+        )
         self._toolbox: Toolbox | None = None
         self._directories_max = directories_max
         self._known: dict[Path, DirectoryConfig] = {}

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from turnkeeper.core import blobs, entry
 from turnkeeper.core.entry import Recorded
 from turnkeeper.core.history import (
-    Entry,
     History,
+    HistoryItem,
     boundary_reached,
     compaction_of,
     extend,
@@ -66,10 +66,10 @@ class Histories:
         """Walk back to the newest completed compaction; what lies before it is never read."""
         # The place is read before the documents: events that came in between are applied again, which changes nothing.
         view = await self._store.journal.view(session_id)
-        newest_first: list[Entry] = []
+        newest_first: list[HistoryItem] = []
         may_end = False
         async for message in self._store.queries.stream(session_id):
-            one = Entry(message=message.info, parts=message.parts)
+            one = HistoryItem(message=message.info, parts=message.parts)
             newest_first.append(one)
             is_summary = isinstance(one.message, AssistantMessage) and bool(one.message.summary)
             may_end = may_end or is_summary or compaction_of(one) is not None

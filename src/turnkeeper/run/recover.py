@@ -28,7 +28,7 @@ Recovery: TypeAlias = Literal["rest", "continue", "ask"]
 
 RECOVERIES: tuple[Recovery, ...] = get_args(Recovery)
 
-Ask: TypeAlias = Callable[[str], Awaitable[bool]]
+AskToContinue: TypeAlias = Callable[[str], Awaitable[bool]]
 """Asks the user whether a session goes on."""
 
 
@@ -52,7 +52,7 @@ class TakeOver(msgspec.Struct, frozen=True):
     config: Callable[[ProjectPlace], Config]
     """The configuration that holds in a place. May raise a Refusal."""
 
-    async def all(self, active: frozenset[str], policy: Recovery | None, ask: Ask | None) -> list[Left]:
+    async def all(self, active: frozenset[str], policy: Recovery | None, ask: AskToContinue | None) -> list[Left]:
         """Close every open turn of a dead process. ``active`` are the sessions that this process runs already."""
         if policy is not None and policy not in RECOVERIES:
             raise Invalid(f"there is no recovery {policy!r:.80}; choose one of {', '.join(RECOVERIES)}")
@@ -88,7 +88,7 @@ class TakeOver(msgspec.Struct, frozen=True):
         owner = (await self.store.journal.view(session_id)).owner
         return owner is None or not is_alive(owner)
 
-    async def _goes_on(self, session_id: str, policy: Recovery | None, ask: Ask | None) -> bool:
+    async def _goes_on(self, session_id: str, policy: Recovery | None, ask: AskToContinue | None) -> bool:
         policy = policy or await self._policy(await self.store.queries.session(session_id))
         if policy == "ask":
             with contained():

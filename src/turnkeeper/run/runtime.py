@@ -34,7 +34,7 @@ from turnkeeper.run.histories import Histories
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import Approvals, Asker, reject_all
 from turnkeeper.run.prepare import Preparation
-from turnkeeper.run.recover import Ask, Left, Recovery, TakeOver
+from turnkeeper.run.recover import AskToContinue, Left, Recovery, TakeOver
 from turnkeeper.run.release import Releases
 from turnkeeper.run.summarise import Hooks
 from turnkeeper.run.titles import Titles
@@ -197,7 +197,7 @@ class Runtime:
         await anyio.lowlevel.checkpoint()
         setup.provider(model)
 
-    async def take_over(self, policy: Recovery | None = None, *, ask: Ask | None = None) -> list[Left]:
+    async def take_over(self, policy: Recovery | None = None, *, ask: AskToContinue | None = None) -> list[Left]:
         """Close what dead processes left open; the sessions that were found, to be given to ``resume_taken_over``.
 
         A turn of which nothing was recorded is asked again. Where output was cut off, ``policy`` decides (else the
@@ -217,7 +217,7 @@ class Runtime:
                 if not one.rests:
                     group.start_soon(run, one)
 
-    async def recover(self, policy: Recovery | None = None, *, ask: Ask | None = None) -> list[str]:
+    async def recover(self, policy: Recovery | None = None, *, ask: AskToContinue | None = None) -> list[str]:
         """Close what dead processes left open, and run on what may be: the sessions that were found."""
         left = await self.take_over(policy, ask=ask)
         await self.resume_taken_over(left)

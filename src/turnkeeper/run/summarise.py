@@ -30,7 +30,7 @@ from turnkeeper.model.failure import Failure
 from turnkeeper.model.request import ModelRequest, Text, UserTurn
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Value
-from turnkeeper.providers.one_shot import Answer, ask
+from turnkeeper.providers.one_shot import OneShotAnswer, ask
 from turnkeeper.providers.provider import Provider
 from turnkeeper.run.turn import Surroundings
 
@@ -103,7 +103,7 @@ class Summariser(msgspec.Struct):
         found = final_text(said, terms, split.head, previous, verbatim(texts, split.previous), tokens_max=head)
         return Written(text=found, problem=problem, bills=tuple(self._bills))
 
-    async def _answer(self, asked: str) -> Answer:
+    async def _answer(self, asked: str) -> OneShotAnswer:
         """The summariser's answer, asked for once more if the first cannot be used."""
         answer = await self._ask(asked)
         if unusable(answer.failure, answer.text, is_call=answer.called) is None:
@@ -117,7 +117,7 @@ class Summariser(msgspec.Struct):
         answer = await self._ask(_question(piece, previous, None, draft))
         return folded(answer.text if answer.failure is None else "", previous, piece, terms)
 
-    async def _ask(self, asked: str) -> Answer:
+    async def _ask(self, asked: str) -> OneShotAnswer:
         self._calls += 1
         request = ModelRequest(
             model=self.model,

@@ -14,7 +14,7 @@ from anyio.abc import TaskGroup
 from turnkeeper.core.attempts import Attempts, Retry
 from turnkeeper.core.limits import CHECKPOINT_MS
 from turnkeeper.core.retry import delay
-from turnkeeper.core.transcribe import Act, interrupted
+from turnkeeper.core.transcribe import ScribeOutput, interrupted
 from turnkeeper.core.turn_ends import Ending, broken_off
 from turnkeeper.core.turn_request import PreparedRequest
 from turnkeeper.mint import Mint
@@ -142,7 +142,7 @@ class Turn:
                 await self._world.sleep(CHECKPOINT_MS / 1000)
                 await self._write(lambda: self._attempts.scribe.checkpoint(self._now(), age_ms=CHECKPOINT_MS // 2))
 
-    async def _write(self, acts: Callable[[], Sequence[Act]]) -> None:
+    async def _write(self, acts: Callable[[], Sequence[ScribeOutput]]) -> None:
         """Append the Scribe's events and publish its deltas, in order; neighbouring events share one append.
 
         One caller at a time: what the Scribe says builds on what it said before.

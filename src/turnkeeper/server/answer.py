@@ -13,7 +13,7 @@ Pairs: TypeAlias = tuple[tuple[bytes, bytes], ...]
 JSON: Final = (b"content-type", b"application/json")
 
 
-class Answer(msgspec.Struct, frozen=True):
+class HttpResponse(msgspec.Struct, frozen=True):
     """Status, headers and body. A handler returns one where a value with the route's status is not enough."""
 
     status: int
@@ -29,10 +29,10 @@ class Answer(msgspec.Struct, frozen=True):
         await send({"type": "http.response.body", "body": self.body})
 
 
-def json(value: object, status: int = 200, headers: Pairs = ()) -> Answer:
+def json(value: object, status: int = 200, headers: Pairs = ()) -> HttpResponse:
     """A value as an answer."""
-    return Answer(status, encode(value), (JSON, *headers))
+    return HttpResponse(status, encode(value), (JSON, *headers))
 
 
-NOTHING: Final = Answer(204)
+NOTHING: Final = HttpResponse(204)
 """Done, and there is nothing to say."""

@@ -16,11 +16,11 @@ from turnkeeper.core.storable import is_too_deep
 from turnkeeper.model.refusal import Invalid, Refusal
 from turnkeeper.model.value import encode
 from turnkeeper.server import errors
-from turnkeeper.server.answer import JSON, NOTHING, Answer, Pairs
-from turnkeeper.server.asgi import Application, Message, Receive, Scope, Send
-from turnkeeper.server.call import Call
+from turnkeeper.server.answer import JSON, NOTHING, HttpResponse, Pairs
+from turnkeeper.server.asgi import Application, AsgiMessage, Receive, Scope, Send
+from turnkeeper.server.call import HttpRequest
 from turnkeeper.server.errors import Incomplete, Malformed, TooLarge, TooSlow
-from turnkeeper.server.gate import Gate
+from turnkeeper.server.gate import AccessGate
 from turnkeeper.server.metrics import Metrics
 from turnkeeper.server.names import fault
 from turnkeeper.server.route import AnyRoute
@@ -49,7 +49,7 @@ class App:
     """
 
     def __init__(self, service: Service, routes: Callable[[], Iterable[AnyRoute]]) -> None:
-        self._service, self._routes, self._gate = service, routes, Gate(service.options)
+        self._service, self._routes, self._gate = service, routes, AccessGate(service.options)
         self._table, self._is_loaded = Table(health.ROUTES), False
         self._metrics = service.part(Metrics)
         self._decoders: dict[str, msgspec.json.Decoder[object]] = {}
@@ -66,11 +66,11 @@ class App:
         began = perf_counter()
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         common = self._gate.headers(headers.get("origin"))
-        answer: Answer | Application | None = self._gate.stopped(scope, headers)
+        answer: HttpResponse | Application | None = self._gate.stopped(scope, headers)
         operation = UNKNOWN
         if answer is None:
             operation, answer = await self._answer(scope, receive, headers)
-        if isinstance(answer, Answer):
+        if isinstance(answer, HttpResponse):
             self._note(scope, operation, answer.status, began)
             await answer.send(send, common)
         else:
@@ -79,7 +79,7 @@ class App:
 
     async def _answer(
         self, scope: Scope, receive: Receive, headers: Mapping[str, str]
-    ) -> tuple[str, Answer | Application]:
+    ) -> tuple[str, HttpResponse | Application]:
         method, path = scope["method"], scope["path"]
         is_second = path.startswith("/api/")
         found = self._table.find(method, path)
@@ -101,10 +101,10 @@ class App:
 
     async def _call(
         self, route: AnyRoute, params: Mapping[str, str], scope: Scope, headers: Mapping[str, str], receive: Receive
-    ) -> Call[object, object]:
+    ) -> HttpRequest[object, object]:
         _check(params, route)
         words = _words(scope["query_string"])
-        return Call(
+        return HttpRequest(
             service=self._service,
             scope=scope,
             headers=headers,
@@ -158,7 +158,7 @@ class _Body:
         self._bytes_max, self._size = bytes_max, 0
         self._pieces: list[bytes] = []
 
-    def take(self, message: Message) -> bool:
+    def take(self, message: AsgiMessage) -> bool:
         """Add one more piece; whether it was the last."""
         if message["type"] == "http.disconnect":
             raise Incomplete("the client disconnected before it had sent the whole body")
@@ -190,7 +190,7 @@ def _check(params: Mapping[str, str], route: AnyRoute) -> None:
 def _adding(common: Pairs, send: Send) -> Send:
     """Sends a stream whose beginning has the headers of every answer."""
 
-    async def sending(message: Message) -> None:
+    async def sending(message: AsgiMessage) -> None:
         if message["type"] == "http.response.start":
             message = {**message, "headers": [*message["headers"], *common]}
         await send(message)
@@ -207,7 +207,7 @@ def _query(route: AnyRoute, words: Mapping[str, str]) -> object:
         raise Malformed(str(error), "Query") from error
 
 
-def _whole(route: AnyRoute, said: object) -> Answer:
-    if isinstance(said, Answer):
+def _whole(route: AnyRoute, said: object) -> HttpResponse:
+    if isinstance(said, HttpResponse):
         return said
-    return NOTHING if route.status == 204 else Answer(route.status, encode(said), (JSON,))
+    return NOTHING if route.status == 204 else HttpResponse(route.status, encode(said), (JSON,))

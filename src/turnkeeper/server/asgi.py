@@ -6,9 +6,9 @@ from typing import Any, Final, TypeAlias
 Scope: TypeAlias = MutableMapping[str, Any]
 """What is known of a connection. ``Any``: its values are of a dozen types, named in ASGI's own document."""
 
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
+AsgiMessage: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[AsgiMessage]]
+Send: TypeAlias = Callable[[AsgiMessage], Awaitable[None]]
 Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 ABORT: Final = "turnkeeper.abort"

@@ -16,7 +16,7 @@ Q = TypeVar("Q")
 B = TypeVar("B")
 
 
-class Call(msgspec.Struct, Generic[Q, B], frozen=True):
+class HttpRequest(msgspec.Struct, Generic[Q, B], frozen=True):
     """One request. ``query`` and ``body`` are of the types that the route names."""
 
     service: Service
@@ -63,5 +63,5 @@ class Call(msgspec.Struct, Generic[Q, B], frozen=True):
         return await identify(self.directory)
 
 
-Plain: TypeAlias = Call[None, None]
+PlainRequest: TypeAlias = HttpRequest[None, None]
 """A request with neither query nor body."""

@@ -18,7 +18,7 @@ from turnkeeper.server.masked import Mask
 from turnkeeper.server.service import Service
 from turnkeeper.workspace import auth, paths
 from turnkeeper.workspace.auth import Credentials
-from turnkeeper.workspace.config import Loaded, Reader
+from turnkeeper.workspace.config import LoadedSettings, SettingsCache
 from turnkeeper.workspace.project import ProjectPlace
 
 SHOWN: Final = ("$schema", "autoupdate", "layout", "share", "snapshot", "username")
@@ -53,7 +53,7 @@ class Catalogue:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._environ = service.options.environ
-        self._reader = Reader(self._environ)
+        self._reader = SettingsCache(self._environ)
         self._answers: dict[tuple[str, str], tuple[Catalog, object, bytes]] = {}
 
     def config(self, place: ProjectPlace) -> JsonObject:
@@ -115,7 +115,7 @@ def agent_words(agent: Agent, rules: Ruleset) -> AgentWords:
     )
 
 
-def shown(loaded: Loaded) -> JsonObject:
+def shown(loaded: LoadedSettings) -> JsonObject:
     """Settings without secrets: of a provider only its name and models, of a model nothing that is sent to it."""
     config = loaded.config
     plain = config.but(provider={name: _provider(one) for name, one in config.provider.items()})

@@ -17,13 +17,13 @@ from uvicorn.server import ServerState
 
 from turnkeeper.model.refusal import Invalid, Refusal
 from turnkeeper.server import errors
-from turnkeeper.server.asgi import ABORT, Application, Message, Receive, Scope, Send
+from turnkeeper.server.asgi import ABORT, Application, AsgiMessage, Receive, Scope, Send
 from turnkeeper.server.errors import HeadTooLarge, Overloaded
 
 VERSIONS: Final = ("1.0", "1.1")
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What one client may take of the server."""
 
     connections_max: int = 1024
@@ -40,10 +40,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 class HttpConfig(Config):
     """uvicorn's configuration for this server: our protocol, our limits, and nothing taken from the environment."""
 
-    def __init__(self, application: Application, limits: Limits) -> None:
+    def __init__(self, application: Application, limits: ConnectionLimits) -> None:
         super().__init__(
             application,
-            http=Connection,
+            http=HttpConnection,
             ws="none",
             lifespan="off",
             interface="asgi3",
@@ -57,7 +57,7 @@ class HttpConfig(Config):
         self.limits = limits
 
 
-class Connection(HttpToolsProtocol):
+class HttpConnection(HttpToolsProtocol):
     """One client's connection: its requests are answered in the order in which they came."""
 
     def __init__(
@@ -255,7 +255,7 @@ def _without_chunks(application: Application, cycle: RequestResponseCycle) -> Ap
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         is_open_ended = False
 
-        async def sending(message: Message) -> None:
+        async def sending(message: AsgiMessage) -> None:
             nonlocal is_open_ended
             if message["type"] == "http.response.start":
                 is_open_ended = all(name.lower() != b"content-length" for name, _ in message["headers"])

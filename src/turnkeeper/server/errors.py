@@ -10,14 +10,14 @@ from typing import Final, Literal, TypeAlias
 
 from turnkeeper.core.entry import Damaged
 from turnkeeper.model.refusal import Busy, Conflict, Forbidden, Invalid, NotFound, Refusal
-from turnkeeper.server.answer import Answer, json
+from turnkeeper.server.answer import HttpResponse, json
 from turnkeeper.server.names import directory_fault
 from turnkeeper.store.damaged import DamagedDocument
 from turnkeeper.store.engine import StoreFull, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
-Kind: TypeAlias = Literal["Payload", "Params", "Query"]
+RequestPart: TypeAlias = Literal["Payload", "Params", "Query"]
 Thing: TypeAlias = Literal["Message", "Permission", "Provider", "Question", "Session"]
 
 _KEYS: Final[Mapping[Thing, str]] = {
@@ -32,12 +32,12 @@ _KEYS: Final[Mapping[Thing, str]] = {
 class Malformed(Invalid):
     """The request is not what the operation takes."""
 
-    def __init__(self, message: str, kind: Kind) -> None:
+    def __init__(self, message: str, kind: RequestPart) -> None:
         super().__init__(message)
         self.kind = kind
 
 
-def checked_directory(name: str, kind: Kind) -> str:
+def checked_directory(name: str, kind: RequestPart) -> str:
     """The name of a directory. Raises Malformed for what no directory can be called."""
     if (wrong := directory_fault(name)) is not None:
         raise Malformed(wrong, kind)
@@ -94,12 +94,12 @@ def status_of(kind: type[Refusal]) -> int:
     return next((status for known, status in STATUS.items() if issubclass(kind, known)), 400)
 
 
-def refused(error: Refusal, params: Mapping[str, str], *, is_second: bool) -> Answer:
+def refused(error: Refusal, params: Mapping[str, str], *, is_second: bool) -> HttpResponse:
     """A refusal as an answer."""
     return json(_second(error, params) if is_second else _first(error, params), status_of(type(error)))
 
 
-def unknown(method: str, path: str, *, is_second: bool) -> Answer:
+def unknown(method: str, path: str, *, is_second: bool) -> HttpResponse:
     """Nothing is served there."""
     message = f"{method} {path} is not served here; GET /doc lists what is"
     if is_second:
@@ -107,7 +107,7 @@ def unknown(method: str, path: str, *, is_second: bool) -> Answer:
     return json({"name": "NotFoundError", "data": {"message": message}}, 404)
 
 
-def failed(error: Exception, *, is_second: bool) -> Answer:
+def failed(error: Exception, *, is_second: bool) -> HttpResponse:
     """What ended a request and is no refusal: the store says why it cannot answer, or there is a bug."""
     match error:
         case StoreFull():
@@ -122,7 +122,7 @@ def failed(error: Exception, *, is_second: bool) -> Answer:
     return json(_unavailable(str(error), is_second=is_second), status)
 
 
-def _defect(error: Exception, *, is_second: bool) -> Answer:
+def _defect(error: Exception, *, is_second: bool) -> HttpResponse:
     """A bug of ours. The log has it under the reference; the caller is told no more than that."""
     reference = f"err_{secrets.token_hex(4)}"
     log.error("%s: %s", reference, type(error).__name__, exc_info=error)

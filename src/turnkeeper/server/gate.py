@@ -8,9 +8,9 @@ from hmac import compare_digest
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
-from turnkeeper.server.answer import Answer, Pairs, json
+from turnkeeper.server.answer import HttpResponse, Pairs, json
 from turnkeeper.server.asgi import Scope
-from turnkeeper.server.service import Options
+from turnkeeper.server.service import ServerOptions
 
 LOOPBACK: Final = re.compile(r"localhost|127(?:\.\d{1,3}){3}|::1")
 """Names of this machine that nobody outside can make point here, or that only this machine has."""
@@ -36,10 +36,10 @@ def is_loopback(hostname: str) -> bool:
     return LOOPBACK.fullmatch(hostname.strip("[]").lower()) is not None
 
 
-class Gate:
+class AccessGate:
     """Decides by the head of a request alone, before anything else is looked at."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ServerOptions) -> None:
         self._token: str | None = None
         if options.password is not None:
             self._token = b64encode(f"{options.username}:{options.password}".encode()).decode()
@@ -52,7 +52,7 @@ class Gate:
             return (_VARY,)
         return _VARY, (b"access-control-allow-origin", origin.encode("latin-1"))
 
-    def stopped(self, scope: Scope, headers: Mapping[str, str]) -> Answer | None:
+    def stopped(self, scope: Scope, headers: Mapping[str, str]) -> HttpResponse | None:
         """What is answered at the gate; None for who may come in."""
         if self._checks_host and not _is_here(headers.get("host", "")):
             # A page of some domain whose name was made to point at this machine: its host is not ours.
@@ -60,7 +60,7 @@ class Gate:
         origin = headers.get("origin")
         if scope["method"] == "OPTIONS" and origin is not None:
             asked = headers.get("access-control-request-headers", "").encode("latin-1")
-            return Answer(204, headers=(*_PREFLIGHT, (b"access-control-allow-headers", asked)))
+            return HttpResponse(204, headers=(*_PREFLIGHT, (b"access-control-allow-headers", asked)))
         if origin is not None and scope["method"] not in SAFE and not self._is_welcome(origin, headers):
             # Browsers send simple requests without asking first; the page could not read the answer, but what it
             # asked for would be done.
@@ -100,12 +100,12 @@ def _is_here(host: str) -> bool:
     return is_loopback(name) or name.endswith(".localhost")
 
 
-def _forbidden(message: str) -> Answer:
+def _forbidden(message: str) -> HttpResponse:
     return json({"_tag": "ForbiddenError", "name": "ForbiddenError", "data": {"message": message}}, 403)
 
 
-def _unauthorized(*, is_second: bool) -> Answer:
+def _unauthorized(*, is_second: bool) -> HttpResponse:
     challenge = ((b"www-authenticate", b'Basic realm="Secure Area"'),)
     if is_second:
         return json({"_tag": "UnauthorizedError", "message": "Authentication required"}, 401, challenge)
-    return Answer(401, headers=challenge)
+    return HttpResponse(401, headers=challenge)

@@ -9,7 +9,7 @@ import anyio
 from uvicorn import Server
 
 from turnkeeper.server.asgi import Application
-from turnkeeper.server.connection import Connection, HttpConfig, Limits
+from turnkeeper.server.connection import ConnectionLimits, HttpConfig, HttpConnection
 
 log = logging.getLogger(__name__)
 
@@ -22,10 +22,10 @@ CANCEL_S: Final = 0.5
 _LOOK_AGAIN_S: Final = 0.01
 
 
-def limits() -> Limits:
+def limits() -> ConnectionLimits:
     """The limits of this process: connections take at most half of the files it may have open."""
     files_max, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return Limits(connections_max=min(Limits().connections_max, files_max // 2))
+    return ConnectionLimits(connections_max=min(ConnectionLimits().connections_max, files_max // 2))
 
 
 class HttpServer(Server):
@@ -34,7 +34,7 @@ class HttpServer(Server):
     uvicorn's own shutdown waits for open event streams, which never end by themselves.
     """
 
-    def __init__(self, application: Application, limits: Limits) -> None:
+    def __init__(self, application: Application, limits: ConnectionLimits) -> None:
         super().__init__(HttpConfig(application, limits))
 
     async def open(self, bound: socket.socket) -> None:
@@ -49,7 +49,7 @@ class HttpServer(Server):
             await self.on_tick(0)
             now = anyio.current_time()
             for connection in list(self.server_state.connections):
-                if isinstance(connection, Connection):
+                if isinstance(connection, HttpConnection):
                     connection.check_progress(now)
             await anyio.sleep(tick_s)
 

@@ -18,7 +18,7 @@ QUIET: Final = ("httpcore2", "httpx2")
 """Loggers that would write whole addresses, in which a provider may want its key."""
 
 
-class JsonLines(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """One JSON object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -38,7 +38,9 @@ class JsonLines(logging.Formatter):
 def begin(format: LogFormat, level: LogLevel) -> None:
     """Send this process's log to standard error from now on."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines() if format == "json" else logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(
+        JsonFormatter() if format == "json" else logging.Formatter("%(levelname)s %(name)s: %(message)s")
+    )
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

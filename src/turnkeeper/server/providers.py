@@ -28,7 +28,7 @@ class ModelApi(Value):
     npm: str
 
 
-class Media(Value):
+class MediaSupport(Value):
     """What a model reads or writes."""
 
     text: bool
@@ -51,8 +51,8 @@ class Capabilities(Value):
     reasoning: bool
     attachment: bool
     toolcall: bool
-    input: Media
-    output: Media
+    input: MediaSupport
+    output: MediaSupport
     interleaved: Interleaved | bool
 
 
@@ -114,7 +114,7 @@ class Model(Value):
     variants: JsonObject
 
 
-class Provider(Value):
+class ProviderEntry(Value):
     """One provider."""
 
     id: str
@@ -128,14 +128,14 @@ class Provider(Value):
 class ConfiguredProviders(Value):
     """The providers that can be used, and the model each is used with if nobody says."""
 
-    providers: tuple[Provider, ...]
+    providers: tuple[ProviderEntry, ...]
     default: Mapping[str, str]
 
 
 class AllProviders(Value):
     """Every provider there is, and which of them can be used; of those that cannot, the models are left out."""
 
-    all: tuple[Provider, ...]
+    all: tuple[ProviderEntry, ...]
     default: Mapping[str, str]
     connected: tuple[str, ...]
 
@@ -165,9 +165,9 @@ def _defaults(usable: Iterable[ProviderInfo]) -> dict[str, str]:
     return {one.id: model.id for one in usable if (model := choice.best(one)) is not None}
 
 
-def _closed(catalog: Catalog, provider_id: str) -> Provider:
+def _closed(catalog: Catalog, provider_id: str) -> ProviderEntry:
     """One that has no key. Its models are not read: there are thousands, and nobody can use them."""
-    return Provider(
+    return ProviderEntry(
         id=provider_id,
         name=catalog.title(provider_id),
         source="custom",
@@ -177,7 +177,7 @@ def _closed(catalog: Catalog, provider_id: str) -> Provider:
     )
 
 
-def _provider(info: ProviderInfo, credentials: Credentials) -> Provider:
+def _provider(info: ProviderInfo, credentials: Credentials) -> ProviderEntry:
     found = choice.key(info, credentials)
     if info.configured:
         source: Literal["env", "config", "custom", "api"] = "config"
@@ -185,7 +185,7 @@ def _provider(info: ProviderInfo, credentials: Credentials) -> Provider:
         source = "custom"
     else:
         source = "env" if found.origin.startswith("environment") else "api"
-    return Provider(
+    return ProviderEntry(
         id=info.id,
         name=info.name,
         source=source,
@@ -208,10 +208,10 @@ def _model(info: ModelInfo) -> Model:
             reasoning=info.reasoning,
             attachment=bool(reads - {"text"}),
             toolcall=info.tool_call,
-            input=Media(
+            input=MediaSupport(
                 text=True, audio="audio" in reads, image="image" in reads, video="video" in reads, pdf="pdf" in reads
             ),
-            output=Media(text=True, audio=False, image=False, video=False, pdf=False),
+            output=MediaSupport(text=True, audio=False, image=False, video=False, pdf=False),
             interleaved=Interleaved(field=info.interleaved) if info.interleaved else False,
         ),
         cost=_cost(info),

@@ -6,7 +6,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 import msgspec
 
 from turnkeeper.model.refusal import Refusal
-from turnkeeper.server.call import Call
+from turnkeeper.server.call import HttpRequest
 
 Q = TypeVar("Q")
 B = TypeVar("B")
@@ -26,7 +26,7 @@ class Route(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
     """The upstream operation id: ``session.get``."""
     tier: int
     summary: str
-    handler: Callable[[Call[Q, B]], Awaitable[object]]
+    handler: Callable[[HttpRequest[Q, B]], Awaitable[object]]
     query: type[Q] = NoneType  # type: ignore[assignment] # No query: Q is None then.
     body: type[B] = NoneType  # type: ignore[assignment] # No body: B is None then.
     answer: object = None

@@ -13,7 +13,7 @@ from turnkeeper.server.asks import Asks
 P = TypeVar("P")
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a server was started."""
 
     hostname: str = "127.0.0.1"
@@ -42,7 +42,7 @@ class Service(msgspec.Struct):
 
     turnkeeper: Turnkeeper
     directory: Path
-    options: Options = msgspec.field(default_factory=Options)
+    options: ServerOptions = msgspec.field(default_factory=ServerOptions)
     asks: Asks = msgspec.field(default_factory=Asks)
     """Questions that wait; the store asks through it if it was opened with ``Settings(ask=asks.ask)``."""
     _parts: dict[Callable[["Service"], object], object] = msgspec.field(default_factory=dict)

@@ -16,7 +16,7 @@ from turnkeeper.server import routes
 from turnkeeper.server.app import App
 from turnkeeper.server.gate import is_loopback
 from turnkeeper.server.http_server import HttpServer, limits
-from turnkeeper.server.service import Options, Service
+from turnkeeper.server.service import ServerOptions, Service
 
 if TYPE_CHECKING:
     from turnkeeper.run.recover import Left
@@ -50,7 +50,7 @@ COLLECTED_OBJECTS: Final = 10_000
 """So many objects more than there were before have the garbage collector look."""
 
 
-def check(options: Options, *, insecure: bool = False) -> None:
+def check(options: ServerOptions, *, insecure: bool = False) -> None:
     """Refuse to serve everybody without a password, unless that is what is wanted."""
     if options.password is None and not insecure and not is_loopback(options.hostname):
         raise Forbidden(

@@ -4,7 +4,7 @@ from typing import Final
 
 from turnkeeper.core.compaction import summary_text, too_small
 from turnkeeper.core.compaction_events import a_marker
-from turnkeeper.core.history import Entry, History, compaction_of, is_completed_summary, visible
+from turnkeeper.core.history import History, HistoryItem, compaction_of, is_completed_summary, visible
 from turnkeeper.core.lowering import conversation
 from turnkeeper.core.next_action import last_turn, last_user
 from turnkeeper.core.quarantine import without
@@ -94,7 +94,7 @@ def _result(history: History, model: ModelInfo, before: int) -> Compacted:
     )
 
 
-def _is_summary(turn: Entry) -> bool:
+def _is_summary(turn: HistoryItem) -> bool:
     return isinstance(turn.message, AssistantMessage) and is_completed_summary(turn.message)
 
 

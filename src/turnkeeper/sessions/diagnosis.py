@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 
 from turnkeeper.model.value import Value
 
-Kind: TypeAlias = Literal[
+ProblemKind: TypeAlias = Literal[
     "altered entry",
     "unreadable entry",
     "impossible event",
@@ -33,7 +33,7 @@ class Problem(Value):
     every reader copes with them, and so they are only told.
     """
 
-    kind: Kind
+    kind: ProblemKind
     session_id: str | None
     seq: int | None
     message: str

@@ -6,7 +6,7 @@ from turnkeeper.core import blobs, entry
 from turnkeeper.core.entry import Damaged
 from turnkeeper.core.projector import apply
 from turnkeeper.core.view import SessionView
-from turnkeeper.sessions.diagnosis import Kind
+from turnkeeper.sessions.diagnosis import ProblemKind
 from turnkeeper.store import documents, keys
 from turnkeeper.store.documents import DocumentWrites, named_title
 from turnkeeper.store.engine import Engine, Key
@@ -18,7 +18,7 @@ PAGE = 1000
 class Damage(NamedTuple):
     """Where a log stops being trustworthy, and why."""
 
-    kind: Kind
+    kind: ProblemKind
     seq: int
     reason: str
 

@@ -9,7 +9,7 @@ from turnkeeper.core.usage import COST_DIGITS
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.session import Session
 from turnkeeper.model.value import Value, encode
-from turnkeeper.sessions.diagnosis import Kind, Problem
+from turnkeeper.sessions.diagnosis import Problem, ProblemKind
 from turnkeeper.sessions.doctor_log import Damage, Fold
 from turnkeeper.sessions.remove import indexed
 from turnkeeper.store import documents, keys
@@ -105,7 +105,7 @@ class Examination:
 
     async def _compare(self, expected: dict[Key, bytes]) -> None:
         stored = await self._stored(expected)
-        wrong: dict[Kind, list[Key]] = {
+        wrong: dict[ProblemKind, list[Key]] = {
             "missing document": [key for key in expected if key not in stored],
             "stale document": [key for key in expected if key in stored and not _same(key, expected[key], stored[key])],
             "surplus document": [key for key in stored if key not in expected],
@@ -171,7 +171,7 @@ class Examination:
         missing[keys.state(self.session_id)] = expected[keys.state(self.session_id)]
         return missing
 
-    async def _write(self, changes: Mapping[Key, bytes | None], length: int, kind: Kind) -> None:
+    async def _write(self, changes: Mapping[Key, bytes | None], length: int, kind: ProblemKind) -> None:
         if changes:
             await self._engine.append(self.session_id, length, [], changes)
             self._report(kind, named(list(changes)), fixed=True, advice=ADVICE_FIX)
@@ -232,7 +232,9 @@ class Examination:
                     advice="none needed: readers cope with it",
                 )
 
-    def _report(self, kind: Kind, message: str, *, advice: str, seq: int | None = None, fixed: bool = False) -> None:
+    def _report(
+        self, kind: ProblemKind, message: str, *, advice: str, seq: int | None = None, fixed: bool = False
+    ) -> None:
         self.problems.append(
             Problem(kind=kind, session_id=self.session_id, seq=seq, message=message, fixed=fixed, advice=advice)
         )

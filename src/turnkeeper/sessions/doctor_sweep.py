@@ -9,7 +9,7 @@ import msgspec
 
 from turnkeeper.core import entry
 from turnkeeper.model.value import Value
-from turnkeeper.sessions.diagnosis import Kind, Problem
+from turnkeeper.sessions.diagnosis import Problem, ProblemKind
 from turnkeeper.sessions.doctor_session import ADVICE_FIX, ADVICE_LOG, named
 from turnkeeper.store import documents, keys
 from turnkeeper.store.damaged import UNREADABLE
@@ -18,7 +18,7 @@ from turnkeeper.store.engine import Engine, Key, LogConflict, StoreDamaged, is_k
 PAGE = 500
 BLOBS_AT_ONCE = 16
 
-Found: TypeAlias = Sequence[tuple[Key, bytes]]
+ScannedDocuments: TypeAlias = Sequence[tuple[Key, bytes]]
 Owned: TypeAlias = tuple[Key, str]
 """The key of a document and the session it belongs to."""
 
@@ -108,7 +108,7 @@ class Sweep:
         bodies = await self._engine.get([key for key, _ in suspects]) if suspects else []
         return [one for one, body in zip(suspects, bodies, strict=True) if body is not None]
 
-    async def _pages(self, prefix: Key, limit: int) -> AsyncIterator[Found]:
+    async def _pages(self, prefix: Key, limit: int) -> AsyncIterator[ScannedDocuments]:
         after: Key | None = None
         while page := await self._engine.scan(prefix, after=after, limit=limit):
             yield page
@@ -214,7 +214,7 @@ class Sweep:
 
     def _report(
         self,
-        kind: Kind,
+        kind: ProblemKind,
         message: str,
         *,
         advice: str,

@@ -35,7 +35,7 @@ from turnkeeper.workspace.images import LIMITS, limits_of
 from turnkeeper.workspace.project import ProjectPlace
 
 
-class Admission(NamedTuple):
+class AdmissionResult(NamedTuple):
     """A prompt that is safe."""
 
     receipt: Receipt
@@ -63,7 +63,7 @@ async def note(store: Store, runtime: Runtime, session_id: str, prompt: Prompt) 
     return await store.queries.message(session_id, done.receipt.message_id)
 
 
-async def _admit(store: Store, runtime: Runtime, session_id: str, prompt: Prompt) -> Admission:
+async def _admit(store: Store, runtime: Runtime, session_id: str, prompt: Prompt) -> AdmissionResult:
     prompt, _ = storable(prompt, Prompt, "the prompt")
     if not prompt.parts:
         raise Invalid("a prompt needs at least one part")
@@ -76,7 +76,7 @@ async def _admit(store: Store, runtime: Runtime, session_id: str, prompt: Prompt
     for _ in range(ATTEMPTS_MAX):
         view = view or await store.journal.view(session_id)
         if (known := await _known(store, session_id, message_id, prompt, digest)) is not None:
-            return Admission(known, None)
+            return AdmissionResult(known, None)
         if resolved is None or resolved.session != _settings(view.session, prompt):
             resolved = await _resolve(store, runtime, view.session, prompt, message_id)
         message = _message(store, prompt, message_id, view.session, resolved)
@@ -90,7 +90,7 @@ async def _admit(store: Store, runtime: Runtime, session_id: str, prompt: Prompt
         crash_point("run.after-admit")
         if seq is not None:
             receipt = Receipt(message_id=message_id, session_id=session_id, seq=seq, delivery=prompt.delivery)
-            return Admission(receipt, MessageWithParts(info=message, parts=resolved.parts))
+            return AdmissionResult(receipt, MessageWithParts(info=message, parts=resolved.parts))
         view = None
     raise Busy(f"session {session_id!r} is given prompts without pause; try again")
 

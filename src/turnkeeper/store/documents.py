@@ -53,7 +53,7 @@ SHAPE: Final = sha1(" ".join(ViewState.__struct_fields__).encode(), usedforsecur
 """The fields of ``ViewState`` in one word, so that adding one cannot leave old state documents in use."""
 
 
-class Admission(Value):
+class StoredReceipt(Value):
     """What was admitted under a message id."""
 
     session_id: str
@@ -83,7 +83,7 @@ _admitted = msgspec.json.Decoder(Admitted)
 _place: Callable[[Part], tuple[int, int]] = attrgetter("seq", "nth")
 
 read_admitted = _admitted.decode
-read_admission = msgspec.json.Decoder(Admission).decode
+read_admission = msgspec.json.Decoder(StoredReceipt).decode
 read_state = _state.decode
 read_message = _message.decode
 read_piece = _piece.decode
@@ -176,7 +176,9 @@ class DocumentWrites:
                 for part_id in part_ids:
                     self._part_gone(session_id, message_id, part_id, turn)
             case c.PromptPut(prompt=prompt, digest=digest):
-                admission = Admission(session_id=session_id, seq=prompt.seq, delivery=prompt.delivery, digest=digest)
+                admission = StoredReceipt(
+                    session_id=session_id, seq=prompt.seq, delivery=prompt.delivery, digest=digest
+                )
                 self.documents[keys.receipt(prompt.message.id)] = encode(admission)
             case c.Spent(row=row):
                 self.documents[keys.ledger(session_id, seq)] = encode(row)
@@ -184,9 +186,9 @@ class DocumentWrites:
                 self.documents[keys.diff(session_id)] = None if diffs is None else encode(diffs)
             case (
                 c.SessionPut()
-                | c.SessionMoved()
-                | c.AgentSwitched()
-                | c.ModelSwitched()
+                | c.DirectoryPut()
+                | c.AgentPut()
+                | c.ModelPut()
                 | c.RevertPut()
                 | c.RevertGone()
                 | c.TodosPut()

@@ -18,7 +18,7 @@ from turnkeeper.store.message_reader import MessageReader
 _diffs = msgspec.json.Decoder(tuple[FileDiff, ...])
 
 
-class Found(Value):
+class SearchHit(Value):
     """Where a search found its words: a session's title, or a part of a message."""
 
     session_id: str
@@ -55,15 +55,15 @@ class Queries(MessageReader):
         with reading(keys.diff(session_id)):
             return _diffs.decode(*await self._with_blobs([stored])) if stored is not None else ()
 
-    async def search(self, words: str, *, session_id: str | None = None, limit: int = 50) -> list[Found]:
+    async def search(self, words: str, *, session_id: str | None = None, limit: int = 50) -> list[SearchHit]:
         """Where these words were said, newest first, in all sessions or in one. Raises Invalid if none are wanted."""
         check_limit(limit)
         prefix: Key = keys.under("text", session_id) if session_id is not None else ("text",)
         return [_found(key) for key in await self._engine.search(words, prefix, limit=limit)]
 
 
-def _found(key: Key) -> Found:
+def _found(key: Key) -> SearchHit:
     _, session_id, *place = key
     if len(place) == 2:
-        return Found(session_id=session_id, message_id=place[0], part_id=place[1])
-    return Found(session_id=session_id)
+        return SearchHit(session_id=session_id, message_id=place[0], part_id=place[1])
+    return SearchHit(session_id=session_id)

@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Literal
 
-from turnkeeper.core.handles import HANDLE, Piece, pieces
-from turnkeeper.core.history import Entry, compaction_of, is_completed_summary
+from turnkeeper.core.handles import HANDLE, RecallText, pieces
+from turnkeeper.core.history import HistoryItem, compaction_of, is_completed_summary
 from turnkeeper.core.limits import RECALL_HITS_MAX
 from turnkeeper.core.recall import TOOL, NamedFile, Recalled, RecallHit, holding, snippet, words_of
 from turnkeeper.model.message import AssistantMessage
@@ -53,9 +53,9 @@ class SessionRecall:
         hits = {piece.handle: _hit(entry, piece, words, begins) for entry, piece in found}
         return sorted(hits.values(), key=lambda hit: hit.hidden is None)[:limit]
 
-    async def _indexed(self, query: str, words: Sequence[str]) -> list[tuple[Entry, Piece]]:
+    async def _indexed(self, query: str, words: Sequence[str]) -> list[tuple[HistoryItem, RecallText]]:
         places = await self._queries.search(query, session_id=self._session_id, limit=LOOKED_AT_MAX)
-        found: list[tuple[Entry, Piece]] = []
+        found: list[tuple[HistoryItem, RecallText]] = []
         for place in places:
             if place.message_id is None:
                 continue  # The title.
@@ -67,8 +67,8 @@ class SessionRecall:
             found.extend((entry, piece) for piece in holding(own, words) or own[-1:])
         return found
 
-    async def _looked_through(self, words: Sequence[str], limit: int) -> list[tuple[Entry, Piece]]:
-        found: list[tuple[Entry, Piece]] = []
+    async def _looked_through(self, words: Sequence[str], limit: int) -> list[tuple[HistoryItem, RecallText]]:
+        found: list[tuple[HistoryItem, RecallText]] = []
         async for entry in self._entries():
             found.extend((entry, piece) for piece in holding(_searched(entry), words))
             if len(found) >= limit:
@@ -97,29 +97,29 @@ class SessionRecall:
         except NotFound:
             return otherwise
 
-    async def _entries(self) -> AsyncIterator[Entry]:
+    async def _entries(self) -> AsyncIterator[HistoryItem]:
         async for message in self._queries.stream(self._session_id):
             yield _entry(message)
 
 
-def _entry(message: MessageWithParts) -> Entry:
-    return Entry(message=message.info, parts=message.parts)
+def _entry(message: MessageWithParts) -> HistoryItem:
+    return HistoryItem(message=message.info, parts=message.parts)
 
 
-def _searched(entry: Entry) -> list[Piece]:
+def _searched(entry: HistoryItem) -> list[RecallText]:
     """The texts of a message but for what was itself recalled, and for the whole: its texts are found one by one."""
     copies = {part.id for part in entry.parts if isinstance(part, ToolPart) and part.tool == TOOL}
     return [piece for piece in pieces(entry) if piece.part_id not in copies and not piece.is_whole]
 
 
-def _files(entry: Entry, piece: Piece) -> Iterator[NamedFile]:
+def _files(entry: HistoryItem, piece: RecallText) -> Iterator[NamedFile]:
     """The files that came with the same call, by which a picture beside an output is found again."""
     for other in pieces(entry):
         if other.part_id == piece.part_id and other.mime is not None and other != piece:
             yield NamedFile(handle=other.handle, label=other.label)
 
 
-def _hit(entry: Entry, piece: Piece, words: Sequence[str], begins: int) -> RecallHit:
+def _hit(entry: HistoryItem, piece: RecallText, words: Sequence[str], begins: int) -> RecallHit:
     part = next((one for one in entry.parts if one.id == piece.part_id), None)
     return RecallHit(
         handle=piece.handle,

@@ -13,7 +13,7 @@ Json = Any
 """A JSON value: whatever msgspec can write as JSON, and what it reads back. Any: its shape is the caller's affair."""
 
 
-class NotFound(EngineError):
+class StorageNotFound(EngineError):
     """Nothing is stored under this key."""
 
     def __init__(self, key: Key) -> None:
@@ -73,5 +73,5 @@ async def open_storage(directory: Path) -> Storage:
 
 def _value(key: Key, body: bytes | None) -> Json:
     if body is None:
-        raise NotFound(key)
+        raise StorageNotFound(key)
     return msgspec.json.decode(body)

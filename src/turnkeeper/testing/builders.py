@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from turnkeeper.core.history import Entry, History
+from turnkeeper.core.history import History, HistoryItem
 from turnkeeper.core.view import SessionView
 from turnkeeper.mint import Mint
 from turnkeeper.model import event as e
@@ -67,7 +67,7 @@ def a_session(id: str = "ses_one", **changes: object) -> Session:
     ).but(**changes)
 
 
-def a_history(entries: Sequence[Entry] = (), seq: int = 0) -> History:
+def a_history(entries: Sequence[HistoryItem] = (), seq: int = 0) -> History:
     """A history of these entries, in a session that stands at ``seq``."""
     return History(view=SessionView(session=a_session(), seq=seq), entries=entries)
 

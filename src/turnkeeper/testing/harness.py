@@ -173,7 +173,7 @@ Play: TypeAlias = Callable[..., AbstractAsyncContextManager[Stage]]
 
 
 @dataclass
-class Options:
+class StageOptions:
     """How a Stage is set up, beyond the store and the script."""
 
     ask: Asker = allow_all
@@ -190,12 +190,12 @@ async def stage(
     store: str | Engine,
     directory: Path,
     provider: Provider,
-    options: Options | None = None,
+    options: StageOptions | None = None,
     *,
     mint: FixedMint | None = None,
 ) -> AsyncIterator[Stage]:
     """A runtime over a store, whose model is the script. Nothing of this machine's configuration is read."""
-    given = options or Options()
+    given = options or StageOptions()
     mint = mint or Mint.fixed()
     time = VirtualTime(mint, in_a_hurry=given.in_a_hurry)
     directory.mkdir(parents=True, exist_ok=True)

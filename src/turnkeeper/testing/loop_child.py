@@ -19,8 +19,8 @@ from turnkeeper.model import stream as s
 from turnkeeper.model.request import ModelRequest, Text, ToolTurn, UserTurn
 from turnkeeper.model.stream import StreamEvent
 from turnkeeper.store import crash
-from turnkeeper.testing.harness import Options, Stage, a_tool, stage
-from turnkeeper.testing.windowed import Says, Windowed
+from turnkeeper.testing.harness import Stage, StageOptions, a_tool, stage
+from turnkeeper.testing.windowed import Windowed, WindowedTurn
 from turnkeeper.tools.tool import ToolContext
 
 SESSION = "ses_e1f84e8c5ffeJ7iU4nZamE9866"
@@ -71,7 +71,7 @@ def opened(url: str, directory: Path, *, mint: FixedMint | None = None) -> Abstr
         note(directory / EFFECTS, text)
         return f"did {text}"
 
-    options = Options(tools=(a_tool("works", works),), in_a_hurry=True)
+    options = StageOptions(tools=(a_tool("works", works),), in_a_hurry=True)
     return stage(url, directory / "place", Rules(), options, mint=mint)
 
 
@@ -109,10 +109,10 @@ def growing(url: str, directory: Path, *, mint: FixedMint | None = None) -> Abst
         note(directory / EFFECTS, text)
         return f"did {text}\n" + "much\n" * 12_000
 
-    def answers(asked: str, results: ToolTurn | None) -> Says:
+    def answers(asked: str, results: ToolTurn | None) -> WindowedTurn:
         if results is None and asked.startswith("grow"):
-            return Says(text="I do it.", tool="works", calls=({"text": asked.removeprefix("grow ")},))
-        return Says(text=f"Done: {asked[:40]}")
+            return WindowedTurn(text="I do it.", tool="works", calls=({"text": asked.removeprefix("grow ")},))
+        return WindowedTurn(text=f"Done: {asked[:40]}")
 
     limits = {"context": 150_000, "output": 4_000}
     provider = {
@@ -126,7 +126,7 @@ def growing(url: str, directory: Path, *, mint: FixedMint | None = None) -> Abst
         "compaction": {"prune": "always", "max_messages": 34},
         "tool_output": {"max_lines": 20_000},
     }
-    options = Options(tools=(a_tool("works", works),), in_a_hurry=True, config=config)
+    options = StageOptions(tools=(a_tool("works", works),), in_a_hurry=True, config=config)
     return stage(url, directory / "place", Windowed(150_000, answers), options, mint=mint)
 
 

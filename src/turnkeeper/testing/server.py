@@ -33,7 +33,7 @@ from turnkeeper.providers.script import (
 )
 from turnkeeper.testing.directives import answer, asked
 from turnkeeper.testing.voices import VOICES
-from turnkeeper.testing.wire import Frame, refusal, rendered, sse
+from turnkeeper.testing.wire import ScriptedFrame, refusal, rendered, sse
 
 HEAD_BYTES_MAX: Final = 64 * 1024
 PROTOCOLS: Final = {"/messages": "anthropic", "/chat/completions": "openai-chat", "/responses": "openai-responses"}
@@ -147,7 +147,7 @@ class ScriptedServer:
             return answer(request, self._seen)
         return self._script.take(is_title=not request.tools and "title" in request.system.lower())
 
-    async def _stream(self, frames: Iterator[Frame], connection: anyio.abc.SocketStream) -> bool:
+    async def _stream(self, frames: Iterator[ScriptedFrame], connection: anyio.abc.SocketStream) -> bool:
         """Send the frames; what stands between them happens in its place."""
         pause_s = 0.0
         for frame in frames:
@@ -179,7 +179,7 @@ async def _cut(connection: anyio.abc.SocketStream) -> None:
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
 
 
-async def _garbled(fault: WireFault, frames: Iterator[Frame], connection: anyio.abc.SocketStream) -> bool:
+async def _garbled(fault: WireFault, frames: Iterator[ScriptedFrame], connection: anyio.abc.SocketStream) -> bool:
     rest = [frame for frame in frames if isinstance(frame, bytes)]
     sent = {
         "garbage": [GARBAGE, sse(b"[DONE]")],

@@ -19,7 +19,7 @@ from turnkeeper.model.value import JsonObject, Value, encode
 TOO_LONG = OverflowFailure(data=OverflowData(message="prompt is too long"))
 
 
-class Says(Value):
+class WindowedTurn(Value):
     """What the model does in one turn: words, and calls of one tool by its arguments."""
 
     text: str = ""
@@ -37,8 +37,8 @@ class Windowed:
     def __init__(
         self,
         context: int,
-        answers: Callable[[str, ToolTurn | None], Says],
-        summarises: Callable[[str], Says] | None = None,
+        answers: Callable[[str, ToolTurn | None], WindowedTurn],
+        summarises: Callable[[str], WindowedTurn] | None = None,
     ) -> None:
         self.context, self._answers, self._summarises = context, answers, summarises or honest
         self.requests: list[ModelRequest] = []
@@ -72,7 +72,7 @@ class Windowed:
         usage = s.Usage(input=size, output=tokens_of(len(said.text)) + 20 * len(said.calls))
         yield [s.FinishStep(reason="tool-calls" if said.calls else "stop", usage=usage), s.Finish()]
 
-    def _said(self, request: ModelRequest) -> Says:
+    def _said(self, request: ModelRequest) -> WindowedTurn:
         if is_summary(request):
             self.summaries += 1
             return self._summarises(_words(request))
@@ -91,12 +91,12 @@ def size_of(request: ModelRequest) -> int:
     return tokens_of(around + sum(chars_of(message) for message in request.messages))
 
 
-def honest(asked: str) -> Says:
+def honest(asked: str) -> WindowedTurn:
     """A short Summary that has what the contract demands."""
     request = re.search(r"<last-request>\n(.*?)\n</last-request>", asked, re.DOTALL)
     demanded = re.findall(r"^- (?:open task|plan|file): (.*)$", asked, re.MULTILINE)
     lines = ["## Objective", request[1] if request else "See below.", "", "## Work State", *demanded]
-    return Says(text="\n".join(lines))
+    return WindowedTurn(text="\n".join(lines))
 
 
 def _words(request: ModelRequest) -> str:

@@ -25,7 +25,7 @@ from turnkeeper.providers.script import (
 
 INPUT_PIECE: Final = 24
 
-Frame: TypeAlias = bytes | Waits | Paces | Hangs | Cuts | Garbles
+ScriptedFrame: TypeAlias = bytes | Waits | Paces | Hangs | Cuts | Garbles
 """Bytes of one server-sent event, or what happens between two of them."""
 
 
@@ -57,7 +57,7 @@ class Voice(Protocol):
         ...
 
 
-def rendered(answer: ScriptedAnswer, voice: Voice, call_ids: Iterator[str]) -> Iterator[Frame]:
+def rendered(answer: ScriptedAnswer, voice: Voice, call_ids: Iterator[str]) -> Iterator[ScriptedFrame]:
     """An answer from its first byte on."""
     yield from voice.begin()
     for act in answer.acts:

@@ -20,7 +20,7 @@ class Edited(Value):
     count: int
 
 
-class Missing(Value):
+class NoMatch(Value):
     """Nothing in the file looks like the text."""
 
 
@@ -36,10 +36,10 @@ class Oversized(Value):
     lines: int
 
 
-Outcome: TypeAlias = Edited | Missing | Ambiguous | Oversized
+EditOutcome: TypeAlias = Edited | NoMatch | Ambiguous | Oversized
 
 
-def edit(content: str, old: str, new: str, *, every: bool = False) -> Outcome:
+def edit(content: str, old: str, new: str, *, every: bool = False) -> EditOutcome:
     """Replace ``old`` by ``new`` once, or ``every`` occurrence.
 
     Line ends do not matter for finding. What is put in has the file's own: CRLF if it has any; everything else in the
@@ -48,7 +48,7 @@ def edit(content: str, old: str, new: str, *, every: bool = False) -> Outcome:
     has_crlf = "\r\n" in content
     plain = content.replace("\r\n", "\n")
     found = locate(plain, old.replace("\r\n", "\n"), every=every)
-    if not isinstance(found, Found):
+    if not isinstance(found, EditMatch):
         return found
     replacement = new.replace("\r\n", "\n")
     replacement = replacement.replace("\n", "\r\n") if has_crlf else replacement
@@ -61,14 +61,14 @@ def edit(content: str, old: str, new: str, *, every: bool = False) -> Outcome:
     return Edited(content="".join([*pieces, content[at:]]), strategy=found.strategy, count=len(found.spans))
 
 
-class Found(Value):
+class EditMatch(Value):
     """Where the text is, as stretches from start to end, and by which strategy."""
 
     strategy: str
     spans: tuple[tuple[int, int], ...]
 
 
-def locate(content: str, search: str, *, every: bool = False) -> Found | Missing | Ambiguous | Oversized:
+def locate(content: str, search: str, *, every: bool = False) -> EditMatch | NoMatch | Ambiguous | Oversized:
     """Where in a text the searched one is. Line ends must be the same in both."""
     most = 0
     for name, propose in STRATEGIES:
@@ -86,8 +86,8 @@ def locate(content: str, search: str, *, every: bool = False) -> Found | Missing
                 continue
             if name != "exact" and _is_oversized(candidate, search):
                 return Oversized(lines=candidate.count("\n") + 1)
-            return Found(strategy=name, spans=_occurrences(content, candidate))
-    return Ambiguous(count=most) if most else Missing()
+            return EditMatch(strategy=name, spans=_occurrences(content, candidate))
+    return Ambiguous(count=most) if most else NoMatch()
 
 
 def _with_line_end(content: str, candidate: str, search: str) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
-Strategy: TypeAlias = Callable[[str, str], Iterator[str]]
+EditStrategy: TypeAlias = Callable[[str, str], Iterator[str]]
 
 SIMILARITY_MIN: Final = 0.65
 """How alike the lines between two anchors must be, on average."""
@@ -122,7 +122,7 @@ def context_lines(content: str, search: str) -> Iterator[str]:
             yield _block(lines, start, len(wanted))
 
 
-STRATEGIES: Final[tuple[tuple[str, Strategy], ...]] = (
+STRATEGIES: Final[tuple[tuple[str, EditStrategy], ...]] = (
     ("exact", exact),
     ("trimmed lines", trimmed_lines),
     ("anchored block", anchored_block),

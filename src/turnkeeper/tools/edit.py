@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from turnkeeper.model.value import Value
 from turnkeeper.text import edit_match
-from turnkeeper.text.edit_match import Ambiguous, Edited, Missing, Oversized
+from turnkeeper.text.edit_match import Ambiguous, Edited, NoMatch, Oversized
 from turnkeeper.tools.change import change
 from turnkeeper.tools.reach import reach, shown
 from turnkeeper.tools.tool import Tool, ToolContext, ToolFailure, ToolOutput, text
@@ -58,7 +58,7 @@ def _edited(path: Path, before: TextFile | None, arguments: EditArguments) -> Ed
     match outcome:
         case Edited():
             return outcome
-        case Missing():
+        case NoMatch():
             raise ToolFailure(
                 f"oldString was not found in {str(path)!r}. Read the file and copy the text exactly, blanks included."
             )

@@ -68,7 +68,7 @@ class ToolOutput(Value):
     attachments: tuple[Attachment, ...] = ()
 
 
-class Ask(Protocol):
+class AskPermission(Protocol):
     """Ask for permission."""
 
     async def __call__(
@@ -120,7 +120,7 @@ class ToolContext(msgspec.Struct, frozen=True):
     session_id: str
     message_id: str
     call_id: str
-    ask: Ask
+    ask: AskPermission
     progress: Progress
     todos: Callable[[], Awaitable[tuple[Todo, ...]]]
     set_todos: Callable[[tuple[Todo, ...]], Awaitable[None]]

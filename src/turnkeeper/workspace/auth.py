@@ -55,7 +55,7 @@ class WellKnown(Value, tag_field="type", tag="wellknown"):
 Credential: TypeAlias = ApiKey | OAuth | WellKnown
 
 
-class Key(NamedTuple):
+class FoundKey(NamedTuple):
     """A key that was found, and where."""
 
     secret: str
@@ -120,23 +120,23 @@ class Credentials(NamedTuple):
     def __repr__(self) -> str:
         return f"Credentials(stored={sorted(self.stored)})"
 
-    def key(self, provider_id: str, variables: tuple[str, ...], configured: str | None) -> Key | None:
+    def key(self, provider_id: str, variables: tuple[str, ...], configured: str | None) -> FoundKey | None:
         """The key for a provider: from the environment, else from the configuration, else from auth.json."""
         for name in variables:
             if secret := self.environ.get(name, "").strip():
-                return Key(secret, f"environment variable {name}")
+                return FoundKey(secret, f"environment variable {name}")
         if configured:
-            return Key(configured, "configuration")
+            return FoundKey(configured, "configuration")
         match self.stored.get(provider_id):
             case ApiKey(key=secret):
-                return Key(secret, NAME)
+                return FoundKey(secret, NAME)
             case OAuth(access=secret):
-                return Key(secret, NAME)
+                return FoundKey(secret, NAME)
             case _:
                 return None
 
 
-class Reader:
+class CredentialCache:
     """Reads the credentials of the person this process runs for, and again only when their file has changed."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:

@@ -19,7 +19,7 @@ CHUNK_BYTES: Final = 64 * 1024
 _LOOK_AGAIN_S: Final = 0.02
 
 
-class Running:
+class RunningProcess:
     """A started process. What it and its children print, on either stream, comes as one."""
 
     def __init__(self, process: Process, output: int, grace_s: float) -> None:
@@ -106,7 +106,7 @@ async def started(
     *,
     grace_s: float = KILL_GRACE_S,
     watchdog: Watchdog | None = None,
-) -> AsyncIterator[Running]:
+) -> AsyncIterator[RunningProcess]:
     """A process without terminal or input, ended with its group unless it was done and the block left in peace.
 
     With a ``watchdog`` the group also ends if this process is killed.
@@ -126,7 +126,7 @@ async def started(
             )
         finally:
             os.close(writing)
-        running = Running(process, output, grace_s)
+        running = RunningProcess(process, output, grace_s)
         is_done = False
         try:
             yield running

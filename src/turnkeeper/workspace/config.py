@@ -40,7 +40,7 @@ _REFERENCE: Final = re.compile(r"\{(env|file):([^{}\n]+)\}")
 _STRING: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 
 
-class Source(NamedTuple):
+class SettingsSource(NamedTuple):
     """One place settings came from. The settings may hold keys, so they are not shown."""
 
     where: str
@@ -54,13 +54,13 @@ class Source(NamedTuple):
         return f"Source({self.where!r})"
 
 
-class Loaded(NamedTuple):
+class LoadedSettings(NamedTuple):
     """The merged settings, and where each of them came from."""
 
     config: Config
     merged: JsonObject
     """Everything the files say, also what we do not know."""
-    sources: tuple[Source, ...]
+    sources: tuple[SettingsSource, ...]
 
     def __repr__(self) -> str:
         return f"Loaded(sources={self.sources!r})"
@@ -76,21 +76,21 @@ class Loaded(NamedTuple):
         return setters[-1] if setters else None
 
 
-def load(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Loaded:
+def load(directory: Path, worktree: Path, environ: Mapping[str, str]) -> LoadedSettings:
     """All settings that hold in a directory. Raises Invalid with the file and what is wrong in it."""
     sources = tuple(_sources(directory, worktree, environ))
     merged = settings.merged(source.settings for source in sources)
-    return Loaded(settings.typed(merged), merged, sources)
+    return LoadedSettings(settings.typed(merged), merged, sources)
 
 
-class Reader:
+class SettingsCache:
     """Loads settings, and reads them again only when a file or variable they come from has changed."""
 
     def __init__(self, environ: Mapping[str, str], *, directories_max: int = DIRECTORIES_MAX) -> None:
         self._environ, self._directories_max = environ, directories_max
-        self._known: dict[tuple[Path, Path], tuple[Loaded, object]] = {}
+        self._known: dict[tuple[Path, Path], tuple[LoadedSettings, object]] = {}
 
-    def load(self, directory: Path, worktree: Path) -> Loaded:
+    def load(self, directory: Path, worktree: Path) -> LoadedSettings:
         """All settings that hold in a directory now. Raises Invalid with the file and what is wrong in it."""
         # Taken before the files are read: a change in between is seen by the next call.
         state = self._state(directory, worktree)
@@ -121,7 +121,7 @@ def _stamp(file: Path) -> tuple[int, ...] | None:
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev
 
 
-def _sources(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Source]:
+def _sources(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[SettingsSource]:
     for file in _files(directory, worktree, environ):
         if os.path.lexists(file):
             yield _read(file, environ)
@@ -133,7 +133,7 @@ def _sources(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Ite
             yield _source(environ[variable], variable, directory, environ)
     if environ.get(PERMISSION_VARIABLE):
         permission = _parsed(environ[PERMISSION_VARIABLE], PERMISSION_VARIABLE)
-        yield Source(PERMISSION_VARIABLE, settings.checked({"permission": permission}, PERMISSION_VARIABLE))
+        yield SettingsSource(PERMISSION_VARIABLE, settings.checked({"permission": permission}, PERMISSION_VARIABLE))
 
 
 def _files(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Path]:
@@ -159,7 +159,7 @@ def _folders(directory: Path, worktree: Path, environ: Mapping[str, str]) -> lis
     ]
 
 
-def _read(file: Path, environ: Mapping[str, str]) -> Source:
+def _read(file: Path, environ: Mapping[str, str]) -> SettingsSource:
     try:
         text = files.read_bytes(file, FILE_BYTES_MAX).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -167,7 +167,7 @@ def _read(file: Path, environ: Mapping[str, str]) -> Source:
     return _source(text, str(file), file.parent, environ)
 
 
-def _source(text: str, where: str, folder: Path, environ: Mapping[str, str]) -> Source:
+def _source(text: str, where: str, folder: Path, environ: Mapping[str, str]) -> SettingsSource:
     # Comments go first: what is written in one is neither looked up nor read.
     plain = jsonc.plain(text)
     values = {one[0]: _value(one, where, folder, environ) for one in _REFERENCE.finditer(plain)}
@@ -176,7 +176,7 @@ def _source(text: str, where: str, folder: Path, environ: Mapping[str, str]) -> 
     _check_timezone(checked.get("timezone"), where)
     literals = [one[0] for one in _STRING.finditer(plain) if _REFERENCE.search(one[0])]
     became = {json.loads(_filled(one, values)): json.loads(one) for one in literals}
-    return Source(where, checked, bool(values), became)
+    return SettingsSource(where, checked, bool(values), became)
 
 
 def _check_timezone(name: Json, where: str) -> None:

@@ -25,7 +25,7 @@ NO_CLAUDE = "OPENCODE_DISABLE_CLAUDE_CODE"
 NO_PROJECT = "OPENCODE_DISABLE_PROJECT_CONFIG"
 
 
-class Source(Value):
+class InstructionSource(Value):
     """Where instructions come from: the path of a file, or an address."""
 
     name: str
@@ -38,14 +38,14 @@ def discover(
     nested: Iterable[str],
     environ: Mapping[str, str],
     home: Path,
-) -> list[Source]:
+) -> list[InstructionSource]:
     """Every source in force, each once: global, project nearest first, configured, addresses, then nested."""
     urls = [one for one in configured if _is_url(one)]
     files = [*_global(environ, home), *_project(place, environ), *_configured(place, configured, home)]
-    found = [Source(name=str(path)) for path in files]
-    found.extend(Source(name=url, kind="url") for url in urls)
+    found = [InstructionSource(name=str(path)) for path in files]
+    found.extend(InstructionSource(name=url, kind="url") for url in urls)
     # A nested file may have become a link since it was met.
-    found.extend(Source(name=path) for path in nested if _inside(Path(path), _root(place)))
+    found.extend(InstructionSource(name=path) for path in nested if _inside(Path(path), _root(place)))
     return list({source.name: source for source in found}.values())
 
 
@@ -70,7 +70,7 @@ def _first(folder: str, environ: Mapping[str, str]) -> Path | None:
     return next((path for path in paths if _is_file(path)), None)
 
 
-def read(source: Source) -> str | None:
+def read(source: InstructionSource) -> str | None:
     """What a file says; None if it is gone. Raises OSError if it is there and cannot be read."""
     try:
         with open(source.name, "rb", opener=_without_waiting) as file:

@@ -20,7 +20,7 @@ from turnkeeper.model.identifier import ProjectID
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.workspace import git
 
-Strategy: TypeAlias = Literal["root-commit", "opencode"]
+VcsStrategy: TypeAlias = Literal["root-commit", "opencode"]
 
 GLOBAL: Final = ProjectID("global")
 """The project of every directory outside a repository, and of repositories without a commit."""
@@ -53,7 +53,7 @@ class ProjectPlace(msgspec.Struct, frozen=True, kw_only=True):
 async def identify(
     directory: Path | str,
     *,
-    strategy: Strategy = "root-commit",
+    strategy: VcsStrategy = "root-commit",
     every_alias: bool = False,
     environ: Mapping[str, str] | None = None,
     timeout_s: float = git.TIMEOUT_S,
@@ -138,7 +138,7 @@ def _split_remote(url: str) -> tuple[str, str]:
         return "", ""  # Not even a URL; git will not reach it either.
 
 
-async def _ids(repository: git.Repository, strategy: Strategy, every_alias: bool) -> list[ProjectID]:
+async def _ids(repository: git.Repository, strategy: VcsStrategy, every_alias: bool) -> list[ProjectID]:
     """Every id looked up, without repetition, the one to use first."""
     ours = _read_id(repository.worktree.common / REMEMBERED)
     theirs = _read_id(repository.worktree.common / OPENCODE_REMEMBERED)

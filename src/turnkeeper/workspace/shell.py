@@ -9,7 +9,7 @@ import anyio
 import msgspec
 
 from turnkeeper.core.limits import DRAIN_S, KILL_GRACE_S, OUTPUT_KEPT_MAX, PROGRESS_CHARS_MAX, PROGRESS_INTERVAL_S
-from turnkeeper.workspace.children import Running, started
+from turnkeeper.workspace.children import RunningProcess, started
 from turnkeeper.workspace.watchdog import WATCHDOG
 
 KNOWN: Final = frozenset({"bash", "zsh", "sh", "dash", "ksh", "ash"})
@@ -116,7 +116,7 @@ def choose(environ: Mapping[str, str]) -> str:
 
 
 async def _hear(
-    running: Running, kept: KeptOutput, closed: anyio.Event, heard: Heard | None, interval_s: float
+    running: RunningProcess, kept: KeptOutput, closed: anyio.Event, heard: Heard | None, interval_s: float
 ) -> None:
     """Read until nobody writes any more. News waits until the last report is old enough, and is then told."""
     told_at = anyio.current_time() - interval_s

@@ -12,8 +12,8 @@ from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.server.routes.event import hub
-from turnkeeper.server.streams.channel import Channel, Recent, Tune
-from turnkeeper.server.streams.frame import Frame, joined
+from turnkeeper.server.streams.channel import Channel, Recent, StreamFilter
+from turnkeeper.server.streams.frame import OutgoingFrame, joined
 from turnkeeper.server.streams.hub import Hub, Metre
 from turnkeeper.server.streams.stream import Stream
 from turnkeeper.server.streams.subscriber import Subscriber
@@ -84,22 +84,26 @@ def test_joined_or_not_each_part_has_the_same_text_and_each_session_the_same_ord
 
 
 def test_a_frame_is_encoded_once_however_many_hear_it() -> None:
-    frame = Frame(a_delta(1, 0, "a"), 1, "evt_1", 0)
+    frame = OutgoingFrame(a_delta(1, 0, "a"), 1, "evt_1", 0)
     assert frame.first is frame.first
     assert frame.second is frame.second
-    channels = [Channel(Tune("local", "/here")), Channel(Tune("local", "/there")), Channel(Tune("global"))]
+    channels = [
+        Channel(StreamFilter("local", "/here")),
+        Channel(StreamFilter("local", "/there")),
+        Channel(StreamFilter("global")),
+    ]
     here, there, everywhere = (channel.chunk([frame]) for channel in channels)
     assert (frame.first in here, there, frame.first in everywhere) == (True, b"", True)
 
 
 def test_what_is_kept_for_those_who_come_back_is_bounded() -> None:
     recent = Recent(frames_max=3)
-    recent.add(Frame(a_note(), nth, "evt_1", 0) for nth in range(1, 6))
+    recent.add(OutgoingFrame(a_note(), nth, "evt_1", 0) for nth in range(1, 6))
     assert [one.nth for one in recent.after(3) or ()] == [4, 5]
     assert [one.nth for one in recent.after(2) or ()] == [3, 4, 5]
     assert recent.after(1) is None
     small = Recent(bytes_max=1)
-    small.add(Frame(a_note(), nth, "evt_1", 0) for nth in range(1, 4))
+    small.add(OutgoingFrame(a_note(), nth, "evt_1", 0) for nth in range(1, 4))
     assert (small.after(1), [one.nth for one in small.after(2) or ()]) == (None, [3])
 
 
@@ -161,7 +165,7 @@ async def test_128_sessions_stream_to_256_listeners_of_whom_one_is_stalled(tmp_p
         stalled = Heard(stall=anyio.Event())
         async with anyio.create_task_group() as group:
             for one in (*listeners, stalled):
-                group.start_soon(Stream(ours, Tune("local", str(tmp_path))), {}, one.receive, one.send)
+                group.start_soon(Stream(ours, StreamFilter("local", str(tmp_path))), {}, one.receive, one.send)
             for session_id in ids:
                 await server.stage.tk.prompt(session_id, "go")
             for gate in gates:

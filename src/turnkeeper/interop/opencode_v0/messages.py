@@ -14,7 +14,7 @@ _BASE62: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 _ASSISTANT_KEYS: Final = ("system", "modelID", "providerID", "path", "summary", "cost", "tokens")
 
 
-class Unreadable(ValueError):
+class UnknownShape(ValueError):
     """A message that is of no known shape."""
 
 
@@ -31,7 +31,7 @@ def current(message: JsonObject) -> tuple[JsonObject, list[JsonObject], int]:
     info = {key: value for key, value in message.items() if key != "parts"}
     for key in ("id", "sessionID", "role"):
         if not isinstance(info.get(key), str):
-            raise Unreadable(f"it has no {key}")
+            raise UnknownShape(f"it has no {key}")
     if info["role"] == "assistant" and not info.get("mode"):
         info["mode"] = "build"
     dropped = len(held) - len(parts) if isinstance(held, list) else 0
@@ -53,7 +53,7 @@ def _without_metadata(message: JsonObject) -> tuple[JsonObject, list[JsonObject]
     metadata = message["metadata"]
     times = metadata.get("time")
     if not isinstance(times, dict) or "created" not in times:
-        raise Unreadable("its metadata does not say when it was created")
+        raise UnknownShape("its metadata does not say when it was created")
     info: JsonObject = {
         "id": message.get("id"),
         "sessionID": metadata.get("sessionID"),
@@ -68,7 +68,7 @@ def _without_metadata(message: JsonObject) -> tuple[JsonObject, list[JsonObject]
         if "error" in metadata:
             info["error"] = metadata["error"]
     elif info["role"] != "user":
-        raise Unreadable(f"its role is {info['role']!r}")
+        raise UnknownShape(f"its role is {info['role']!r}")
     parts = [_part(part, metadata) for part in message.get("parts") or []]
     return info, [part for part in parts if part is not None]
 
@@ -87,14 +87,14 @@ def _part(part: JsonObject, metadata: JsonObject) -> JsonObject | None:
             return _call(part.get("toolInvocation", part), metadata)
         case {"type": "reasoning" | "source-url"}:
             return None
-    raise Unreadable(f"it holds a part of an unknown shape: {part!r:.80}")
+    raise UnknownShape(f"it holds a part of an unknown shape: {part!r:.80}")
 
 
 def _call(invocation: JsonObject, metadata: JsonObject) -> JsonObject:
     match invocation:
         case {"toolCallId": str(call), "toolName": tool}:
             return {"type": "tool", "callID": call, "tool": tool, "state": _state(call, invocation, metadata)}
-    raise Unreadable(f"it holds a tool call of an unknown shape: {invocation!r:.80}")
+    raise UnknownShape(f"it holds a tool call of an unknown shape: {invocation!r:.80}")
 
 
 def _state(call: str, invocation: JsonObject, metadata: JsonObject) -> JsonObject:
@@ -116,7 +116,7 @@ def _state(call: str, invocation: JsonObject, metadata: JsonObject) -> JsonObjec
                 "time": facts.pop("time", {"start": created, "end": ended}),
                 "metadata": facts,
             }
-    raise Unreadable(f"tool call {call!r} is in the state {invocation.get('state')!r}")
+    raise UnknownShape(f"tool call {call!r} is in the state {invocation.get('state')!r}")
 
 
 def _with_ids(info: JsonObject, number: int, part: JsonObject) -> JsonObject:

@@ -100,7 +100,7 @@ class ProjectTree:
                 continue
             try:
                 info, parts, without_place = messages.current(message)
-            except messages.Unreadable as reason:
+            except messages.UnknownShape as reason:
                 self._skip(f"{file} is left as it is: {reason}")
                 continue
             dropped += without_place

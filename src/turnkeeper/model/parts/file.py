@@ -45,7 +45,7 @@ class ResourceSource(Value, tag_field="type", tag="resource"):
     text: Mention
 
 
-Source: TypeAlias = FileSource | SymbolSource | ResourceSource
+FilePartSource: TypeAlias = FileSource | SymbolSource | ResourceSource
 
 
 class FilePart(BasePart, tag_field="type", tag="file"):
@@ -54,4 +54,4 @@ class FilePart(BasePart, tag_field="type", tag="file"):
     mime: str
     filename: str | None = None
     url: str
-    source: Source | None = None
+    source: FilePartSource | None = None

@@ -5,7 +5,7 @@ from typing import Literal
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.run.permission import PermissionRequest, Reply
-from turnkeeper.server.call import Call, Plain
+from turnkeeper.server.call import HttpRequest, PlainRequest
 from turnkeeper.server.errors import Missing
 from turnkeeper.server.route import Route
 from turnkeeper.server.routes.api_catalogue import Located
@@ -13,7 +13,7 @@ from turnkeeper.server.routes.question import Answers
 from turnkeeper.server.v2 import catalogue
 
 
-class Source(Value, tag_field="type", tag="tool"):
+class AskingCall(Value, tag_field="type", tag="tool"):
     """The call that asks."""
 
     message_id: str
@@ -29,7 +29,7 @@ class Asked(Value):
     resources: tuple[str, ...]
     save: tuple[str, ...] | None = None
     metadata: JsonObject | None = None
-    source: Source | None = None
+    source: AskingCall | None = None
 
 
 class AskedList(Value, omit_defaults=False):
@@ -50,7 +50,7 @@ class Nothing(Value, omit_defaults=False):
     data: tuple[JsonObject, ...] = ()
 
 
-class ReplyBody(Value):
+class ApiReplyBody(Value):
     """An answer; a message with a rejection is advice for the model, which then goes on."""
 
     reply: Literal["once", "always", "reject"]
@@ -66,23 +66,23 @@ def asked(request: PermissionRequest) -> Asked:
         resources=request.patterns,
         save=request.always or None,
         metadata=request.metadata or None,
-        source=Source(message_id=request.message_id, call_id=request.call_id),
+        source=AskingCall(message_id=request.message_id, call_id=request.call_id),
     )
 
 
-async def pending(call: Plain) -> Located[tuple[Asked, ...]]:
+async def pending(call: PlainRequest) -> Located[tuple[Asked, ...]]:
     """What waits for an answer in a directory."""
     place = await call.place()
     found = call.service.asks.pending(directory=str(place.directory))
     return Located(location=catalogue.location(place), data=tuple(map(asked, found)))
 
 
-async def pending_of(call: Plain) -> AskedList:
+async def pending_of(call: PlainRequest) -> AskedList:
     """What waits for an answer in a session."""
     return AskedList(data=tuple(map(asked, await _waiting(call))))
 
 
-async def get(call: Plain) -> AskedOne:
+async def get(call: PlainRequest) -> AskedOne:
     """One question."""
     name = call.params["requestID"]
     found = next((one for one in await _waiting(call) if one.id == name), None)
@@ -91,42 +91,42 @@ async def get(call: Plain) -> AskedOne:
     return AskedOne(data=asked(found))
 
 
-async def reply(call: Call[None, ReplyBody]) -> None:
+async def reply(call: HttpRequest[None, ApiReplyBody]) -> None:
     """Answer a question."""
     await call.turnkeeper.get(call.session_id)
     given = Reply(answer=call.body.reply, feedback=call.body.message)
     call.service.asks.reply(call.params["requestID"], given, session_id=call.session_id)
 
 
-async def saved(call: Plain) -> Nothing:
+async def saved(call: PlainRequest) -> Nothing:
     """What was allowed for good beyond a session: nothing is."""
     return Nothing()
 
 
-async def questions(call: Plain) -> Located[tuple[JsonObject, ...]]:
+async def questions(call: PlainRequest) -> Located[tuple[JsonObject, ...]]:
     """Questions of tools that wait in a directory. No tool asks any yet."""
     return Located(location=catalogue.location(await call.place()), data=())
 
 
-async def questions_of(call: Plain) -> Nothing:
+async def questions_of(call: PlainRequest) -> Nothing:
     """The same of a session."""
     await call.turnkeeper.get(call.session_id)
     return Nothing()
 
 
-async def answer(call: Call[None, Answers]) -> None:
+async def answer(call: HttpRequest[None, Answers]) -> None:
     """Answer a question of a tool."""
     await call.turnkeeper.get(call.session_id)
     raise Missing("Question", call.params["requestID"])
 
 
-async def dismiss(call: Plain) -> None:
+async def dismiss(call: PlainRequest) -> None:
     """Dismiss a question of a tool."""
     await call.turnkeeper.get(call.session_id)
     raise Missing("Question", call.params["requestID"])
 
 
-async def _waiting(call: Plain) -> list[PermissionRequest]:
+async def _waiting(call: PlainRequest) -> list[PermissionRequest]:
     await call.turnkeeper.get(call.session_id)
     return call.service.asks.pending(session_id=call.session_id)
 
@@ -179,7 +179,7 @@ ROUTES = (
         tier=3,
         summary="Answer a question for permission.",
         handler=reply,
-        body=ReplyBody,
+        body=ApiReplyBody,
         status=204,
         errors=(NotFound,),
     ),

@@ -7,13 +7,13 @@ import msgspec
 
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import JsonObject, Value
-from turnkeeper.server.call import Plain
+from turnkeeper.server.call import PlainRequest
 from turnkeeper.server.catalogue import Catalogue
 from turnkeeper.server.errors import Missing
-from turnkeeper.server.providers import ConfiguredProviders, Provider
+from turnkeeper.server.providers import ConfiguredProviders, ProviderEntry
 from turnkeeper.server.route import AnyRoute, Route
 from turnkeeper.server.v2 import catalogue
-from turnkeeper.server.v2.catalogue import AgentInfo, LocationInfo, ModelInfo, ProviderInfo
+from turnkeeper.server.v2.catalogue import AgentInfo, CatalogueModel, CatalogueProviderInfo, LocationInfo
 
 T = TypeVar("T")
 
@@ -31,24 +31,24 @@ class Located(Value, Generic[T], omit_defaults=False):
     data: T
 
 
-async def health(call: Plain) -> Healthy:
+async def health(call: PlainRequest) -> Healthy:
     """Answer."""
     return Healthy()
 
 
-async def location(call: Plain) -> LocationInfo:
+async def location(call: PlainRequest) -> LocationInfo:
     """The place that the request is about."""
     return catalogue.location(await call.place())
 
 
-async def agents(call: Plain) -> Located[tuple[AgentInfo, ...]]:
+async def agents(call: PlainRequest) -> Located[tuple[AgentInfo, ...]]:
     """Who may answer."""
     place = await call.place()
     found = await call.service.part(Catalogue).agents(place)
     return Located(location=catalogue.location(place), data=tuple(map(catalogue.agent, found)))
 
 
-async def models(call: Plain) -> Located[tuple[ModelInfo, ...]]:
+async def models(call: PlainRequest) -> Located[tuple[CatalogueModel, ...]]:
     """The models that can be used."""
     place = await call.place()
     found = await _providers(call)
@@ -56,13 +56,13 @@ async def models(call: Plain) -> Located[tuple[ModelInfo, ...]]:
     return Located(location=catalogue.location(place), data=data)
 
 
-async def providers(call: Plain) -> Located[tuple[ProviderInfo, ...]]:
+async def providers(call: PlainRequest) -> Located[tuple[CatalogueProviderInfo, ...]]:
     """The providers that can be used."""
     data = tuple(map(catalogue.provider, await _providers(call)))
     return Located(location=catalogue.location(await call.place()), data=data)
 
 
-async def provider(call: Plain) -> Located[ProviderInfo]:
+async def provider(call: PlainRequest) -> Located[CatalogueProviderInfo]:
     """One provider."""
     name = call.params["providerID"]
     found = next((one for one in await _providers(call) if one.id == name), None)
@@ -71,17 +71,17 @@ async def provider(call: Plain) -> Located[ProviderInfo]:
     return Located(location=catalogue.location(await call.place()), data=catalogue.provider(found))
 
 
-async def nothing(call: Plain) -> Located[tuple[JsonObject, ...]]:
+async def nothing(call: PlainRequest) -> Located[tuple[JsonObject, ...]]:
     """There are none of these."""
     return Located(location=catalogue.location(await call.place()), data=())
 
 
-async def _providers(call: Plain) -> tuple[Provider, ...]:
+async def _providers(call: PlainRequest) -> tuple[ProviderEntry, ...]:
     known = call.service.part(Catalogue).configured(await call.place())
     return msgspec.json.decode(known, type=ConfiguredProviders).providers
 
 
-def _list(name: str, summary: str, handler: Callable[[Plain], Awaitable[object]], answer: object) -> AnyRoute:
+def _list(name: str, summary: str, handler: Callable[[PlainRequest], Awaitable[object]], answer: object) -> AnyRoute:
     return Route(
         method="GET",
         path=f"/api/{name}",
@@ -121,12 +121,12 @@ ROUTES = (
         tier=3,
         summary="One provider.",
         handler=provider,
-        answer=Located[ProviderInfo],
+        answer=Located[CatalogueProviderInfo],
         errors=(NotFound,),
     ),
     _list("agent", "Agents.", agents, Located[tuple[AgentInfo, ...]]),
-    _list("model", "Models that can be used.", models, Located[tuple[ModelInfo, ...]]),
-    _list("provider", "Providers that can be used.", providers, Located[tuple[ProviderInfo, ...]]),
+    _list("model", "Models that can be used.", models, Located[tuple[CatalogueModel, ...]]),
+    _list("provider", "Providers that can be used.", providers, Located[tuple[CatalogueProviderInfo, ...]]),
     _list("integration", "Integrations: none.", nothing, NONE),
     _list("reference", "References: none.", nothing, NONE),
     _list("command", "Commands: none.", nothing, NONE),

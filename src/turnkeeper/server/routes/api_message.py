@@ -6,12 +6,12 @@ import msgspec
 
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import JsonObject, Value, encode
-from turnkeeper.server.answer import JSON, Answer
-from turnkeeper.server.call import Call, Plain
+from turnkeeper.server.answer import JSON, HttpResponse
+from turnkeeper.server.call import HttpRequest, PlainRequest
 from turnkeeper.server.route import Route
 from turnkeeper.server.v2 import reading
 from turnkeeper.server.v2.framed import durable
-from turnkeeper.server.v2.message import Said
+from turnkeeper.server.v2.message import ShownMessage
 from turnkeeper.server.v2.reading import MessagesPage, Order
 from turnkeeper.server.v2.replay import page
 
@@ -34,21 +34,21 @@ class HistoryQuery(Value):
 class OneMessage(Value):
     """One message."""
 
-    data: Said
+    data: ShownMessage
 
 
 class Context(Value, omit_defaults=False):
     """What the model is shown of the history."""
 
-    data: tuple[Said, ...]
+    data: tuple[ShownMessage, ...]
 
 
-async def context(call: Plain) -> Context:
+async def context(call: PlainRequest) -> Context:
     """What was said since the newest summary."""
     return Context(data=tuple(await reading.context(call.turnkeeper.store, call.session_id)))
 
 
-async def messages(call: Call[MessagesQuery, None]) -> MessagesPage:
+async def messages(call: HttpRequest[MessagesQuery, None]) -> MessagesPage:
     """A page of messages, newest first unless asked otherwise."""
     given = call.query
     place = reading.place_of(given.cursor) if given.cursor else None
@@ -57,17 +57,17 @@ async def messages(call: Call[MessagesQuery, None]) -> MessagesPage:
     )
 
 
-async def message(call: Plain) -> OneMessage:
+async def message(call: PlainRequest) -> OneMessage:
     """One message."""
     return OneMessage(data=await reading.message(call.turnkeeper.store, call.session_id, call.params["messageID"]))
 
 
-async def history(call: Call[HistoryQuery, None]) -> Answer:
+async def history(call: HttpRequest[HistoryQuery, None]) -> HttpResponse:
     """Durable events behind a number."""
     await call.turnkeeper.get(call.session_id)
     events, has_more = await page(call.turnkeeper.store, call.session_id, call.query.after, call.query.limit)
     told = b",".join(durable(one, is_local=True) for one in events)
-    return Answer(200, b'{"data":[%b],"hasMore":%b}' % (told, encode(has_more)), (JSON,))
+    return HttpResponse(200, b'{"data":[%b],"hasMore":%b}' % (told, encode(has_more)), (JSON,))
 
 
 _SESSION = "/api/session/{sessionID}"

@@ -10,7 +10,7 @@ from turnkeeper.model.session import Session, SessionModel
 from turnkeeper.model.status import Idle
 from turnkeeper.model.value import Value
 from turnkeeper.server import elsewhere
-from turnkeeper.server.call import Call, Plain
+from turnkeeper.server.call import HttpRequest, PlainRequest
 from turnkeeper.server.errors import checked_directory
 from turnkeeper.server.names import ProjectName, SessionName
 from turnkeeper.server.route import Route
@@ -18,12 +18,12 @@ from turnkeeper.server.v2 import prompting
 from turnkeeper.server.v2.prompting import PromptBody
 from turnkeeper.server.v2.reading import Order
 from turnkeeper.server.v2.session import Location, SessionInfo, SessionsPage, Wanted, list_place, session_info, sessions
-from turnkeeper.server.v2.shape import Admission, ModelRef
+from turnkeeper.server.v2.shape import AdmittedPrompt, ModelRef
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 
 
-class NewSession(Value):
+class ApiNewSession(Value):
     """What a session may begin with. One that exists under the id is given back as it is."""
 
     id: SessionName | None = None
@@ -32,7 +32,7 @@ class NewSession(Value):
     location: Location | None = None
 
 
-class ListQuery(Value):
+class ApiListQuery(Value):
     """Which sessions are wanted. A cursor brings its order with it."""
 
     limit: Positive = 50
@@ -65,20 +65,20 @@ class One(Value):
 class AdmissionAnswer(Value):
     """That a prompt is safe."""
 
-    data: Admission
+    data: AdmittedPrompt
 
 
-class Running(Value, tag_field="type", tag="running"):
+class RunningSession(Value, tag_field="type", tag="running"):
     """A session is being run."""
 
 
 class Active(Value, omit_defaults=False):
     """The sessions that are being run."""
 
-    data: dict[str, Running]
+    data: dict[str, RunningSession]
 
 
-async def create(call: Call[None, NewSession]) -> One:
+async def create(call: HttpRequest[None, ApiNewSession]) -> One:
     """Begin a session."""
     given, model = call.body, call.body.model
     named = given.location.directory if given.location is not None else None
@@ -91,7 +91,7 @@ async def create(call: Call[None, NewSession]) -> One:
     return One(data=session_info(made))
 
 
-async def list_sessions(call: Call[ListQuery, None]) -> SessionsPage:
+async def list_sessions(call: HttpRequest[ApiListQuery, None]) -> SessionsPage:
     """A page of sessions."""
     given = call.query
     if given.directory is not None:
@@ -101,54 +101,54 @@ async def list_sessions(call: Call[ListQuery, None]) -> SessionsPage:
     return await sessions(call.turnkeeper, wanted, limit=given.limit, order=given.order, place=place)
 
 
-async def active(call: Plain) -> Active:
+async def active(call: PlainRequest) -> Active:
     """The sessions that are being run, here or elsewhere."""
     store = call.turnkeeper.store
-    found: dict[str, Running] = {}
+    found: dict[str, RunningSession] = {}
     for key, _ in await store.engine.scan(("busy",)):
         try:
             if not isinstance((await store.queries.state(key[-1])).status, Idle):
-                found[key[-1]] = Running()
+                found[key[-1]] = RunningSession()
         except NotFound:  # Removed in between.
             continue
     return Active(data=found)
 
 
-async def get(call: Plain) -> One:
+async def get(call: PlainRequest) -> One:
     """One session."""
     return One(data=session_info(await call.turnkeeper.get(call.session_id)))
 
 
-async def prompt(call: Call[None, PromptBody]) -> AdmissionAnswer:
+async def prompt(call: HttpRequest[None, PromptBody]) -> AdmissionAnswer:
     """Admit a prompt."""
     return AdmissionAnswer(data=await prompting.prompt(call.turnkeeper, call.session_id, call.body))
 
 
-async def interrupt(call: Plain) -> None:
+async def interrupt(call: PlainRequest) -> None:
     """Stop a session; nothing happens to one that rests. Refused while another process runs it."""
     await call.turnkeeper.abort(call.session_id)
 
 
-async def wait(call: Plain) -> None:
+async def wait(call: PlainRequest) -> None:
     """Wait until a session rests, also if another process runs it."""
     await call.turnkeeper.get(call.session_id)
     await elsewhere.wait(call.turnkeeper, call.session_id)
 
 
-async def compact(call: Plain) -> None:
+async def compact(call: PlainRequest) -> None:
     """Replace what was said so far by a summary of it."""
     await call.turnkeeper.get(call.session_id)
     await call.turnkeeper.compact(call.session_id, force=True)
 
 
-async def switch_agent(call: Call[None, AgentBody]) -> None:
+async def switch_agent(call: HttpRequest[None, AgentBody]) -> None:
     """Have another agent answer."""
     place = await call.place()
     agent = await call.turnkeeper.runtime.agent(call.body.agent, place)
     await _patch(call.session_id, call, agent=agent.name)
 
 
-async def switch_model(call: Call[None, ModelBody]) -> None:
+async def switch_model(call: HttpRequest[None, ModelBody]) -> None:
     """Have another model answer."""
     given = call.body.model
     call.turnkeeper.runtime.model(_choice(given), await call.place())
@@ -160,7 +160,9 @@ def _choice(model: ModelRef) -> ModelChoice:
     return ModelChoice(provider_id=model.provider_id, model_id=model.id, variant=model.variant)
 
 
-async def _patch(session_id: str, call: Call[None, AgentBody] | Call[None, ModelBody], **changes: object) -> Session:
+async def _patch(
+    session_id: str, call: HttpRequest[None, AgentBody] | HttpRequest[None, ModelBody], **changes: object
+) -> Session:
     from turnkeeper.sessions import edit
 
     return await edit.patch(call.turnkeeper.store, session_id, lambda session: session.but(**changes))
@@ -176,7 +178,7 @@ ROUTES = (
         tier=3,
         summary="Begin a session.",
         handler=create,
-        body=NewSession,
+        body=ApiNewSession,
         answer=One,
     ),
     Route(
@@ -186,7 +188,7 @@ ROUTES = (
         tier=3,
         summary="A page of sessions.",
         handler=list_sessions,
-        query=ListQuery,
+        query=ApiListQuery,
         answer=SessionsPage,
     ),
     Route(

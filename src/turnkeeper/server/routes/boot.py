@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from turnkeeper.model.value import JsonObject, Value
-from turnkeeper.server.call import Plain
+from turnkeeper.server.call import PlainRequest
 from turnkeeper.server.route import AnyRoute, Route
 from turnkeeper.store import keys
 from turnkeeper.workspace import git, paths
@@ -74,7 +74,7 @@ class Console(Value):
 _project = msgspec.json.Decoder(Project)
 
 
-async def path(call: Plain) -> Places:
+async def path(call: PlainRequest) -> Places:
     """Where things are."""
     environ, place = call.service.options.environ, await call.place()
     return Places(
@@ -86,7 +86,7 @@ async def path(call: Plain) -> Places:
     )
 
 
-async def current_project(call: Plain) -> JsonObject:
+async def current_project(call: PlainRequest) -> JsonObject:
     """The project of a directory."""
     place, store = await call.place(), call.turnkeeper.store
     [stored] = await store.engine.get([keys.project(place.id)])
@@ -98,22 +98,22 @@ async def current_project(call: Plain) -> JsonObject:
     return _wire(Project(id=place.id, worktree=worktree, vcs=vcs, time=ProjectTime(created=now, updated=now)))
 
 
-async def projects(call: Plain) -> list[JsonObject]:
+async def projects(call: PlainRequest) -> list[JsonObject]:
     """Every project that ever had a session."""
     return [_wire(one) for one in await _projects(call)]
 
 
-async def _projects(call: Plain) -> list[Project]:
+async def _projects(call: PlainRequest) -> list[Project]:
     return [_project.decode(body) for _, body in await call.turnkeeper.store.engine.scan(("project",))]
 
 
-async def project_directories(call: Plain) -> list[ProjectDirectory]:
+async def project_directories(call: PlainRequest) -> list[ProjectDirectory]:
     """Where a project's files are."""
     found = [one for one in await _projects(call) if one.id == call.params["projectID"]]
     return [ProjectDirectory(directory=name) for one in found for name in (one.worktree, *one.sandboxes)]
 
 
-async def vcs(call: Plain) -> Branches:
+async def vcs(call: PlainRequest) -> Branches:
     """Which branch is checked out."""
     place = await call.place()
     repository = await git.find(place.directory, os.environ) if place.vcs else None
@@ -122,12 +122,12 @@ async def vcs(call: Plain) -> Branches:
     return Branches(branch=await repository.branch(), default_branch=await repository.default_branch())
 
 
-async def capabilities(call: Plain) -> Capabilities:
+async def capabilities(call: PlainRequest) -> Capabilities:
     """Nothing unfinished is switched on."""
     return Capabilities(background_subagents=False)
 
 
-async def console(call: Plain) -> Console:
+async def console(call: PlainRequest) -> Console:
     """There is no hosted account."""
     return Console(console_managed_providers=(), switchable_org_count=0)
 
@@ -138,8 +138,8 @@ def _wire(project: Project) -> JsonObject:
     return {**said, "sandboxes": project.sandboxes}
 
 
-def _none(kind: type[T]) -> Callable[[Plain], Coroutine[Any, Any, T]]:
-    async def handler(call: Plain) -> T:
+def _none(kind: type[T]) -> Callable[[PlainRequest], Coroutine[Any, Any, T]]:
+    async def handler(call: PlainRequest) -> T:
         return kind()
 
     return handler
@@ -155,7 +155,11 @@ def _empty(
 
 
 def _get(
-    path: str, operation: str, summary: str, handler: Callable[[Plain], Coroutine[Any, Any, object]], answer: object
+    path: str,
+    operation: str,
+    summary: str,
+    handler: Callable[[PlainRequest], Coroutine[Any, Any, object]],
+    answer: object,
 ) -> AnyRoute:
     return Route(method="GET", path=path, operation=operation, tier=1, summary=summary, handler=handler, answer=answer)
 

@@ -12,7 +12,7 @@ from turnkeeper.model.notification import Notification
 from turnkeeper.model.prompt import FileInput, Prompt, TextInput
 from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
 from turnkeeper.model.value import Value
-from turnkeeper.server.call import Call, Plain
+from turnkeeper.server.call import HttpRequest, PlainRequest
 from turnkeeper.server.catalogue import Catalogue
 from turnkeeper.server.masked import Mask
 from turnkeeper.server.names import MessageName
@@ -59,19 +59,19 @@ class InitBody(Value):
     message_id: MessageName
 
 
-async def commands(call: Plain) -> list[CommandWords]:
+async def commands(call: PlainRequest) -> list[CommandWords]:
     """Every command of a directory."""
     place = await call.place()
     known, mask = _known(call, place), call.service.part(Catalogue).mask(place)
     return [_words(name, command, mask) for name, command in sorted(known.items())]
 
 
-async def command(call: Call[None, CommandBody]) -> MessageWithParts:
+async def command(call: HttpRequest[None, CommandBody]) -> MessageWithParts:
     """Say a command: its template with the arguments in it is a prompt like any other."""
     return await _say(call, call.body)
 
 
-async def init(call: Call[None, InitBody]) -> bool:
+async def init(call: HttpRequest[None, InitBody]) -> bool:
     """Have AGENTS.md written: the command of that name, with nothing behind it."""
     given = call.body
     model = f"{given.provider_id}/{given.model_id}"
@@ -79,14 +79,14 @@ async def init(call: Call[None, InitBody]) -> bool:
     return True
 
 
-def _known(call: Call[None, B], place: ProjectPlace) -> Mapping[str, CommandConfig]:
+def _known(call: HttpRequest[None, B], place: ProjectPlace) -> Mapping[str, CommandConfig]:
     """The commands there are: the built-in one, unless the configuration has another of its name, and its own."""
     config, _ = call.turnkeeper.runtime.directories.catalog(place)
     built_in = CommandConfig(template=text(INIT), description="Write or improve AGENTS.md.")
     return {INIT: built_in, **config.command}
 
 
-async def _say(call: Call[None, B], given: CommandBody) -> MessageWithParts:
+async def _say(call: HttpRequest[None, B], given: CommandBody) -> MessageWithParts:
     chosen = find(_known(call, await call.place()), given.command)
     if chosen.subtask:
         raise Invalid(f"the command {given.command!r} is for a subagent, and there are none yet")

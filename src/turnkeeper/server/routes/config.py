@@ -1,39 +1,39 @@
 """Settings, providers and models."""
 
 from turnkeeper.model.value import JsonObject
-from turnkeeper.server.answer import JSON, Answer
-from turnkeeper.server.call import Plain
+from turnkeeper.server.answer import JSON, HttpResponse
+from turnkeeper.server.call import PlainRequest
 from turnkeeper.server.catalogue import AgentWords, Catalogue
 from turnkeeper.server.providers import AllProviders, ConfiguredProviders
 from turnkeeper.server.route import Route
 
 
-async def config(call: Plain) -> JsonObject:
+async def config(call: PlainRequest) -> JsonObject:
     """The settings that hold in a directory."""
     return call.service.part(Catalogue).config(await call.place())
 
 
-async def user_config(call: Plain) -> JsonObject:
+async def user_config(call: PlainRequest) -> JsonObject:
     """The user's own settings."""
     return call.service.part(Catalogue).user_config()
 
 
-async def configured(call: Plain) -> Answer:
+async def configured(call: PlainRequest) -> HttpResponse:
     """The providers that can be used."""
-    return Answer(200, call.service.part(Catalogue).configured(await call.place()), (JSON,))
+    return HttpResponse(200, call.service.part(Catalogue).configured(await call.place()), (JSON,))
 
 
-async def every(call: Plain) -> Answer:
+async def every(call: PlainRequest) -> HttpResponse:
     """Every provider."""
-    return Answer(200, call.service.part(Catalogue).every(await call.place()), (JSON,))
+    return HttpResponse(200, call.service.part(Catalogue).every(await call.place()), (JSON,))
 
 
-async def logins(call: Plain) -> dict[str, tuple[JsonObject, ...]]:
+async def logins(call: PlainRequest) -> dict[str, tuple[JsonObject, ...]]:
     """How one can log in to providers: keys are kept by `turnkeeper auth login`, not through the server."""
     return {}
 
 
-async def agents(call: Plain) -> list[AgentWords]:
+async def agents(call: PlainRequest) -> list[AgentWords]:
     """Who may answer."""
     return await call.service.part(Catalogue).agents(await call.place())
 

@@ -5,11 +5,11 @@ from pathlib import Path
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import Value
 from turnkeeper.server.asgi import Application
-from turnkeeper.server.call import Call
+from turnkeeper.server.call import HttpRequest
 from turnkeeper.server.errors import Malformed
 from turnkeeper.server.route import Route
 from turnkeeper.server.service import Service
-from turnkeeper.server.streams.channel import Tune, Voice
+from turnkeeper.server.streams.channel import StreamFilter, StreamFormat
 from turnkeeper.server.streams.hub import Hub
 from turnkeeper.server.streams.stream import Stream, Tail
 from turnkeeper.server.v2.replay import tail
@@ -36,30 +36,32 @@ def hub(service: Service) -> Hub:
     return Hub(service.turnkeeper, str(service.directory))
 
 
-def _stream(call: Call[StreamQuery, None], voice: Voice, directory: str | None) -> Application:
+def _stream(call: HttpRequest[StreamQuery, None], voice: StreamFormat, directory: str | None) -> Application:
     ours = call.service.part(hub)
     since = call.query.after or call.headers.get("last-event-id")
     wants_ids = voice != "second" and (call.query.ids or since is not None)
-    return Stream(ours, Tune(voice, directory, ours.word if wants_ids else None), since=since if wants_ids else None)
+    return Stream(
+        ours, StreamFilter(voice, directory, ours.word if wants_ids else None), since=since if wants_ids else None
+    )
 
 
-async def local(call: Call[StreamQuery, None]) -> Application:
+async def local(call: HttpRequest[StreamQuery, None]) -> Application:
     """What happens in the directory that the request names."""
     # Nothing is waited for here: who subscribes and prompts at once must hear the turn, and git may take its time.
     return _stream(call, "local", str(Path(call.directory).resolve()))
 
 
-async def everywhere(call: Call[StreamQuery, None]) -> Application:
+async def everywhere(call: HttpRequest[StreamQuery, None]) -> Application:
     """What happens in all directories, each event with the name of its own."""
     return _stream(call, "global", None)
 
 
-async def second(call: Call[StreamQuery, None]) -> Application:
+async def second(call: HttpRequest[StreamQuery, None]) -> Application:
     """What happens, in the words of the second generation."""
     return _stream(call, "second", None)
 
 
-async def session(call: Call[TailQuery, None]) -> Application:
+async def session(call: HttpRequest[TailQuery, None]) -> Application:
     """The durable events of a session behind a number, then each new one."""
     given = call.query.after or call.headers.get("last-event-id")
     if given is not None and not given.isdecimal():

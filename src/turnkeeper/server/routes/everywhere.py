@@ -8,8 +8,8 @@ from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.session import Session
 from turnkeeper.model.value import Value
 from turnkeeper.server import answer
-from turnkeeper.server.answer import Answer
-from turnkeeper.server.call import Call
+from turnkeeper.server.answer import HttpResponse
+from turnkeeper.server.call import HttpRequest
 from turnkeeper.server.errors import checked_directory
 from turnkeeper.server.names import ProjectName, SessionName
 from turnkeeper.server.public import public
@@ -49,7 +49,7 @@ class SessionOfProject(Session, omit_defaults=True):
     project: ProjectWords | None
 
 
-async def list_sessions(call: Call[EverywhereQuery, None]) -> Answer:
+async def list_sessions(call: HttpRequest[EverywhereQuery, None]) -> HttpResponse:
     """Sessions of all directories, newest activity first; where older ones are is said in the headers."""
     wanted = call.query
     if wanted.directory is not None:

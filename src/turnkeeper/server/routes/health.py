@@ -4,7 +4,7 @@ from typing import Literal
 
 from turnkeeper.model.value import Value
 from turnkeeper.model.version import __version__
-from turnkeeper.server.call import Plain
+from turnkeeper.server.call import PlainRequest
 from turnkeeper.server.route import Route
 
 
@@ -15,7 +15,7 @@ class Health(Value):
     version: str
 
 
-async def health(call: Plain) -> Health:
+async def health(call: PlainRequest) -> Health:
     """Answer."""
     return Health(healthy=True, version=__version__)
 

@@ -13,8 +13,8 @@ from turnkeeper.model.parts import Part
 from turnkeeper.model.refusal import Busy, Invalid, NotFound
 from turnkeeper.model.value import Value, encode
 from turnkeeper.server import answer
-from turnkeeper.server.answer import Answer
-from turnkeeper.server.call import Call, Plain
+from turnkeeper.server.answer import HttpResponse
+from turnkeeper.server.call import HttpRequest, PlainRequest
 from turnkeeper.server.errors import Malformed, Missing
 from turnkeeper.server.page_cache import CachedPage, PageCache
 from turnkeeper.server.public import public
@@ -32,7 +32,7 @@ class PageQuery(Value):
     before: str | None = None
 
 
-async def messages(call: Call[PageQuery, None]) -> Answer:
+async def messages(call: HttpRequest[PageQuery, None]) -> HttpResponse:
     """Messages with their parts, oldest first; where older ones are is said in the headers."""
     wanted, session_id = call.query, call.session_id
     if wanted.before is not None and not wanted.limit:
@@ -43,7 +43,7 @@ async def messages(call: Call[PageQuery, None]) -> Answer:
     if page is None:
         page = await _page(queries, state, *asked)
         cache.put(asked, state.head, page)
-    return Answer(200, page.body, (answer.JSON, *(_next(call, page.older) if page.older is not None else ())))
+    return HttpResponse(200, page.body, (answer.JSON, *(_next(call, page.older) if page.older is not None else ())))
 
 
 async def _page(queries: Queries, state: State, session_id: str, limit: int | None, before: str | None) -> CachedPage:
@@ -69,7 +69,7 @@ def _shown(found: Iterable[MessageWithParts]) -> list[MessageWithParts]:
     return [public(one) for one in found if not isinstance(one.info, SystemMessage)]
 
 
-def _next(call: Call[PageQuery, None], cursor: str) -> answer.Pairs:
+def _next(call: HttpRequest[PageQuery, None], cursor: str) -> answer.Pairs:
     """Where the older ones are, in the two ways clients look for it."""
     place = f"{call.scope.get('scheme', 'http')}://{call.headers.get('host', 'localhost')}{call.scope['path']}"
     return _links(place, tuple(call.words.items()), cursor)
@@ -85,7 +85,7 @@ def _links(place: str, words: tuple[tuple[str, str], ...], cursor: str) -> answe
     )
 
 
-async def message(call: Plain) -> MessageWithParts:
+async def message(call: PlainRequest) -> MessageWithParts:
     """One message with its parts."""
     queries = call.turnkeeper.store.queries
     await queries.state(call.session_id)
@@ -98,7 +98,7 @@ async def message(call: Plain) -> MessageWithParts:
         raise Missing("Message", call.params["messageID"]) from error
 
 
-async def remove(call: Plain) -> bool:
+async def remove(call: PlainRequest) -> bool:
     """Take a message out of the history; one that is not there is gone already."""
     await call.turnkeeper.status(call.session_id)
     try:
@@ -108,13 +108,13 @@ async def remove(call: Plain) -> bool:
     return True
 
 
-async def remove_part(call: Plain) -> bool:
+async def remove_part(call: PlainRequest) -> bool:
     """Take a part out of its message."""
     await call.turnkeeper.remove_part(call.session_id, call.params["messageID"], call.params["partID"])
     return True
 
 
-async def update_part(call: Call[None, Part]) -> Part:
+async def update_part(call: HttpRequest[None, Part]) -> Part:
     """Record a part anew, whole."""
     given = call.body
     named = (call.session_id, call.params["messageID"], call.params["partID"])

@@ -6,7 +6,7 @@ from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import Value
 from turnkeeper.run.permission import Reply
 from turnkeeper.server.asks import PendingPermission, pending
-from turnkeeper.server.call import Call, Plain
+from turnkeeper.server.call import HttpRequest, PlainRequest
 from turnkeeper.server.route import Route
 
 
@@ -23,20 +23,20 @@ class ResponseBody(Value):
     response: Literal["once", "always", "reject"]
 
 
-async def list_pending(call: Plain) -> list[PendingPermission]:
+async def list_pending(call: PlainRequest) -> list[PendingPermission]:
     """What waits for an answer in a directory."""
     place = await call.place()
     return [pending(one) for one in call.service.asks.pending(directory=str(place.directory))]
 
 
-async def reply(call: Call[None, ReplyBody]) -> bool:
+async def reply(call: HttpRequest[None, ReplyBody]) -> bool:
     """Answer a question."""
     given = Reply(answer=call.body.reply, feedback=call.body.message)
     call.service.asks.reply(call.params["requestID"], given)
     return True
 
 
-async def respond(call: Call[None, ResponseBody]) -> bool:
+async def respond(call: HttpRequest[None, ResponseBody]) -> bool:
     """Answer a question of a session, in the older spelling."""
     given = Reply(answer=call.body.response)
     call.service.asks.reply(call.params["permissionID"], given, session_id=call.session_id)

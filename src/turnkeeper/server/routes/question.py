@@ -2,7 +2,7 @@
 
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import JsonObject, Value
-from turnkeeper.server.call import Call, Plain
+from turnkeeper.server.call import HttpRequest, PlainRequest
 from turnkeeper.server.errors import Missing
 from turnkeeper.server.route import Route
 
@@ -13,17 +13,17 @@ class Answers(Value):
     answers: tuple[tuple[str, ...], ...]
 
 
-async def list_pending(call: Plain) -> list[JsonObject]:
+async def list_pending(call: PlainRequest) -> list[JsonObject]:
     """What waits for an answer."""
     return []
 
 
-async def reply(call: Call[None, Answers]) -> bool:
+async def reply(call: HttpRequest[None, Answers]) -> bool:
     """Answer a question."""
     raise Missing("Question", call.params["requestID"])
 
 
-async def reject(call: Plain) -> bool:
+async def reject(call: PlainRequest) -> bool:
     """Dismiss a question."""
     raise Missing("Question", call.params["requestID"])
 

@@ -13,7 +13,7 @@ from turnkeeper.model.session import FileDiff, Session, SessionModel
 from turnkeeper.model.status import Idle, Status
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject, Value
-from turnkeeper.server.call import Call, Plain
+from turnkeeper.server.call import HttpRequest, PlainRequest
 from turnkeeper.server.names import MessageName, SessionName
 from turnkeeper.server.public import public
 from turnkeeper.server.route import Route
@@ -74,7 +74,7 @@ class DiffQuery(Value):
     message_id: MessageName | None = None
 
 
-async def create(call: Call[None, NewSession]) -> Session:
+async def create(call: HttpRequest[None, NewSession]) -> Session:
     """Begin a session in the directory that the request names."""
     given = call.body
     return public(
@@ -91,7 +91,7 @@ async def create(call: Call[None, NewSession]) -> Session:
     )
 
 
-async def list_sessions(call: Call[ListQuery, None]) -> list[Session]:
+async def list_sessions(call: HttpRequest[ListQuery, None]) -> list[Session]:
     """Sessions of a project or directory, newest activity first."""
     wanted = call.query
     place = await call.place()
@@ -122,12 +122,12 @@ def _is_below(session: Session, path: str) -> bool:
     return session.path == path or (session.path or "").startswith(f"{path}/")
 
 
-async def get(call: Plain) -> Session:
+async def get(call: PlainRequest) -> Session:
     """One session."""
     return public(await call.turnkeeper.store.queries.session(call.session_id))
 
 
-async def update(call: Call[None, SessionChange]) -> Session:
+async def update(call: HttpRequest[None, SessionChange]) -> Session:
     """Change what a session says of itself."""
     given = call.body
     changes: dict[str, object] = {}
@@ -153,13 +153,13 @@ def _whole(time: float | UnsetType | None) -> float | int | None:
     return int(time) if isinstance(time, float | int) and time == int(time) else time or None
 
 
-async def remove(call: Plain) -> bool:
+async def remove(call: PlainRequest) -> bool:
     """Remove a session, its children and all that belongs to them."""
     await call.turnkeeper.remove(call.session_id)
     return True
 
 
-async def status(call: Plain) -> dict[str, Status]:
+async def status(call: PlainRequest) -> dict[str, Status]:
     """What sessions are doing, of those that are doing anything."""
     store = call.turnkeeper.store
     busy = [key[-1] for key, _ in await store.engine.scan(("busy",))]
@@ -174,17 +174,17 @@ async def status(call: Plain) -> dict[str, Status]:
     return found
 
 
-async def children(call: Plain) -> Sequence[Session]:
+async def children(call: PlainRequest) -> Sequence[Session]:
     """The Child Sessions of a session."""
     return [public(one) for one in await call.turnkeeper.children(call.session_id)]
 
 
-async def todos(call: Plain) -> tuple[Todo, ...]:
+async def todos(call: PlainRequest) -> tuple[Todo, ...]:
     """The task list of a session."""
     return public(await call.turnkeeper.todos(call.session_id))
 
 
-async def diff(call: Call[DiffQuery, None]) -> tuple[FileDiff, ...]:
+async def diff(call: HttpRequest[DiffQuery, None]) -> tuple[FileDiff, ...]:
     """What a prompt changed on disk; nothing is said of what is not known."""
     try:
         if call.query.message_id is None:
@@ -196,7 +196,7 @@ async def diff(call: Call[DiffQuery, None]) -> tuple[FileDiff, ...]:
     return getattr(summary, "diffs", ())
 
 
-async def fork(call: Call[None, ForkBody]) -> Session:
+async def fork(call: HttpRequest[None, ForkBody]) -> Session:
     """A new session with a copy of the history."""
     return public(await call.turnkeeper.fork(call.session_id, message_id=call.body.message_id))
 

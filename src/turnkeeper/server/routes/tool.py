@@ -3,7 +3,7 @@
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import JsonObject, Value
-from turnkeeper.server.call import Call, Plain
+from turnkeeper.server.call import HttpRequest, PlainRequest
 from turnkeeper.server.route import Route
 
 
@@ -22,13 +22,13 @@ class ToolWords(Value):
     parameters: JsonObject
 
 
-async def ids(call: Plain) -> list[str]:
+async def ids(call: PlainRequest) -> list[str]:
     """The names of all tools."""
     setup = await call.turnkeeper.runtime.directories.setup(await call.place())
     return list(setup.toolbox.names)
 
 
-async def tools(call: Call[ToolQuery, None]) -> list[ToolWords]:
+async def tools(call: HttpRequest[ToolQuery, None]) -> list[ToolWords]:
     """The tools that a model is given. Every model is given the same ones."""
     place = await call.place()
     call.turnkeeper.runtime.model(ModelChoice(provider_id=call.query.provider, model_id=call.query.model), place)

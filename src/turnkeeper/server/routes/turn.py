@@ -11,7 +11,7 @@ from turnkeeper.model.prompt import Prompt
 from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
 from turnkeeper.model.value import Value
 from turnkeeper.server import elsewhere
-from turnkeeper.server.call import Call, Plain
+from turnkeeper.server.call import HttpRequest, PlainRequest
 from turnkeeper.server.public import public
 from turnkeeper.server.route import Route
 from turnkeeper.server.streams.hub import Hub
@@ -48,7 +48,7 @@ class SummariseBody(Value):
     auto: bool = False
 
 
-async def prompt(call: Call[None, Prompt]) -> MessageWithParts:
+async def prompt(call: HttpRequest[None, Prompt]) -> MessageWithParts:
     """Admit a prompt and answer with the last thing the assistant said once the session rests."""
     if call.body.no_reply:
         tk = call.turnkeeper
@@ -57,7 +57,7 @@ async def prompt(call: Call[None, Prompt]) -> MessageWithParts:
     return await answered(call, receipt.message_id)
 
 
-async def answered(call: Call[None, B], message_id: str | None = None) -> MessageWithParts:
+async def answered(call: HttpRequest[None, B], message_id: str | None = None) -> MessageWithParts:
     """The last thing the assistant said once the session rests and all streams have it.
 
     Raises Busy if the session was stopped before it took up the prompt ``message_id``: nothing was said about that.
@@ -76,7 +76,7 @@ async def answered(call: Call[None, B], message_id: str | None = None) -> Messag
     return public(await _newest_answer(call))
 
 
-async def _tell_first(call: Call[None, B]) -> None:
+async def _tell_first(call: HttpRequest[None, B]) -> None:
     """Let streams have all that happened before the answer: some clients hear no more once they have that."""
     hubs = call.service.made(Hub)
     for hub in hubs:
@@ -88,7 +88,7 @@ async def _tell_first(call: Call[None, B]) -> None:
                 await hub.metre.sleep(HASTE_S)
 
 
-async def _newest_answer(call: Call[None, B]) -> MessageWithParts:
+async def _newest_answer(call: HttpRequest[None, B]) -> MessageWithParts:
     page = await call.turnkeeper.messages(call.session_id, limit=NEWEST)
     for message in reversed(page.items):
         if isinstance(message.info, AssistantMessage):
@@ -99,12 +99,12 @@ async def _newest_answer(call: Call[None, B]) -> MessageWithParts:
     raise NotFound("the session was stopped before anything was said")
 
 
-async def prompt_async(call: Call[None, Prompt]) -> None:
+async def prompt_async(call: HttpRequest[None, Prompt]) -> None:
     """Admit a prompt; what comes of it is told as events."""
     await call.turnkeeper.prompt(call.session_id, call.body)
 
 
-async def shell(call: Call[None, ShellBody]) -> MessageWithParts:
+async def shell(call: HttpRequest[None, ShellBody]) -> MessageWithParts:
     """Run a command of the user's; no model is asked."""
     given = call.body
     done = await call.turnkeeper.shell(call.session_id, given.command, agent=given.agent, model=given.model)
@@ -112,7 +112,7 @@ async def shell(call: Call[None, ShellBody]) -> MessageWithParts:
     return public(done)
 
 
-async def summarise(call: Call[None, SummariseBody]) -> bool:
+async def summarise(call: HttpRequest[None, SummariseBody]) -> bool:
     """Let a Summary take the place of older history."""
     given = call.body
     model = ModelChoice(provider_id=given.provider_id, model_id=given.model_id)
@@ -121,7 +121,7 @@ async def summarise(call: Call[None, SummariseBody]) -> bool:
     return True
 
 
-async def abort(call: Plain) -> bool:
+async def abort(call: PlainRequest) -> bool:
     """Stop a session. Refused while another process runs it, for only that one can stop it."""
     with suppress(NotFound):  # Clients expect a yes all the same.
         await call.turnkeeper.abort(call.session_id)

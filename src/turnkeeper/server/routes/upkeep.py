@@ -6,8 +6,8 @@ from typing import Final, Literal
 
 from turnkeeper.model.value import JsonObject, Value, encode
 from turnkeeper.server import openapi, routes
-from turnkeeper.server.answer import JSON, Answer
-from turnkeeper.server.call import Call, Plain
+from turnkeeper.server.answer import JSON, HttpResponse
+from turnkeeper.server.call import HttpRequest, PlainRequest
 from turnkeeper.server.metrics import Metrics
 from turnkeeper.server.route import Route
 from turnkeeper.server.service import Service
@@ -38,18 +38,18 @@ def _document(service: Service) -> bytes:
     return encode(openapi.document(routes.load()))
 
 
-async def doc(call: Plain) -> Answer:
+async def doc(call: PlainRequest) -> HttpResponse:
     """What is served."""
-    return Answer(200, call.service.part(_document), (JSON,))
+    return HttpResponse(200, call.service.part(_document), (JSON,))
 
 
-async def metrics(call: Plain) -> Answer:
+async def metrics(call: PlainRequest) -> HttpResponse:
     """What the server has done so far."""
     text = call.service.part(Metrics).text()
-    return Answer(200, text.encode(), ((b"content-type", b"text/plain; version=0.0.4; charset=utf-8"),))
+    return HttpResponse(200, text.encode(), ((b"content-type", b"text/plain; version=0.0.4; charset=utf-8"),))
 
 
-async def write_log(call: Call[None, LogBody]) -> bool:
+async def write_log(call: HttpRequest[None, LogBody]) -> bool:
     """Write a line of a client's to the server's log, as JSON, so that a line break in it begins no line."""
     log.log(LEVELS[call.body.level], "%s", encode(call.body).decode()[:LINE_CHARS_MAX])
     return True

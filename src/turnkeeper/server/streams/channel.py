@@ -8,18 +8,18 @@ import msgspec
 
 from turnkeeper.model.value import encode
 from turnkeeper.server.streams import frame
-from turnkeeper.server.streams.frame import Frame
+from turnkeeper.server.streams.frame import OutgoingFrame
 from turnkeeper.server.streams.subscriber import Subscriber
 from turnkeeper.server.v2.framed import END
 
-Voice: TypeAlias = Literal["local", "global", "second"]
+StreamFormat: TypeAlias = Literal["local", "global", "second"]
 """What a stream sounds like: ``/event``, ``/global/event`` or ``/api/event``."""
 
 
-class Tune(msgspec.Struct, frozen=True):
+class StreamFilter(msgspec.Struct, frozen=True):
     """What a subscriber wants to hear. Those with the same wish share one channel."""
 
-    voice: Voice
+    voice: StreamFormat
     directory: str | None = None
     """Only what happens there; None for everywhere."""
     ids: str | None = None
@@ -29,10 +29,10 @@ class Tune(msgspec.Struct, frozen=True):
 class Channel(msgspec.Struct, eq=False):
     """The subscribers of one tune."""
 
-    tune: Tune
+    tune: StreamFilter
     subscribers: set[Subscriber] = msgspec.field(default_factory=set)
 
-    def tell(self, frames: Iterable[Frame]) -> None:
+    def tell(self, frames: Iterable[OutgoingFrame]) -> None:
         """Send all of these at once."""
         chunk = self.chunk(frames)
         if chunk:
@@ -40,7 +40,7 @@ class Channel(msgspec.Struct, eq=False):
                 if not subscriber.offer(chunk):
                     self.subscribers.discard(subscriber)
 
-    def chunk(self, frames: Iterable[Frame]) -> bytes:
+    def chunk(self, frames: Iterable[OutgoingFrame]) -> bytes:
         """What these sound like here."""
         return b"".join([self._framed(one) for one in frames if self._is_wanted(one)])
 
@@ -50,10 +50,10 @@ class Channel(msgspec.Struct, eq=False):
             return b"data: " + frame.plain_second(kind, id, properties) + END
         return self._wrapped(frame.plain(kind, id, properties), "", None)
 
-    def _is_wanted(self, one: Frame) -> bool:
+    def _is_wanted(self, one: OutgoingFrame) -> bool:
         return self.tune.directory is None or one.one.directory == self.tune.directory
 
-    def _framed(self, one: Frame) -> bytes:
+    def _framed(self, one: OutgoingFrame) -> bytes:
         if self.tune.voice == "second":
             body = one.second
             return b"data: " + body + END if body else b""
@@ -76,13 +76,13 @@ class Recent:
     """The newest frames, for those who come back. Bounded by number and by size."""
 
     def __init__(self, frames_max: int = 4096, bytes_max: int = 8 * 1024 * 1024) -> None:
-        self._frames: deque[Frame] = deque()
+        self._frames: deque[OutgoingFrame] = deque()
         self._sizes: deque[int] = deque()
         self._frames_max, self._bytes_max, self._bytes = frames_max, bytes_max, 0
         self.begin = 0
         """The number of the last frame that is not here any more."""
 
-    def add(self, frames: Iterable[Frame]) -> None:
+    def add(self, frames: Iterable[OutgoingFrame]) -> None:
         """Keep these."""
         for one in frames:
             self._frames.append(one)
@@ -92,7 +92,7 @@ class Recent:
             self.begin = self._frames.popleft().nth
             self._bytes -= self._sizes.popleft()
 
-    def after(self, nth: int) -> list[Frame] | None:
+    def after(self, nth: int) -> list[OutgoingFrame] | None:
         """What came after a frame; None if some of it is not here any more."""
         if nth < self.begin:
             return None

@@ -10,7 +10,7 @@ from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.model.value import JsonObject, Value, encode
 from turnkeeper.server.public import public
 from turnkeeper.server.v2.event import NextEvent
-from turnkeeper.server.v2.framed import Durable, Place, Second, durable
+from turnkeeper.server.v2.framed import Durable, EventLocation, Second, durable
 from turnkeeper.server.v2.shape import number
 
 Happening: TypeAlias = Notification | Delta
@@ -52,7 +52,7 @@ class _Words(Value):
     offset: int
 
 
-class Frame:
+class OutgoingFrame:
     """One happening on its way out. ``nth`` is its number among all that this server told of."""
 
     __slots__ = ("_first", "_second", "id", "now", "nth", "one")
@@ -133,7 +133,7 @@ def _shown(one: Notification) -> dict[str, object]:
 def _second(one: Happening, id: str, now: int) -> bytes:
     if isinstance(one, NextEvent):
         return durable(one, is_local=False)
-    place = Place(directory=one.directory) if one.directory else None
+    place = EventLocation(directory=one.directory) if one.directory else None
     if isinstance(one, Delta):
         return encode(Second(id=id, type=f"session.next.{one.kind}.delta", location=place, data=_delta(one, now)))
     if one.type in SECOND:

@@ -17,8 +17,8 @@ from turnkeeper.api import Turnkeeper
 from turnkeeper.bus import Listener
 from turnkeeper.model.identifier import pack
 from turnkeeper.model.notification import Delta
-from turnkeeper.server.streams.channel import Channel, Recent, Tune, Voice
-from turnkeeper.server.streams.frame import Frame, Happening, joined
+from turnkeeper.server.streams.channel import Channel, Recent, StreamFilter, StreamFormat
+from turnkeeper.server.streams.frame import Happening, OutgoingFrame, joined
 from turnkeeper.server.streams.subscriber import WAITING_MAX, Subscriber
 from turnkeeper.server.v2 import live
 
@@ -29,7 +29,7 @@ PACE_MAX_S: Final = 0.05
 CLOSING_S: Final = 0.5
 """How long the end of a stream may take."""
 
-FAREWELLS: Final[Mapping[Voice, str]] = {"local": "server.instance.disposed", "second": "global.disposed"}
+FAREWELLS: Final[Mapping[StreamFormat, str]] = {"local": "server.instance.disposed", "second": "global.disposed"}
 """What a stream ends with. Not that of all directories: opencode's terminal UI would start anew at once, find nobody
 and exit, where it comes back by itself after a stream that just ended."""
 
@@ -43,7 +43,7 @@ class Metre(msgspec.Struct):
     waiting_max: int = WAITING_MAX
 
 
-class Tally(msgspec.Struct):
+class HubCounts(msgspec.Struct):
     """What a hub has done, for those who measure."""
 
     frames: int = 0
@@ -65,11 +65,11 @@ class Hub:
 
     def __init__(self, turnkeeper: Turnkeeper, directory: str, metre: Metre | None = None) -> None:
         self.metre = metre or Metre(now=turnkeeper.store.mint.now)
-        self.tally = Tally()
+        self.tally = HubCounts()
         self.word = secrets.token_hex(4) + "-"
         """What ids of this hub's frames begin with: those of another one mean nothing here."""
         self._turnkeeper, self._directory = turnkeeper, directory
-        self._channels: dict[Tune, Channel] = {}
+        self._channels: dict[StreamFilter, Channel] = {}
         self._alone: set[Subscriber] = set()
         self._listener: Listener[Happening] | None = None
         self._recent: Recent | None = None
@@ -80,7 +80,7 @@ class Hub:
         self._tail = secrets.token_hex(7)
         self._derives_second = False
 
-    def join(self, tune: Tune, *, since: str | None = None) -> Membership:
+    def join(self, tune: StreamFilter, *, since: str | None = None) -> Membership:
         """Subscribe from this moment on; ``since`` is the id of the last frame that was heard before."""
         self._listen()
         if tune.ids is not None and self._recent is None:
@@ -177,7 +177,7 @@ class Hub:
         else:
             journal.publisher.remove(live.derive)
 
-    def _missed(self, since: str) -> list[Frame] | None:
+    def _missed(self, since: str) -> list[OutgoingFrame] | None:
         if not since.startswith(self.word) or not since[len(self.word) :].isdecimal() or self._recent is None:
             return None
         return self._recent.after(int(since[len(self.word) :]))
@@ -208,10 +208,10 @@ class Hub:
             channel.tell(frames)
         self._next_s = asyncio.get_running_loop().time() + min(self.subscribers * self.metre.pace_s, PACE_MAX_S)
 
-    def _frame(self, one: Happening, now: int) -> Frame:
+    def _frame(self, one: Happening, now: int) -> OutgoingFrame:
         self.tally.frames += 1
         known = "" if isinstance(one, Delta) else one.id
-        return Frame(one, self.tally.frames, known or self.event_id(), now)
+        return OutgoingFrame(one, self.tally.frames, known or self.event_id(), now)
 
 
 def _give_up(subscribers: list[Subscriber]) -> None:

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 import anyio
 
 from turnkeeper.server.asgi import ABORT, Receive, Scope, Send
-from turnkeeper.server.streams.channel import Tune
+from turnkeeper.server.streams.channel import StreamFilter
 from turnkeeper.server.streams.frame import COMMENT
 from turnkeeper.server.streams.hub import Hub, Membership
 from turnkeeper.server.streams.subscriber import Subscriber
@@ -21,14 +21,14 @@ HEADERS: Final = [
 HEARTBEAT_S: Final = 10
 HEARTBEAT_SECOND_S: Final = 15
 
-Feed: TypeAlias = Callable[[], AsyncIterator[bytes]]
+FrameSource: TypeAlias = Callable[[], AsyncIterator[bytes]]
 """Frames of a stream that has a source of its own, one by one."""
 
 
 class Stream:
     """What everybody hears who wants to hear the same."""
 
-    def __init__(self, hub: Hub, tune: Tune, *, since: str | None = None) -> None:
+    def __init__(self, hub: Hub, tune: StreamFilter, *, since: str | None = None) -> None:
         self._hub, self._tune, self._since = hub, tune, since
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -58,7 +58,7 @@ class Stream:
 class Tail:
     """A stream with a source of its own, which waits for its reader."""
 
-    def __init__(self, hub: Hub, feed: Feed) -> None:
+    def __init__(self, hub: Hub, feed: FrameSource) -> None:
         self._hub, self._feed = hub, feed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -7,7 +7,7 @@ from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.server import providers
 from turnkeeper.server.catalogue import AgentWords
-from turnkeeper.server.providers import CacheCost, Cost, Limit, Model, Provider
+from turnkeeper.server.providers import CacheCost, Cost, Limit, Model, ProviderEntry
 from turnkeeper.server.v2.shape import ModelRef
 from turnkeeper.workspace.project import ProjectPlace
 
@@ -100,7 +100,7 @@ class CostInfo(Value):
     tier: TierSize | None = None
 
 
-class ModelInfo(Value):
+class CatalogueModel(Value):
     """A model."""
 
     id: str
@@ -118,7 +118,7 @@ class ModelInfo(Value):
     limit: Limit
 
 
-class ProviderInfo(Value):
+class CatalogueProviderInfo(Value):
     """A provider."""
 
     id: str
@@ -154,16 +154,16 @@ def rules(given: Ruleset) -> tuple[RuleInfo, ...]:
     return tuple(RuleInfo(action=one.permission, resource=one.pattern, effect=one.action) for one in given)
 
 
-def provider(given: Provider) -> ProviderInfo:
+def provider(given: ProviderEntry) -> CatalogueProviderInfo:
     """A provider. Its protocol is that of its models."""
     package = next((model.api.npm for model in given.models.values()), providers.PACKAGES["openai-chat"])
-    return ProviderInfo(id=given.id, name=given.name, api=Api(package=package), request=Request())
+    return CatalogueProviderInfo(id=given.id, name=given.name, api=Api(package=package), request=Request())
 
 
-def model(given: Model) -> ModelInfo:
+def model(given: Model) -> CatalogueModel:
     """A model."""
     reads = given.capabilities.input
-    return ModelInfo(
+    return CatalogueModel(
         id=given.id,
         provider_id=given.provider_id,
         family=given.family or None,

@@ -16,7 +16,7 @@ from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.notification import Notification
 from turnkeeper.model.parts import Part
 from turnkeeper.server.v2 import shape
-from turnkeeper.server.v2.part_event import Told, part_events
+from turnkeeper.server.v2.part_event import NamedEvent, part_events
 from turnkeeper.server.v2.shape import NUMBERS_PER_ENTRY, number
 
 Reason: TypeAlias = Literal["auto", "manual"]
@@ -78,7 +78,7 @@ def switch_id(time: int, seq: int) -> str:
     return f"msg_{pack(time, seq & 0xFFF, False)}{seq:014d}"
 
 
-def _told(change: Change, recorded: Recorded, reason: Reason) -> Iterator[Told]:
+def _told(change: Change, recorded: Recorded, reason: Reason) -> Iterator[NamedEvent]:
     match change:
         case c.PromptPut(prompt=prompt):
             yield "prompt.admitted", _prompt(prompt.message.id, prompt.parts, prompt.delivery)
@@ -97,14 +97,14 @@ def _told(change: Change, recorded: Recorded, reason: Reason) -> Iterator[Told]:
                 yield from part_events(turn.message.id, turn.parts, part)
         case c.TurnClosed(message=message, turn=turn):
             yield from _ended(message, list(turn.parts.values()), reason)
-        case c.AgentSwitched(agent=agent, is_for_prompt=is_for_prompt):
+        case c.AgentPut(agent=agent, is_for_prompt=is_for_prompt):
             if agent is not None and not is_for_prompt:
                 yield "agent.switched", {"messageID": switch_id(recorded.time, recorded.seq), "agent": agent}
-        case c.ModelSwitched(model=model, is_for_prompt=is_for_prompt):
+        case c.ModelPut(model=model, is_for_prompt=is_for_prompt):
             if model is not None and not is_for_prompt:
                 ref = shape.ModelRef(id=model.id, provider_id=model.provider_id, variant=model.variant)
                 yield "model.switched", {"messageID": switch_id(recorded.time, recorded.seq), "model": ref}
-        case c.SessionMoved(directory=directory):
+        case c.DirectoryPut(directory=directory):
             yield "moved", {"location": {"directory": directory}}
         case c.RevertPut(revert=revert):
             yield "revert.staged", {"revert": revert}
@@ -133,7 +133,7 @@ def _prompt(message_id: str, parts: Sequence[Part], delivery: Delivery) -> dict[
     return {"messageID": message_id, "prompt": shape.prompt_of(parts), "delivery": delivery}
 
 
-def _message(message: object, parts: Sequence[Part], reason: Reason) -> Iterator[Told]:
+def _message(message: object, parts: Sequence[Part], reason: Reason) -> Iterator[NamedEvent]:
     """A message that came whole: said by the runtime, or copied by a fork or an import."""
     if isinstance(message, UserMessage):
         if (mark := shape.compaction_of(parts)) is not None:
@@ -155,7 +155,7 @@ def _message(message: object, parts: Sequence[Part], reason: Reason) -> Iterator
             yield from _ended(message, parts, reason)
 
 
-def _started(message: AssistantMessage) -> Told:
+def _started(message: AssistantMessage) -> NamedEvent:
     body: dict[str, object] = {
         "assistantMessageID": message.id,
         "agent": message.agent,
@@ -164,7 +164,7 @@ def _started(message: AssistantMessage) -> Told:
     return "step.started", body
 
 
-def _ended(message: AssistantMessage, parts: Sequence[Part], reason: Reason) -> Iterator[Told]:
+def _ended(message: AssistantMessage, parts: Sequence[Part], reason: Reason) -> Iterator[NamedEvent]:
     if message.summary:
         if message.error is None:
             body: dict[str, object] = {

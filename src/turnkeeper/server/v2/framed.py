@@ -9,7 +9,7 @@ END: Final = b"\n\n"
 """What ends a frame of a stream."""
 
 
-class Place(Value):
+class EventLocation(Value):
     """Where it happened."""
 
     directory: str
@@ -29,7 +29,7 @@ class Second(Value):
     id: str
     type: str
     durable: Durable | None = None
-    location: Place | None = None
+    location: EventLocation | None = None
     data: object
 
 
@@ -40,7 +40,7 @@ def durable(event: NextEvent, *, is_local: bool) -> bytes:
             id=event.id,
             type=event.type,
             durable=Durable(aggregate=event.session_id, seq=event.number, version=event.version),
-            location=None if is_local else Place(directory=event.directory),
+            location=None if is_local else EventLocation(directory=event.directory),
             data=event.properties,
         )
     )

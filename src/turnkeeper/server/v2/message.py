@@ -12,7 +12,7 @@ from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolPending, T
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.server.v2 import shape
 from turnkeeper.server.v2.event import switch_id
-from turnkeeper.server.v2.shape import AgentAttachment, FileAttachment, ModelRef, UnknownError, Usage
+from turnkeeper.server.v2.shape import AgentAttachment, FileAttachment, ModelRef, TokenUsage, UnknownError
 
 
 class Created(Value):
@@ -59,7 +59,7 @@ class ShellRan(Value, tag_field="type", tag="shell"):
     output: str
 
 
-class Compacted(Value, tag_field="type", tag="compaction"):
+class CompactionSaid(Value, tag_field="type", tag="compaction"):
     """What was said before, in short."""
 
     id: str
@@ -104,16 +104,16 @@ class AssistantSaid(Value, tag_field="type", tag="assistant"):
     snapshot: Snapshot | None = None
     finish: str | None = None
     cost: int | float | None = None
-    tokens: Usage | None = None
+    tokens: TokenUsage | None = None
     error: UnknownError | None = None
 
 
-Said: TypeAlias = (
-    UserSaid | SyntheticSaid | SystemSaid | ShellRan | Compacted | AgentSwitched | ModelSwitched | AssistantSaid
+ShownMessage: TypeAlias = (
+    UserSaid | SyntheticSaid | SystemSaid | ShellRan | CompactionSaid | AgentSwitched | ModelSwitched | AssistantSaid
 )
 
 
-def said_by(message: MessageWithParts, asked: MessageWithParts | None = None) -> Said | None:
+def said_by(message: MessageWithParts, asked: MessageWithParts | None = None) -> ShownMessage | None:
     """A message as the second generation shows it; None if it only belongs to another one.
 
     ``asked`` is what a summary answers.
@@ -145,7 +145,7 @@ def switch(recorded: Recorded) -> AgentSwitched | ModelSwitched | None:
             return None
 
 
-def _user(info: UserMessage, parts: Sequence[Part]) -> Said | None:
+def _user(info: UserMessage, parts: Sequence[Part]) -> ShownMessage | None:
     if shape.compaction_of(parts) is not None or shape.is_introduction(parts):
         return None
     time = Created(created=info.time.created)
@@ -156,7 +156,7 @@ def _user(info: UserMessage, parts: Sequence[Part]) -> Said | None:
     return UserSaid(id=info.id, time=time, text=prompt.text, files=prompt.files, agents=prompt.agents)
 
 
-def _assistant(info: AssistantMessage, parts: Sequence[Part], asked: MessageWithParts | None) -> Said | None:
+def _assistant(info: AssistantMessage, parts: Sequence[Part], asked: MessageWithParts | None) -> ShownMessage | None:
     time = Created(created=info.time.created, completed=info.time.completed)
     if info.summary:
         if info.error is not None or info.time.completed is None:
@@ -164,7 +164,7 @@ def _assistant(info: AssistantMessage, parts: Sequence[Part], asked: MessageWith
         mark = shape.compaction_of(asked.parts) if asked is not None else None
         reason: Literal["auto", "manual"] = "auto" if mark is None or mark.auto else "manual"
         when = Created(created=info.time.created)
-        return Compacted(id=info.id, time=when, reason=reason, summary=shape.said(parts), recent="")
+        return CompactionSaid(id=info.id, time=when, reason=reason, summary=shape.said(parts), recent="")
     if shape.is_shell(parts):
         [call] = [part for part in parts if isinstance(part, ToolPart)]
         command = str(call.state.input.get("command", ""))

@@ -8,10 +8,10 @@ from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolPending, T
 from turnkeeper.model.value import encode
 from turnkeeper.server.v2 import shape
 
-Told: TypeAlias = tuple[str, dict[str, object]]
+NamedEvent: TypeAlias = tuple[str, dict[str, object]]
 
 
-def part_events(message_id: str, before: Mapping[str, Part], part: Part) -> Iterator[Told]:
+def part_events(message_id: str, before: Mapping[str, Part], part: Part) -> Iterator[NamedEvent]:
     """The events of one part of the answer ``message_id``; ``before`` are its parts as they were."""
     known = before.get(part.id)
     whose: dict[str, object] = {"assistantMessageID": message_id}
@@ -32,7 +32,9 @@ def part_events(message_id: str, before: Mapping[str, Part], part: Part) -> Iter
             return
 
 
-def _block(kind: str, whose: dict[str, object], known: Part | None, part: TextPart | ReasoningPart) -> Iterator[Told]:
+def _block(
+    kind: str, whose: dict[str, object], known: Part | None, part: TextPart | ReasoningPart
+) -> Iterator[NamedEvent]:
     more: dict[str, object] = {}
     if isinstance(part, ReasoningPart) and (metadata := _nested(part.metadata)):
         more["providerMetadata"] = metadata
@@ -48,7 +50,7 @@ def _is_closed(part: Part) -> bool:
     return time is None or time.end is not None
 
 
-def _shell(message_id: str, known: ToolPart | None, part: ToolPart) -> Iterator[Told]:
+def _shell(message_id: str, known: ToolPart | None, part: ToolPart) -> Iterator[NamedEvent]:
     if known is None:
         command = str(part.state.input.get("command", ""))
         yield "shell.started", {"messageID": message_id, "callID": part.call_id, "command": command}
@@ -56,7 +58,7 @@ def _shell(message_id: str, known: ToolPart | None, part: ToolPart) -> Iterator[
         yield "shell.ended", {"callID": part.call_id, "output": shape.shell_output(part.state)}
 
 
-def _call(whose: dict[str, object], known: ToolPart | None, part: ToolPart) -> Iterator[Told]:
+def _call(whose: dict[str, object], known: ToolPart | None, part: ToolPart) -> Iterator[NamedEvent]:
     state = part.state
     if known is None:
         yield "tool.input.started", {**whose, "name": part.tool}

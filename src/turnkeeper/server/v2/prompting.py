@@ -15,7 +15,7 @@ from turnkeeper.model.prompt import AgentInput, FileInput, PartInput, Prompt, Te
 from turnkeeper.model.refusal import Conflict
 from turnkeeper.model.value import Value
 from turnkeeper.server.v2 import shape
-from turnkeeper.server.v2.shape import Admission, AgentAttachment, FileAttachment, PromptSource, PromptText, number
+from turnkeeper.server.v2.shape import AdmittedPrompt, AgentAttachment, FileAttachment, PromptSource, PromptText, number
 from turnkeeper.sessions.prompt import prompt as admit
 from turnkeeper.text.attachment_url import read_data_url
 
@@ -56,7 +56,7 @@ class Taken(Conflict):
         self.resource = resource
 
 
-async def prompt(turnkeeper: Turnkeeper, session_id: str, given: PromptBody) -> Admission:
+async def prompt(turnkeeper: Turnkeeper, session_id: str, given: PromptBody) -> AdmittedPrompt:
     """Admit a prompt; the session is then run, unless it only is to be admitted."""
     parts: list[PartInput] = [TextInput(text=given.prompt.text)]
     parts += [_file(one) for one in given.prompt.files or ()]
@@ -70,7 +70,7 @@ async def prompt(turnkeeper: Turnkeeper, session_id: str, given: PromptBody) -> 
         turnkeeper.runtime.wake(session_id)
     [recorded] = await turnkeeper.store.journal.read(session_id, after=receipt.seq - 1, limit=1)
     assert isinstance(recorded.event, e.PromptAdmitted), "a receipt names its admission"
-    return Admission(
+    return AdmittedPrompt(
         admitted_seq=number(receipt.seq),
         id=receipt.message_id,
         session_id=session_id,

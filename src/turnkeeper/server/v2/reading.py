@@ -17,7 +17,7 @@ from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import Value, encode
 from turnkeeper.server.errors import InvalidCursor, Missing
-from turnkeeper.server.v2.message import Compacted, Said, said_by, switch
+from turnkeeper.server.v2.message import CompactionSaid, ShownMessage, said_by, switch
 from turnkeeper.store.cursor import cursor as place_cursor
 from turnkeeper.store.store import Store
 
@@ -29,7 +29,7 @@ _ABOUT_SWITCHES = (e.AgentSelected.KIND, e.ModelSelected.KIND, "prompt.")
 """Kinds of entries that are switches, or by which a selection is known to be part of an admission."""
 
 
-class Place(Value):
+class MessageCursor(Value):
     """Where a page of messages goes on."""
 
     seq: int
@@ -51,7 +51,7 @@ class Cursors(Value):
 class MessagesPage(Value, omit_defaults=False):
     """Messages in the order that was asked for."""
 
-    data: tuple[Said, ...]
+    data: tuple[ShownMessage, ...]
     cursor: Cursors
 
 
@@ -60,22 +60,24 @@ def opaque(place: Value) -> str:
     return urlsafe_b64encode(encode(place)).rstrip(b"=").decode()
 
 
-def place_of(text: str) -> Place:
+def place_of(text: str) -> MessageCursor:
     """The place that a cursor stands for."""
     try:
-        return msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=Place)
+        return msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=MessageCursor)
     except ValueError as error:  # binascii.Error and msgspec.MsgspecError are ValueErrors.
         raise InvalidCursor("Invalid cursor") from error
 
 
-async def messages(store: Store, session_id: str, *, limit: int, order: Order, place: Place | None) -> MessagesPage:
+async def messages(
+    store: Store, session_id: str, *, limit: int, order: Order, place: MessageCursor | None
+) -> MessagesPage:
     """A page of messages. A cursor knows its order; the way back is the other way round."""
     await store.queries.state(session_id)
     if place is not None:
         order = place.order
     is_back = place is not None and place.direction == "previous"
     is_newest_first = (order == "desc") != is_back
-    found: list[tuple[int, Said]] = []
+    found: list[tuple[int, ShownMessage]] = []
     async for one in _items(store, session_id, place.seq if place else None, newest_first=is_newest_first):
         found.append(one)
         if len(found) > limit:
@@ -85,8 +87,8 @@ async def messages(store: Store, session_id: str, *, limit: int, order: Order, p
         found.reverse()
     if not found:
         return MessagesPage(data=(), cursor=Cursors())
-    previous = opaque(Place(seq=found[0][0], order=order, direction="previous"))
-    following = opaque(Place(seq=found[-1][0], order=order, direction="next"))
+    previous = opaque(MessageCursor(seq=found[0][0], order=order, direction="previous"))
+    following = opaque(MessageCursor(seq=found[-1][0], order=order, direction="next"))
     is_last = not has_more and not is_back
     is_first = place is None or (is_back and not has_more)
     return MessagesPage(
@@ -95,18 +97,18 @@ async def messages(store: Store, session_id: str, *, limit: int, order: Order, p
     )
 
 
-async def context(store: Store, session_id: str) -> list[Said]:
+async def context(store: Store, session_id: str) -> list[ShownMessage]:
     """What was said since the newest summary, with it; oldest first."""
     await store.queries.state(session_id)
-    found: list[Said] = []
+    found: list[ShownMessage] = []
     async for _, one in _items(store, session_id, None, newest_first=True):
         found.append(one)
-        if isinstance(one, Compacted):
+        if isinstance(one, CompactionSaid):
             break
     return found[::-1]
 
 
-async def message(store: Store, session_id: str, message_id: str) -> Said:
+async def message(store: Store, session_id: str, message_id: str) -> ShownMessage:
     """One message."""
     await store.queries.state(session_id)
     try:
@@ -122,7 +124,7 @@ async def message(store: Store, session_id: str, message_id: str) -> Said:
 
 async def _items(
     store: Store, session_id: str, seq: int | None, *, newest_first: bool
-) -> AsyncIterator[tuple[int, Said]]:
+) -> AsyncIterator[tuple[int, ShownMessage]]:
     """Messages and switches beyond a place, each with its own place."""
     edge = seq
     while True:
@@ -144,7 +146,7 @@ async def _items(
         edge = far
 
 
-async def _told(store: Store, session_id: str, one: MessageWithParts) -> Said | None:
+async def _told(store: Store, session_id: str, one: MessageWithParts) -> ShownMessage | None:
     asked: MessageWithParts | None = None
     if isinstance(one.info, AssistantMessage) and one.info.summary:
         with suppress(NotFound):
@@ -152,7 +154,7 @@ async def _told(store: Store, session_id: str, one: MessageWithParts) -> Said | 
     return said_by(one, asked)
 
 
-async def _switches(store: Store, session_id: str, low: int | None, high: int | None) -> list[tuple[int, Said]]:
+async def _switches(store: Store, session_id: str, low: int | None, high: int | None) -> list[tuple[int, ShownMessage]]:
     """Switches between two places of the log, both left out. Most entries are none, and not decoded for that."""
     after = low or 0
     limit = high - after - 1 if high is not None else None
@@ -161,7 +163,7 @@ async def _switches(store: Store, session_id: str, low: int | None, high: int | 
     # Some entries more in front: an agent and a model that are selected right after an admission belong to it.
     begin = max(after - SELECTIONS_MAX, 0)
     entries = await store.engine.read(session_id, after=begin, limit=None if limit is None else limit + after - begin)
-    found: list[tuple[int, Said]] = []
+    found: list[tuple[int, ShownMessage]] = []
     newest: Admitted | None = None
     for seq, stored in enumerate(entries, begin + 1):
         if not entry.kind(stored).startswith(_ABOUT_SWITCHES):
@@ -178,7 +180,7 @@ async def _switches(store: Store, session_id: str, low: int | None, high: int | 
     return found
 
 
-async def _switch_under(store: Store, session_id: str, message_id: str) -> Said | None:
+async def _switch_under(store: Store, session_id: str, message_id: str) -> ShownMessage | None:
     tail = message_id[-TAIL_LENGTH:]
     if not tail.isdecimal() or len(message_id) != len("msg_") + 12 + TAIL_LENGTH or int(tail) < 1:
         return None

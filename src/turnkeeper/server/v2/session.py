@@ -11,7 +11,7 @@ from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.server.errors import InvalidCursor
 from turnkeeper.server.v2 import shape
 from turnkeeper.server.v2.reading import Cursors, Order, opaque
-from turnkeeper.server.v2.shape import ModelRef, Usage
+from turnkeeper.server.v2.shape import ModelRef, TokenUsage
 
 TRAIL_MAX = 20
 """How many pages one can go back."""
@@ -50,7 +50,7 @@ class SessionInfo(Value):
     agent: str | None = None
     model: ModelRef | None = None
     cost: int | float
-    tokens: Usage
+    tokens: TokenUsage
     time: Times
     title: str
     location: Location

@@ -62,7 +62,7 @@ class PromptText(Value):
     agents: tuple[AgentAttachment, ...] | None = None
 
 
-class Admission(Value):
+class AdmittedPrompt(Value):
     """That a prompt is safe, as the second generation says it."""
 
     admitted_seq: int
@@ -80,7 +80,7 @@ class UnknownError(Value, tag_field="type", tag="unknown"):
     message: str
 
 
-class Usage(Value, omit_defaults=False):
+class TokenUsage(Value, omit_defaults=False):
     """Tokens by kind, without their sum."""
 
     input: int
@@ -99,9 +99,9 @@ def model_of(message: AssistantMessage) -> ModelRef:
     return ModelRef(id=message.model_id, provider_id=message.provider_id, variant=message.variant)
 
 
-def usage(tokens: Tokens) -> Usage:
+def usage(tokens: Tokens) -> TokenUsage:
     """Tokens as the second generation counts them."""
-    return Usage(input=tokens.input, output=tokens.output, reasoning=tokens.reasoning, cache=tokens.cache)
+    return TokenUsage(input=tokens.input, output=tokens.output, reasoning=tokens.reasoning, cache=tokens.cache)
 
 
 def prompt_of(parts: Sequence[Part]) -> PromptText:

@@ -21,7 +21,7 @@ class Staged:
     suffix: str
 
 
-class Documents:
+class FileDocuments:
     """The documents of one store. When a method may be called is the tree's business."""
 
     def __init__(self, directory: str, staging: str, disk: Disk) -> None:

@@ -16,12 +16,12 @@ from turnkeeper.store.crash import crash_point
 from turnkeeper.store.engine import EngineError, StoreDamaged, StoreFull, StoreUnavailable
 from turnkeeper.store.engines.files import earlier
 from turnkeeper.store.engines.files.disk import Disk, NotAFile, read, size_of
-from turnkeeper.store.engines.files.documents import Documents, Listings, Staged
+from turnkeeper.store.engines.files.documents import FileDocuments, Listings, Staged
 from turnkeeper.store.engines.files.lock import PAUSE_S, Counter, StoreLock
 from turnkeeper.store.engines.files.logs import Logs
 from turnkeeper.store.engines.files.names import MARKER, OWN_DIRECTORY
 from turnkeeper.store.engines.files.record import Write, decoded, encoded, is_cut_short
-from turnkeeper.store.engines.files.words import Words
+from turnkeeper.store.engines.files.words import FileWords
 
 FORM = 2
 """The newest form of a tree, as the seeds number it in the file ``migration``. The engine itself needs none."""
@@ -46,9 +46,9 @@ class Tree:
         self.own = f"{directory}/{OWN_DIRECTORY}"
         self.aside, self._marker = f"{self.own}/aside", f"{directory}/{MARKER}"
         self._journal, self._staging = f"{self.own}/journal", f"{self.own}/staging"
-        self.documents = Documents(directory, self._staging, self.disk)
+        self.documents = FileDocuments(directory, self._staging, self.disk)
         self.logs = Logs(directory, self.own, self.disk, self._set_aside)
-        self.words = Words(f"{self.own}/words", self.disk)
+        self.words = FileWords(f"{self.own}/words", self.disk)
         self._lock = StoreLock(f"{self.own}/lock/writers.lock")
         self._counter = Counter(f"{self.own}/version", self.disk)
         self._listed = -1, Listings(directory)

@@ -17,7 +17,7 @@ SLACK_BYTES = 1 << 20
 _GONE, _GONE_BELOW = b"-", b"*"
 
 
-class Words:
+class FileWords:
     """The text index of one store."""
 
     def __init__(self, file: str, disk: Disk) -> None:

@@ -12,7 +12,7 @@ from turnkeeper.store.engines.sqlite import entries, wal
 from turnkeeper.store.engines.sqlite import words as word_index
 from turnkeeper.store.engines.sqlite.connection import BUSY_TIMEOUT_S, StoreFile
 from turnkeeper.store.engines.sqlite.documents import Documents, below
-from turnkeeper.store.engines.sqlite.read import Reader
+from turnkeeper.store.engines.sqlite.read import SqliteReader
 from turnkeeper.store.engines.sqlite.schema import SCHEMA, Layout
 from turnkeeper.store.engines.sqlite.tidy import CHECKPOINT_PAGES, TIDY_SHARE, Tidying
 from turnkeeper.store.engines.sqlite.write import Append, Removal, Writer
@@ -32,7 +32,7 @@ class SqliteEngine:
         self._file = file
         self._documents = Documents(file.small_kinds)
         self._writer = Writer(file, tidying)
-        self._reader = Reader(file)
+        self._reader = SqliteReader(file)
 
     @classmethod
     async def open(

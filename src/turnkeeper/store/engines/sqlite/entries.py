@@ -22,7 +22,7 @@ _SEPARATOR = b"\n"
 """Compact JSON has no line break inside."""
 
 
-class Head:
+class LogHead:
     """A log as a writer finds it, inside its transaction."""
 
     def __init__(self, connection: apsw.Connection, name: str, last: bytes | None = None) -> None:
@@ -42,7 +42,7 @@ def append(
     connection: apsw.Connection, name: str, after: int, entries: Sequence[bytes], fence: int | None, last: bytes | None
 ) -> bool:
     """Add entries to a log; whether it now has enough of them to pack. See Engine.append for what is refused."""
-    head = Head(connection, name, last)
+    head = LogHead(connection, name, last)
     if fence is not None and fence < head.fence:
         raise StaleFence(name, fence, head.fence)
     if head.length != after or not head.is_as_expected:
@@ -61,7 +61,7 @@ def append(
 
 def remove(connection: apsw.Connection, name: str) -> None:
     """Remove a log with all its entries."""
-    span = _behind(Head(connection, name).id, 0)
+    span = _behind(LogHead(connection, name).id, 0)
     connection.execute("DELETE FROM entry WHERE id > ? AND id <= ?", span)
     connection.execute("DELETE FROM packed WHERE id > ? AND id <= ?", span)
     connection.execute("DELETE FROM log WHERE name = ?", (name,))
@@ -69,7 +69,7 @@ def remove(connection: apsw.Connection, name: str) -> None:
 
 def pack(connection: apsw.Connection, name: str) -> bool:
     """Pack the oldest plain entries of a log if there are enough; whether there may be more. In a transaction."""
-    head = Head(connection, name)
+    head = LogHead(connection, name)
     plain = _plain(connection, head.id, 0, ENTRIES_PER_PACK)
     if len(plain) < ENTRIES_PER_PACK or _seq(plain[-1][0]) > head.length - UNPACKED_MIN:
         return False

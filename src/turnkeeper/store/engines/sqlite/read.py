@@ -43,7 +43,7 @@ class InlinePolicy:
         self._charged_s += seconds
 
 
-class Reader:
+class SqliteReader:
     """Reads for any event loop, several at a time."""
 
     def __init__(self, file: StoreFile) -> None:

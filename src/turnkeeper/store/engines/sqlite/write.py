@@ -93,7 +93,7 @@ class WriteConnection:
 
     def _remove(self, connection: apsw.Connection, job: Removal) -> None:
         for name, known in job.logs.items():
-            if (actual := entries.Head(connection, name).length) > known:
+            if (actual := entries.LogHead(connection, name).length) > known:
                 raise LogConflict(name, known, actual)
         for name in job.logs:
             entries.remove(connection, name)
