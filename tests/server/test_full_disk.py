@@ -107,8 +107,9 @@ async def test_a_session_goes_on_with_its_results_once_there_is_room(
         full.disk.heal()
         await full.server.stage.time.asleep(RELEASE_RETRY_S)
         full.server.stage.time.advance(round(RELEASE_RETRY_S * 1000))
-        while await full.said(session) != [*results, "answer"]:
-            await anyio.lowlevel.checkpoint()
+        with anyio.fail_after(60):
+            while await full.said(session) != [*results, "answer"]:
+                await anyio.lowlevel.checkpoint()
         await full.server.stage.tk.wait(session)
         assert not await full.is_busy(session)
 
