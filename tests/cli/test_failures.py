@@ -50,7 +50,7 @@ REFUSED, USAGE = 1, 2
         (["session", "create", "--metadata", '{"a":' * 3000 + "1" + "}" * 3000], USAGE, "not JSON"),
         (["session", "create", "--metadata", '{"a": NaN}'], USAGE, "not JSON"),
         (["session", "create", "--metadata", '{"a": "\\ud800"}'], USAGE, "not JSON"),
-        (["session", "create", "--title", "\udcff"], REFUSED, "cannot be stored"),
+        (["session", "create", "--title", "\udcff"], REFUSED, "half a character"),
         (["session", "show", "\udcff"], REFUSED, "there is no session"),
         (["import", "/dev/zero"], REFUSED, "is a device"),
         (["session", "show"], USAGE, "requires an argument"),
