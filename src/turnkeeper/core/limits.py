@@ -135,6 +135,12 @@ COMMAND_TIMEOUT_MAX_S = 3600.0
 SEARCH_TIMEOUT_S = 60.0
 """How long a search may take."""
 
+GIT_S = 10.0
+"""How long git may take to answer a question ..."""
+
+GIT_WALK_S = 30.0
+"""... and one for which it walks the history: the root of a million commits takes some ten seconds."""
+
 STOP_S = 10.0
 """How long sessions that are told to stop may take to settle when a store is closed. Longer than ``KILL_GRACE_S``."""
 
