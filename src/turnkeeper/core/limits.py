@@ -105,8 +105,9 @@ RECALL_HITS_MAX = 20
 RECALL_SNIPPET_CHARS = 240
 """How much of each is shown."""
 
-OUTPUT_KEPT_MAX = 8 * 1024 * 1024
-"""How much of a command's output is kept at all; of more, the beginning and the end."""
+OUTPUT_KEPT_MAX = 32 * 1024 * 1024
+"""How many bytes of a command's output are kept at all; of more, the beginning and the end. Recording this much keeps
+other sessions of the process waiting for about a second."""
 
 LINE_CHARS_MAX = 2000
 """How much of one line the read and grep tools show."""
