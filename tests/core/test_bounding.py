@@ -95,6 +95,10 @@ def test_the_hint_says_how_to_have_the_rest(given: tuple[str, ...], hint: str) -
     assert kept_hint(*given) == hint
 
 
+def test_the_hint_says_what_is_lost_for_good() -> None:
+    assert kept_hint("r1", lost_bytes=7) == "All of it but 7 bytes in the middle, which are lost: recall with handle r1"
+
+
 def test_the_later_a_result_of_a_turn_comes_the_less_room_it_has() -> None:
     share = TurnShare()
     rooms = []

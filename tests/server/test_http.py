@@ -391,3 +391,13 @@ def test_small_packets_are_sent_at_once() -> None:
     bound = serving.listen("127.0.0.1", 0)
     with bound:
         assert bound.proto == socket.IPPROTO_TCP
+
+
+async def test_a_request_that_is_cancelled_because_the_server_stops_is_no_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with called() as server:
+        await hanging(server)
+        await server.server.close(0)
+        assert server.app.ended == 1
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []

@@ -8,7 +8,7 @@ import anyio
 import pytest
 from desk import Desk
 
-from turnkeeper.core.limits import OUTPUT_LINES_MAX
+from turnkeeper.core.limits import OUTPUT_KEPT_MAX, OUTPUT_LINES_MAX
 from turnkeeper.tools.tool import Denied
 
 NUMBERS = "sleep 1000 & echo $!; echo $$; "
@@ -112,9 +112,17 @@ async def test_a_chatty_command_is_reported_rarely_and_bounded(desk: Desk) -> No
 async def test_an_endless_output_is_kept_in_part_and_never_fills_the_memory(desk: Desk) -> None:
     output, bounded, *_ = await desk.settle("bash", command="head -c 40000000 /dev/zero | tr '\\0' x; echo; echo end")
     assert output.output.endswith("\nend")
+    lost = 40_000_005 - OUTPUT_KEPT_MAX
     assert bounded.full is not None
-    assert "bytes were not kept" in bounded.full
-    assert len(bounded.full) < 9_000_000
+    assert f"[... {lost} bytes were not kept ...]" in bounded.full
+    assert f"All of it but {lost} bytes in the middle, which are lost: recall with handle" in output.output
+    assert len(bounded.full) < OUTPUT_KEPT_MAX + 100
+
+
+async def test_an_output_of_twenty_megabytes_is_kept_whole(desk) -> None:
+    output, bounded, *_ = await desk.settle("bash", command="seq 1 2800000")
+    assert bounded.full == "\n".join(map(str, range(1, 2_800_001)))
+    assert "All of it: recall with handle" in output.output
 
 
 async def test_the_commands_in_a_command_are_asked_about_one_by_one(desk: Desk) -> None:

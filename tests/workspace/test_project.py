@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -451,3 +452,31 @@ def test_a_remote_keeps_the_rest_of_its_path(url: str, normalised: str) -> None:
 def test_a_local_or_unreadable_remote_gives_no_id(url: str) -> None:
     assert normalise_remote(url) is None
     assert remote_id(url) is None
+
+
+@pytest.mark.parametrize("name", [".git/HEAD", ".git/config", ".git/turnkeeper", ".git"])
+async def test_a_pipe_in_a_repository_is_not_waited_for(world: World, name: str) -> None:
+    top = world.repository("repo")
+    if name == ".git":
+        (top / name).rename(world.home / "elsewhere")
+    (top / name).unlink(missing_ok=True)
+    os.mkfifo(top / name)
+    with anyio.fail_after(60):
+        place = await world.identify(top, timeout_s=3600)
+    assert place.vcs == ("git" if name == ".git/turnkeeper" else None)
+
+
+async def test_a_git_whose_caller_is_cancelled_is_ended(world: World) -> None:
+    top, programs, begun = world.repository("repo"), world.home / "bin", world.home / "begun"
+    programs.mkdir()
+    os.mkfifo(begun)
+    (programs / "git").write_text(f"#!/bin/sh\necho $$ > {begun}\nexec tail -f /dev/null\n")
+    (programs / "git").chmod(0o755)
+    environ = world.environ | {"PATH": f"{programs}:/bin:/usr/bin"}
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            group.start_soon(partial(identify, top, environ=environ, timeout_s=3600))
+            number = int(await anyio.Path(begun).read_text())
+            group.cancel_scope.cancel()
+    with pytest.raises(ProcessLookupError):
+        os.kill(number, 0)

@@ -53,9 +53,13 @@ def bound(
     return Bounded(text=shown, full=text, lines=lines, bytes=len(content))
 
 
-def kept_hint(handle: str, path: str | None = None, warning: str | None = None) -> str:
-    """How the model can see what was left out: by its handle, and in a file if it could be written."""
-    recall = f"All of it: recall with handle {handle}"
+def kept_hint(handle: str, path: str | None = None, warning: str | None = None, *, lost_bytes: int = 0) -> str:
+    """How the model can see what was left out: by its handle, and in a file if it could be written.
+
+    ``lost_bytes`` of the middle were never kept: the output was longer than one may be.
+    """
+    what = f"All of it but {lost_bytes} bytes in the middle, which are lost" if lost_bytes else "All of it"
+    recall = f"{what}: recall with handle {handle}"
     if path is not None:
         return f"{recall}, or read (with offset) or grep {path}"
     return f"{recall}" if warning is None else f"{recall} (no file holds it: {warning})"

@@ -105,8 +105,9 @@ RECALL_HITS_MAX = 20
 RECALL_SNIPPET_CHARS = 240
 """How much of each is shown."""
 
-OUTPUT_KEPT_MAX = 8 * 1024 * 1024
-"""How much of a command's output is kept at all; of more, the beginning and the end."""
+OUTPUT_KEPT_MAX = 32 * 1024 * 1024
+"""How many bytes of a command's output are kept at all; of more, the beginning and the end. Recording this much keeps
+other sessions of the process waiting for about a second."""
 
 LINE_CHARS_MAX = 2000
 """How much of one line the read and grep tools show."""
@@ -134,6 +135,12 @@ COMMAND_TIMEOUT_MAX_S = 3600.0
 
 SEARCH_TIMEOUT_S = 60.0
 """How long a search may take."""
+
+GIT_S = 10.0
+"""How long git may take to answer a question ..."""
+
+GIT_WALK_S = 30.0
+"""... and one for which it walks the history: the root of a million commits takes some ten seconds."""
 
 STOP_S = 10.0
 """How long sessions that are told to stop may take to settle when a store is closed. Longer than ``KILL_GRACE_S``."""

@@ -91,7 +91,7 @@ class ShellCommand(msgspec.Struct, frozen=True):
     async def _completed(self, running: ToolRunning, ran: Ran) -> ToolState:
         """Completed whatever the exit code: the command ran, and what it said is what counts."""
         metadata = {"output": ran.output[-PROGRESS_CHARS_MAX:], "exit": ran.exit_code}
-        given = ToolOutput(title="", output=said(ran, math.inf), metadata=metadata)
+        given = ToolOutput(title="", output=said(ran, math.inf), metadata=metadata, lost_bytes=ran.lost_bytes)
         output, bounded, _, path = await self.bounds.bound(given)
         return ToolCompleted(
             input=running.input,

@@ -186,6 +186,7 @@ class HttpConnection(HttpToolsProtocol):
         self._answering = cycle
         if cycle.scope["http_version"] == "1.0":
             app = _without_chunks(app, cycle)
+        app = _until_stopped(app, cycle)
         super()._start_asgi_task(cycle, app)
 
     # The rules.
@@ -247,6 +248,18 @@ def _disconnect(cycle: RequestResponseCycle) -> None:
     if not cycle.response_complete:
         cycle.disconnected = True
     cycle.message_event.set()
+
+
+def _until_stopped(application: Application, cycle: RequestResponseCycle) -> Application:
+    """A request that is cancelled because the server stops is no error, which uvicorn would log with a traceback."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await application(scope, receive, send)
+        except asyncio.CancelledError:  # The top of its task: it ends here.
+            _disconnect(cycle)
+
+    return answer
 
 
 def _without_chunks(application: Application, cycle: RequestResponseCycle) -> Application:

@@ -58,7 +58,9 @@ async def execute(arguments: BashArguments, context: ToolContext) -> ToolOutput:
             await heard(kept.ending(PROGRESS_CHARS_MAX))
         raise
     metadata = {"output": ran.output[-PROGRESS_CHARS_MAX:], "exit": ran.exit_code, "description": description}
-    return ToolOutput(title=arguments.command, output=said(ran, timeout_s), metadata=metadata)
+    return ToolOutput(
+        title=arguments.command, output=said(ran, timeout_s), metadata=metadata, lost_bytes=ran.lost_bytes
+    )
 
 
 async def _ask(arguments: BashArguments, directory: Path, context: ToolContext) -> None:

@@ -54,7 +54,7 @@ class Bounds:
         # Taken before anything is waited for: other results of the turn are bounded meanwhile.
         self._share.take(bytes_max)
         path, warning = await self._kept(output.output)
-        hint = kept_hint(handle(output.output), path, warning)
+        hint = kept_hint(handle(output.output), path, warning, lost_bytes=output.lost_bytes)
         bounded = bound(output.output, lines_max=lines_max, bytes_max=bytes_max, hint=hint)
         self._share.take(len(bounded.text.encode()) - bytes_max)  # It may have been cut for its lines, and be shorter.
         told = {"outputPath": path} if path is not None else {"outputWarning": warning} if warning is not None else {}

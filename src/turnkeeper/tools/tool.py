@@ -66,6 +66,8 @@ class ToolOutput(Value):
     output: str
     metadata: JsonObject = {}
     attachments: tuple[Attachment, ...] = ()
+    lost_bytes: int = 0
+    """How much of the middle of the output the tool did not keep."""
 
 
 class AskPermission(Protocol):

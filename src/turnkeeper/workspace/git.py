@@ -8,11 +8,12 @@ from typing import Final, NamedTuple
 
 import anyio
 
+from turnkeeper.core.limits import GIT_S, GIT_WALK_S
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.workspace import files
 
-TIMEOUT_S: Final = 30.0
-"""For one question. Finding the root of a million commits takes some ten seconds."""
+_READ_FIRST: Final = ("", "HEAD", "config", "commondir", "packed-refs")
+"""What git reads of a repository whatever it is asked. It would wait for the writer of a pipe among them."""
 
 _POINTER_BYTES_MAX: Final = 64 * 1024
 
@@ -64,7 +65,8 @@ class Repository:
 
     async def root_commit(self, revision: str) -> str | None:
         """The first, by name, of the commits without a parent that a revision reaches."""
-        return min((await self._git.answer("rev-list", "--max-parents=0", revision)).split(), default=None)
+        found = await self._git.answer("rev-list", "--max-parents=0", revision, walks=True)
+        return min(found.split(), default=None)
 
 
 def top(directory: Path) -> Path | None:
@@ -90,10 +92,10 @@ def worktree(top: Path) -> Worktree | None:
         return None
 
 
-async def find(directory: Path, environ: Mapping[str, str], timeout_s: float = TIMEOUT_S) -> Repository | None:
+async def find(directory: Path, environ: Mapping[str, str], timeout_s: float = GIT_S) -> Repository | None:
     """The repository around a directory; None without one, or without a git that can read it."""
     at = top(directory)
-    if at is None:
+    if at is None or any((at / ".git" / name).is_fifo() for name in _READ_FIRST):
         return None
     run = _Git(at, environ, timeout_s)
     # In this order: a bare repository has no toplevel, so git stops there after having answered the others.
@@ -106,7 +108,7 @@ async def find(directory: Path, environ: Mapping[str, str], timeout_s: float = T
     return Repository(Worktree(toplevel, git_dir, common), run)
 
 
-async def listed(directory: Path, environ: Mapping[str, str], timeout_s: float = TIMEOUT_S) -> list[str]:
+async def listed(directory: Path, environ: Mapping[str, str], timeout_s: float = GIT_S) -> list[str]:
     """Paths of tracked and new files below a directory, ignored ones left out, in order."""
     names = await _Git(directory, environ, timeout_s).answer(
         "ls-files", "--cached", "--others", "--exclude-standard", "-z"
@@ -123,10 +125,13 @@ class _Git:
         self._environ = own | _ADDED
         self._timeout_s = timeout_s
 
-    async def answer(self, *arguments: str, partial: bool = False) -> str:
-        """What git printed; nothing if it failed (unless ``partial``), is missing or is too slow."""
+    async def answer(self, *arguments: str, partial: bool = False, walks: bool = False) -> str:
+        """What git printed; nothing if it failed (unless ``partial``), is missing or is too slow.
+
+        With ``walks`` it has more time. It is ended when its time is up, or when the caller is cancelled.
+        """
         command = ["git", *_HARMLESS, *arguments]
-        with anyio.move_on_after(self._timeout_s):
+        with anyio.move_on_after(self._timeout_s * (GIT_WALK_S / GIT_S if walks else 1)):
             try:
                 done = await anyio.run_process(
                     command,

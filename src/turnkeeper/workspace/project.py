@@ -16,9 +16,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from turnkeeper.core.limits import GIT_S
 from turnkeeper.model.identifier import ProjectID
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.workspace import git
+from turnkeeper.workspace import files, git
 
 VcsStrategy: TypeAlias = Literal["root-commit", "opencode"]
 
@@ -29,6 +30,7 @@ REMEMBERED: Final = "turnkeeper"
 OPENCODE_REMEMBERED: Final = "opencode"
 FAKE_VARIABLE: Final = "OPENCODE_FAKE_VCS"
 
+_REMEMBERED_BYTES_MAX: Final = 4096
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # user@host:path. Two letters at least, for C:/code is a drive; and no // after the colon, for that is a URL.
 _SCP: Final = re.compile(r"(?:[^@:/\s]+@)?([^@:/\s]{2,}):(?!//)(.+)")
@@ -56,7 +58,7 @@ async def identify(
     strategy: VcsStrategy = "root-commit",
     every_alias: bool = False,
     environ: Mapping[str, str] | None = None,
-    timeout_s: float = git.TIMEOUT_S,
+    timeout_s: float = GIT_S,
 ) -> ProjectPlace:
     """The project of a directory as it is now: a repository that came, went or changed since is seen.
 
@@ -163,8 +165,8 @@ async def _root_id(repository: git.Repository, revision: str) -> ProjectID | Non
 
 def _read_id(file: Path) -> ProjectID | None:
     try:
-        content = file.read_text("utf-8").strip()
-    except (OSError, ValueError):
+        content = files.read_bytes(file, _REMEMBERED_BYTES_MAX).decode().strip()
+    except (OSError, ValueError, Invalid):
         return None
     # The id becomes a directory name in some stores; whatever else may stand in that file is not one.
     return ProjectID(content) if _ID.fullmatch(content) and content != GLOBAL else None

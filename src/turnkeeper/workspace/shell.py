@@ -25,6 +25,8 @@ class Ran(msgspec.Struct, frozen=True):
     exit_code: int | None
     is_held: bool = False
     """Something it started goes on and holds its output."""
+    lost_bytes: int = 0
+    """How much of the middle of the output was not kept."""
 
 
 class KeptOutput:
@@ -34,7 +36,8 @@ class KeptOutput:
         self._half = bytes_max // 2
         self._head = bytearray()
         self._tail = bytearray()
-        self._dropped = 0
+        self.lost_bytes = 0
+        """How much of the middle was dropped."""
 
     def add(self, piece: bytes) -> None:
         """Take the next piece."""
@@ -53,10 +56,10 @@ class KeptOutput:
         """All that is kept, with a line in the place of what is not."""
         if len(self._tail) > self._half:
             self._cut()
-        if not self._dropped:
+        if not self.lost_bytes:
             return (self._head + self._tail).decode("utf-8", "replace")
         head, tail = (half.decode("utf-8", "replace") for half in (self._head, self._tail))
-        return f"{head}\n[... {self._dropped} bytes were not kept ...]\n{tail}"
+        return f"{head}\n[... {self.lost_bytes} bytes were not kept ...]\n{tail}"
 
     def ending(self, characters: int) -> str:
         """The last of it."""
@@ -66,7 +69,7 @@ class KeptOutput:
     def _cut(self) -> None:
         over = len(self._tail) - self._half
         del self._tail[:over]
-        self._dropped += over
+        self.lost_bytes += over
 
 
 async def run(
@@ -103,7 +106,8 @@ async def run(
             if not has_ended:
                 await running.end()
             kept.add(running.read_rest())
-        return Ran(kept.text(), running.exit_code if has_ended else None, is_held=has_ended and not closed.is_set())
+        text, exit_code = kept.text(), running.exit_code if has_ended else None
+        return Ran(text, exit_code, is_held=has_ended and not closed.is_set(), lost_bytes=kept.lost_bytes)
 
 
 def choose(environ: Mapping[str, str]) -> str:

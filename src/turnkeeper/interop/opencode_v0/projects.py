@@ -8,10 +8,10 @@ from typing import Final
 
 import msgspec
 
+from turnkeeper.core.limits import GIT_WALK_S
 from turnkeeper.interop.opencode_v0 import messages
 from turnkeeper.store.engine import Key
 
-GIT_TIMEOUT_S: Final = 60.0
 GLOBAL: Final = "global"
 """Where sessions outside any repository were kept."""
 
@@ -34,7 +34,7 @@ def git_root_commits(worktree: Path) -> list[str]:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=GIT_TIMEOUT_S,
+            timeout=GIT_WALK_S,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
