@@ -119,7 +119,7 @@ async def test_an_endless_output_is_kept_in_part_and_never_fills_the_memory(desk
     assert len(bounded.full) < OUTPUT_KEPT_MAX + 100
 
 
-async def test_an_output_of_twenty_megabytes_is_kept_whole(desk) -> None:
+async def test_an_output_of_twenty_megabytes_is_kept_whole(desk: Desk) -> None:
     output, bounded, *_ = await desk.settle("bash", command="seq 1 2800000")
     assert bounded.full == "\n".join(map(str, range(1, 2_800_001)))
     assert "All of it: recall with handle" in output.output
