@@ -28,6 +28,10 @@ class HistoryItem(Value):
     parts: tuple[Part, ...]
 
 
+Entry = HistoryItem
+"""The name that scripts outside this project import. Inside it, an entry is an event as bytes (``core/entry.py``)."""
+
+
 class History(Value):
     """Entries in order, and the session after event ``view.seq``, with which the fold goes on."""
 
