@@ -3,13 +3,13 @@
 from collections.abc import AsyncGenerator, Sequence
 
 import pytest
-from narrow import of_type
+from narrow import first_text, of_type
 
 from turnkeeper.core.history import HistoryItem
 from turnkeeper.core.titles import cleaned, default_title, wants_title
 from turnkeeper.core.view import SessionView
 from turnkeeper.model import event as e
-from turnkeeper.model.request import ModelRequest, Text, UserTurn
+from turnkeeper.model.request import ModelRequest
 from turnkeeper.model.stream import StreamEvent, Usage
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
@@ -33,8 +33,8 @@ async def test_a_session_gets_its_title_beside_the_first_turn(play: Play) -> Non
         assert await titled(stage, session) == "A friendly greeting"
         assert (await stage.tk.get(session)).title == "A friendly greeting"
         [asked] = [request for request in script.requests if not request.tools]
-        [turn] = asked.messages
-        assert of_type(Text, of_type(UserTurn, turn).content[1]).text == "Hi there"
+        _, prompt = asked.messages
+        assert first_text(prompt) == "Hi there"
 
 
 async def test_a_title_is_asked_for_once_and_never_for_a_named_session_or_a_child(play: Play) -> None:

@@ -22,5 +22,5 @@ async def test_the_list_is_replaced_and_shown(desk: Desk) -> None:
     )
     shown = [*todos[:2], {"content": "c", "status": "pending", "priority": "medium"}]
     assert json.loads(output.output) == shown
-    assert (output.title, output.metadata["todos"]) == ("2 todos", shown)
+    assert (output.title, output.metadata["todos"]) == ("2 todos", tuple(shown))
     assert desk.asked == [("todowrite", ["*"], ["*"])] * 2
