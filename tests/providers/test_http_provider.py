@@ -260,6 +260,15 @@ async def test_a_login_in_the_address_goes_along(client: httpx2.AsyncClient) -> 
     assert server.requests[0].headers["authorization"] == "Basic bWU6d29yZA=="
 
 
+@pytest.mark.parametrize("answer", ["refused", "a page"])
+async def test_a_key_in_the_query_of_the_address_is_in_no_failure(client: httpx2.AsyncClient, answer: str) -> None:
+    async with serving(whole(b"<html>", kind="text/html")) as server:
+        url = server.url if answer == "a page" else "http://127.0.0.1:1/v1"
+        events = await ask(a_provider(client, f"{url}?key=s3cret", "openai-chat"), a_request("openai-chat"))
+    assert isinstance(events[-1], StreamError)
+    assert "s3cret" not in str(events)
+
+
 async def test_a_local_server_needs_no_key(client: httpx2.AsyncClient) -> None:
     events = await answered(client, whole(recording("openai-chat.text")), "openai-chat", api_key=None)
     assert events[-1] == Finish()

@@ -10,6 +10,7 @@ import pytest
 from faulty_disk import faulty_disk
 from served import served
 
+from turnkeeper.core.limits import BODY_ITEMS_MAX, PROMPT_PARTS_MAX
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.server.asgi import AsgiMessage
 from turnkeeper.server.service import ServerOptions
@@ -222,6 +223,36 @@ async def test_a_body_that_is_too_large_is_not_read_to_its_end(tmp_path: Path) -
         await server.call("POST", "/session", 413, content=endless())
         assert len(read) < 20
         await server.post("/session", {"title": "x" * 100})
+
+
+async def test_a_body_that_is_announced_as_too_large_is_not_waited_for(tmp_path: Path) -> None:
+    async def never() -> AsyncIterator[bytes]:
+        await anyio.sleep_forever()
+        yield b""
+
+    async with served(tmp_path, options=Options(body_bytes_max=10_000, environ={})) as server:
+        refused = await server.call("POST", "/session", 413, content=never(), headers={"content-length": "10001"})
+        assert "10000 bytes" in refused["data"]["message"]
+
+
+async def test_a_body_with_too_many_items_is_refused(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        session = await server.session()
+        many = {f"k{number}": 1 for number in range(BODY_ITEMS_MAX + 2)}
+        for method, path in (("POST", "/session"), ("PATCH", f"/session/{session}")):
+            refused = await server.call(method, path, 400, json={"metadata": many})
+            assert f"more than {BODY_ITEMS_MAX} items" in refused["data"]["message"]
+        await server.call("PATCH", f"/session/{session}", json={"metadata": {"text": 'a, "b",' * BODY_ITEMS_MAX}})
+
+
+async def test_a_prompt_with_too_many_parts_is_refused(tmp_path: Path) -> None:
+    part = {"type": "text", "text": "a"}
+    async with served(tmp_path) as server:
+        session = await server.session()
+        body = {"parts": [part] * (PROMPT_PARTS_MAX + 1), "noReply": True}
+        refused = await server.post(f"/session/{session}/message", body, 400)
+        assert f"{PROMPT_PARTS_MAX} at the most" in refused["data"]["message"]
+        await server.post(f"/session/{session}/message", {**body, "parts": [part] * PROMPT_PARTS_MAX})
 
 
 @pytest.mark.parametrize("came", [0, 1, 2])

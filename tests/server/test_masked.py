@@ -16,6 +16,8 @@ ENVIRON = {"TK_TEST_SECRET": 's3cr"et', "TK_TEST_MODEL": "acme/large", "TK_TEST_
 
 SETTINGS: dict[str, Any] = {
     "model": "{env:TK_TEST_MODEL}",
+    "small_model": "acme/{env:TK_TEST_SECRET}",
+    "default_agent": "helper",
     "username": "{env:TK_TEST_SECRET}",
     "instructions": ["https://me:s3cr%22et@example.com/rules.md", "{file:./secret.txt}"],
     "permission": {"bash": {"curl *{env:TK_TEST_SECRET}*": "deny"}},
@@ -23,6 +25,7 @@ SETTINGS: dict[str, Any] = {
         "helper": {
             "prompt": "{file:./secret.txt}",
             "description": "knows {env:TK_TEST_SECRET}",
+            "model": "acme/{env:TK_TEST_SECRET}",
             "options": {"nested": [{"key": "{env:TK_TEST_SECRET}"}]},
         }
     },
@@ -32,7 +35,10 @@ SETTINGS: dict[str, Any] = {
             **of_type(dict, CONFIG["provider"])["acme"],
             "name": "Acme of {env:TK_TEST_SECRET}",
             "options": {"baseURL": "http://me:{env:TK_TEST_SECRET}@localhost:1/v1", "apiKey": "{env:TK_TEST_SECRET}"},
-            "models": {"large": {**MODEL, "variants": {"high": {"key": "{env:TK_TEST_SECRET}"}}}},
+            "models": {
+                "large": {**MODEL, "variants": {"high": {"key": "{env:TK_TEST_SECRET}"}}},
+                "{env:TK_TEST_SECRET}": MODEL,
+            },
         }
     },
 }
@@ -76,6 +82,21 @@ async def test_settings_are_shown_as_they_were_written(tmp_path: Path) -> None:
 async def test_what_clients_act_on_is_shown_filled_in(tmp_path: Path) -> None:
     async with configured(tmp_path) as server:
         config: Any = await server.get("/config")
-        assert config["model"] == "acme/large"
+        assert (config["model"], config["small_model"]) == ("acme/large", "acme/{env:TK_TEST_SECRET}")
+        assert list(config["provider"]["acme"]["models"]) == ["large", "{env:TK_TEST_SECRET}"]
         agents: Any = await server.get("/agent")
         assert {"build", "plan", "helper"} <= {one["name"] for one in agents}
+
+
+@pytest.mark.parametrize("model", ["{env:TK_TEST_SECRET}", "acme/{env:TK_TEST_SECRET}"])
+async def test_a_model_that_is_a_secret_is_shown_as_it_was_written(tmp_path: Path, model: str) -> None:
+    options = Options(environ={"HOME": str(tmp_path), **ENVIRON})
+    async with served(tmp_path, config={"model": model}, environ=ENVIRON, options=options) as server:
+        assert (await server.get("/config"))["model"] == model  # type: ignore[index]
+
+
+async def test_an_address_is_shown_without_its_query(tmp_path: Path) -> None:
+    config = {"instructions": ["https://example.com/rules.md?key=abc#top"]}
+    async with served(tmp_path, config=config) as server:
+        shown: Any = await server.get("/config")
+        assert shown["instructions"] == ["https://example.com/rules.md?***#top"]

@@ -15,6 +15,12 @@ JSON_DEPTH_MAX = 128
 ENTRY_DEPTH_MAX = 160
 """... and an event or a file, which wraps such a value in a few levels of its own."""
 
+BODY_ITEMS_MAX = 50_000
+"""How many items all objects and arrays of a request's body may hold: each costs time in which nothing else is done."""
+
+PROMPT_PARTS_MAX = 1000
+"""How many parts a prompt may have."""
+
 PAGE_MAX = 1000
 """The most items one page gives."""
 

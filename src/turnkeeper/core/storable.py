@@ -24,14 +24,22 @@ def is_too_deep(json: bytes | str, most: int = JSON_DEPTH_MAX) -> bool:
     text = json.encode("utf-8", "surrogatepass") if isinstance(json, str) else json
     if text.count(b"[") + text.count(b"{") <= most:
         return False
-    # Without escapes, every second piece between quotation marks is a string.
-    outside = b"".join(text.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2])
     depth = 0
-    for bracket in outside.translate(None, _OTHERS):
+    for bracket in _outside_strings(text).translate(None, _OTHERS):
         depth += 1 if bracket in _OPENING else -1
         if depth > most:
             return True
     return False
+
+
+def has_too_many(json: bytes, most: int) -> bool:
+    """Whether objects and arrays hold more than ``most`` items together in this JSON text. It counts the commas."""
+    return json.count(b",") > most and _outside_strings(json).count(b",") > most
+
+
+def _outside_strings(json: bytes) -> bytes:
+    """A JSON text without what its strings say. Without escapes, every second piece between quotation marks is one."""
+    return b"".join(json.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2])
 
 
 def storable(value: object, kind: type[V], what: str, most: int = JSON_DEPTH_MAX) -> tuple[V, bytes]:

@@ -9,6 +9,7 @@ ERROR_BYTES_MAX = 16 * 1024
 """How much of an error's body is kept."""
 
 _LOGIN: Final = re.compile(r"(?<=://)[^/?#]*@")
+_QUERY: Final = re.compile(r"\?[^#]*")
 
 
 class Timeouts(Value):
@@ -42,14 +43,14 @@ class Endpoint(Value):
 
     @property
     def shown_url(self) -> str | None:
-        """The base URL without a login, for messages and records."""
-        return without_login(self.base_url) if self.base_url else None
+        """The base URL without a login and a query, for messages and records."""
+        return without_secrets(self.base_url) if self.base_url else None
 
     def __repr__(self) -> str:
         """Never shows the key, nor headers, which may hold one."""
         return f"Endpoint({self.protocol!r}, {self.provider_id!r}, {self.shown_url!r})"
 
 
-def without_login(url: str) -> str:
-    """An address without user name and password."""
-    return _LOGIN.sub("", url)
+def without_secrets(url: str) -> str:
+    """An address without user name, password and query, each of which may hold a key."""
+    return _QUERY.sub("", _LOGIN.sub("", url))

@@ -20,7 +20,7 @@ from turnkeeper.model.stream import Start, StartStep, StreamEvent, UsageCounted
 from turnkeeper.providers import codec_of
 from turnkeeper.providers.bodies import Bodies
 from turnkeeper.providers.codec import Codec, Reader
-from turnkeeper.providers.endpoint import ERROR_BYTES_MAX, Endpoint, without_login
+from turnkeeper.providers.endpoint import ERROR_BYTES_MAX, Endpoint, without_secrets
 from turnkeeper.providers.network import network_failure, timed_out
 from turnkeeper.providers.pool import Body, ConnectionPool, Pieces
 from turnkeeper.providers.sse import EventTooLarge, SseEvent, SseParser
@@ -67,7 +67,7 @@ class HttpProvider:
         self._codec: Codec = codec_of(endpoint.protocol)
         self._bodies = Bodies(self._codec, endpoint)
         self._base_url = (endpoint.base_url or self._codec.BASE_URL).rstrip("/")
-        self._shown_url = without_login(self._base_url)
+        self._shown_url = without_secrets(self._base_url)
         self._urls: dict[str, httpx2.URL] = {}
         self._is_proven = False
         """Whether the address has answered before."""

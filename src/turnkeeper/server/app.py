@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl
 import anyio
 import msgspec
 
-from turnkeeper.core.limits import JSON_DEPTH_MAX
-from turnkeeper.core.storable import is_too_deep
+from turnkeeper.core.limits import BODY_ITEMS_MAX, JSON_DEPTH_MAX
+from turnkeeper.core.storable import has_too_many, is_too_deep
 from turnkeeper.model.refusal import Invalid, Refusal
 from turnkeeper.model.value import encode
 from turnkeeper.server import errors
@@ -111,26 +111,29 @@ class App:
             words=words,
             params=params,
             query=_query(route, words),
-            body=await self._body(route, receive),
+            body=await self._body(route, headers, receive),
         )
 
-    async def _body(self, route: AnyRoute, receive: Receive) -> object:
+    async def _body(self, route: AnyRoute, headers: Mapping[str, str], receive: Receive) -> object:
         if route.body is type(None):
             return None
-        raw = await self._read(receive)
+        raw = await self._read(receive, headers.get("content-length", ""))
         decoder = self._decoders.get(route.operation)
         if decoder is None:
             decoder = self._decoders[route.operation] = msgspec.json.Decoder(route.body)
         if is_too_deep(raw):
             raise Malformed(f"the body is nested more than {JSON_DEPTH_MAX} deep; flatten it", "Payload")
+        if has_too_many(raw, BODY_ITEMS_MAX):
+            raise Malformed(f"the body holds more than {BODY_ITEMS_MAX} items; send less at once", "Payload")
         try:
             return decoder.decode(raw or b"{}")
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             raise Malformed(HALF if LONE.search(raw) else str(error), "Payload") from error
 
-    async def _read(self, receive: Receive) -> bytes:
+    async def _read(self, receive: Receive, announced: str) -> bytes:
         options = self._service.options
         body = _Body(options.body_bytes_max)
+        body.check(int(announced) if announced.isdecimal() else 0)
         with anyio.move_on_after(options.body_timeout_s):
             while not body.take(await receive()):
                 pass
@@ -164,10 +167,14 @@ class _Body:
             raise Incomplete("the client disconnected before it had sent the whole body")
         piece: bytes = message.get("body", b"")
         self._size += len(piece)
-        if self._size > self._bytes_max:
-            raise TooLarge(f"a body may have {self._bytes_max} bytes; send less")
+        self.check(self._size)
         self._pieces.append(piece)
         return not message.get("more_body", False)
+
+    def check(self, size: int) -> None:
+        """Raise TooLarge for a body of so many bytes, whether they came or are announced."""
+        if size > self._bytes_max:
+            raise TooLarge(f"a body may have {self._bytes_max} bytes; send less")
 
     @property
     def whole(self) -> bytes:

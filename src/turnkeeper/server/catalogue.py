@@ -11,6 +11,7 @@ from turnkeeper.model.agent import Agent
 from turnkeeper.model.config import Config, ProviderConfig
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.permission import Ruleset
+from turnkeeper.model.refusal import Refusal
 from turnkeeper.model.value import Json, JsonObject, Value, encode
 from turnkeeper.providers.catalog import Catalog
 from turnkeeper.server import providers
@@ -58,16 +59,27 @@ class Catalogue:
 
     def config(self, place: ProjectPlace) -> JsonObject:
         """The settings that hold in a place."""
-        return shown(self._reader.load(place.directory, place.worktree))
+        return shown(self._reader.load(place.directory, place.worktree), self.mask(place))
 
     def mask(self, place: ProjectPlace) -> Mask:
         """What hides the secrets of a place's settings."""
-        return Mask(self._reader.load(place.directory, place.worktree).filled)
+        filled = self._reader.load(place.directory, place.worktree).filled
+
+        def is_model(name: str) -> bool:
+            provider_id, _, model_id = name.partition("/")
+            try:
+                self._service.turnkeeper.runtime.directories.catalog(place)[1].find(provider_id, model_id)
+            except Refusal:
+                return False
+            return provider_id not in filled and model_id not in filled
+
+        return Mask(filled, is_model)
 
     def user_config(self) -> JsonObject:
         """The settings of the user, wherever a session works."""
         folder = paths.config(self._environ)
-        return shown(self._reader.load(folder, folder))
+        loaded = self._reader.load(folder, folder)
+        return shown(loaded, Mask(loaded.filled))
 
     def configured(self, place: ProjectPlace) -> bytes:
         """The providers that can be used, as JSON."""
@@ -115,13 +127,13 @@ def agent_words(agent: Agent, rules: Ruleset) -> AgentWords:
     )
 
 
-def shown(loaded: LoadedSettings) -> JsonObject:
+def shown(loaded: LoadedSettings, mask: Mask) -> JsonObject:
     """Settings without secrets: of a provider only its name and models, of a model nothing that is sent to it."""
     config = loaded.config
     plain = config.but(provider={name: _provider(one) for name, one in config.provider.items()})
     said: dict[str, object] = {name: loaded.merged[name] for name in SHOWN if name in loaded.merged}
     known = {name: value for name, value in _as_object(plain).items() if name not in OURS}
-    masked = Mask(loaded.filled).json({**said, **known})
+    masked = mask.json({**said, **known})
     assert isinstance(masked, dict), "an object stays one"
     return masked
 
@@ -129,19 +141,23 @@ def shown(loaded: LoadedSettings) -> JsonObject:
 def _masked(agent: AgentWords, mask: Mask) -> AgentWords:
     rules = tuple(rule.but(pattern=mask.text(rule.pattern)) for rule in agent.permission)
     texts = {name: text and mask.text(text) for name in ("prompt", "description") if (text := getattr(agent, name))}
-    return agent.but(**texts, permission=rules, options=mask.json(agent.options))
+    name = f"{agent.model.provider_id}/{agent.model.model_id}" if agent.model else ""
+    model = agent.model if mask.choice(name) == name else None
+    return agent.but(**texts, permission=rules, options=mask.json(agent.options), model=model)
 
 
-def _without_secrets(answer: Json, mask: Mask) -> Json:
-    """A list of providers with the texts masked that the configuration may set. Ids are not among them."""
+def _without_secrets(answer: Json, mask: Mask, *, has_names: bool = False) -> Json:
+    """A list of providers with the texts masked that the configuration may set, and with the ids it may make."""
     match answer:
         case dict():
             return {
-                name: mask.json(item) if name in ("name", "variants") else _without_secrets(item, mask)
+                mask.text(name) if has_names else name: mask.json(item)
+                if name in ("default", "id", "name", "providerID", "variants")
+                else _without_secrets(item, mask, has_names=name == "models")
                 for name, item in answer.items()
             }
         case list():
-            return [_without_secrets(item, mask) for item in answer]
+            return [mask.text(item) if isinstance(item, str) else _without_secrets(item, mask) for item in answer]
         case _:
             return answer
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from anyio import to_thread
 
 from turnkeeper.core.admission import admission_events, model_of
+from turnkeeper.core.limits import PROMPT_PARTS_MAX
 from turnkeeper.core.permission import merge
 from turnkeeper.core.storable import storable
 from turnkeeper.core.view import SessionView
@@ -65,8 +66,8 @@ async def note(store: Store, runtime: Runtime, session_id: str, prompt: Prompt) 
 
 async def _admit(store: Store, runtime: Runtime, session_id: str, prompt: Prompt) -> AdmissionResult:
     prompt, _ = storable(prompt, Prompt, "the prompt")
-    if not prompt.parts:
-        raise Invalid("a prompt needs at least one part")
+    if not 0 < len(prompt.parts) <= PROMPT_PARTS_MAX:
+        raise Invalid(f"a prompt needs at least one part, and has {PROMPT_PARTS_MAX} at the most")
     if isinstance(prompt.format, JsonSchemaFormat):
         check_schema(prompt.format.schema)
     message_id, digest = message_id_of(store, prompt), digest_of(prompt)

@@ -51,6 +51,8 @@ class StoreFile:
         self.path, self.crash = path, crash
         self._layout, self._busy_timeout_s, self._vfs = layout, busy_timeout_s, vfs
         self._read_only: Callable[[Path, str | None], apsw.Connection] | None = None
+        self._is_full = False
+        """Whether the disk was full when the store was opened."""
         self.small_kinds: frozenset[str] = frozenset()
         """Kinds of documents that are in the table of small ones, as the store records them."""
         self.has_leftovers = False
@@ -73,14 +75,23 @@ class StoreFile:
                 self.has_leftovers = words.leftovers(connection) > 0
             finally:
                 self.disconnect(connection)
-        except (apsw.CantOpenError, apsw.ReadOnlyError) as error:
-            if not self._is_readable():
+        except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.FullError, apsw.IOError) as error:
+            self._is_full = self._is_out_of_room(error)
+            if (isinstance(error, apsw.IOError) and not self._is_full) or not self._is_readable():
                 raise self.unavailable(error) from error
         except (apsw.Error, ForeignStore, OSError) as error:
             raise self.unavailable(error) from error
 
+    def _is_out_of_room(self, error: apsw.Error) -> bool:
+        """Whether the disk is full. SQLite reports a failed write to the index of its log as an I/O error."""
+        if isinstance(error, apsw.IOError):
+            with suppress(OSError):
+                room = os.statvfs(self.path.parent)
+                return room.f_bavail == 0
+        return isinstance(error, apsw.FullError)
+
     def _is_readable(self) -> bool:
-        """Find a way to read a store that cannot be written, such as one on a read-only medium."""
+        """Find a way to read a store that cannot be written, such as one on a read-only medium or a full disk."""
         for way in _READ_ONLY:
             self._read_only = way
             try:
@@ -145,6 +156,9 @@ class StoreFile:
 
     def unavailable(self, error: Exception) -> StoreUnavailable:
         """The error to raise for one of SQLite's: it says what to do."""
+        if self._is_full and isinstance(error, apsw.ReadOnlyError | apsw.FullError | apsw.IOError):
+            words = "the disk was full when it was opened, so it can only be read; make room and start again"
+            return StoreFull(f"the store {str(self.path)!r}: {words} ({error})")
         advice = next((advice for kind, advice in _ADVICE if isinstance(error, kind)), "")
         said = f"{advice} ({error})" if advice else str(error)
         kind = next((kind for known, kind in _KINDS if isinstance(error, known)), StoreUnavailable)
