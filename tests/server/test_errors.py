@@ -230,7 +230,7 @@ async def test_a_body_that_is_announced_as_too_large_is_not_waited_for(tmp_path:
         await anyio.sleep_forever()
         yield b""
 
-    async with served(tmp_path, options=Options(body_bytes_max=10_000, environ={})) as server:
+    async with served(tmp_path, options=ServerOptions(body_bytes_max=10_000, environ={})) as server:
         refused = await server.call("POST", "/session", 413, content=never(), headers={"content-length": "10001"})
         assert "10000 bytes" in refused["data"]["message"]
 

@@ -90,9 +90,9 @@ async def test_what_clients_act_on_is_shown_filled_in(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("model", ["{env:TK_TEST_SECRET}", "acme/{env:TK_TEST_SECRET}"])
 async def test_a_model_that_is_a_secret_is_shown_as_it_was_written(tmp_path: Path, model: str) -> None:
-    options = Options(environ={"HOME": str(tmp_path), **ENVIRON})
+    options = ServerOptions(environ={"HOME": str(tmp_path), **ENVIRON})
     async with served(tmp_path, config={"model": model}, environ=ENVIRON, options=options) as server:
-        assert (await server.get("/config"))["model"] == model  # type: ignore[index]
+        assert (await server.get("/config"))["model"] == model
 
 
 async def test_an_address_is_shown_without_its_query(tmp_path: Path) -> None:
