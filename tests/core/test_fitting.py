@@ -74,15 +74,15 @@ FULL_OF_WORDS = ready(history(), context=10)
 @pytest.mark.parametrize(
     ("request_", "settings", "expected"),
     [
-        (SHORT, Window(), "Send"),
+        (SHORT, Window(), "SendRequest"),
         (EPOCH, Window(), BEGINS),
-        (EPOCH, Window(prune="never"), "Send"),
+        (EPOCH, Window(prune="never"), "SendRequest"),
         (FULL_OF_OUTPUT, Window(), FULL),
         (FULL_OF_OUTPUT, Window(prune="never"), "CompactFirst"),
-        (FULL_OF_OUTPUT, Window(auto=False), "Send"),
+        (FULL_OF_OUTPUT, Window(auto=False), "SendRequest"),
         (FULL_OF_WORDS, Window(), "CompactFirst"),
         (SHORT, Window(max_messages=2), "CompactFirst"),
-        (ready(history(answers=0).but(entries=history().entries[:1]), context=10), Window(), "Send"),
+        (ready(history(answers=0).but(entries=history().entries[:1]), context=10), Window(), "SendRequest"),
     ],
 )
 def test_a_request_is_sent_pruned_or_compacted_first(

@@ -192,7 +192,7 @@ async def _opened(opening: AbstractAsyncContextManager[Turnkeeper]) -> AsyncIter
     async with AsyncExitStack() as stack:
         try:
             tk = await stack.enter_async_context(opening)
-        except ValueError as error:  # A wrong name. Nothing else that could raise it was done yet.
+        except Invalid as error:  # A wrong name. Nothing else that could raise it was done yet.
             raise UsageError(str(error)) from error
         yield tk
 
