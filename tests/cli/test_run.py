@@ -329,6 +329,8 @@ def test_prompts_that_two_processes_send_at_once_are_both_taken_up(shop: Shop) -
         ends = [(*one.communicate(timeout=120), one.returncode) for one in both]
         assert [code for _, _, code in ends] == [0, 0], ends
         assert tk(shop.data, "session", "status", "--json").json == [], ends
+        made = [(shop.project / f"made{pair}{number}.txt").exists() for number in range(2)]
+        assert made == [True, True], ends
 
 
 def test_a_models_command_does_not_see_the_keys_of_providers(shop: Shop) -> None:

@@ -310,3 +310,23 @@ def test_every_history_gets_a_whole_answer_and_always_the_same(messages: list[Mo
     assert events[-1] == Finish()
     assert all(event.text for event in events if isinstance(event, TextDelta | ReasoningDelta | ToolInputDelta))
     assert text(events) or calls(events)
+
+
+def test_prompts_that_are_taken_up_together_are_all_worked_on() -> None:
+    together = (user("list the files"), called(), user("write a.txt: one"), user("write b.txt: two"))
+    [(_, first)] = calls(respond(asked(*together)))
+    assert of_type(dict, first)["filePath"] == "a.txt"
+    [(_, second)] = calls(respond(asked(*together, called(call("write")), gave("ok"))))
+    assert of_type(dict, second)["filePath"] == "b.txt"
+
+
+ATTACHED = 'The read tool was called for the user with this input: {"filePath":"forecast.txt"}'
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [(ATTACHED, "wind from the west", "read a.txt"), ("read a.txt", ATTACHED, "wind"), ('"read a.txt"',)],
+    ids=["file first", "file last", "in quotation marks"],
+)
+def test_the_words_of_the_user_are_found_beside_files_and_inside_quotation_marks(texts: tuple[str, ...]) -> None:
+    assert calls(respond(asked(user(*texts)))) == [("read", {"filePath": "a.txt"})]

@@ -52,6 +52,8 @@ PIECE_CHARS: Final = 12
 STRUCTURED: Final = "StructuredOutput"
 """The tool by which structured answers are given."""
 
+_ATTACHED: Final = re.compile(r"The \w+ tool was called for the user with this input: ")
+"""How the runtime announces a file that came with a prompt; its content is the text behind."""
 _OTHER_NAMES: Final = {"filePath": ("path", "file_path"), "path": ("directory",), "replaceAll": ("replace_all",)}
 
 
@@ -76,12 +78,16 @@ Decided = tuple[str, str, list[tuple[str, JsonObject]]]
 
 
 def _decided(request: ModelRequest) -> Decided:
-    asked, after = _last_prompt(request.messages)
+    asked, after = _last_prompts(request.messages)
     if not request.tools and _asks_for_title(request):
-        return "", title(asked), []
-    if not request.tools and _asks_for_summary(request, asked):
+        return "", title(next(filter(None, map(_words_of, _prompts(request.messages))), "")), []
+    if not request.tools and _asks_for_summary(request, " ".join(asked)):
         return "", _summary(request.messages), []
-    meant = understood(asked)
+    each = [understood(words) for words in asked]
+    meant = Understanding(
+        steps=tuple(step for one in each for step in one.steps),
+        missed=tuple(words for one in each for words in one.missed),
+    )
     settled = list(_settled(after))
     done = sum(
         any(isinstance(part, Call) for part in turn.content) for turn in after if isinstance(turn, AssistantTurn)
@@ -105,16 +111,37 @@ def _decided(request: ModelRequest) -> Decided:
 # --- Reading the request -----------------------------------------------------------------------------------------
 
 
-def _last_prompt(messages: Sequence[ModelMessage]) -> tuple[str, Sequence[ModelMessage]]:
-    """The last words of the user, and what came after them."""
+def _last_prompts(messages: Sequence[ModelMessage]) -> tuple[list[str], Sequence[ModelMessage]]:
+    """What the user asked since the last answer, and what came after it. Prompts may be taken up together."""
+    asked: list[str] = []
+    end = 0
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
         if isinstance(message, UserTurn):
-            texts = [part.text for part in message.content if isinstance(part, Text) and part.text.strip()]
-            if texts:
-                # What follows the first text is mostly the content of files that came with it.
-                return texts[0].strip(), messages[index + 1 :]
-    return "", ()
+            if words := _words_of(message):
+                asked.insert(0, words)
+                end = end or index + 1
+        elif asked and not isinstance(message, SystemTurn):
+            break
+    return asked, messages[end:] if asked else ()
+
+
+def _prompts(messages: Sequence[ModelMessage]) -> Iterator[UserTurn]:
+    """The messages of the user, newest first."""
+    return (message for message in reversed(messages) if isinstance(message, UserTurn))
+
+
+def _words_of(message: UserTurn) -> str:
+    """The user's own words: not the files that came with them, which are announced by a line."""
+    texts = [part.text.strip() for part in message.content if isinstance(part, Text) and part.text.strip()]
+    own = [
+        text
+        for before, text in zip(("", *texts), texts, strict=False)
+        if not _ATTACHED.match(text) and not _ATTACHED.match(before)
+    ]
+    words = (own or texts or [""])[0]
+    # opencode's command line puts quotation marks around its message.
+    return words[1:-1].strip() if len(words) > 2 and words[0] == words[-1] == '"' and '"' not in words[1:-1] else words
 
 
 def _settled(messages: Sequence[ModelMessage]) -> Iterator[tuple[Call, Result]]:
