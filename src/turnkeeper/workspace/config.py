@@ -83,42 +83,54 @@ def load(directory: Path, worktree: Path, environ: Mapping[str, str]) -> LoadedS
     return LoadedSettings(settings.typed(merged), merged, sources)
 
 
+class _Cached(NamedTuple):
+    settings: LoadedSettings
+    variables: tuple[str | None, ...]
+    """The variables that settings and the names of their files come from."""
+    files: tuple[str, ...]
+    """Every file that settings could come from, also those that do not exist."""
+    stamps: list[tuple[int, ...] | None]
+
+
 class SettingsCache:
     """Loads settings, and reads them again only when a file or variable they come from has changed."""
 
     def __init__(self, environ: Mapping[str, str], *, directories_max: int = DIRECTORIES_MAX) -> None:
         self._environ, self._directories_max = environ, directories_max
-        self._known: dict[tuple[Path, Path], tuple[LoadedSettings, object]] = {}
+        self._known: dict[tuple[Path, Path], _Cached] = {}
 
     def load(self, directory: Path, worktree: Path) -> LoadedSettings:
         """All settings that hold in a directory now. Raises Invalid with the file and what is wrong in it."""
-        # Taken before the files are read: a change in between is seen by the next call.
-        state = self._state(directory, worktree)
         known = self._known.pop((directory, worktree), None)
-        if known is None or known[1] != state:
+        variables = tuple(self._environ.get(name) for name in _VARIABLES)
+        if known is not None and known.variables == variables:
+            files = known.files
+        else:
+            files = tuple(map(str, _candidates(directory, worktree, self._environ)))
+        # Taken before the files are read: a change in between is seen by the next call.
+        stamps = [_stamp(file) for file in files]
+        if known is None or known.variables != variables or known.stamps != stamps:
             loaded = load(directory, worktree, self._environ)
             if any(source.refers for source in loaded.sources):
                 return loaded
-            known = loaded, state
+            known = _Cached(loaded, variables, files, stamps)
         self._known[directory, worktree] = known
         while len(self._known) > self._directories_max:
             del self._known[next(iter(self._known))]
-        return known[0]
-
-    def _state(self, directory: Path, worktree: Path) -> object:
-        """A value that differs whenever a file or variable that settings come from has changed."""
-        environ = self._environ
-        named = (_path(environ[name], directory, environ) for name in FILE_VARIABLES if environ.get(name))
-        files = [_stamp(file) for file in (*_files(directory, worktree, environ), *named)]
-        return files, [environ.get(name) for name in _VARIABLES]
+        return known.settings
 
 
-def _stamp(file: Path) -> tuple[int, ...] | None:
+def _stamp(file: str) -> tuple[int, ...] | None:
     try:
         found = os.stat(file)
     except (OSError, ValueError):
         return None
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev
+
+
+def _candidates(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+    yield from _files(directory, worktree, environ)
+    yield from (_path(environ[name], directory, environ) for name in FILE_VARIABLES if environ.get(name))
 
 
 def _sources(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[SettingsSource]:
