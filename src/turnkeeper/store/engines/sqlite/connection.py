@@ -1,5 +1,6 @@
 """The file of a SQLite store: how connections are opened, how long they wait for a lock, what their errors mean."""
 
+import itertools
 import os
 import time
 from collections.abc import Callable
@@ -68,7 +69,7 @@ class StoreFile:
             connection = self._open()
             try:
                 schema_of(connection)  # Before anything is set: another program's database is left as it is.
-                wal.keep_lost(connection, self.path)
+                self._retry_busy(lambda: wal.keep_lost(connection, self.path))
                 self._configure(connection)
                 migrate(connection, self._layout, self.crash)
                 self.small_kinds = small_kinds(connection)
@@ -138,21 +139,15 @@ class StoreFile:
         if self._read_only is not None:
             return
         connection.pragma("page_size", PAGE_BYTES)  # Of a new file; an existing one keeps its own.
-        self._begin_wal(connection)
+        self._retry_busy(lambda: connection.pragma("journal_mode", "wal"))
         connection.pragma("synchronous", "full")
         connection.pragma("journal_size_limit", WAL_KEPT_BYTES)
 
-    def _begin_wal(self, connection: apsw.Connection) -> None:
-        """Use a write-ahead log. If two switch a new file to it at once, SQLite refuses one without waiting."""
-        deadline = time.monotonic() + self._busy_timeout_s
-        while True:
-            try:
-                connection.pragma("journal_mode", "wal")
-                return
-            except apsw.BusyError:
-                if time.monotonic() >= deadline:
-                    raise
-            time.sleep(BUSY_PAUSE_S)
+    def _retry_busy(self, action: Callable[[], object]) -> None:
+        """For what SQLite refuses without a call of the busy handler: a switch to a write-ahead log, and a look at
+        one while another process copies or recovers it.
+        """
+        BusyWait(self._busy_timeout_s).retry(action)
 
     def unavailable(self, error: Exception) -> StoreUnavailable:
         """The error to raise for one of SQLite's: it says what to do."""
@@ -231,3 +226,13 @@ class BusyWait:
             self._deadline = time.monotonic() + self._timeout_s
         time.sleep(BUSY_PAUSE_S)
         return time.monotonic() < self._deadline
+
+    def retry(self, action: Callable[[], object]) -> None:
+        """Repeat an action until no lock refuses it; raises apsw.BusyError once the time is over."""
+        for tries in itertools.count():
+            try:
+                action()
+                return
+            except apsw.BusyError:
+                if not self.wait(tries):
+                    raise

@@ -124,7 +124,8 @@ def _lost(connection: apsw.Connection, file: int) -> _Lost | None:
         return None
     # Another process may be between writing a commit and publishing it. It holds the lock until it has.
     connection.execute("BEGIN IMMEDIATE; ROLLBACK")
-    bad = found.first_bad(_frames_known(connection))
+    # Its header is read anew: the log may have been empty at the first look, and begun since.
+    bad = _Log(file, page_bytes).first_bad(_frames_known(connection))
     # Without a frame behind it the bad one was being written when its process ended: that commit was not acknowledged.
     lost = sum(number > bad for number in commits)
     # A log that was begun anew meanwhile was copied into the file before, whole.
