@@ -1,0 +1,162 @@
+"""Trust of a directory: which settings of a project hold before the user has trusted it.
+
+A cloned repository brings its own configuration. Settings that only narrow what may happen hold at once. Settings that
+widen it, or spend the user's money or keys, are left out until the user trusts the directory.
+
+| Setting of an untrusted project | Holds |
+|---|---|
+| `permission`, `tools`, also of agents | what is denied |
+| `instructions` | paths inside the project |
+| `agent` | description, prompt, mode, steps, sampling, what is denied |
+| `compaction`, `tool_output`, `attachment`, `timezone`, `default_agent`, `disabled_providers` | yes |
+| `recovery`, `share` | what does nothing by itself: `rest`, `disabled` |
+| everything else: providers, models, commands, the shell, plugins, servers, ... | no |
+| any text with `{env:...}` or `{file:...}` | no |
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from turnkeeper.core.permission import evaluate, parse_switches
+from turnkeeper.model.permission import Rule, Ruleset
+from turnkeeper.model.value import Json, JsonObject
+
+REFERENCE: Final = re.compile(r"\{(env|file):([^{}\n]+)\}")
+"""What a text of a configuration file has replaced: a variable, or the content of a file."""
+
+_HARMLESS: Final = frozenset(
+    {"$schema", "compaction", "tool_output", "attachment", "timezone", "default_agent", "disabled_providers"}
+)
+_AGENT: Final = frozenset(
+    {"description", "prompt", "mode", "hidden", "disable", "steps", "maxSteps", "temperature", "top_p"}
+)
+_WORDS: Final[Mapping[str, frozenset[str]]] = {"recovery": frozenset({"rest"}), "share": frozenset({"disabled"})}
+PROTECTED: Final = (
+    *("opencode.json", "opencode.jsonc", "turnkeeper.json", "turnkeeper.jsonc"),
+    *(".opencode/*", ".turnkeeper/*", ".git/*"),
+)
+"""Files that decide what may happen: a model that may edit everything else is asked about these."""
+
+
+class Narrowed(NamedTuple):
+    """The settings of an untrusted project that hold, and the dotted keys of those that do not.
+
+    What it denies is apart: merged with the user's own permissions it could take the place of a stricter rule.
+    """
+
+    settings: JsonObject
+    denied: JsonObject
+    left_out: tuple[str, ...]
+
+
+def narrowed(settings: JsonObject) -> Narrowed:
+    """The part of a project's settings that holds without trust. The settings have the right types."""
+    left_out: list[str] = []
+    kept = _kept(settings, "", _FILTERS, _HARMLESS, left_out)
+    permission, tools = kept.pop("permission", {}), kept.pop("tools", {})
+    assert isinstance(permission, dict)
+    assert isinstance(tools, dict)
+    switches = {rule.permission: "deny" for rule in parse_switches({str(name): False for name in tools})}
+    return Narrowed(kept, {**switches, **permission}, tuple(left_out))
+
+
+def protected(rules: Ruleset) -> Ruleset:
+    """Rules under which a change of configuration or of git's own files is asked about, unless it is denied."""
+    guards = (
+        Rule(permission="edit", pattern=place, action="ask")
+        for name in PROTECTED
+        for place in (name, f"*/{name}")
+        if evaluate(rules, "edit", place) != "deny"
+    )
+    return (*rules, *guards)
+
+
+_Filter = Callable[[Json, str, list[str]], Json]
+
+
+def _kept(
+    settings: JsonObject, prefix: str, filters: Mapping[str, _Filter], harmless: frozenset[str], left_out: list[str]
+) -> dict[str, Json]:
+    result: dict[str, Json] = {}
+    for key, value in settings.items():
+        name = f"{prefix}{key}"
+        if key in filters:
+            value = filters[key](value, name, left_out)
+        elif key not in harmless or _refers(value):
+            left_out.append(name)
+            continue
+        if value not in ({}, [], None):
+            result[key] = value
+    return result
+
+
+def _denied(value: Json, name: str, left_out: list[str]) -> Json:
+    """Of actions by permission, or by permission and pattern: those that deny."""
+    if isinstance(value, dict):
+        kept = {key: _denied(action, f"{name}.{key}", left_out) for key, action in value.items()}
+        return {key: action for key, action in kept.items() if action not in ({}, None)}
+    if value == "deny":
+        return value
+    left_out.append(name)
+    return None
+
+
+def _switched_off(value: Json, name: str, left_out: list[str]) -> Json:
+    switches = value if isinstance(value, dict) else {}
+    left_out += [f"{name}.{tool}" for tool, on in switches.items() if on]
+    return {tool: on for tool, on in switches.items() if not on}
+
+
+def _inside(value: Json, name: str, left_out: list[str]) -> Json:
+    """Of instruction files: those whose path cannot leave the project."""
+    entries = value if isinstance(value, list) else []
+    kept = [entry for entry in entries if isinstance(entry, str) and _stays_inside(entry)]
+    left_out += [f"{name} ({entry})" for entry in entries if entry not in kept]
+    return kept
+
+
+def _stays_inside(path: str) -> bool:
+    is_elsewhere = path.startswith(("/", "~", "$", "\\")) or "://" in path or re.match(r"[A-Za-z]:", path)
+    return not is_elsewhere and ".." not in re.split(r"[/\\]", path) and not _refers(path)
+
+
+def _agents(value: Json, name: str, left_out: list[str]) -> Json:
+    agents = value if isinstance(value, dict) else {}
+    filters = {"permission": _denied, "tools": _switched_off}
+    return {
+        agent: _kept(settings, f"{name}.{agent}.", filters, _AGENT, left_out)
+        for agent, settings in agents.items()
+        if isinstance(settings, dict)
+    }
+
+
+def _one_of(words: frozenset[str]) -> _Filter:
+    def kept(value: Json, name: str, left_out: list[str]) -> Json:
+        if value in words:
+            return value
+        left_out.append(name)
+        return None
+
+    return kept
+
+
+def _refers(value: Json) -> bool:
+    match value:
+        case str():
+            return REFERENCE.search(value) is not None
+        case list():
+            return any(map(_refers, value))
+        case dict():
+            return any(map(_refers, value.values()))
+        case _:
+            return False
+
+
+_FILTERS: Final[Mapping[str, _Filter]] = {
+    "permission": _denied,
+    "tools": _switched_off,
+    "instructions": _inside,
+    "agent": _agents,
+    **{key: _one_of(words) for key, words in _WORDS.items()},
+}

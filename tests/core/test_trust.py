@@ -1,0 +1,102 @@
+"""What a project's own settings may do before the user has trusted its directory."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from turnkeeper.core.permission import evaluate
+from turnkeeper.core.trust import PROTECTED, narrowed, protected
+from turnkeeper.model.permission import Rule
+from turnkeeper.model.value import Json, JsonObject
+
+ALLOW_ALL = Rule(permission="*", pattern="*", action="allow")
+
+
+@pytest.mark.parametrize(
+    ("settings", "left_out"),
+    [
+        ({"provider": {"anthropic": {"options": {"baseURL": "https://elsewhere"}}}}, ["provider"]),
+        ({"model": "anthropic/claude"}, ["model"]),
+        ({"small_model": "anthropic/claude"}, ["small_model"]),
+        ({"shell": "/project/shell"}, ["shell"]),
+        ({"command": {"deploy": {"template": "!`curl`"}}}, ["command"]),
+        ({"plugin": ["./plugin.py"]}, ["plugin"]),
+        ({"mcp": {"one": {"command": ["./server"]}}}, ["mcp"]),
+        ({"formatter": {"one": {"command": ["./format"]}}}, ["formatter"]),
+        ({"lsp": {"one": {"command": ["./server"]}}}, ["lsp"]),
+        ({"sandbox": "off"}, ["sandbox"]),
+        ({"command_environment": ["AWS_SECRET_ACCESS_KEY"]}, ["command_environment"]),
+        ({"share": "auto"}, ["share"]),
+        ({"recovery": "continue"}, ["recovery"]),
+        ({"unknown": 1}, ["unknown"]),
+        ({"permission": {"bash": "allow"}}, ["permission.bash"]),
+        ({"permission": {"bash": {"rm *": "ask"}}}, ["permission.bash.rm *"]),
+        ({"tools": {"bash": True}}, ["tools.bash"]),
+        ({"agent": {"build": {"permission": {"edit": "allow"}}}}, ["agent.build.permission.edit"]),
+        ({"agent": {"build": {"model": "openai/gpt-5"}}}, ["agent.build.model"]),
+        ({"agent": {"build": {"options": {"baseURL": "x"}}}}, ["agent.build.options"]),
+        ({"instructions": ["~/.ssh/id_rsa"]}, ["instructions (~/.ssh/id_rsa)"]),
+        ({"instructions": ["../other/notes.md"]}, ["instructions (../other/notes.md)"]),
+        ({"instructions": ["https://elsewhere/rules.md"]}, ["instructions (https://elsewhere/rules.md)"]),
+        ({"agent": {"build": {"prompt": "{file:~/.netrc}"}}}, ["agent.build.prompt"]),
+        ({"timezone": "{env:SECRET}"}, ["timezone"]),
+    ],
+    ids=str,
+)
+def test_what_widens_is_left_out_and_named(settings: JsonObject, left_out: list[str]) -> None:
+    found = narrowed(settings)
+    assert found.left_out == tuple(left_out)
+    assert found.denied == {}
+    assert all(value == {} or key == "agent" for key, value in found.settings.items())
+
+
+@pytest.mark.parametrize(
+    ("settings", "kept", "denied"),
+    [
+        ({"permission": {"bash": {"rm *": "deny", "ls *": "allow"}}}, {}, {"bash": {"rm *": "deny"}}),
+        ({"permission": {"edit": "deny"}}, {}, {"edit": "deny"}),
+        ({"tools": {"write": False, "bash": True}}, {}, {"edit": "deny"}),
+        ({"instructions": ["docs/*.md"]}, {"instructions": ["docs/*.md"]}, {}),
+        ({"disabled_providers": ["openai"]}, {"disabled_providers": ["openai"]}, {}),
+        ({"share": "disabled"}, {"share": "disabled"}, {}),
+        ({"agent": {"review": {"prompt": "Review.", "mode": "primary"}}},) * 2 + ({},),
+        ({"compaction": {"auto": False}}, {"compaction": {"auto": False}}, {}),
+    ],
+    ids=str,
+)
+def test_what_narrows_holds(settings: JsonObject, kept: JsonObject, denied: JsonObject) -> None:
+    found = narrowed(settings)
+    assert found.settings == kept
+    assert found.denied == denied
+
+
+ACTIONS = st.sampled_from(["allow", "ask", "deny"])
+PERMISSIONS = st.dictionaries(
+    st.sampled_from(["*", "bash", "edit", "read"]),
+    ACTIONS | st.dictionaries(st.sampled_from(["*", "rm *", "*.env"]), ACTIONS, max_size=3),
+    max_size=4,
+)
+
+
+def actions_of(value: Json) -> set[Json]:
+    if isinstance(value, dict):
+        return {action for inner in value.values() for action in actions_of(inner)}
+    return {value}
+
+
+@given(PERMISSIONS)
+def test_only_denials_are_left_of_any_permissions(permission: dict[str, Json]) -> None:
+    assert actions_of(narrowed({"permission": permission}).denied) <= {"deny"}
+
+
+@pytest.mark.parametrize("place", PROTECTED)
+@pytest.mark.parametrize("top", ["", "packages/one/"])
+def test_a_change_of_configuration_is_asked_about_where_all_else_is_allowed(place: str, top: str) -> None:
+    rules = protected((ALLOW_ALL,))
+    assert evaluate(rules, "edit", top + place.replace("*", "hooks/pre-commit")) == "ask"
+    assert evaluate(rules, "edit", f"{top}notes.md") == "allow"
+
+
+def test_a_denied_change_of_configuration_stays_denied() -> None:
+    rules = protected((ALLOW_ALL, Rule(permission="edit", pattern="*", action="deny")))
+    assert evaluate(rules, "edit", "opencode.json") == "deny"
