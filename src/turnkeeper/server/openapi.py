@@ -6,7 +6,6 @@ from typing import Any, Final
 
 import msgspec
 
-from turnkeeper.model.refusal import Refusal
 from turnkeeper.model.value import Value
 from turnkeeper.model.version import __version__
 from turnkeeper.server.errors import status_of
@@ -37,8 +36,7 @@ class SecondError(Value):
 
 def document(routes: Sequence[AnyRoute]) -> Schema:
     """The whole document."""
-    wanted = [kind for route in routes for kind in _types(route)]
-    kinds = [*wanted, FirstError, SecondError]
+    kinds = [getattr(route, name) for route in routes for name in _parts(route)] + [FirstError, SecondError]
     schemas, components = msgspec.json.schema_components(kinds, schema_hook=_anything, ref_template=NAMES)
     known = iter(schemas)
     paths: dict[str, Schema] = {}
@@ -60,17 +58,8 @@ def _anything(kind: type) -> Schema:
 
 
 def _parts(route: AnyRoute) -> list[str]:
-    """Which of a route's types there are, in the order of ``_types``."""
-    nothing = type(None)
-    return [
-        name
-        for name, kind in (("query", route.query), ("body", route.body), ("answer", route.answer))
-        if kind is not nothing and kind is not None
-    ]
-
-
-def _types(route: AnyRoute) -> list[object]:
-    return [getattr(route, name) for name in _parts(route)]
+    """The fields of a route that hold the type of a query, a body or an answer."""
+    return [name for name in ("query", "body", "answer") if getattr(route, name) not in (None, type(None))]
 
 
 def _path(route: AnyRoute) -> str:
@@ -129,16 +118,10 @@ def _responses(route: AnyRoute, answer: Schema | None) -> Schema:
     name = "SecondError" if route.path.startswith("/api/") else "FirstError"
     schema = {"$ref": NAMES.format(name=name)}
     refused = {"description": "Refused.", "content": {"application/json": {"schema": schema}}}
-    statuses = sorted({400, 413, *map(status_of, route.errors)}) if _takes(route) else sorted(_statuses(route.errors))
-    return {str(route.status): done, **{str(status): refused for status in statuses}}
-
-
-def _takes(route: AnyRoute) -> bool:
-    return route.body is not type(None)
-
-
-def _statuses(refusals: Iterable[type[Refusal]]) -> set[int]:
-    return {400, *map(status_of, refusals)}
+    statuses = {400, *map(status_of, route.errors)}
+    if route.body is not type(None):
+        statuses.add(413)
+    return {str(route.status): done, **{str(status): refused for status in sorted(statuses)}}
 
 
 def _resolved(schema: Schema, components: Mapping[str, Schema]) -> Schema:

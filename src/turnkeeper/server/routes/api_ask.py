@@ -1,7 +1,5 @@
 """Questions to the user, for the second generation: what waits for an answer, and the answers."""
 
-from typing import Literal
-
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.run.permission import PermissionRequest, Reply
@@ -9,6 +7,7 @@ from turnkeeper.server.call import HttpRequest, PlainRequest
 from turnkeeper.server.errors import Missing
 from turnkeeper.server.route import Route
 from turnkeeper.server.routes.api_catalogue import Located
+from turnkeeper.server.routes.permission import ReplyBody
 from turnkeeper.server.routes.question import Answers
 from turnkeeper.server.v2 import catalogue
 
@@ -50,13 +49,6 @@ class Nothing(Value, omit_defaults=False):
     data: tuple[JsonObject, ...] = ()
 
 
-class ApiReplyBody(Value):
-    """An answer; a message with a rejection is advice for the model, which then goes on."""
-
-    reply: Literal["once", "always", "reject"]
-    message: str | None = None
-
-
 def asked(request: PermissionRequest) -> Asked:
     """A question as the second generation knows it."""
     return Asked(
@@ -91,7 +83,7 @@ async def get(call: PlainRequest) -> AskedOne:
     return AskedOne(data=asked(found))
 
 
-async def reply(call: HttpRequest[None, ApiReplyBody]) -> None:
+async def reply(call: HttpRequest[None, ReplyBody]) -> None:
     """Answer a question."""
     await call.turnkeeper.get(call.session_id)
     given = Reply(answer=call.body.reply, feedback=call.body.message)
@@ -138,8 +130,6 @@ ROUTES = (
         method="GET",
         path="/api/permission/request",
         operation="v2.permission.request.list",
-        tier=3,
-        summary="Questions for permission that wait in a directory.",
         handler=pending,
         answer=Located[tuple[Asked, ...]],
     ),
@@ -147,8 +137,6 @@ ROUTES = (
         method="GET",
         path="/api/permission/saved",
         operation="v2.permission.saved.list",
-        tier=3,
-        summary="What was allowed for good: nothing.",
         handler=saved,
         answer=Nothing,
     ),
@@ -156,8 +144,6 @@ ROUTES = (
         method="GET",
         path=f"{_OF}/permission",
         operation="v2.session.permission.list",
-        tier=3,
-        summary="Questions for permission that wait in a session.",
         handler=pending_of,
         answer=AskedList,
         errors=(NotFound,),
@@ -166,8 +152,6 @@ ROUTES = (
         method="GET",
         path=f"{_OF}/permission/{{requestID}}",
         operation="v2.session.permission.get",
-        tier=3,
-        summary="One question for permission.",
         handler=get,
         answer=AskedOne,
         errors=(NotFound,),
@@ -176,10 +160,8 @@ ROUTES = (
         method="POST",
         path=f"{_OF}/permission/{{requestID}}/reply",
         operation="v2.session.permission.reply",
-        tier=3,
-        summary="Answer a question for permission.",
         handler=reply,
-        body=ApiReplyBody,
+        body=ReplyBody,
         status=204,
         errors=(NotFound,),
     ),
@@ -187,8 +169,6 @@ ROUTES = (
         method="GET",
         path="/api/question/request",
         operation="v2.question.request.list",
-        tier=3,
-        summary="Questions of tools that wait in a directory: none.",
         handler=questions,
         answer=Located[tuple[JsonObject, ...]],
     ),
@@ -196,8 +176,6 @@ ROUTES = (
         method="GET",
         path=f"{_OF}/question",
         operation="v2.session.question.list",
-        tier=3,
-        summary="Questions of tools that wait in a session: none.",
         handler=questions_of,
         answer=Nothing,
         errors=(NotFound,),
@@ -206,8 +184,6 @@ ROUTES = (
         method="POST",
         path=f"{_OF}/question/{{requestID}}/reply",
         operation="v2.session.question.reply",
-        tier=3,
-        summary="Answer a question of a tool.",
         handler=answer,
         body=Answers,
         status=204,
@@ -217,8 +193,6 @@ ROUTES = (
         method="POST",
         path=f"{_OF}/question/{{requestID}}/reject",
         operation="v2.session.question.reject",
-        tier=3,
-        summary="Dismiss a question of a tool.",
         handler=dismiss,
         status=204,
         errors=(NotFound,),

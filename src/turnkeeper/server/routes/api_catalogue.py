@@ -1,7 +1,7 @@
 """What there is in a directory, for the second generation: the lists that clients ask for when they start."""
 
 from collections.abc import Awaitable, Callable
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -29,6 +29,9 @@ class Located(Value, Generic[T], omit_defaults=False):
 
     location: LocationInfo
     data: T
+
+
+EmptyList: TypeAlias = Located[tuple[JsonObject, ...]]
 
 
 async def health(call: PlainRequest) -> Healthy:
@@ -71,8 +74,8 @@ async def provider(call: PlainRequest) -> Located[CatalogueProviderInfo]:
     return Located(location=catalogue.location(await call.place()), data=catalogue.provider(found))
 
 
-async def nothing(call: PlainRequest) -> Located[tuple[JsonObject, ...]]:
-    """There are none of these."""
+async def empty(call: PlainRequest) -> EmptyList:
+    """An empty list: clients ask for these when they start, and this server has none."""
     return Located(location=catalogue.location(await call.place()), data=())
 
 
@@ -81,54 +84,26 @@ async def _providers(call: PlainRequest) -> tuple[ProviderEntry, ...]:
     return msgspec.json.decode(known, type=ConfiguredProviders).providers
 
 
-def _list(name: str, summary: str, handler: Callable[[PlainRequest], Awaitable[object]], answer: object) -> AnyRoute:
-    return Route(
-        method="GET",
-        path=f"/api/{name}",
-        operation=f"v2.{name}.list",
-        tier=3,
-        summary=summary,
-        handler=handler,
-        answer=answer,
-    )
+def _list(name: str, handler: Callable[[PlainRequest], Awaitable[object]], answer: object) -> AnyRoute:
+    return Route(method="GET", path=f"/api/{name}", operation=f"v2.{name}.list", handler=handler, answer=answer)
 
-
-NONE = Located[tuple[JsonObject, ...]]
 
 ROUTES = (
-    Route(
-        method="GET",
-        path="/api/health",
-        operation="v2.health.get",
-        tier=3,
-        summary="Whether the server is well.",
-        handler=health,
-        answer=Healthy,
-    ),
-    Route(
-        method="GET",
-        path="/api/location",
-        operation="v2.location.get",
-        tier=3,
-        summary="The directory of the request, and its project.",
-        handler=location,
-        answer=LocationInfo,
-    ),
+    Route(method="GET", path="/api/health", operation="v2.health.get", handler=health, answer=Healthy),
+    Route(method="GET", path="/api/location", operation="v2.location.get", handler=location, answer=LocationInfo),
     Route(
         method="GET",
         path="/api/provider/{providerID}",
         operation="v2.provider.get",
-        tier=3,
-        summary="One provider.",
         handler=provider,
         answer=Located[CatalogueProviderInfo],
         errors=(NotFound,),
     ),
-    _list("agent", "Agents.", agents, Located[tuple[AgentInfo, ...]]),
-    _list("model", "Models that can be used.", models, Located[tuple[CatalogueModel, ...]]),
-    _list("provider", "Providers that can be used.", providers, Located[tuple[CatalogueProviderInfo, ...]]),
-    _list("integration", "Integrations: none.", nothing, NONE),
-    _list("reference", "References: none.", nothing, NONE),
-    _list("command", "Commands: none.", nothing, NONE),
-    _list("skill", "Skills: none.", nothing, NONE),
+    _list("agent", agents, Located[tuple[AgentInfo, ...]]),
+    _list("model", models, Located[tuple[CatalogueModel, ...]]),
+    _list("provider", providers, Located[tuple[CatalogueProviderInfo, ...]]),
+    _list("integration", empty, EmptyList),
+    _list("reference", empty, EmptyList),
+    _list("command", empty, EmptyList),
+    _list("skill", empty, EmptyList),
 )

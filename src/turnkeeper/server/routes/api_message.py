@@ -12,7 +12,7 @@ from turnkeeper.server.route import Route
 from turnkeeper.server.v2 import reading
 from turnkeeper.server.v2.framed import durable
 from turnkeeper.server.v2.message import ShownMessage
-from turnkeeper.server.v2.reading import MessagesPage, Order
+from turnkeeper.server.v2.reading import MessageCursor, MessagesPage, Order
 from turnkeeper.server.v2.replay import page
 
 
@@ -51,7 +51,7 @@ async def context(call: PlainRequest) -> Context:
 async def messages(call: HttpRequest[MessagesQuery, None]) -> MessagesPage:
     """A page of messages, newest first unless asked otherwise."""
     given = call.query
-    place = reading.place_of(given.cursor) if given.cursor else None
+    place = reading.decode_cursor(given.cursor, MessageCursor) if given.cursor else None
     return await reading.messages(
         call.turnkeeper.store, call.session_id, limit=given.limit, order=given.order or "desc", place=place
     )
@@ -77,8 +77,6 @@ ROUTES = (
         method="GET",
         path=f"{_SESSION}/context",
         operation="v2.session.context",
-        tier=3,
-        summary="What was said since the newest summary, oldest first.",
         handler=context,
         answer=Context,
         errors=(NotFound,),
@@ -87,8 +85,6 @@ ROUTES = (
         method="GET",
         path=f"{_SESSION}/message",
         operation="v2.session.messages",
-        tier=3,
-        summary="A page of messages.",
         handler=messages,
         query=MessagesQuery,
         answer=MessagesPage,
@@ -98,8 +94,6 @@ ROUTES = (
         method="GET",
         path=f"{_SESSION}/message/{{messageID}}",
         operation="v2.session.message",
-        tier=3,
-        summary="One message.",
         handler=message,
         answer=OneMessage,
         errors=(NotFound,),
@@ -108,8 +102,6 @@ ROUTES = (
         method="GET",
         path=f"{_SESSION}/history",
         operation="v2.session.history",
-        tier=3,
-        summary="Durable events behind a number.",
         handler=history,
         query=HistoryQuery,
         answer=JsonObject,

@@ -1,9 +1,9 @@
 """What clients ask when they start: places, projects, the repository, and what there is none of yet."""
 
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal
 
 import msgspec
 
@@ -12,8 +12,6 @@ from turnkeeper.server.call import PlainRequest
 from turnkeeper.server.route import AnyRoute, Route
 from turnkeeper.store import keys
 from turnkeeper.workspace import git, paths
-
-T = TypeVar("T")
 
 
 class Places(Value):
@@ -138,64 +136,33 @@ def _wire(project: Project) -> JsonObject:
     return {**said, "sandboxes": project.sandboxes}
 
 
-def _none(kind: type[T]) -> Callable[[PlainRequest], Coroutine[Any, Any, T]]:
-    async def handler(call: PlainRequest) -> T:
-        return kind()
-
-    return handler
+async def empty_list(call: PlainRequest) -> list[JsonObject]:
+    """An empty list: clients ask for these when they start, and this server has none."""
+    return []
 
 
-def _empty(
-    path: str, operation: str, summary: str, kind: type[list[JsonObject]] | type[dict[str, JsonObject]]
-) -> AnyRoute:
-    """A list of things that do not exist here yet: clients ask for them all the same."""
-    return Route(
-        method="GET", path=path, operation=operation, tier=1, summary=summary, handler=_none(kind), answer=kind
-    )
+async def empty_object(call: PlainRequest) -> dict[str, JsonObject]:
+    """An empty object: clients ask for these when they start, and this server has none."""
+    return {}
 
 
-def _get(
-    path: str,
-    operation: str,
-    summary: str,
-    handler: Callable[[PlainRequest], Coroutine[Any, Any, object]],
-    answer: object,
-) -> AnyRoute:
-    return Route(method="GET", path=path, operation=operation, tier=1, summary=summary, handler=handler, answer=answer)
+def _get(path: str, operation: str, handler: Callable[[PlainRequest], Awaitable[object]], answer: object) -> AnyRoute:
+    return Route(method="GET", path=path, operation=operation, handler=handler, answer=answer)
 
 
 ROUTES = (
-    _get("/path", "path.get", "Where things are.", path, Places),
-    _get("/project", "project.list", "Every project that ever had a session.", projects, list[Project]),
-    _get("/project/current", "project.current", "The project of a directory.", current_project, Project),
-    _get(
-        "/project/{projectID}/directories",
-        "project.directories",
-        "Where a project's files are.",
-        project_directories,
-        list[ProjectDirectory],
-    ),
-    _get("/vcs", "vcs.get", "Which branch is checked out.", vcs, Branches),
-    _get(
-        "/experimental/capabilities",
-        "experimental.capabilities.get",
-        "What of the unfinished is switched on.",
-        capabilities,
-        Capabilities,
-    ),
-    _get("/experimental/console", "experimental.console.get", "The hosted account, if any.", console, Console),
-    _empty(
-        "/experimental/resource", "experimental.resource.list", "Resources of MCP servers: none.", dict[str, JsonObject]
-    ),
-    _empty("/experimental/workspace", "experimental.workspace.list", "Workspaces: none.", list[JsonObject]),
-    _empty(
-        "/experimental/workspace/status",
-        "experimental.workspace.status",
-        "States of workspaces: none.",
-        list[JsonObject],
-    ),
-    _empty("/skill", "app.skills", "Skills: none.", list[JsonObject]),
-    _empty("/lsp", "lsp.status", "Language servers: none.", list[JsonObject]),
-    _empty("/formatter", "formatter.status", "Formatters: none.", list[JsonObject]),
-    _empty("/mcp", "mcp.status", "MCP servers: none.", dict[str, JsonObject]),
+    _get("/path", "path.get", path, Places),
+    _get("/project", "project.list", projects, list[Project]),
+    _get("/project/current", "project.current", current_project, Project),
+    _get("/project/{projectID}/directories", "project.directories", project_directories, list[ProjectDirectory]),
+    _get("/vcs", "vcs.get", vcs, Branches),
+    _get("/experimental/capabilities", "experimental.capabilities.get", capabilities, Capabilities),
+    _get("/experimental/console", "experimental.console.get", console, Console),
+    _get("/experimental/resource", "experimental.resource.list", empty_object, dict[str, JsonObject]),
+    _get("/experimental/workspace", "experimental.workspace.list", empty_list, list[JsonObject]),
+    _get("/experimental/workspace/status", "experimental.workspace.status", empty_list, list[JsonObject]),
+    _get("/skill", "app.skills", empty_list, list[JsonObject]),
+    _get("/lsp", "lsp.status", empty_list, list[JsonObject]),
+    _get("/formatter", "formatter.status", empty_list, list[JsonObject]),
+    _get("/mcp", "mcp.status", empty_object, dict[str, JsonObject]),
 )

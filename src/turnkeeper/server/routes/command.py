@@ -136,21 +136,11 @@ def _choice(model: str) -> ModelChoice:
 
 
 ROUTES = (
-    Route(
-        method="GET",
-        path="/command",
-        operation="command.list",
-        tier=1,
-        summary="Commands with templates: the built-in one and those of the configuration.",
-        handler=commands,
-        answer=list[CommandWords],
-    ),
+    Route(method="GET", path="/command", operation="command.list", handler=commands, answer=list[CommandWords]),
     Route(
         method="POST",
         path="/session/{sessionID}/command",
         operation="session.command",
-        tier=2,
-        summary="Say a command; the answer comes when the session rests.",
         handler=command,
         body=CommandBody,
         answer=MessageWithParts,
@@ -160,8 +150,6 @@ ROUTES = (
         method="POST",
         path="/session/{sessionID}/init",
         operation="session.init",
-        tier=2,
-        summary="Have AGENTS.md written or improved; the answer comes when the session rests.",
         handler=init,
         body=InitBody,
         answer=bool,

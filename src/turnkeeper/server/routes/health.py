@@ -20,14 +20,4 @@ async def health(call: PlainRequest) -> Health:
     return Health(healthy=True, version=__version__)
 
 
-ROUTES = (
-    Route(
-        method="GET",
-        path="/global/health",
-        operation="global.health",
-        tier=1,
-        summary="Whether the server is well, and its version.",
-        handler=health,
-        answer=Health,
-    ),
-)
+ROUTES = (Route(method="GET", path="/global/health", operation="global.health", handler=health, answer=Health),)

@@ -29,21 +29,11 @@ async def reject(call: PlainRequest) -> bool:
 
 
 ROUTES = (
-    Route(
-        method="GET",
-        path="/question",
-        operation="question.list",
-        tier=1,
-        summary="Questions of tools that wait for an answer.",
-        handler=list_pending,
-        answer=list[JsonObject],
-    ),
+    Route(method="GET", path="/question", operation="question.list", handler=list_pending, answer=list[JsonObject]),
     Route(
         method="POST",
         path="/question/{requestID}/reply",
         operation="question.reply",
-        tier=2,
-        summary="Answer a question of a tool.",
         handler=reply,
         body=Answers,
         answer=bool,
@@ -53,8 +43,6 @@ ROUTES = (
         method="POST",
         path="/question/{requestID}/reject",
         operation="question.reject",
-        tier=2,
-        summary="Dismiss a question of a tool.",
         handler=reject,
         answer=bool,
         errors=(NotFound,),

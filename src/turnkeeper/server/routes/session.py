@@ -17,7 +17,7 @@ from turnkeeper.server.call import HttpRequest, PlainRequest
 from turnkeeper.server.names import MessageName, SessionName
 from turnkeeper.server.public import public
 from turnkeeper.server.route import Route
-from turnkeeper.sessions import listing
+from turnkeeper.sessions import edit, listing
 
 TIME_MAX = 253_402_300_800_000
 """Milliseconds at the end of the year 9999: what clients send as a time is below it."""
@@ -144,8 +144,6 @@ async def update(call: HttpRequest[None, SessionChange]) -> Session:
             more["time"] = session.time.but(archived=_whole(given.time.archived))
         return session.but(**more)
 
-    from turnkeeper.sessions import edit
-
     return public(await edit.patch(call.turnkeeper.store, call.session_id, editor))
 
 
@@ -206,8 +204,6 @@ ROUTES = (
         method="GET",
         path="/session",
         operation="session.list",
-        tier=1,
-        summary="Sessions of a project or directory, newest activity first.",
         handler=list_sessions,
         query=ListQuery,
         answer=list[Session],
@@ -216,28 +212,16 @@ ROUTES = (
         method="POST",
         path="/session",
         operation="session.create",
-        tier=1,
-        summary="Begin a session.",
         handler=create,
         body=NewSession,
         answer=Session,
         errors=(Invalid, NotFound),
     ),
-    Route(
-        method="GET",
-        path="/session/status",
-        operation="session.status",
-        tier=1,
-        summary="What sessions are doing; those that rest are left out.",
-        handler=status,
-        answer=dict[str, Status],
-    ),
+    Route(method="GET", path="/session/status", operation="session.status", handler=status, answer=dict[str, Status]),
     Route(
         method="GET",
         path="/session/{sessionID}",
         operation="session.get",
-        tier=1,
-        summary="One session.",
         handler=get,
         answer=Session,
         errors=(NotFound,),
@@ -246,8 +230,6 @@ ROUTES = (
         method="DELETE",
         path="/session/{sessionID}",
         operation="session.delete",
-        tier=1,
-        summary="Remove a session, its children and all that belongs to them.",
         handler=remove,
         answer=bool,
         errors=(NotFound,),
@@ -256,8 +238,6 @@ ROUTES = (
         method="PATCH",
         path="/session/{sessionID}",
         operation="session.update",
-        tier=1,
-        summary="Change a session's title, metadata, rules, or whether it is archived.",
         handler=update,
         body=SessionChange,
         answer=Session,
@@ -267,8 +247,6 @@ ROUTES = (
         method="GET",
         path="/session/{sessionID}/children",
         operation="session.children",
-        tier=2,
-        summary="The Child Sessions of a session.",
         handler=children,
         answer=list[Session],
         errors=(NotFound,),
@@ -277,8 +255,6 @@ ROUTES = (
         method="GET",
         path="/session/{sessionID}/todo",
         operation="session.todo",
-        tier=2,
-        summary="The task list of a session.",
         handler=todos,
         answer=list[Todo],
         errors=(NotFound,),
@@ -287,8 +263,6 @@ ROUTES = (
         method="GET",
         path="/session/{sessionID}/diff",
         operation="session.diff",
-        tier=2,
-        summary="What a session, or one prompt of it, changed on disk.",
         handler=diff,
         query=DiffQuery,
         answer=list[FileDiff],
@@ -297,8 +271,6 @@ ROUTES = (
         method="POST",
         path="/session/{sessionID}/fork",
         operation="session.fork",
-        tier=2,
-        summary="Copy a session's history into a new session.",
         handler=fork,
         body=ForkBody,
         answer=Session,

@@ -40,21 +40,11 @@ async def tools(call: HttpRequest[ToolQuery, None]) -> list[ToolWords]:
 
 
 ROUTES = (
-    Route(
-        method="GET",
-        path="/experimental/tool/ids",
-        operation="tool.ids",
-        tier=2,
-        summary="The names of all tools.",
-        handler=ids,
-        answer=list[str],
-    ),
+    Route(method="GET", path="/experimental/tool/ids", operation="tool.ids", handler=ids, answer=list[str]),
     Route(
         method="GET",
         path="/experimental/tool",
         operation="tool.list",
-        tier=2,
-        summary="The tools that a model is given, with the schemas of their arguments.",
         handler=tools,
         query=ToolQuery,
         answer=list[ToolWords],

@@ -56,31 +56,13 @@ async def write_log(call: HttpRequest[None, LogBody]) -> bool:
 
 
 ROUTES = (
-    Route(
-        method="POST",
-        path="/log",
-        operation="app.log",
-        tier=2,
-        summary="Write a line to the server's log.",
-        handler=write_log,
-        body=LogBody,
-        answer=bool,
-    ),
-    Route(
-        method="GET",
-        path="/doc",
-        operation="turnkeeper.doc",
-        tier=0,
-        summary="This API, as an OpenAPI document.",
-        handler=doc,
-        answer=JsonObject,
-    ),
+    Route(method="POST", path="/log", operation="app.log", handler=write_log, body=LogBody, answer=bool),
+    Route(method="GET", path="/doc", operation="turnkeeper.doc", tier=0, handler=doc, answer=JsonObject),
     Route(
         method="GET",
         path="/metrics",
         operation="turnkeeper.metrics",
         tier=0,
-        summary="What the server has done so far, as Prometheus reads it.",
         handler=metrics,
         answer=str,
         media="text/plain",

@@ -42,16 +42,14 @@ class Channel(msgspec.Struct, eq=False):
 
     def chunk(self, frames: Iterable[OutgoingFrame]) -> bytes:
         """What these sound like here."""
-        return b"".join([self._framed(one) for one in frames if self._is_wanted(one)])
+        directory = self.tune.directory
+        return b"".join([self._framed(one) for one in frames if directory in (None, one.one.directory)])
 
     def plain(self, kind: str, id: str, properties: object) -> bytes:
         """Something of the server itself, without a number."""
         if self.tune.voice == "second":
             return b"data: " + frame.plain_second(kind, id, properties) + END
         return self._wrapped(frame.plain(kind, id, properties), "", None)
-
-    def _is_wanted(self, one: OutgoingFrame) -> bool:
-        return self.tune.directory is None or one.one.directory == self.tune.directory
 
     def _framed(self, one: OutgoingFrame) -> bytes:
         if self.tune.voice == "second":

@@ -10,8 +10,8 @@ from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.model.value import JsonObject, Value, encode
 from turnkeeper.server.public import public
 from turnkeeper.server.v2.event import NextEvent
-from turnkeeper.server.v2.framed import Durable, EventLocation, Second, durable
-from turnkeeper.server.v2.shape import number
+from turnkeeper.server.v2.framed import Durable, Second, durable
+from turnkeeper.server.v2.shape import Location, number
 
 Happening: TypeAlias = Notification | Delta
 
@@ -39,17 +39,6 @@ class _First(Value, omit_defaults=False):
     id: str
     type: str
     properties: object
-
-
-class _Words(Value):
-    """The properties of a delta. ``offset`` is how much of the part was said before, in characters."""
-
-    session_id: str
-    message_id: str
-    part_id: str
-    field: str
-    delta: str
-    offset: int
 
 
 class OutgoingFrame:
@@ -93,7 +82,7 @@ def joined(waiting: Sequence[Happening]) -> list[Happening]:
         if unbroken:
             unbroken = {name: run for name, run in unbroken.items() if run[0].session_id != one.session_id}
         runs.append(one)
-    return [_in_one(one) if isinstance(one, list) else one for one in runs]
+    return [one[0].but(delta="".join([part.delta for part in one])) if isinstance(one, list) else one for one in runs]
 
 
 def plain(kind: str, id: str, properties: object) -> bytes:
@@ -106,21 +95,17 @@ def plain_second(kind: str, id: str, data: object) -> bytes:
     return encode(Second(id=id, type=kind, data=data))
 
 
-def _in_one(run: list[Delta]) -> Delta:
-    return run[0] if len(run) == 1 else run[0].but(delta="".join([one.delta for one in run]))
-
-
 def _first(one: Happening, id: str) -> bytes:
     if isinstance(one, Delta):
-        words = _Words(
-            session_id=one.session_id,
-            message_id=one.message_id,
-            part_id=one.part_id,
-            field=one.field,
-            delta=one.delta,
-            offset=one.offset,
-        )
-        return encode(_First(id=id, type=one.type, properties=words))
+        properties = {
+            "sessionID": one.session_id,
+            "messageID": one.message_id,
+            "partID": one.part_id,
+            "field": one.field,
+            "delta": one.delta,
+            "offset": one.offset,
+        }
+        return encode(_First(id=id, type=one.type, properties=properties))
     if isinstance(one, NextEvent) or isinstance(one.properties.get("info"), SystemMessage):
         return b""
     return encode(_First(id=id, type=one.type, properties=_shown(one)))
@@ -133,7 +118,7 @@ def _shown(one: Notification) -> dict[str, object]:
 def _second(one: Happening, id: str, now: int) -> bytes:
     if isinstance(one, NextEvent):
         return durable(one, is_local=False)
-    place = EventLocation(directory=one.directory) if one.directory else None
+    place = Location(directory=one.directory) if one.directory else None
     if isinstance(one, Delta):
         return encode(Second(id=id, type=f"session.next.{one.kind}.delta", location=place, data=_delta(one, now)))
     if one.type in SECOND:
@@ -162,22 +147,14 @@ def _permission(given: JsonObject) -> dict[str, object]:
     told = {"id": given["id"], "sessionID": given["sessionID"], "action": given["permission"]}
     told |= {"resources": given["patterns"], "save": given["always"], "metadata": given["metadata"]}
     if (tool := given.get("tool")) is not None:
-        told["source"] = {"type": "tool", **_members(tool)}
+        told["source"] = {"type": "tool", **msgspec.to_builtins(tool)}
     return told
-
-
-def _members(value: object) -> dict[str, object]:
-    return msgspec.json.decode(encode(value), type=dict[str, object])
-
-
-def _same(given: JsonObject) -> dict[str, object]:
-    return dict(given)
 
 
 _RETOLD: Final[Mapping[str, Callable[[JsonObject], dict[str, object]]]] = {
     "permission.asked": _permission,
-    "permission.replied": _same,
-    "question.asked": _same,
-    "question.replied": _same,
-    "question.rejected": _same,
+    "permission.replied": dict,
+    "question.asked": dict,
+    "question.replied": dict,
+    "question.rejected": dict,
 }

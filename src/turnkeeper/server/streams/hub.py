@@ -56,8 +56,6 @@ class Membership(msgspec.Struct, eq=False):
 
     channel: Channel
     subscriber: Subscriber
-    is_resumed: bool = msgspec.field(default=True)
-    """Whether all that happened since it was here last is among what it hears first."""
 
 
 class Hub:
@@ -73,7 +71,7 @@ class Hub:
         self._alone: set[Subscriber] = set()
         self._listener: Listener[Happening] | None = None
         self._recent: Recent | None = None
-        self._waiting: list[Happening] = []
+        self._queue: list[Happening] = []
         self._is_scheduled = self._is_closed = False
         self._next_s = 0.0
         self._counter = 0
@@ -82,7 +80,8 @@ class Hub:
 
     def join(self, tune: StreamFilter, *, since: str | None = None) -> Membership:
         """Subscribe from this moment on; ``since`` is the id of the last frame that was heard before."""
-        self._listen()
+        if self._listener is None and not self._is_closed:
+            self._listener = self._turnkeeper.listen(self._receive)
         if tune.ids is not None and self._recent is None:
             self._recent = Recent()
             self._recent.begin = self.tally.frames
@@ -92,14 +91,13 @@ class Hub:
             self._second_wanted()
         subscriber = Subscriber(self.metre.waiting_max)
         missed = self._missed(since) if since is not None else []
-        member = Membership(channel, subscriber, is_resumed=since is None or missed is not None)
-        properties = {"resumed": member.is_resumed} if since is not None else {}
+        properties = {"resumed": missed is not None} if since is not None else {}
         subscriber.offer(channel.plain("server.connected", self.event_id(), properties) + channel.chunk(missed or ()))
         if self._is_closed:
             subscriber.end()
         else:
             channel.subscribers.add(subscriber)
-        return member
+        return Membership(channel, subscriber)
 
     def leave(self, member: Membership) -> None:
         """Hear no more."""
@@ -130,14 +128,25 @@ class Hub:
         return f"evt_{pack(self.metre.now(), self._counter, False)}{self._tail}"
 
     def flush(self) -> None:
-        """Tell everybody what is waiting now, and not when its time has come."""
-        self._flush()
+        """Send the queued events to all streams now."""
+        self._is_scheduled = False
+        if self._is_closed or not self._queue:
+            return
+        queue, self._queue = self._queue, []
+        now = self.metre.now()
+        frames = [self._frame(one, now) for one in joined(queue)]
+        self.tally.flushes += 1
+        if self._recent is not None:
+            self._recent.add(frames)
+        for channel in list(self._channels.values()):
+            channel.tell(frames)
+        self._next_s = asyncio.get_running_loop().time() + min(self.subscribers * self.metre.pace_s, PACE_MAX_S)
 
     def close(self) -> None:
         """Tell everybody what was waiting, and whom it helps that this was all; every stream ends once it is sent."""
         if self._is_closed:
             return
-        self._flush()
+        self.flush()
         self._is_closed = True
         everybody = [*self._alone, *(one for channel in self._channels.values() for one in channel.subscribers)]
         for tune, channel in self._channels.items():
@@ -162,10 +171,6 @@ class Hub:
         """How many streams are open."""
         return sum(len(channel.subscribers) for channel in self._channels.values()) + len(self._alone)
 
-    def _listen(self) -> None:
-        if self._listener is None and not self._is_closed:
-            self._listener = self._turnkeeper.listen(self._receive)
-
     def _second_wanted(self) -> None:
         """Have events of the second generation derived as long as this hub has a subscriber for them."""
         wanted = any(tune.voice == "second" for tune in self._channels) and not self._is_closed
@@ -183,30 +188,16 @@ class Hub:
         return self._recent.after(int(since[len(self.word) :]))
 
     def _receive(self, one: Happening) -> None:
-        self._waiting.append(one)
+        self._queue.append(one)
         if self._is_scheduled:
             return
         self._is_scheduled = True
         loop = asyncio.get_running_loop()
         wait_s = self._next_s - loop.time()
         if wait_s > 0:
-            loop.call_later(wait_s, self._flush)
+            loop.call_later(wait_s, self.flush)
         else:
-            loop.call_soon(self._flush)
-
-    def _flush(self) -> None:
-        self._is_scheduled = False
-        if self._is_closed or not self._waiting:
-            return
-        waiting, self._waiting = self._waiting, []
-        now = self.metre.now()
-        frames = [self._frame(one, now) for one in joined(waiting)]
-        self.tally.flushes += 1
-        if self._recent is not None:
-            self._recent.add(frames)
-        for channel in list(self._channels.values()):
-            channel.tell(frames)
-        self._next_s = asyncio.get_running_loop().time() + min(self.subscribers * self.metre.pace_s, PACE_MAX_S)
+            loop.call_soon(self.flush)
 
     def _frame(self, one: Happening, now: int) -> OutgoingFrame:
         self.tally.frames += 1

@@ -1,6 +1,6 @@
 """Stream: one open event stream as an ASGI application. It ends with its client, its hub, or when it is too slow."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Final, TypeAlias
 
 import anyio
@@ -36,11 +36,7 @@ class Stream:
         # First subscribed, then answered: nothing that happens after a client sees the first byte is missed.
         member = self._hub.join(self._tune, since=self._since)
         try:
-            async with anyio.create_task_group() as group:
-                group.start_soon(_until_gone, receive, member.subscriber)
-                group.start_soon(self._beat, member)
-                await _send_all(member.subscriber, scope, send)
-                group.cancel_scope.cancel()
+            await _serve(member.subscriber, lambda: self._beat(member), scope, receive, send)
         finally:
             self._hub.leave(member)
 
@@ -65,11 +61,7 @@ class Tail:
         """Serve it."""
         subscriber = self._hub.join_alone()
         try:
-            async with anyio.create_task_group() as group:
-                group.start_soon(_until_gone, receive, subscriber)
-                group.start_soon(self._fill, subscriber)
-                await _send_all(subscriber, scope, send)
-                group.cancel_scope.cancel()
+            await _serve(subscriber, lambda: self._fill(subscriber), scope, receive, send)
         finally:
             self._hub.leave_alone(subscriber)
 
@@ -77,6 +69,17 @@ class Tail:
         async for chunk in self._feed():
             await subscriber.put(chunk)
         subscriber.end()
+
+
+async def _serve(
+    subscriber: Subscriber, fill: Callable[[], Coroutine[None, None, None]], scope: Scope, receive: Receive, send: Send
+) -> None:
+    """Send a subscriber's queue, which ``fill`` adds to, until the stream ends or the client disconnects."""
+    async with anyio.create_task_group() as group:
+        group.start_soon(_until_disconnected, receive, subscriber)
+        group.start_soon(fill)
+        await _send_all(subscriber, scope, send)
+        group.cancel_scope.cancel()
 
 
 async def _send_all(subscriber: Subscriber, scope: Scope, send: Send) -> None:
@@ -92,7 +95,7 @@ async def _send_all(subscriber: Subscriber, scope: Scope, send: Send) -> None:
         abort()
 
 
-async def _until_gone(receive: Receive, subscriber: Subscriber) -> None:
+async def _until_disconnected(receive: Receive, subscriber: Subscriber) -> None:
     """What a client that goes away wanted to hear is sent to nobody."""
     while (await receive())["type"] != "http.disconnect":
         pass

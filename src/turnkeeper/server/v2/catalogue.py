@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from turnkeeper.model.permission import Ruleset
+from turnkeeper.model.session import SessionModel
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.server import providers
 from turnkeeper.server.catalogue import AgentWords
-from turnkeeper.server.providers import CacheCost, Cost, Limit, Model, ProviderEntry
-from turnkeeper.server.v2.shape import ModelRef
+from turnkeeper.server.providers import CacheCost, Cost, Limit, Model, ProviderEntry, TierSize
 from turnkeeper.workspace.project import ProjectPlace
 
 
@@ -45,7 +45,7 @@ class AgentInfo(Value):
     """An agent."""
 
     id: str
-    model: ModelRef | None = None
+    model: SessionModel | None = None
     request: Request
     system: str | None = None
     description: str | None = None
@@ -82,13 +82,6 @@ class Released(Value):
     """Milliseconds since 1970."""
 
     released: int
-
-
-class TierSize(Value):
-    """Where a tier begins."""
-
-    type: Literal["context"]
-    size: int
 
 
 class CostInfo(Value):
@@ -138,7 +131,7 @@ def agent(words: AgentWords) -> AgentInfo:
     model = words.model
     return AgentInfo(
         id=words.name,
-        model=ModelRef(id=model.model_id, provider_id=model.provider_id, variant=words.variant) if model else None,
+        model=SessionModel(id=model.model_id, provider_id=model.provider_id, variant=words.variant) if model else None,
         request=Request(),
         system=words.prompt,
         description=words.description,
@@ -185,15 +178,7 @@ def model(given: Model) -> CatalogueModel:
 
 
 def _costs(cost: Cost) -> tuple[CostInfo, ...]:
-    tiers = tuple(
-        CostInfo(
-            input=one.input,
-            output=one.output,
-            cache=one.cache,
-            tier=TierSize(type="context", size=one.tier.size),
-        )
-        for one in cost.tiers or ()
-    )
+    tiers = [CostInfo(input=one.input, output=one.output, cache=one.cache, tier=one.tier) for one in cost.tiers or ()]
     return (CostInfo(input=cost.input, output=cost.output, cache=cost.cache), *tiers)
 
 

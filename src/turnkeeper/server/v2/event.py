@@ -102,8 +102,7 @@ def _told(change: Change, recorded: Recorded, reason: Reason) -> Iterator[NamedE
                 yield "agent.switched", {"messageID": switch_id(recorded.time, recorded.seq), "agent": agent}
         case c.ModelPut(model=model, is_for_prompt=is_for_prompt):
             if model is not None and not is_for_prompt:
-                ref = shape.ModelRef(id=model.id, provider_id=model.provider_id, variant=model.variant)
-                yield "model.switched", {"messageID": switch_id(recorded.time, recorded.seq), "model": ref}
+                yield "model.switched", {"messageID": switch_id(recorded.time, recorded.seq), "model": model}
         case c.DirectoryPut(directory=directory):
             yield "moved", {"location": {"directory": directory}}
         case c.RevertPut(revert=revert):

@@ -4,15 +4,10 @@ from typing import Final
 
 from turnkeeper.model.value import Value, encode
 from turnkeeper.server.v2.event import NextEvent
+from turnkeeper.server.v2.shape import Location
 
 END: Final = b"\n\n"
 """What ends a frame of a stream."""
-
-
-class EventLocation(Value):
-    """Where it happened."""
-
-    directory: str
 
 
 class Durable(Value, rename={"aggregate": "aggregateID"}):
@@ -29,7 +24,7 @@ class Second(Value):
     id: str
     type: str
     durable: Durable | None = None
-    location: EventLocation | None = None
+    location: Location | None = None
     data: object
 
 
@@ -40,7 +35,7 @@ def durable(event: NextEvent, *, is_local: bool) -> bytes:
             id=event.id,
             type=event.type,
             durable=Durable(aggregate=event.session_id, seq=event.number, version=event.version),
-            location=None if is_local else EventLocation(directory=event.directory),
+            location=None if is_local else Location(directory=event.directory),
             data=event.properties,
         )
     )

@@ -9,10 +9,11 @@ from turnkeeper.model.message import AssistantMessage, SystemMessage, UserMessag
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import Part, PatchPart, ReasoningPart, StepFinishPart, StepStartPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolPending, ToolRunning
+from turnkeeper.model.session import SessionModel
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.server.v2 import shape
 from turnkeeper.server.v2.event import switch_id
-from turnkeeper.server.v2.shape import AgentAttachment, FileAttachment, ModelRef, TokenUsage, UnknownError
+from turnkeeper.server.v2.shape import AgentAttachment, FileAttachment, TokenUsage, UnknownError
 
 
 class Created(Value):
@@ -82,7 +83,7 @@ class ModelSwitched(Value, tag_field="type", tag="model-switched"):
 
     id: str
     time: Created
-    model: ModelRef
+    model: SessionModel
 
 
 class Snapshot(Value):
@@ -99,7 +100,7 @@ class AssistantSaid(Value, tag_field="type", tag="assistant"):
     id: str
     time: Created
     agent: str
-    model: ModelRef
+    model: SessionModel
     content: tuple[JsonObject, ...]
     snapshot: Snapshot | None = None
     finish: str | None = None
@@ -138,9 +139,8 @@ def switch(recorded: Recorded) -> AgentSwitched | ModelSwitched | None:
     match event:
         case e.AgentSelected(agent=str() as agent):
             return AgentSwitched(id=switch_id(time, seq), time=when, agent=agent)
-        case e.ModelSelected(model=model) if model is not None:
-            ref = ModelRef(id=model.id, provider_id=model.provider_id, variant=model.variant)
-            return ModelSwitched(id=switch_id(time, seq), time=when, model=ref)
+        case e.ModelSelected(model=SessionModel() as model):
+            return ModelSwitched(id=switch_id(time, seq), time=when, model=model)
         case _:
             return None
 

@@ -3,7 +3,7 @@
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -20,6 +20,8 @@ from turnkeeper.server.errors import InvalidCursor, Missing
 from turnkeeper.server.v2.message import CompactionSaid, ShownMessage, said_by, switch
 from turnkeeper.store.cursor import cursor as place_cursor
 from turnkeeper.store.store import Store
+
+T = TypeVar("T")
 
 Order: TypeAlias = Literal["asc", "desc"]
 
@@ -55,15 +57,15 @@ class MessagesPage(Value, omit_defaults=False):
     cursor: Cursors
 
 
-def opaque(place: Value) -> str:
-    """A place as an opaque word."""
+def encode_cursor(place: Value) -> str:
+    """A position in a list as an opaque text."""
     return urlsafe_b64encode(encode(place)).rstrip(b"=").decode()
 
 
-def place_of(text: str) -> MessageCursor:
-    """The place that a cursor stands for."""
+def decode_cursor(text: str, kind: type[T]) -> T:
+    """The position that a cursor holds. Raises InvalidCursor for any other text."""
     try:
-        return msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=MessageCursor)
+        return msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=kind)
     except ValueError as error:  # binascii.Error and msgspec.MsgspecError are ValueErrors.
         raise InvalidCursor("Invalid cursor") from error
 
@@ -87,8 +89,8 @@ async def messages(
         found.reverse()
     if not found:
         return MessagesPage(data=(), cursor=Cursors())
-    previous = opaque(MessageCursor(seq=found[0][0], order=order, direction="previous"))
-    following = opaque(MessageCursor(seq=found[-1][0], order=order, direction="next"))
+    previous = encode_cursor(MessageCursor(seq=found[0][0], order=order, direction="previous"))
+    following = encode_cursor(MessageCursor(seq=found[-1][0], order=order, direction="next"))
     is_last = not has_more and not is_back
     is_first = place is None or (is_back and not has_more)
     return MessagesPage(

@@ -10,7 +10,7 @@ from turnkeeper.model.message import AssistantMessage, SystemMessage
 from turnkeeper.model.parts import AgentPart, CompactionPart, FilePart, Part, StepStartPart, TextPart, ToolPart
 from turnkeeper.model.parts.base import Mention
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolPending, ToolRunning
-from turnkeeper.model.session import Tokens
+from turnkeeper.model.session import SessionModel, Tokens
 from turnkeeper.model.value import JsonObject, Value
 
 NUMBERS_PER_ENTRY: Final = 10_000
@@ -21,12 +21,10 @@ SHELL: Final = "bash"
 """The tool under which a command of the user's is recorded."""
 
 
-class ModelRef(Value):
-    """A model as the second generation names it."""
+class Location(Value):
+    """The directory of a session or an event."""
 
-    id: str
-    provider_id: str
-    variant: str | None = None
+    directory: str
 
 
 class PromptSource(Value):
@@ -94,9 +92,9 @@ def number(seq: int, nth: int = 0) -> int:
     return seq * NUMBERS_PER_ENTRY + nth
 
 
-def model_of(message: AssistantMessage) -> ModelRef:
+def model_of(message: AssistantMessage) -> SessionModel:
     """The model that answered."""
-    return ModelRef(id=message.model_id, provider_id=message.provider_id, variant=message.variant)
+    return SessionModel(id=message.model_id, provider_id=message.provider_id, variant=message.variant)
 
 
 def usage(tokens: Tokens) -> TokenUsage:
