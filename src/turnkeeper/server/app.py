@@ -14,14 +14,14 @@ import msgspec
 from turnkeeper.core.limits import BODY_ITEMS_MAX, JSON_DEPTH_MAX
 from turnkeeper.core.storable import has_too_many, is_too_deep
 from turnkeeper.model.refusal import Invalid, Refusal
-from turnkeeper.server import answer, errors
-from turnkeeper.server.answer import HttpResponse, Pairs
+from turnkeeper.server import errors
 from turnkeeper.server.asgi import Application, AsgiMessage, Receive, Scope, Send
-from turnkeeper.server.call import HttpRequest
 from turnkeeper.server.errors import Incomplete, Malformed, TooLarge, TooSlow
 from turnkeeper.server.gate import AccessGate
 from turnkeeper.server.metrics import Metrics
 from turnkeeper.server.names import fault
+from turnkeeper.server.request import HttpRequest
+from turnkeeper.server.response import HttpResponse, Pairs, json
 from turnkeeper.server.route import AnyRoute
 from turnkeeper.server.routes import health
 from turnkeeper.server.service import Service
@@ -104,14 +104,14 @@ class App:
         for name, value in params.items():
             if name != REST and (wrong := fault(name, value, route.operation)) is not None:
                 raise Malformed(wrong, "Params")
-        words = _words(scope["query_string"])
+        raw_query = _parse_query(scope["query_string"])
         return HttpRequest(
             service=self._service,
             scope=scope,
             headers=headers,
-            words=words,
+            raw_query=raw_query,
             params=params,
-            query=_query(route, words),
+            query=_query(route, raw_query),
             body=await self._body(route, headers, receive),
         )
 
@@ -164,7 +164,7 @@ class App:
 
 
 @lru_cache(maxsize=256)
-def _words(query: bytes) -> Mapping[str, str]:
+def _parse_query(query: bytes) -> Mapping[str, str]:
     """The query as a mapping. Cached, because a client sends one query, its directory, with every request."""
     return dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True))
 
@@ -180,11 +180,11 @@ def _with_headers(common: Pairs, send: Send) -> Send:
     return sending
 
 
-def _query(route: AnyRoute, words: Mapping[str, str]) -> object:
+def _query(route: AnyRoute, raw_query: Mapping[str, str]) -> object:
     if route.query is type(None):
         return None
     try:
-        return msgspec.convert(words, route.query, strict=False)
+        return msgspec.convert(raw_query, route.query, strict=False)
     except msgspec.MsgspecError as error:
         raise Malformed(str(error), "Query") from error
 
@@ -192,4 +192,4 @@ def _query(route: AnyRoute, words: Mapping[str, str]) -> object:
 def _response(route: AnyRoute, result: object) -> HttpResponse:
     if isinstance(result, HttpResponse):
         return result
-    return HttpResponse(204) if route.status == 204 else answer.json(result, route.status)
+    return HttpResponse(204) if route.status == 204 else json(result, route.status)

@@ -10,8 +10,8 @@ from typing import Final, Literal, TypeAlias
 
 from turnkeeper.core.entry import Damaged
 from turnkeeper.model.refusal import Busy, Conflict, Forbidden, Invalid, NotFound, Refusal
-from turnkeeper.server.answer import HttpResponse, json
 from turnkeeper.server.names import directory_fault
+from turnkeeper.server.response import HttpResponse, json
 from turnkeeper.store.damaged import DamagedDocument
 from turnkeeper.store.engine import StoreFull, StoreUnavailable
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document: derived from the table of routes and the types in it, under upstream's operation ids."""
+"""The OpenAPI document, derived from the table of routes and their types, with opencode's operation ids."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,14 +12,14 @@ from turnkeeper.server.errors import status_of
 from turnkeeper.server.route import AnyRoute
 
 Schema = dict[str, Any]
-"""A piece of the document: JSON, whose shape OpenAPI's own document knows."""
+"""A piece of the document: JSON of the shapes that the OpenAPI specification defines."""
 
 NAMES: Final = "#/components/schemas/{name}"
 TITLE: Final = "Turnkeeper"
 
 
 class FirstError(Value):
-    """What a caller is refused, in the first generation. Clients show ``data.message``, else ``message``."""
+    """The body of an error in the first generation. Clients show ``data.message``, else ``message``."""
 
     name: str | None = None
     tag: str | None = msgspec.field(default=None, name="_tag")
@@ -28,14 +28,14 @@ class FirstError(Value):
 
 
 class SecondError(Value):
-    """What a caller is refused, in the second generation."""
+    """The body of an error in the second generation."""
 
     tag: str = msgspec.field(name="_tag")
     message: str
 
 
 def document(routes: Sequence[AnyRoute]) -> Schema:
-    """The whole document."""
+    """The OpenAPI document of these routes."""
     kinds = [getattr(route, name) for route in routes for name in _parts(route)] + [FirstError, SecondError]
     schemas, components = msgspec.json.schema_components(kinds, schema_hook=_anything, ref_template=NAMES)
     known = iter(schemas)
@@ -52,8 +52,8 @@ def document(routes: Sequence[AnyRoute]) -> Schema:
 
 
 def _anything(kind: type) -> Schema:
-    """``object`` is any JSON value."""
-    assert kind is object, f"nobody said what {kind} looks like on the wire"
+    """The schema of ``object``: any JSON value."""
+    assert kind is object, f"no schema is known for {kind}"
     return {"description": "Any JSON value."}
 
 
@@ -67,7 +67,7 @@ def _path(route: AnyRoute) -> str:
 
 
 def _operation(route: AnyRoute, found: Mapping[str, Schema], components: Mapping[str, Schema]) -> Schema:
-    said: Schema = {
+    operation: Schema = {
         "operationId": route.operation,
         "summary": route.summary,
         "tags": [route.operation.partition(".")[0]],
@@ -76,8 +76,8 @@ def _operation(route: AnyRoute, found: Mapping[str, Schema], components: Mapping
     }
     if "body" in found:
         is_needed = bool(_resolved(found["body"], components).get("required"))
-        said["requestBody"] = {"required": is_needed, "content": {"application/json": {"schema": found["body"]}}}
-    return said
+        operation["requestBody"] = {"required": is_needed, "content": {"application/json": {"schema": found["body"]}}}
+    return operation
 
 
 def _path_parameters(route: AnyRoute) -> Iterable[Schema]:
@@ -91,21 +91,21 @@ def _query_parameters(query: Schema | None, components: Mapping[str, Schema]) ->
     struct = _resolved(query, components)
     for name, schema in struct.get("properties", {}).items():
         is_needed = name in struct.get("required", ())
-        yield {"name": name, "in": "query", "required": is_needed, "schema": _said(schema)}
+        yield {"name": name, "in": "query", "required": is_needed, "schema": _without_null(schema)}
 
 
-def _said(schema: Schema) -> Schema:
-    """What stands in a query if it is said at all: there is no null there."""
+def _without_null(schema: Schema) -> Schema:
+    """The schema of a query parameter, without null: a query cannot hold one."""
     choices = [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]
     return choices[0] if len(choices) == 1 else schema
 
 
 def _place(route: AnyRoute) -> Iterable[Schema]:
-    """How a request names the directory it is about."""
+    """The parameter that names the directory of a request."""
     if route.path.startswith("/api/"):
         place = {"type": "object", "properties": {"directory": {"type": "string"}}}
         yield {"name": "location", "in": "query", "style": "deepObject", "explode": True, "schema": place}
-    elif route.operation != "session.list":  # There, the directory is a filter too, and stands among its own words.
+    elif route.operation != "session.list":  # Its query type already has the directory, as a filter.
         yield {"name": "directory", "in": "query", "required": False, "schema": {"type": "string"}}
 
 

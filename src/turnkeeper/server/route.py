@@ -6,7 +6,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 import msgspec
 
 from turnkeeper.model.refusal import Refusal
-from turnkeeper.server.call import HttpRequest
+from turnkeeper.server.request import HttpRequest
 
 Q = TypeVar("Q")
 B = TypeVar("B")

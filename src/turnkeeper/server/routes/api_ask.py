@@ -1,10 +1,10 @@
-"""Questions to the user, for the second generation: what waits for an answer, and the answers."""
+"""Permission requests and questions, second generation: list them and reply."""
 
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.run.permission import PermissionRequest, Reply
-from turnkeeper.server.call import HttpRequest, PlainRequest
 from turnkeeper.server.errors import Missing
+from turnkeeper.server.request import HttpRequest, PlainRequest
 from turnkeeper.server.route import Route
 from turnkeeper.server.routes.api_catalogue import Located
 from turnkeeper.server.routes.permission import ReplyBody
@@ -13,14 +13,14 @@ from turnkeeper.server.v2 import catalogue
 
 
 class AskingCall(Value, tag_field="type", tag="tool"):
-    """The call that asks."""
+    """The tool call that needs the permission."""
 
     message_id: str
     call_id: str
 
 
 class Asked(Value):
-    """A question for permission."""
+    """A permission request as the second generation sends it."""
 
     id: str
     session_id: str
@@ -32,25 +32,25 @@ class Asked(Value):
 
 
 class AskedList(Value, omit_defaults=False):
-    """Questions that wait."""
+    """Pending permission requests."""
 
     data: tuple[Asked, ...]
 
 
 class AskedOne(Value):
-    """One of them."""
+    """One permission request."""
 
     data: Asked
 
 
 class Nothing(Value, omit_defaults=False):
-    """None of these."""
+    """An empty list."""
 
     data: tuple[JsonObject, ...] = ()
 
 
 def asked(request: PermissionRequest) -> Asked:
-    """A question as the second generation knows it."""
+    """A permission request as the second generation sends it."""
     return Asked(
         id=request.id,
         session_id=request.session_id,
@@ -63,19 +63,19 @@ def asked(request: PermissionRequest) -> Asked:
 
 
 async def pending(call: PlainRequest) -> Located[tuple[Asked, ...]]:
-    """What waits for an answer in a directory."""
+    """Pending permission requests of a directory."""
     place = await call.place()
     found = call.service.asks.pending(directory=str(place.directory))
     return Located(location=catalogue.location(place), data=tuple(map(asked, found)))
 
 
 async def pending_of(call: PlainRequest) -> AskedList:
-    """What waits for an answer in a session."""
+    """Pending permission requests of a session."""
     return AskedList(data=tuple(map(asked, await _waiting(call))))
 
 
 async def get(call: PlainRequest) -> AskedOne:
-    """One question."""
+    """A pending permission request."""
     name = call.params["requestID"]
     found = next((one for one in await _waiting(call) if one.id == name), None)
     if found is None:
@@ -84,36 +84,36 @@ async def get(call: PlainRequest) -> AskedOne:
 
 
 async def reply(call: HttpRequest[None, ReplyBody]) -> None:
-    """Answer a question."""
+    """Reply to a permission request."""
     await call.turnkeeper.get(call.session_id)
     given = Reply(answer=call.body.reply, feedback=call.body.message)
     call.service.asks.reply(call.params["requestID"], given, session_id=call.session_id)
 
 
 async def saved(call: PlainRequest) -> Nothing:
-    """What was allowed for good beyond a session: nothing is."""
+    """Permissions that are stored beyond a session: an empty list, because none are."""
     return Nothing()
 
 
 async def questions(call: PlainRequest) -> Located[tuple[JsonObject, ...]]:
-    """Questions of tools that wait in a directory. No tool asks any yet."""
+    """Pending questions of a directory: an empty list, because no tool asks questions."""
     return Located(location=catalogue.location(await call.place()), data=())
 
 
 async def questions_of(call: PlainRequest) -> Nothing:
-    """The same of a session."""
+    """Pending questions of a session: an empty list, because no tool asks questions."""
     await call.turnkeeper.get(call.session_id)
     return Nothing()
 
 
 async def answer(call: HttpRequest[None, Answers]) -> None:
-    """Answer a question of a tool."""
+    """Answer a question. Always refused, because no tool asks questions."""
     await call.turnkeeper.get(call.session_id)
     raise Missing("Question", call.params["requestID"])
 
 
 async def dismiss(call: PlainRequest) -> None:
-    """Dismiss a question of a tool."""
+    """Dismiss a question. Always refused, because no tool asks questions."""
     await call.turnkeeper.get(call.session_id)
     raise Missing("Question", call.params["requestID"])
 

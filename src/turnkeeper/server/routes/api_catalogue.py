@@ -1,4 +1,4 @@
-"""What there is in a directory, for the second generation: the lists that clients ask for when they start."""
+"""Catalogue of a directory, second generation: agents, providers, models and other lists that clients read at start."""
 
 from collections.abc import Awaitable, Callable
 from typing import Generic, Literal, TypeAlias, TypeVar
@@ -7,10 +7,10 @@ import msgspec
 
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import JsonObject, Value
-from turnkeeper.server.call import PlainRequest
 from turnkeeper.server.catalogue import Catalogue
 from turnkeeper.server.errors import Missing
 from turnkeeper.server.providers import ConfiguredProviders, ProviderEntry
+from turnkeeper.server.request import PlainRequest
 from turnkeeper.server.route import AnyRoute, Route
 from turnkeeper.server.v2 import catalogue
 from turnkeeper.server.v2.catalogue import AgentInfo, CatalogueModel, CatalogueProviderInfo, LocationInfo
@@ -19,13 +19,13 @@ T = TypeVar("T")
 
 
 class Healthy(Value, omit_defaults=False):
-    """That the server is well."""
+    """The body of a health check."""
 
     healthy: Literal[True] = True
 
 
 class Located(Value, Generic[T], omit_defaults=False):
-    """An answer about a place, with the place."""
+    """A value about a directory, with that directory."""
 
     location: LocationInfo
     data: T
@@ -35,24 +35,24 @@ EmptyList: TypeAlias = Located[tuple[JsonObject, ...]]
 
 
 async def health(call: PlainRequest) -> Healthy:
-    """Answer."""
+    """Health check."""
     return Healthy()
 
 
 async def location(call: PlainRequest) -> LocationInfo:
-    """The place that the request is about."""
+    """The directory of the request and its project."""
     return catalogue.location(await call.place())
 
 
 async def agents(call: PlainRequest) -> Located[tuple[AgentInfo, ...]]:
-    """Who may answer."""
+    """The agents of a directory."""
     place = await call.place()
     found = await call.service.part(Catalogue).agents(place)
     return Located(location=catalogue.location(place), data=tuple(map(catalogue.agent, found)))
 
 
 async def models(call: PlainRequest) -> Located[tuple[CatalogueModel, ...]]:
-    """The models that can be used."""
+    """The models of all providers that can be used."""
     place = await call.place()
     found = await _providers(call)
     data = tuple(catalogue.model(model) for one in found for model in one.models.values())
@@ -66,7 +66,7 @@ async def providers(call: PlainRequest) -> Located[tuple[CatalogueProviderInfo, 
 
 
 async def provider(call: PlainRequest) -> Located[CatalogueProviderInfo]:
-    """One provider."""
+    """A provider that can be used."""
     name = call.params["providerID"]
     found = next((one for one in await _providers(call) if one.id == name), None)
     if found is None:
@@ -75,7 +75,7 @@ async def provider(call: PlainRequest) -> Located[CatalogueProviderInfo]:
 
 
 async def empty(call: PlainRequest) -> EmptyList:
-    """An empty list: clients ask for these when they start, and this server has none."""
+    """An empty list: not implemented, but requested by clients at start."""
     return Located(location=catalogue.location(await call.place()), data=())
 
 

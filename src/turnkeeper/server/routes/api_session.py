@@ -1,4 +1,4 @@
-"""Sessions of the second generation: create, list, prompt, steer."""
+"""Sessions, second generation: create, list, prompt, interrupt."""
 
 from typing import Annotated
 
@@ -8,24 +8,24 @@ from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.refusal import Busy, Conflict, NotFound
 from turnkeeper.model.session import SessionModel
 from turnkeeper.model.value import Value
-from turnkeeper.server import elsewhere
-from turnkeeper.server.call import HttpRequest, PlainRequest
 from turnkeeper.server.errors import checked_directory
 from turnkeeper.server.names import ProjectName, SessionName
+from turnkeeper.server.request import HttpRequest, PlainRequest
 from turnkeeper.server.route import Route
 from turnkeeper.server.routes.session import status
 from turnkeeper.server.v2 import prompting
 from turnkeeper.server.v2.prompting import PromptBody
 from turnkeeper.server.v2.reading import Order, decode_cursor
-from turnkeeper.server.v2.session import ListPlace, SessionInfo, SessionsPage, Wanted, session_info, sessions
+from turnkeeper.server.v2.session import ListPlace, SessionInfo, SessionsPage, SessionsQuery, session_info, sessions
 from turnkeeper.server.v2.shape import AdmittedPrompt, Location
+from turnkeeper.server.wait_idle import wait_idle
 from turnkeeper.sessions import edit
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class ApiNewSession(Value):
-    """What a session may begin with. One that exists under the id is given back as it is."""
+    """Fields of a new session. If a session with this id exists, it is returned unchanged."""
 
     id: SessionName | None = None
     agent: str | None = None
@@ -34,7 +34,7 @@ class ApiNewSession(Value):
 
 
 class ApiListQuery(Value):
-    """Which sessions are wanted. A cursor brings its order with it."""
+    """Which sessions to return. A cursor also holds the order."""
 
     limit: Positive = 50
     order: Order = "desc"
@@ -46,13 +46,13 @@ class ApiListQuery(Value):
 
 
 class AgentBody(Value):
-    """Who answers from now on."""
+    """The agent of the following turns."""
 
     agent: str
 
 
 class ModelBody(Value):
-    """Which model answers from now on."""
+    """The model of the following turns."""
 
     model: SessionModel
 
@@ -64,23 +64,23 @@ class One(Value):
 
 
 class AdmissionAnswer(Value):
-    """That a prompt is safe."""
+    """The receipt of an admitted prompt."""
 
     data: AdmittedPrompt
 
 
 class RunningSession(Value, tag_field="type", tag="running"):
-    """A session is being run."""
+    """A session that is running."""
 
 
 class Active(Value, omit_defaults=False):
-    """The sessions that are being run."""
+    """The running sessions by id."""
 
     data: dict[str, RunningSession]
 
 
 async def create(call: HttpRequest[None, ApiNewSession]) -> One:
-    """Begin a session."""
+    """Create a session."""
     given = call.body
     named = given.location.directory if given.location is not None else None
     made = await call.turnkeeper.create(
@@ -97,51 +97,51 @@ async def list_sessions(call: HttpRequest[ApiListQuery, None]) -> SessionsPage:
     given = call.query
     if given.directory is not None:
         checked_directory(given.directory, "Query")
-    wanted = Wanted(directory=given.directory, project=given.project, subpath=given.subpath, search=given.search)
+    wanted = SessionsQuery(directory=given.directory, project=given.project, subpath=given.subpath, search=given.search)
     place = decode_cursor(given.cursor, ListPlace) if given.cursor else None
     return await sessions(call.turnkeeper, wanted, limit=given.limit, order=given.order, place=place)
 
 
 async def active(call: PlainRequest) -> Active:
-    """The sessions that are being run, here or elsewhere."""
+    """The running sessions, of this process and of others."""
     return Active(data=dict.fromkeys(await status(call), RunningSession()))
 
 
 async def get(call: PlainRequest) -> One:
-    """One session."""
+    """A session."""
     return One(data=session_info(await call.turnkeeper.get(call.session_id)))
 
 
 async def prompt(call: HttpRequest[None, PromptBody]) -> AdmissionAnswer:
-    """Admit a prompt."""
+    """Admit a prompt; it is durable when the response is sent."""
     return AdmissionAnswer(data=await prompting.prompt(call.turnkeeper, call.session_id, call.body))
 
 
 async def interrupt(call: PlainRequest) -> None:
-    """Stop a session; nothing happens to one that rests. Refused while another process runs it."""
+    """Stop a session and wait until its calls are settled. Refused while another process runs the session."""
     await call.turnkeeper.abort(call.session_id)
 
 
 async def wait(call: PlainRequest) -> None:
-    """Wait until a session rests, also if another process runs it."""
+    """Wait until a session is idle, whichever process runs it."""
     await call.turnkeeper.get(call.session_id)
-    await elsewhere.wait(call.turnkeeper, call.session_id)
+    await wait_idle(call.turnkeeper, call.session_id)
 
 
 async def compact(call: PlainRequest) -> None:
-    """Replace what was said so far by a summary of it."""
+    """Replace the history so far by a summary."""
     await call.turnkeeper.get(call.session_id)
     await call.turnkeeper.compact(call.session_id, force=True)
 
 
 async def switch_agent(call: HttpRequest[None, AgentBody]) -> None:
-    """Have another agent answer."""
+    """Use another agent for the following turns."""
     agent = await call.turnkeeper.runtime.agent(call.body.agent, await call.place())
     await edit.patch(call.turnkeeper.store, call.session_id, lambda session: session.but(agent=agent.name))
 
 
 async def switch_model(call: HttpRequest[None, ModelBody]) -> None:
-    """Have another model answer."""
+    """Use another model for the following turns."""
     model = call.body.model
     choice = ModelChoice(provider_id=model.provider_id, model_id=model.id, variant=model.variant)
     call.turnkeeper.runtime.model(choice, await call.place())

@@ -1,4 +1,4 @@
-"""What clients ask when they start: places, projects, the repository, and what there is none of yet."""
+"""Requests that clients make at start: paths, projects, the repository, and lists that are always empty."""
 
 import os
 from collections.abc import Awaitable, Callable
@@ -8,14 +8,14 @@ from typing import Literal
 import msgspec
 
 from turnkeeper.model.value import JsonObject, Value
-from turnkeeper.server.call import PlainRequest
+from turnkeeper.server.request import PlainRequest
 from turnkeeper.server.route import AnyRoute, Route
 from turnkeeper.store import keys
 from turnkeeper.workspace import git, paths
 
 
 class Places(Value):
-    """Where things are, for a directory."""
+    """Paths of the server and of a directory."""
 
     home: str
     state: str
@@ -33,7 +33,7 @@ class ProjectTime(Value):
 
 
 class Project(Value):
-    """A repository, or everything outside of any."""
+    """A repository; ``global`` for all directories outside a repository."""
 
     id: str
     worktree: str
@@ -50,20 +50,20 @@ class ProjectDirectory(Value):
 
 
 class Branches(Value):
-    """The branch that is checked out, and the one others start from."""
+    """The branch that is checked out, and the default branch."""
 
     branch: str | None = None
     default_branch: str | None = msgspec.field(default=None, name="default_branch")
 
 
 class Capabilities(Value):
-    """What of the unfinished is switched on."""
+    """Which experimental features are on."""
 
     background_subagents: bool
 
 
 class Console(Value):
-    """Of a hosted account: there is none."""
+    """A hosted account; there is none."""
 
     console_managed_providers: tuple[str, ...]
     switchable_org_count: int
@@ -73,7 +73,7 @@ _project = msgspec.json.Decoder(Project)
 
 
 async def path(call: PlainRequest) -> Places:
-    """Where things are."""
+    """Paths of the server and of a directory."""
     environ, place = call.service.options.environ, await call.place()
     return Places(
         home=environ.get("HOME") or str(Path.home()),
@@ -97,7 +97,7 @@ async def current_project(call: PlainRequest) -> JsonObject:
 
 
 async def projects(call: PlainRequest) -> list[JsonObject]:
-    """Every project that ever had a session."""
+    """Every project that has had a session."""
     return [_wire(one) for one in await _projects(call)]
 
 
@@ -106,13 +106,13 @@ async def _projects(call: PlainRequest) -> list[Project]:
 
 
 async def project_directories(call: PlainRequest) -> list[ProjectDirectory]:
-    """Where a project's files are."""
+    """The directories of a project."""
     found = [one for one in await _projects(call) if one.id == call.params["projectID"]]
     return [ProjectDirectory(directory=name) for one in found for name in (one.worktree, *one.sandboxes)]
 
 
 async def vcs(call: PlainRequest) -> Branches:
-    """Which branch is checked out."""
+    """The branch that is checked out."""
     place = await call.place()
     repository = await git.find(place.directory, os.environ) if place.vcs else None
     if repository is None:
@@ -121,28 +121,28 @@ async def vcs(call: PlainRequest) -> Branches:
 
 
 async def capabilities(call: PlainRequest) -> Capabilities:
-    """Nothing unfinished is switched on."""
+    """Which experimental features are on: none."""
     return Capabilities(background_subagents=False)
 
 
 async def console(call: PlainRequest) -> Console:
-    """There is no hosted account."""
+    """The hosted account: there is none."""
     return Console(console_managed_providers=(), switchable_org_count=0)
 
 
 def _wire(project: Project) -> JsonObject:
-    """A project with its empty list of further directories, which clients want to see."""
+    """A project with its list of directories even if it is empty, because clients require the field."""
     said: JsonObject = msgspec.to_builtins(project)
     return {**said, "sandboxes": project.sandboxes}
 
 
 async def empty_list(call: PlainRequest) -> list[JsonObject]:
-    """An empty list: clients ask for these when they start, and this server has none."""
+    """An empty list: not implemented, but requested by clients at start."""
     return []
 
 
 async def empty_object(call: PlainRequest) -> dict[str, JsonObject]:
-    """An empty object: clients ask for these when they start, and this server has none."""
+    """An empty object: not implemented, but requested by clients at start."""
     return {}
 
 

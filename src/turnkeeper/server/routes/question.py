@@ -1,30 +1,30 @@
-"""Questions of tools to the user. No tool asks any yet, so none waits."""
+"""Questions of tools to the user. No tool asks questions yet, so the list is empty and a reply is refused."""
 
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import JsonObject, Value
-from turnkeeper.server.call import HttpRequest, PlainRequest
 from turnkeeper.server.errors import Missing
+from turnkeeper.server.request import HttpRequest, PlainRequest
 from turnkeeper.server.route import Route
 
 
 class Answers(Value):
-    """For each question the labels that were chosen, or what was typed."""
+    """For each question the chosen labels, or the typed text."""
 
     answers: tuple[tuple[str, ...], ...]
 
 
 async def list_pending(call: PlainRequest) -> list[JsonObject]:
-    """What waits for an answer."""
+    """Pending questions: an empty list, because no tool asks questions."""
     return []
 
 
 async def reply(call: HttpRequest[None, Answers]) -> bool:
-    """Answer a question."""
+    """Answer a question. Always refused, because no tool asks questions."""
     raise Missing("Question", call.params["requestID"])
 
 
 async def reject(call: PlainRequest) -> bool:
-    """Dismiss a question."""
+    """Dismiss a question. Always refused, because no tool asks questions."""
     raise Missing("Question", call.params["requestID"])
 
 

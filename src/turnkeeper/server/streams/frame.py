@@ -1,4 +1,4 @@
-"""Frames: what happened as the bytes of a stream, in the words of each generation. Each is made once, when needed."""
+"""Frames: notifications as the bytes of a stream, in the shape of each generation. Encoded once, when first needed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
@@ -13,7 +13,7 @@ from turnkeeper.server.v2.event import NextEvent
 from turnkeeper.server.v2.framed import Durable, Second, durable
 from turnkeeper.server.v2.shape import Location, number
 
-Happening: TypeAlias = Notification | Delta
+Published: TypeAlias = Notification | Delta
 
 COMMENT: Final = b": heartbeat\n\n"
 
@@ -32,7 +32,7 @@ SECOND: Final = frozenset(
         "todo.updated",
     }
 )
-"""What the second generation hears under the name and in the shape of the first."""
+"""Notifications that the second generation sends under the name and in the shape of the first."""
 
 
 class _First(Value, omit_defaults=False):
@@ -42,33 +42,33 @@ class _First(Value, omit_defaults=False):
 
 
 class OutgoingFrame:
-    """One happening on its way out. ``nth`` is its number among all that this server told of."""
+    """A notification or delta to be sent. ``nth`` is its number among all frames of this server."""
 
     __slots__ = ("_first", "_second", "id", "now", "nth", "one")
 
-    def __init__(self, one: Happening, nth: int, id: str, now: int) -> None:
+    def __init__(self, one: Published, nth: int, id: str, now: int) -> None:
         self.one, self.nth, self.id, self.now = one, nth, id, now
         self._first: bytes | None = None
         self._second: bytes | None = None
 
     @property
     def first(self) -> bytes:
-        """``{"id", "type", "properties"}``; nothing if the first generation does not know such a thing."""
+        """``{"id", "type", "properties"}``; empty if the first generation has no such event."""
         if self._first is None:
             self._first = _first(self.one, self.id)
         return self._first
 
     @property
     def second(self) -> bytes:
-        """``{"id", "type", "durable", "location", "data"}``; nothing if the second does not know it."""
+        """``{"id", "type", "durable", "location", "data"}``; empty if the second generation has no such event."""
         if self._second is None:
             self._second = _second(self.one, self.id, self.now)
         return self._second
 
 
-def joined(waiting: Sequence[Happening]) -> list[Happening]:
-    """The same with the deltas of a part in one, as far as nothing else of their session stands between them."""
-    runs: list[Happening | list[Delta]] = []
+def joined(waiting: Sequence[Published]) -> list[Published]:
+    """Join consecutive deltas of a part into one. Any other event of the session separates its deltas."""
+    runs: list[Published | list[Delta]] = []
     unbroken: dict[str, list[Delta]] = {}
     for one in waiting:
         if isinstance(one, Delta):
@@ -86,16 +86,16 @@ def joined(waiting: Sequence[Happening]) -> list[Happening]:
 
 
 def plain(kind: str, id: str, properties: object) -> bytes:
-    """Something of the server itself, for the first generation."""
+    """An event of the server itself, in the first generation."""
     return encode(_First(id=id, type=kind, properties=properties))
 
 
 def plain_second(kind: str, id: str, data: object) -> bytes:
-    """The same for the second."""
+    """An event of the server itself, in the second generation."""
     return encode(Second(id=id, type=kind, data=data))
 
 
-def _first(one: Happening, id: str) -> bytes:
+def _first(one: Published, id: str) -> bytes:
     if isinstance(one, Delta):
         properties = {
             "sessionID": one.session_id,
@@ -115,7 +115,7 @@ def _shown(one: Notification) -> dict[str, object]:
     return {name: public(value) for name, value in one.properties.items()}
 
 
-def _second(one: Happening, id: str, now: int) -> bytes:
+def _second(one: Published, id: str, now: int) -> bytes:
     if isinstance(one, NextEvent):
         return durable(one, is_local=False)
     place = Location(directory=one.directory) if one.directory else None
@@ -126,9 +126,9 @@ def _second(one: Happening, id: str, now: int) -> bytes:
             Durable(aggregate=one.session_id, seq=number(one.seq), version=1) if one.type == "session.created" else None
         )
         return encode(Second(id=id, type=one.type, durable=place_in_log, location=place, data=_shown(one)))
-    if (retell := _RETOLD.get(one.type)) is not None:
+    if (convert := _RENAMED.get(one.type)) is not None:
         group, _, verb = one.type.partition(".")
-        return encode(Second(id=id, type=f"{group}.v2.{verb}", location=place, data=retell(one.properties)))
+        return encode(Second(id=id, type=f"{group}.v2.{verb}", location=place, data=convert(one.properties)))
     return b""
 
 
@@ -143,15 +143,15 @@ def _delta(one: Delta, now: int) -> dict[str, object]:
 
 
 def _permission(given: JsonObject) -> dict[str, object]:
-    """A question in the words of the second generation."""
-    told = {"id": given["id"], "sessionID": given["sessionID"], "action": given["permission"]}
-    told |= {"resources": given["patterns"], "save": given["always"], "metadata": given["metadata"]}
+    """A permission request in the shape of the second generation."""
+    body = {"id": given["id"], "sessionID": given["sessionID"], "action": given["permission"]}
+    body |= {"resources": given["patterns"], "save": given["always"], "metadata": given["metadata"]}
     if (tool := given.get("tool")) is not None:
-        told["source"] = {"type": "tool", **msgspec.to_builtins(tool)}
-    return told
+        body["source"] = {"type": "tool", **msgspec.to_builtins(tool)}
+    return body
 
 
-_RETOLD: Final[Mapping[str, Callable[[JsonObject], dict[str, object]]]] = {
+_RENAMED: Final[Mapping[str, Callable[[JsonObject], dict[str, object]]]] = {
     "permission.asked": _permission,
     "permission.replied": dict,
     "question.asked": dict,

@@ -7,11 +7,11 @@ from turnkeeper.server.v2.event import NextEvent
 from turnkeeper.server.v2.shape import Location
 
 END: Final = b"\n\n"
-"""What ends a frame of a stream."""
+"""The end of a frame of a stream."""
 
 
 class Durable(Value, rename={"aggregate": "aggregateID"}):
-    """Its place in the log: of which session, under which number, and the version of its shape."""
+    """The position of an event in the log: the session, the event number, and the version of its shape."""
 
     aggregate: str
     seq: int
@@ -19,7 +19,7 @@ class Durable(Value, rename={"aggregate": "aggregateID"}):
 
 
 class Second(Value):
-    """One event. What no log holds has no place in one."""
+    """An event; ``durable`` is set only if the log holds it."""
 
     id: str
     type: str
@@ -29,7 +29,7 @@ class Second(Value):
 
 
 def durable(event: NextEvent, *, is_local: bool) -> bytes:
-    """One that the log holds; in the stream of one session it does not say where."""
+    """An event of the log as JSON; in the stream of one session (``is_local``) without its directory."""
     return encode(
         Second(
             id=event.id,

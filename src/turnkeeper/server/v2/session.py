@@ -1,4 +1,4 @@
-"""Sessions of the second generation: the same sessions, in its words; and pages of them."""
+"""Sessions of the second generation, and pages of them."""
 
 from turnkeeper.api import Turnkeeper
 from turnkeeper.model.session import Revert, Session, SessionModel
@@ -9,7 +9,7 @@ from turnkeeper.server.v2.reading import Cursors, Order, encode_cursor
 from turnkeeper.server.v2.shape import Location, TokenUsage
 
 TRAIL_MAX = 20
-"""How many pages one can go back."""
+"""How many pages a client can go back."""
 
 
 class Times(Value):
@@ -21,7 +21,7 @@ class Times(Value):
 
 
 class SessionInfo(Value):
-    """One session."""
+    """A session as the second generation sends it."""
 
     id: str
     parent_id: str | None = None
@@ -38,22 +38,22 @@ class SessionInfo(Value):
 
 
 class SessionsPage(Value, omit_defaults=False):
-    """Sessions in the order that was asked for."""
+    """A page of sessions in the requested order."""
 
     data: tuple[SessionInfo, ...]
     cursor: Cursors
 
 
 class ListPlace(Value):
-    """Where a list goes on. ``trail`` are the places at which the pages before it began."""
+    """The position between two pages of sessions. ``trail`` holds the start cursors of the pages before."""
 
     order: Order
     at: str | None = None
     trail: tuple[str | None, ...] = ()
 
 
-class Wanted(Value):
-    """Which sessions are wanted."""
+class SessionsQuery(Value):
+    """Filters of a list of sessions."""
 
     directory: str | None = None
     project: str | None = None
@@ -62,7 +62,7 @@ class Wanted(Value):
 
 
 def session_info(session: Session) -> SessionInfo:
-    """A session in the words of the second generation."""
+    """A session as the second generation sends it."""
     return SessionInfo(
         id=session.id,
         parent_id=session.parent_id,
@@ -80,9 +80,9 @@ def session_info(session: Session) -> SessionInfo:
 
 
 async def sessions(
-    turnkeeper: Turnkeeper, wanted: Wanted, *, limit: int, order: Order, place: ListPlace | None
+    turnkeeper: Turnkeeper, wanted: SessionsQuery, *, limit: int, order: Order, place: ListPlace | None
 ) -> SessionsPage:
-    """A page of sessions by their activity. A cursor knows its order."""
+    """A page of sessions, ordered by activity. A cursor holds its order."""
     place = place or ListPlace(order=order)
     if place.order == "desc":
         found, following = await _newest(turnkeeper, wanted, limit, place.at)
@@ -97,7 +97,7 @@ async def sessions(
 
 
 async def _newest(
-    turnkeeper: Turnkeeper, wanted: Wanted, limit: int, at: str | None
+    turnkeeper: Turnkeeper, wanted: SessionsQuery, limit: int, at: str | None
 ) -> tuple[list[Session], str | None]:
     found: list[Session] = []
     after = at
@@ -117,9 +117,9 @@ async def _newest(
 
 
 async def _oldest(
-    turnkeeper: Turnkeeper, wanted: Wanted, limit: int, at: str | None
+    turnkeeper: Turnkeeper, wanted: SessionsQuery, limit: int, at: str | None
 ) -> tuple[list[Session], str | None]:
-    """The other way round. Lists are kept by newest activity, so all of it is read for this."""
+    """A page with the oldest activity first. The index has the newest first, so all sessions are read."""
     every: list[Session] = []
     after: str | None = None
     while True:
