@@ -291,7 +291,7 @@ async def test_another_program_at_the_address_is_no_server_of_ours() -> None:
         await send({"type": "http.response.body", "body": b"<h1>Welcome</h1>"})
 
     async with Client.in_memory(other) as client:
-        with pytest.raises(Unexpected, match="no Turnkeeper server"):
+        with pytest.raises(Unexpected, match="does not answer like a Turnkeeper server"):
             await client.list()
 
 

@@ -11,7 +11,7 @@ async def _nothing(call: object) -> None:
 
 
 def a_route(path: str, operation: str) -> Route[None, None]:
-    return Route(method="GET", path=path, operation=operation, tier=1, summary="", handler=_nothing)
+    return Route(method="GET", path=path, operation=operation, handler=_nothing)
 
 
 def found(table: Table, path: str) -> tuple[str, Mapping[str, str]]:

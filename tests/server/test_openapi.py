@@ -48,5 +48,5 @@ def test_a_body_is_needed_only_where_something_in_it_is() -> None:
 def test_routes_have_the_ids_methods_and_paths_of_the_official_document() -> None:
     lines = (Path(__file__).parents[2] / "scripts/opencode_operations.txt").read_text().splitlines()
     official = {(method, path, operation) for method, path, operation, _ in map(str.split, lines)}
-    ours = {(one.method, one.path, one.operation) for one in ROUTES if one.tier > 0}
+    ours = {(one.method, one.path, one.operation) for one in ROUTES if one.tier != 0}
     assert ours <= official

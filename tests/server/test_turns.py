@@ -248,7 +248,7 @@ async def test_streams_have_what_happened_before_the_answer_comes(tmp_path: Path
         session = await server.session()
         joined = server.service.part(hub).join(StreamFilter("local", str(tmp_path)))
         # Somebody was just told something: what comes now waits for its time.
-        server.service.part(hub).metre.pace_s = DEADLINE_S
+        server.service.part(hub).settings.pace_s = DEADLINE_S
         await server.ask(session, "go")
         heard = await joined.subscriber.take()
         assert heard is not None

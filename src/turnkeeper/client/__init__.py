@@ -1,4 +1,4 @@
-"""The client: a server's sessions as Python values, the same over HTTP and in memory.
+"""The client of a server: sessions as Python values, over HTTP or in memory.
 
 async with Client("http://127.0.0.1:4096") as client:
     session = await client.create(title="Fix the parser")

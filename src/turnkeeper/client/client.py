@@ -1,4 +1,4 @@
-"""Client: the sessions of a server. The methods and values are those of Turnkeeper; refusals are raised as there."""
+"""Client: the sessions of a server, with the methods, values and refusals of Turnkeeper."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
@@ -20,23 +20,23 @@ from turnkeeper.model.status import IDLE, Status
 if TYPE_CHECKING:
     import httpx2
 
-    from turnkeeper.client.line import Sleep
+    from turnkeeper.client.connection import Sleep
     from turnkeeper.client.memory import Application
     from turnkeeper.client.subscription import Subscription
 
 USERNAME: Final = "opencode"
 AGENT: Final = "build"
 SILENCE_S: Final = 30.0
-"""How long a stream may be silent: servers say something every ten seconds."""
+"""How long a stream may be silent: servers send a heartbeat every ten seconds."""
 TAIL_SILENCE_S: Final = 90.0
-"""The same for the stream of one session, which is silent while nothing happens; coming back costs one request."""
+"""How long the stream of one session may be silent. It has no heartbeat; reconnecting costs one request."""
 
 
 @checked
 class Client(Records):
     """A server's sessions: ``async with Client("http://127.0.0.1:4096") as client``. Any number of tasks may use it.
 
-    ``directory`` is where new sessions work: on the server's machine, by default where the server was started.
+    ``directory`` is where new sessions work, on the server's machine: by default where the server was started.
     """
 
     def __init__(
@@ -51,20 +51,20 @@ class Client(Records):
     ) -> None:
         import anyio
 
-        # Imported here, as httpx2 takes longer to load than most commands take.
-        from turnkeeper.client.line import ServerConnection
+        # Imported here, because httpx2 takes longer to load than most commands take to run.
+        from turnkeeper.client.connection import ServerConnection
 
         if not url.startswith(("http://", "https://")):
-            raise Invalid(f"{url!r} is no address of a server; write http://HOST:PORT")
+            raise Invalid(f"{url!r} is not the URL of a server; write http://HOST:PORT")
         self.url = url
-        line = ServerConnection(
+        connection = ServerConnection(
             url,
             directory=str(directory) if directory is not None else None,
             auth=(username or USERNAME, password) if password is not None else None,
             transport=transport,
             sleep=sleep or anyio.sleep,
         )
-        super().__init__(line, Mint())
+        super().__init__(connection, Mint())
 
     @classmethod
     def in_memory(
@@ -89,72 +89,74 @@ class Client(Records):
         )
 
     async def __aenter__(self) -> "Client":
-        await self._line.http.__aenter__()
+        await self._connection.http.__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self._line.http.__aexit__(kind, error, traceback)
+        await self._connection.http.__aexit__(kind, error, traceback)
 
     async def health(self) -> Health:
-        """Whether the server is well, and its version."""
-        return await self._line.call("GET", "/global/health", Health)
+        """Whether the server is healthy, and its version."""
+        return await self._connection.call("GET", "/global/health", Health)
 
-    # Work.
+    # Runs.
 
     async def prompt(self, session_id: str, prompt: str | Prompt) -> MessageWithParts:
-        """Send a prompt and wait until the session rests: the last thing that was said.
+        """Send a prompt and wait until the session is idle; returns the last answer.
 
-        It has an id, so that it is sent again on a broken line and yet admitted once.
+        The prompt has an id, so it is retried after a connection error and still admitted once.
         """
         body = self._prompt(prompt)
-        return await self._line.call(
+        return await self._connection.call(
             "POST", f"{path_of(session_id)}/message", MessageWithParts, body=body, waits=True, again=True
         )
 
     async def prompt_async(self, session_id: str, prompt: str | Prompt) -> str:
-        """Send a prompt: once this returns it is safe. The id of its message; what comes of it is heard of."""
+        """Send a prompt; it is durable when this returns the id of its message. The answer is published as events."""
         body = self._prompt(prompt)
-        await self._line.answer("POST", f"{path_of(session_id)}/prompt_async", body=body, again=True)
+        await self._connection.answer("POST", f"{path_of(session_id)}/prompt_async", body=body, again=True)
         assert body.message_id is not None
         return body.message_id
 
     async def shell(
         self, session_id: str, command: str, *, agent: str | None = None, model: ModelChoice | None = None
     ) -> MessageWithParts:
-        """Run a command of the user's in a session that rests; its output becomes part of the history."""
+        """Run a shell command of the user in an idle session; its output becomes part of the history."""
         body: dict[str, object] = {"command": command, "agent": agent or (await self.get(session_id)).agent or AGENT}
         if model is not None:
             body["model"] = model
-        return await self._line.call("POST", f"{path_of(session_id)}/shell", MessageWithParts, body=body, waits=True)
+        return await self._connection.call(
+            "POST", f"{path_of(session_id)}/shell", MessageWithParts, body=body, waits=True
+        )
 
     async def abort(self, session_id: str) -> bool:
-        """Stop a session and wait until all is settled; whether it was doing anything."""
+        """Stop a session and wait until its calls are settled; returns whether it was running."""
         was_idle = await self.status(session_id) == IDLE
-        await self._line.call("POST", f"{path_of(session_id)}/abort", bool, waits=True)
+        await self._connection.call("POST", f"{path_of(session_id)}/abort", bool, waits=True)
         return not was_idle
 
     async def interrupt(self, session_id: str) -> bool:
-        """The same as ``abort``: what is stopped is stopped where it runs."""
+        """An alias of ``abort``."""
         return await self.abort(session_id)
 
     async def wait(self, session_id: str) -> None:
-        """Wait until a session rests, if the server runs it."""
-        await self._line.answer("POST", f"/api{path_of(session_id)}/wait", waits=True, again=True)
+        """Wait until a session is idle, whichever process runs it."""
+        await self._connection.answer("POST", f"/api{path_of(session_id)}/wait", waits=True, again=True)
 
     async def compact(self, session_id: str, *, auto: bool = False, model: ModelChoice | None = None) -> None:
-        """Let a Summary take the place of older history; it is done however small the session is.
+        """Replace older history by a Summary, however short the history is.
 
-        ``auto`` lets the session go on with its work. Raises Busy while it runs.
+        ``auto`` lets the session continue its work. Raises Busy while it runs.
         """
         if model is None and not auto:
-            await self._line.answer("POST", f"/api{path_of(session_id)}/compact", waits=True)
+            await self._connection.answer("POST", f"/api{path_of(session_id)}/compact", waits=True)
             return
         if model is None:
             model = await self._model(session_id)
         body = {"providerID": model.provider_id, "modelID": model.model_id, "auto": auto}
-        await self._line.call("POST", f"{path_of(session_id)}/summarize", bool, body=body, waits=True)
+        await self._connection.call("POST", f"{path_of(session_id)}/summarize", bool, body=body, waits=True)
 
     async def _model(self, session_id: str) -> ModelChoice:
         chosen = (await self.get(session_id)).model
@@ -162,23 +164,25 @@ class Client(Records):
             raise Invalid(f"session {session_id!r} has used no model yet; name one")
         return ModelChoice(provider_id=chosen.provider_id, model_id=chosen.id)
 
-    # Questions.
+    # Permission requests.
 
     async def permissions(self, *, directory: str | Path | None = None) -> tuple[PendingPermission, ...]:
-        """Questions for permission that wait for an answer in a directory."""
-        return await self._line.call("GET", "/permission", tuple[PendingPermission, ...], query=located(directory))
+        """Pending permission requests of a directory."""
+        return await self._connection.call(
+            "GET", "/permission", tuple[PendingPermission, ...], query=located(directory)
+        )
 
     async def reply(self, request_id: str, answer: PermissionAnswer, *, message: str | None = None) -> None:
-        """Answer a question for permission. A message with a rejection is advice for the model, which then goes on."""
+        """Reply to a permission request. A message with a rejection is advice for the model, which then continues."""
         body = {"reply": answer, **({"message": message} if message is not None else {})}
-        await self._line.call("POST", f"/permission/{quoted(request_id)}/reply", bool, body=body)
+        await self._connection.call("POST", f"/permission/{quoted(request_id)}/reply", bool, body=body)
 
-    # What happens.
+    # Events.
 
     def subscribe(self, *, session_id: str | None = None, size: int = 0) -> "Subscription":
-        """What happens from now on: ``async with client.subscribe() as heard: async for one in heard``.
+        """Notifications from now on: ``async with client.subscribe() as events: async for one in events``.
 
-        It comes back by itself when the line breaks. ``size`` is of no account: the server's queue is bounded.
+        The subscription reconnects by itself. ``size`` has no effect: the server's queue is bounded.
         """
         from turnkeeper.client.frames import Frames
         from turnkeeper.client.subscription import Subscription
@@ -189,26 +193,26 @@ class Client(Records):
         async def status() -> Status:
             return await self.status(session_id or "")
 
-        frames = Frames(self._line, "/global/event", {"ids": True}, silence_s=SILENCE_S)
+        frames = Frames(self._connection, "/global/event", {"ids": True}, silence_s=SILENCE_S)
         return Subscription(frames, session_id, read, status)
 
     async def history(self, session_id: str, *, after: int = 0, limit: int = 50) -> tuple[Sequence[SessionEvent], bool]:
-        """Durable events of a session behind a number, and whether there are more."""
+        """Durable events of a session after an event number, and whether there are more."""
         query = {"after": after, "limit": limit}
-        found = await self._line.call("GET", f"/api{path_of(session_id)}/history", MessagePage, query=query)
+        found = await self._connection.call("GET", f"/api{path_of(session_id)}/history", MessagePage, query=query)
         return [one.event() for one in found.data], found.has_more
 
     async def events(self, session_id: str, *, after: int = 0) -> AsyncIterator[SessionEvent]:
-        """The durable events of a session behind a number, then each new one. Never ends.
+        """The durable events of a session after an event number, then each new one. Never ends.
 
-        A broken line leaves no gap and repeats nothing, also if the server was started anew meanwhile.
+        After a connection error no event is missing or repeated, also if the server was restarted.
         """
         import msgspec
 
         from turnkeeper.client.frames import Frames
 
         path = f"/api{path_of(session_id)}/event"
-        frames = Frames(self._line, path, {"ids": True}, silence_s=TAIL_SILENCE_S, last=str(after))
+        frames = Frames(self._connection, path, {"ids": True}, silence_s=TAIL_SILENCE_S, last=str(after))
         decoder = msgspec.json.Decoder(WireEvent)
         async with aclosing(frames):
             await frames.open()

@@ -1,4 +1,4 @@
-"""What a server refuses, as the refusals it began as; and what went wrong on the way to it."""
+"""Refusals of a server as the exceptions of Turnkeeper, and connection errors."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -9,11 +9,11 @@ from turnkeeper.model.refusal import Busy, Conflict, Forbidden, Invalid, NotFoun
 
 
 class Unreachable(Refusal):
-    """No server answers there, or not any more."""
+    """No server answers at the address, or the connection was lost."""
 
 
 class Unexpected(Refusal):
-    """Something answers that is no answer: a bug in the server, or no server of ours."""
+    """The response cannot be decoded: a bug in the server, or a server of another program."""
 
 
 _TAGS: Final[Mapping[str, type[Refusal]]] = {
@@ -21,7 +21,7 @@ _TAGS: Final[Mapping[str, type[Refusal]]] = {
     "ConflictError": Conflict,
     "ForbiddenError": Forbidden,
 }
-"""Spellings that say more than the status does."""
+"""Error tags that are more specific than their HTTP status."""
 
 _STATUS: Final[Mapping[int, type[Refusal]]] = {
     400: Invalid,
@@ -41,20 +41,20 @@ _PASSWORD: Final = (
 
 
 def refusal(status: int, body: bytes) -> Refusal:
-    """The refusal that an answer stands for."""
-    said = _object(body)
+    """The exception for an error response."""
+    error = _object(body)
     if status == 401:
         return Forbidden(_PASSWORD)
-    tag = said.get("_tag") or said.get("name")
+    tag = error.get("_tag") or error.get("name")
     kind = _TAGS.get(str(tag)) or _STATUS.get(status, Unexpected)
-    return kind(_message(said) or f"the server answered {status} and did not say why")
+    return kind(_message(error) or f"the server answered {status} without a reason")
 
 
-def _message(said: Mapping[str, object]) -> str:
-    """What people are to read: where both generations put it."""
-    data = said.get("data")
+def _message(error: Mapping[str, object]) -> str:
+    """The message for people, at the place where either generation has it."""
+    data = error.get("data")
     inner = data.get("message") if isinstance(data, dict) else None
-    return str(inner or said.get("message") or said.get("name") or "")
+    return str(inner or error.get("message") or error.get("name") or "")
 
 
 def _object(body: bytes) -> Mapping[str, object]:

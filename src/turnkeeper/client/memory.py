@@ -1,6 +1,6 @@
-"""InMemory: an ASGI application called without a socket, its answers read as they come.
+"""InMemory: a transport that calls an ASGI application without a socket and streams its response.
 
-httpx2 has a transport of its own for applications, which gives an answer only when it is whole: no stream ever is.
+httpx2's own transport for applications returns a response only when it is complete, which an event stream never is.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
@@ -11,17 +11,17 @@ import anyio
 import httpx2
 from anyio.abc import TaskGroup
 
-AsgiMessage: TypeAlias = MutableMapping[str, Any]  # As ASGI has it: whatever the kind of message carries.
+AsgiMessage: TypeAlias = MutableMapping[str, Any]  # As in ASGI: each kind of message has its own fields.
 Application: TypeAlias = Callable[
     [AsgiMessage, Callable[[], Awaitable[AsgiMessage]], Callable[[AsgiMessage], Awaitable[None]]], Awaitable[None]
 ]
 
 ADDRESS = "http://localhost"
-"""What applications that look at their name are called by: a name of this machine."""
+"""The URL under which the application is called. A server on a loopback address accepts only local host names."""
 
 
 class InMemory(httpx2.AsyncBaseTransport):
-    """Calls an application. What it does lives in a task group that is open while the transport is."""
+    """Calls an application, in a task group that is open while the transport is."""
 
     def __init__(self, app: Application) -> None:
         self._app = app
@@ -43,7 +43,7 @@ class InMemory(httpx2.AsyncBaseTransport):
         await self._group.__aexit__(exc_type, exc_value, traceback)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """The answer as soon as it has begun."""
+        """The response, as soon as its head is sent."""
         assert self._group is not None, "enter the client first"
         assert isinstance(request.stream, httpx2.AsyncByteStream)
         exchange = _Exchange(b"".join([piece async for piece in request.stream]))
@@ -53,13 +53,13 @@ class InMemory(httpx2.AsyncBaseTransport):
             if exchange.failure is not None and not exchange.status:
                 raise exchange.failure
         except BaseException:
-            exchange.hang_up()
+            exchange.disconnect()
             raise
         return httpx2.Response(exchange.status, headers=exchange.headers, stream=exchange)
 
 
 class _Exchange(httpx2.AsyncByteStream):
-    """One request and its answer. The application waits for its reader, as it would before a full socket."""
+    """A request and its response. The application waits while the response is not read, as with a full socket."""
 
     def __init__(self, body: bytes) -> None:
         self.begun = anyio.Event()
@@ -71,10 +71,10 @@ class _Exchange(httpx2.AsyncByteStream):
         self._written, self._read = anyio.create_memory_object_stream[bytes](1)
 
     async def run(self, app: Application, scope: AsgiMessage) -> None:
-        """Let the application answer."""
+        """Call the application."""
         try:
             await app(scope, self._receive, self._send)
-        except Exception as error:  # Whatever a foreign application raises belongs to who called it.
+        except Exception as error:  # Any exception of the application is raised again to the reader of the response.
             self.failure = error
         finally:
             self._written.close()
@@ -95,7 +95,7 @@ class _Exchange(httpx2.AsyncByteStream):
             try:
                 await self._written.send(message["body"])
             except anyio.BrokenResourceError:
-                return  # Nobody reads any more; the application hears so when it asks.
+                return  # The reader has gone; the application learns it from ``receive``.
         if message["type"] == "http.response.body" and not message.get("more_body", False):
             self._written.close()
 
@@ -106,11 +106,11 @@ class _Exchange(httpx2.AsyncByteStream):
             raise self.failure
 
     async def aclose(self) -> None:
-        """Hang up."""
-        self.hang_up()
+        """Disconnect."""
+        self.disconnect()
 
-    def hang_up(self) -> None:
-        """The application hears that nobody reads any more."""
+    def disconnect(self) -> None:
+        """Send ``http.disconnect`` to the application."""
         self._gone.set()
         self._read.close()
 

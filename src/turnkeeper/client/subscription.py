@@ -1,4 +1,4 @@
-"""Subscription: what happens on a server from now on. Of one session nothing is missed, even on a broken line."""
+"""Subscription: notifications of a server from now on. For one session nothing is missed on a connection error."""
 
 import math
 from collections import deque
@@ -8,9 +8,9 @@ from typing import Final, TypeAlias
 
 import anyio
 
+from turnkeeper.client.event_decoder import CONNECTED, EventDecoder
 from turnkeeper.client.frames import Frames
-from turnkeeper.client.heard import CONNECTED, EventDecoder
-from turnkeeper.client.known import ReplayState
+from turnkeeper.client.replay_state import ReplayState
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.model.page import Page
@@ -21,15 +21,15 @@ Read: TypeAlias = Callable[[str | None], Awaitable[Page[MessageWithParts]]]
 """A page of the session's newest messages, or of those before a cursor."""
 
 LINGER_S: Final = 1.0
-"""How long the end of a stream is waited for before what is missing is read instead."""
+"""How long a closed subscription waits for the session's last notification before it reads the stored state."""
 
 
 class Subscription:
-    """``async with`` to be subscribed, ``async for`` to listen. The same values as ``Turnkeeper.subscribe`` gives.
+    """``async with`` subscribes, ``async for`` receives the values that ``Turnkeeper.subscribe`` gives.
 
-    The line may break: the server is then told what was heard last, and tells the rest. Where it cannot (it was
-    started anew, or it was too long ago), ``server.connected`` comes with ``resumed`` false; of a single session what
-    was missed then follows, made from what is stored: whole messages and parts, none of them twice.
+    After a connection error the stream resumes after the last frame received. If the server cannot resume (it was
+    restarted, or too much happened), ``server.connected`` comes with ``resumed`` false. A subscription to one session
+    then receives what it missed, made from the stored state: whole messages and parts, each once.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Subscription:
     ) -> None:
         self._frames, self._session_id, self._read, self._status = frames, session_id, read, status
         self._name = session_id.encode() if session_id is not None else b""
-        self._ear, self._known = EventDecoder(), ReplayState(session_id or "")
+        self._decoder, self._state = EventDecoder(), ReplayState(session_id or "")
         self._ready: deque[Notification | Delta] = deque()
         self._scope: anyio.CancelScope | None = None
         self._lost = 0
@@ -45,10 +45,10 @@ class Subscription:
 
     async def __aenter__(self) -> "Subscription":
         await self._frames.open()
-        await self._frames.next()  # That we are connected: from here on nothing is missed.
+        await self._frames.next()  # ``server.connected``: from here on nothing is missed.
         self._lost = self._frames.lost
         if self._session_id is not None:
-            self._known.begin((await self._read(None)).items)
+            self._state.begin((await self._read(None)).items)
         return self
 
     async def __aexit__(
@@ -73,11 +73,11 @@ class Subscription:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the server cannot be heard just now; it is tried again."""
+        """Whether the stream is disconnected now and being retried."""
         return self._frames.is_lost
 
     def close(self) -> None:
-        """Hear nothing more. What happened in the session so far is still told, then the iterator ends."""
+        """End the subscription. Notifications of the session so far are still received, then the iterator ends."""
         self._is_closing = True
         if self._scope is not None:
             self._scope.deadline = self._deadline()
@@ -95,44 +95,44 @@ class Subscription:
             return
         if self._frames.lost > self._lost and b'"server.connected"' in frame.data:
             self._lost = self._frames.lost
-            await self._came_back(self._ear.hear(frame.data))
+            await self._reconnected(self._decoder.decode(frame.data))
         elif self._name in frame.data and b'"server.' not in frame.data[:200]:
-            self._take(self._ear.hear(frame.data))
+            self._take(self._decoder.decode(frame.data))
 
     def _take(self, one: Notification | Delta) -> None:
         if self._session_id is None:
             self._ready.append(one)
         elif one.session_id == self._session_id:
             if isinstance(one, Notification):
-                self._known.note(one)
+                self._state.note(one)
                 if one.type in ("session.status", "session.idle"):
-                    self._is_idle = one.type == "session.idle"  # It comes behind the status: then this was all.
+                    self._is_idle = one.type == "session.idle"  # The last notification of a run.
             self._ready.append(one)
 
-    async def _came_back(self, connected: Notification | Delta) -> None:
-        """Whether all that was missed comes now; of one session it is read if not."""
+    async def _reconnected(self, connected: Notification | Delta) -> None:
+        """If the server could not resume the stream, read the missed state of the session."""
         assert isinstance(connected, Notification)
         assert connected.type == CONNECTED
         if connected.properties.get("resumed") is True:
             return
         self._ready.append(connected.but(properties={"resumed": False}))
         if self._session_id is not None:
-            await self._make_good()
+            await self._read_missed()
 
-    async def _make_good(self) -> None:
-        """Tell what is stored and was not told."""
+    async def _read_missed(self) -> None:
+        """Queue notifications for everything stored that was not received."""
         try:
             status, page = await self._status(), await self._read(None)
             messages = list(page.items)
-            while page.older is not None and not any(self._known.has(one) for one in page.items):
+            while page.older is not None and not any(self._state.has(one) for one in page.items):
                 page = await self._read(page.older)
                 messages[:0] = page.items
-        except NotFound:  # It was removed: there is nothing more to tell.
+        except NotFound:  # The session was removed.
             return
-        self._ready.extend(self._known.news(messages, status))
+        self._ready.extend(self._state.news(messages, status))
         self._is_idle = isinstance(status, Idle)
 
     async def _finish(self) -> None:
         if self._session_id is not None:
-            await self._make_good()
+            await self._read_missed()
         self._is_over = True

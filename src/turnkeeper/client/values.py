@@ -1,4 +1,4 @@
-"""What only clients know of: questions that wait, and durable events as the second generation spells them."""
+"""Values that only clients use: pending permission requests, and durable events of the second generation."""
 
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
@@ -9,20 +9,20 @@ PermissionAnswer: TypeAlias = Literal["once", "always", "reject"]
 
 
 def is_near(url: str) -> bool:
-    """Whether an address leads to this machine, where paths mean what they mean here."""
+    """Whether a URL leads to this machine, so that paths mean the same on both sides."""
     host = urlsplit(url).hostname or ""
     return host in ("localhost", "::1") or host.startswith("127.")
 
 
 class AskedBy(Value):
-    """The call that asks."""
+    """The tool call that needs the permission."""
 
     message_id: str
     call_id: str
 
 
 class PendingPermission(Value):
-    """A question for permission that waits for somebody's answer."""
+    """A permission request without a reply."""
 
     id: str
     session_id: str
@@ -34,7 +34,7 @@ class PendingPermission(Value):
 
 
 class SessionEvent(Value):
-    """One durable event of a session. ``number`` is its place, for ever: go on behind it with ``after``."""
+    """A durable event of a session. ``number`` is its permanent position: pass it as ``after`` to continue."""
 
     id: str
     type: str
@@ -44,14 +44,14 @@ class SessionEvent(Value):
 
 
 class StreamPosition(Value):
-    """Where an event stands, on the wire."""
+    """The position of an event on the wire."""
 
     seq: int
     version: int
 
 
 class WireEvent(Value):
-    """A durable event as it comes."""
+    """A durable event on the wire."""
 
     id: str
     type: str
@@ -59,20 +59,20 @@ class WireEvent(Value):
     data: JsonObject
 
     def event(self) -> SessionEvent:
-        """The same as a caller gets it."""
+        """The event as callers receive it."""
         place = self.durable
         return SessionEvent(id=self.id, type=self.type, number=place.seq, version=place.version, data=self.data)
 
 
 class MessagePage(Value):
-    """A page of them."""
+    """A page of durable events."""
 
     data: tuple[WireEvent, ...]
     has_more: bool
 
 
 class Health(Value):
-    """Whether a server is well, and its version."""
+    """The answer to a health check."""
 
     healthy: bool
     version: str

@@ -1,1 +1,1 @@
-"""The HTTP server: thin routes over the use cases, in the words that official clients know."""
+"""The HTTP server: thin routes over the use cases, with the operations and shapes of opencode's API."""

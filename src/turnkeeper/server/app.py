@@ -1,4 +1,4 @@
-"""The ASGI application: a request in, decoded by its route; what the handler returns out."""
+"""The ASGI application: finds the route of a request, decodes the request, and encodes what the handler returns."""
 
 import logging
 import re
@@ -14,15 +14,14 @@ import msgspec
 from turnkeeper.core.limits import BODY_ITEMS_MAX, JSON_DEPTH_MAX
 from turnkeeper.core.storable import has_too_many, is_too_deep
 from turnkeeper.model.refusal import Invalid, Refusal
-from turnkeeper.model.value import encode
 from turnkeeper.server import errors
-from turnkeeper.server.answer import JSON, NOTHING, HttpResponse, Pairs
 from turnkeeper.server.asgi import Application, AsgiMessage, Receive, Scope, Send
-from turnkeeper.server.call import HttpRequest
 from turnkeeper.server.errors import Incomplete, Malformed, TooLarge, TooSlow
 from turnkeeper.server.gate import AccessGate
 from turnkeeper.server.metrics import Metrics
 from turnkeeper.server.names import fault
+from turnkeeper.server.request import HttpRequest
+from turnkeeper.server.response import HttpResponse, Pairs, json
 from turnkeeper.server.route import AnyRoute
 from turnkeeper.server.routes import health
 from turnkeeper.server.service import Service
@@ -32,20 +31,20 @@ from turnkeeper.store.engine import InvalidKey
 access = logging.getLogger("turnkeeper.access")
 
 UNKNOWN: Final = "unknown"
-"""The operation of what is not served, and of what was stopped at the gate."""
+"""The operation that is logged for a path without a route, and for a request that the access gate refused."""
 
-LONE: Final = re.compile(
+LONE_SURROGATE: Final = re.compile(
     rb"(?<!\\)(?:\\\\)*(?:\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!u[dD][89abAB]..)\\u[dD][c-fC-F])", re.DOTALL
 )
-"""Half a character in JSON: an escaped surrogate without the other one. The decoder calls it truncated input."""
+"""A lone surrogate escape in JSON. The decoder reports it as truncated input, which would mislead the caller."""
 
-HALF: Final = "the body holds half a character, a lone surrogate such as \\ud800; send whole ones"
+LONE_SURROGATE_MESSAGE: Final = "the body holds half a character, a lone surrogate such as \\ud800; send whole ones"
 
 
 class App:
-    """Serves a table of routes, which is loaded when a request comes that asks for more than the server's health.
+    """Serves a table of routes. All routes but the health check are loaded with the first request that needs one.
 
-    It holds no lifespan: who starts it opens the store before and closes it after.
+    The ASGI lifespan is not handled: the caller opens the store before it serves and closes the store afterwards.
     """
 
     def __init__(self, service: Service, routes: Callable[[], Iterable[AnyRoute]]) -> None:
@@ -55,27 +54,27 @@ class App:
         self._decoders: dict[str, msgspec.json.Decoder[object]] = {}
 
     def load(self) -> None:
-        """Load the whole table, if it is not."""
+        """Load the whole table of routes, once."""
         if not self._is_loaded:
             self._table, self._is_loaded = Table(self._routes()), True
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection of ASGI's."""
+        """Answer one HTTP request (the ASGI entry point)."""
         if scope["type"] != "http":
             return
         began = perf_counter()
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         common = self._gate.headers(headers.get("origin"))
-        answer: HttpResponse | Application | None = self._gate.stopped(scope, headers)
+        response: HttpResponse | Application | None = self._gate.stopped(scope, headers)
         operation = UNKNOWN
-        if answer is None:
-            operation, answer = await self._answer(scope, receive, headers)
-        if isinstance(answer, HttpResponse):
-            self._note(scope, operation, answer.status, began)
-            await answer.send(send, common)
+        if response is None:
+            operation, response = await self._answer(scope, receive, headers)
+        if isinstance(response, HttpResponse):
+            self._note(scope, operation, response.status, began)
+            await response.send(send, common)
         else:
             self._note(scope, operation, 200, began)
-            await answer(scope, receive, _adding(common, send))
+            await response(scope, receive, _with_headers(common, send))
 
     async def _answer(
         self, scope: Scope, receive: Receive, headers: Mapping[str, str]
@@ -90,27 +89,29 @@ class App:
             return UNKNOWN, errors.unknown(method, path, is_second=is_second)
         route, params = found
         try:
-            said = await route.handler(await self._call(route, params, scope, headers, receive))
-            return route.operation, said if callable(said) else _whole(route, said)
+            result = await route.handler(await self._request(route, params, scope, headers, receive))
+            return route.operation, result if callable(result) else _response(route, result)
         except Refusal as error:
             return route.operation, errors.refused(error, params, is_second=is_second)
-        except InvalidKey as error:  # An empty id, or one that no key can hold.
+        except InvalidKey as error:  # An empty id, or an id that no key can hold.
             return route.operation, errors.refused(Invalid(str(error)), params, is_second=is_second)
         except Exception as error:  # The top of a request: a bug ends it and nothing else.
             return route.operation, errors.failed(error, is_second=is_second)
 
-    async def _call(
+    async def _request(
         self, route: AnyRoute, params: Mapping[str, str], scope: Scope, headers: Mapping[str, str], receive: Receive
     ) -> HttpRequest[object, object]:
-        _check(params, route)
-        words = _words(scope["query_string"])
+        for name, value in params.items():
+            if name != REST and (wrong := fault(name, value, route.operation)) is not None:
+                raise Malformed(wrong, "Params")
+        raw_query = _parse_query(scope["query_string"])
         return HttpRequest(
             service=self._service,
             scope=scope,
             headers=headers,
-            words=words,
+            raw_query=raw_query,
             params=params,
-            query=_query(route, words),
+            query=_query(route, raw_query),
             body=await self._body(route, headers, receive),
         )
 
@@ -128,74 +129,48 @@ class App:
         try:
             return decoder.decode(raw or b"{}")
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-            raise Malformed(HALF if LONE.search(raw) else str(error), "Payload") from error
+            raise Malformed(LONE_SURROGATE_MESSAGE if LONE_SURROGATE.search(raw) else str(error), "Payload") from error
 
     async def _read(self, receive: Receive, announced: str) -> bytes:
         options = self._service.options
-        body = _Body(options.body_bytes_max)
-        body.check(int(announced) if announced.isdecimal() else 0)
+        too_large = TooLarge(f"a body may have {options.body_bytes_max} bytes; send less")
+        if announced.isdecimal() and int(announced) > options.body_bytes_max:
+            raise too_large
+        body = bytearray()
         with anyio.move_on_after(options.body_timeout_s):
-            while not body.take(await receive()):
-                pass
-            return body.whole
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise Incomplete("the client disconnected before it had sent the whole body")
+                body += message.get("body", b"")
+                if len(body) > options.body_bytes_max:
+                    raise too_large
+                if not message.get("more_body", False):
+                    return bytes(body)
         raise TooSlow(f"the body did not come within {options.body_timeout_s:g} s; send it again")
 
     def _note(self, scope: Scope, operation: str, status: int, began: float) -> None:
         seconds = perf_counter() - began
         self._metrics.count(operation, status, seconds)
         if access.isEnabledFor(logging.INFO):
-            said = {
+            fields = {
                 "method": scope["method"],
                 "path": scope["path"],
                 "operation": operation,
                 "status": status,
                 "ms": round(seconds * 1000, 1),
             }
-            access.info("%s %s %s", scope["method"], scope["path"], status, extra=said)
-
-
-class _Body:
-    """A body, as far as it was received."""
-
-    def __init__(self, bytes_max: int) -> None:
-        self._bytes_max, self._size = bytes_max, 0
-        self._pieces: list[bytes] = []
-
-    def take(self, message: AsgiMessage) -> bool:
-        """Add one more piece; whether it was the last."""
-        if message["type"] == "http.disconnect":
-            raise Incomplete("the client disconnected before it had sent the whole body")
-        piece: bytes = message.get("body", b"")
-        self._size += len(piece)
-        self.check(self._size)
-        self._pieces.append(piece)
-        return not message.get("more_body", False)
-
-    def check(self, size: int) -> None:
-        """Raise TooLarge for a body of so many bytes, whether they came or are announced."""
-        if size > self._bytes_max:
-            raise TooLarge(f"a body may have {self._bytes_max} bytes; send less")
-
-    @property
-    def whole(self) -> bytes:
-        """All that came."""
-        return b"".join(self._pieces)
+            access.info("%s %s %s", scope["method"], scope["path"], status, extra=fields)
 
 
 @lru_cache(maxsize=256)
-def _words(query: bytes) -> Mapping[str, str]:
-    """What is asked for behind the path. Clients say the same with every request: where they work."""
+def _parse_query(query: bytes) -> Mapping[str, str]:
+    """The query as a mapping. Cached, because a client sends one query, its directory, with every request."""
     return dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True))
 
 
-def _check(params: Mapping[str, str], route: AnyRoute) -> None:
-    for name, value in params.items():
-        if name != REST and (wrong := fault(name, value, route.operation)) is not None:
-            raise Malformed(wrong, "Params")
-
-
-def _adding(common: Pairs, send: Send) -> Send:
-    """Sends a stream whose beginning has the headers of every answer."""
+def _with_headers(common: Pairs, send: Send) -> Send:
+    """A ``send`` that adds these headers to the start of a streamed response."""
 
     async def sending(message: AsgiMessage) -> None:
         if message["type"] == "http.response.start":
@@ -205,16 +180,16 @@ def _adding(common: Pairs, send: Send) -> Send:
     return sending
 
 
-def _query(route: AnyRoute, words: Mapping[str, str]) -> object:
+def _query(route: AnyRoute, raw_query: Mapping[str, str]) -> object:
     if route.query is type(None):
         return None
     try:
-        return msgspec.convert(words, route.query, strict=False)
+        return msgspec.convert(raw_query, route.query, strict=False)
     except msgspec.MsgspecError as error:
         raise Malformed(str(error), "Query") from error
 
 
-def _whole(route: AnyRoute, said: object) -> HttpResponse:
-    if isinstance(said, HttpResponse):
-        return said
-    return NOTHING if route.status == 204 else HttpResponse(route.status, encode(said), (JSON,))
+def _response(route: AnyRoute, result: object) -> HttpResponse:
+    if isinstance(result, HttpResponse):
+        return result
+    return HttpResponse(204) if route.status == 204 else json(result, route.status)

@@ -1,6 +1,5 @@
-"""Asks: questions to the user that wait for an answer from some client."""
+"""Permission requests of running sessions that wait for a reply from a client."""
 
-from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Literal
 
 import anyio
@@ -13,19 +12,19 @@ from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.server.errors import Missing
 
 if TYPE_CHECKING:
-    # Loaded with the first run: a server that only looks at sessions starts faster without.
+    # Not imported at run time: a server that only reads sessions starts faster without it.
     from turnkeeper.run.permission import PermissionRequest, Reply
 
 
 class AskedBy(Value):
-    """The call that asks."""
+    """The tool call that needs the permission."""
 
     message_id: str
     call_id: str
 
 
 class PendingPermission(Value):
-    """A question as clients know it: may this call do that?"""
+    """A permission request as clients receive it."""
 
     id: str
     session_id: str
@@ -37,7 +36,7 @@ class PendingPermission(Value):
 
 
 class _Waiting:
-    """One question under way."""
+    """A permission request without a reply."""
 
     def __init__(self, request: "PermissionRequest", directory: str) -> None:
         self.request, self.directory = request, directory
@@ -46,32 +45,32 @@ class _Waiting:
 
 
 class Asks:
-    """Puts what the rules leave open to whoever is connected, and waits. Give ``ask`` to the Settings of a store."""
+    """Publishes permission requests to clients and waits for their replies. Pass ``ask`` to the Settings of a store."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, _Waiting] = {}
         self._turnkeeper: Turnkeeper | None = None
 
     def serve(self, turnkeeper: Turnkeeper) -> None:
-        """From now on ask through the subscribers of this store."""
+        """Publish requests to the subscribers of this store. Called once, before the first ``ask``."""
         self._turnkeeper = turnkeeper
 
     async def ask(self, request: "PermissionRequest") -> "Reply":
-        """Ask, and wait until a client replies. Who is interrupted meanwhile takes the question back."""
-        assert self._turnkeeper is not None, "nobody was told where to ask"
+        """Publish a request and wait for a reply. If the wait is cancelled, the request is published as rejected."""
+        assert self._turnkeeper is not None, "serve() was not called"
         session = await self._turnkeeper.get(request.session_id)
         waiting = self._waiting[request.id] = _Waiting(request, session.directory)
-        self._tell(waiting, "permission.asked", pending(request))
+        self._publish(waiting, "permission.asked", pending(request))
         try:
             await waiting.answered.wait()
         finally:
             if self._waiting.pop(request.id, None) is not None:
-                self._tell(waiting, "permission.replied", _replied(request, "reject"))
-        assert waiting.reply is not None, "answered, and without an answer"
+                self._publish(waiting, "permission.replied", _replied(request, "reject"))
+        assert waiting.reply is not None, "an answered request has a reply"
         return waiting.reply
 
     def pending(self, *, directory: str | None = None, session_id: str | None = None) -> "list[PermissionRequest]":
-        """What waits for an answer, oldest first; of one directory or session, or all."""
+        """Requests without a reply, oldest first: of a directory, of a session, or all."""
         return [
             one.request
             for one in self._waiting.values()
@@ -79,49 +78,43 @@ class Asks:
         ]
 
     def reply(self, request_id: str, reply: "Reply", *, session_id: str | None = None) -> None:
-        """Answer a question. Raises Missing if it does not wait (any more).
+        """Reply to a request. Raises Missing if no such request waits.
 
-        "always" also answers what else of the session it covers; a rejection rejects what else of it waits.
+        "always" also allows the session's other waiting requests that it covers; "reject" rejects all of them.
         """
         waiting = self._waiting.get(request_id)
         if waiting is None or session_id not in (None, waiting.request.session_id):
             raise Missing("Permission", request_id)
         self._answer(waiting, reply)
         others = [one for one in self._waiting.values() if one.request.session_id == waiting.request.session_id]
-        if reply.answer == "reject":
-            self._answer_all(others, reply.but(feedback=None), lambda _: True)
-        elif reply.answer == "always":
-            self._answer_all(others, reply.but(answer="once"), _covered_by(waiting.request))
-
-    def _answer_all(
-        self, waiting: Iterable[_Waiting], reply: "Reply", wanted: "Callable[[PermissionRequest], bool]"
-    ) -> None:
-        for one in waiting:
-            if wanted(one.request):
-                self._answer(one, reply)
+        for one in others:
+            if reply.answer == "reject":
+                self._answer(one, reply.but(feedback=None))
+            elif reply.answer == "always" and _covers(waiting.request, one.request):
+                self._answer(one, reply.but(answer="once"))
 
     def _answer(self, waiting: _Waiting, reply: "Reply") -> None:
         del self._waiting[waiting.request.id]
         waiting.reply = reply
-        self._tell(waiting, "permission.replied", _replied(waiting.request, reply.answer))
+        self._publish(waiting, "permission.replied", _replied(waiting.request, reply.answer))
         waiting.answered.set()
 
-    def _tell(self, waiting: _Waiting, kind: str, said: Value) -> None:
+    def _publish(self, waiting: _Waiting, kind: str, value: Value) -> None:
         assert self._turnkeeper is not None
-        names = zip(said.__struct_fields__, said.__struct_encode_fields__, strict=True)
+        names = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
         self._turnkeeper.publish(
             Notification(
                 type=kind,
                 session_id=waiting.request.session_id,
                 directory=waiting.directory,
                 seq=0,
-                properties={name: getattr(said, field) for field, name in names},
+                properties={name: getattr(value, field) for field, name in names},
             )
         )
 
 
 class Replied(Value):
-    """That a question was answered."""
+    """The notification that a request has a reply."""
 
     session_id: str
     request_id: str
@@ -129,7 +122,7 @@ class Replied(Value):
 
 
 def pending(request: "PermissionRequest") -> PendingPermission:
-    """A question as clients know it."""
+    """A permission request as clients receive it."""
     return PendingPermission(
         id=request.id,
         session_id=request.session_id,
@@ -145,9 +138,9 @@ def _replied(request: "PermissionRequest", answer: Literal["once", "always", "re
     return Replied(session_id=request.session_id, request_id=request.id, reply=answer)
 
 
-def _covered_by(approved: "PermissionRequest") -> "Callable[[PermissionRequest], bool]":
+def _covers(approved: "PermissionRequest", other: "PermissionRequest") -> bool:
     rules = tuple(
         Rule(permission=approved.permission, pattern=pattern, action="allow")
         for pattern in approved.always or approved.patterns
     )
-    return lambda other: isinstance(decide((), other.permission, other.patterns, rules), Allow)
+    return isinstance(decide((), other.permission, other.patterns, rules), Allow)

@@ -1,4 +1,4 @@
-"""Catalogue: which settings, agents, providers and models there are for a directory, as clients know them."""
+"""Catalogue: the settings, agents, providers and models of a directory, as clients receive them."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, Literal
@@ -15,7 +15,7 @@ from turnkeeper.model.refusal import Refusal
 from turnkeeper.model.value import Json, JsonObject, Value, encode
 from turnkeeper.providers.catalog import Catalog
 from turnkeeper.server import providers
-from turnkeeper.server.masked import Mask
+from turnkeeper.server.mask import Mask
 from turnkeeper.server.service import Service
 from turnkeeper.workspace import auth, paths
 from turnkeeper.workspace.auth import Credentials
@@ -23,15 +23,15 @@ from turnkeeper.workspace.config import LoadedSettings, SettingsCache
 from turnkeeper.workspace.project import ProjectPlace
 
 SHOWN: Final = ("$schema", "autoupdate", "layout", "share", "snapshot", "username")
-"""Settings that are the clients' own matter and hold no secrets; they are passed on as they are written."""
+"""Settings that only clients use and that hold no secrets; they are sent as they are written."""
 
 
 OURS: Final = frozenset({"catalog", "recovery", "timezone"})
-"""Settings that clients have never heard of."""
+"""Settings that opencode does not have; clients do not receive them."""
 
 
-class AgentWords(Value):
-    """An agent as clients know it."""
+class AgentEntry(Value):
+    """An agent as clients receive it."""
 
     name: str
     description: str | None = None
@@ -49,7 +49,7 @@ class AgentWords(Value):
 
 
 class Catalogue:
-    """Makes these answers; lists of providers are kept until a setting or a key changes."""
+    """Settings, agents and providers of directories. Lists of providers are cached until a setting or a key changes."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -58,11 +58,11 @@ class Catalogue:
         self._answers: dict[tuple[str, str], tuple[Catalog, object, bytes]] = {}
 
     def config(self, place: ProjectPlace) -> JsonObject:
-        """The settings that hold in a place."""
+        """The effective settings of a directory, without secrets."""
         return shown(self._reader.load(place.directory, place.worktree), self.mask(place))
 
     def mask(self, place: ProjectPlace) -> Mask:
-        """What hides the secrets of a place's settings."""
+        """The mask that hides the secrets of a directory's settings."""
         filled = self._reader.load(place.directory, place.worktree).filled
 
         def is_model(name: str) -> bool:
@@ -76,28 +76,28 @@ class Catalogue:
         return Mask(filled, is_model)
 
     def user_config(self) -> JsonObject:
-        """The settings of the user, wherever a session works."""
+        """The user's own settings, without secrets."""
         folder = paths.config(self._environ)
         loaded = self._reader.load(folder, folder)
         return shown(loaded, Mask(loaded.filled))
 
     def configured(self, place: ProjectPlace) -> bytes:
         """The providers that can be used, as JSON."""
-        return self._kept("configured", place, providers.configured)
+        return self._cached("configured", place, providers.configured)
 
     def every(self, place: ProjectPlace) -> bytes:
         """Every provider, as JSON."""
-        return self._kept("every", place, providers.every)
+        return self._cached("every", place, providers.every)
 
-    async def agents(self, place: ProjectPlace) -> list[AgentWords]:
-        """Who may answer, those that can be talked to first."""
+    async def agents(self, place: ProjectPlace) -> list[AgentEntry]:
+        """All agents; agents that a user can choose come first."""
         setup, mask = await self._service.turnkeeper.runtime.directories.setup(place), self.mask(place)
-        return [_masked(agent_words(one, setup.rules), mask) for one in setup.agents.values()]
+        return [_masked(agent_entry(one, setup.rules), mask) for one in setup.agents.values()]
 
-    def _kept(self, kind: str, place: ProjectPlace, make: Callable[[Catalog, Credentials], Value]) -> bytes:
+    def _cached(self, kind: str, place: ProjectPlace, make: Callable[[Catalog, Credentials], Value]) -> bytes:
         _, catalog = self._service.turnkeeper.runtime.directories.catalog(place)
         credentials = auth.credentials(self._environ)
-        # A catalogue is replaced when its configuration changes; the keys may change without it.
+        # A changed configuration gives a new catalogue object; changed keys do not.
         keys = (dict(credentials.stored), tuple(sorted(self._environ.items())))
         known = self._answers.get((kind, str(place.directory)))
         if known is None or known[0] is not catalog or known[1] != keys:
@@ -108,9 +108,9 @@ class Catalogue:
         return known[2]
 
 
-def agent_words(agent: Agent, rules: Ruleset) -> AgentWords:
-    """An agent as clients know it, with all the rules that hold for it."""
-    return AgentWords(
+def agent_entry(agent: Agent, rules: Ruleset) -> AgentEntry:
+    """An agent as clients receive it, with its effective permission rules."""
+    return AgentEntry(
         name=agent.name,
         description=agent.description or None,
         mode=agent.mode,
@@ -128,17 +128,17 @@ def agent_words(agent: Agent, rules: Ruleset) -> AgentWords:
 
 
 def shown(loaded: LoadedSettings, mask: Mask) -> JsonObject:
-    """Settings without secrets: of a provider only its name and models, of a model nothing that is sent to it."""
+    """Settings without secrets. Of a provider only its name and models remain, without the options sent to a model."""
     config = loaded.config
     plain = config.but(provider={name: _provider(one) for name, one in config.provider.items()})
-    said: dict[str, object] = {name: loaded.merged[name] for name in SHOWN if name in loaded.merged}
+    written: dict[str, object] = {name: loaded.merged[name] for name in SHOWN if name in loaded.merged}
     known = {name: value for name, value in _as_object(plain).items() if name not in OURS}
-    masked = mask.json({**said, **known})
-    assert isinstance(masked, dict), "an object stays one"
+    masked = mask.json({**written, **known})
+    assert isinstance(masked, dict), "a masked object is an object"
     return masked
 
 
-def _masked(agent: AgentWords, mask: Mask) -> AgentWords:
+def _masked(agent: AgentEntry, mask: Mask) -> AgentEntry:
     rules = tuple(rule.but(pattern=mask.text(rule.pattern)) for rule in agent.permission)
     texts = {name: text and mask.text(text) for name in ("prompt", "description") if (text := getattr(agent, name))}
     name = f"{agent.model.provider_id}/{agent.model.model_id}" if agent.model else ""
@@ -147,7 +147,7 @@ def _masked(agent: AgentWords, mask: Mask) -> AgentWords:
 
 
 def _without_secrets(answer: Json, mask: Mask, *, has_names: bool = False) -> Json:
-    """A list of providers with the texts masked that the configuration may set, and with the ids it may make."""
+    """A list of providers with those texts and ids masked that the configuration can set."""
     match answer:
         case dict():
             return {
@@ -174,5 +174,5 @@ def _provider(given: ProviderConfig) -> ProviderConfig:
 
 
 def _as_object(config: Config) -> Mapping[str, object]:
-    # By way of JSON: only there what was not said is left out.
+    # Encoded as JSON, because only the encoder leaves out unset fields.
     return msgspec.json.decode(encode(config), type=dict[str, object])

@@ -1,7 +1,7 @@
-"""Connection: one client's HTTP/1.1 connection. uvicorn and httptools speak it; here are the rules they leave out.
+"""HttpConnection: one client's HTTP/1.1 connection: uvicorn and httptools, with the limits they lack.
 
-httptools buffers a header line without a limit and hands trailers out as headers. uvicorn starts a request before its
-framing is known to be valid, has no time limit for the first head, and never gives up on a peer that does not read.
+httptools buffers a header line without a limit and reports trailers as headers. uvicorn starts a request before its
+framing is known to be valid, has no time limit for the first head, and never gives up on a client that does not read.
 """
 
 import asyncio
@@ -24,21 +24,22 @@ VERSIONS: Final = ("1.0", "1.1")
 
 
 class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What one client may take of the server."""
+    """Limits for each client connection, and for all of them together."""
 
     connections_max: int = 1024
-    """Open connections of all clients together; one more is answered with 503 and closed."""
+    """Open connections of all clients; a further connection gets status 503 and is closed."""
     head_bytes_max: int = 64 * 1024
-    """Bytes of a request's head, and of the trailers behind its body."""
+    """Bytes of a request's head, and of the trailers after its body."""
     idle_s: float = 75
-    """Time from the last answer, or from the connection, until the next head is complete. It is longer than clients
-    keep an idle connection, so that they close it and do not send a request into a closed one."""
+    """Time from the last response, or from the connection, until the next head is complete. Longer than clients keep
+    an idle connection, so that the client closes it and never sends a request into a closed connection.
+    """
     unread_s: float = 60
-    """Time in which a peer must read something of what waits for it."""
+    """Time in which a client must read some of the data that waits to be sent."""
 
 
 class HttpConfig(Config):
-    """uvicorn's configuration for this server: our protocol, our limits, and nothing taken from the environment."""
+    """uvicorn's configuration: our protocol class, our limits, and no values from the environment."""
 
     def __init__(self, application: Application, limits: ConnectionLimits) -> None:
         super().__init__(
@@ -58,25 +59,25 @@ class HttpConfig(Config):
 
 
 class HttpConnection(HttpToolsProtocol):
-    """One client's connection: its requests are answered in the order in which they came."""
+    """One client's connection. Requests are answered in the order they were received."""
 
     def __init__(
         self,
         config: HttpConfig,
         server_state: ServerState,
-        app_state: dict[str, Any],  # As uvicorn has it: the state of a lifespan, which is off.
+        app_state: dict[str, Any],  # As in uvicorn: the state of the lifespan, which is off.
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._limits = config.limits
-        self.timeout_keep_alive = config.limits.idle_s  # type: ignore[assignment] # Parts of a second will do too.
+        self.timeout_keep_alive = config.limits.idle_s  # type: ignore[assignment] # A fraction of a second works too.
         self._answering: RequestResponseCycle | None = None
-        """The request whose answer is being sent; uvicorn's ``cycle`` is the newest one, which may wait behind it."""
+        """The request whose response is being sent; uvicorn's ``cycle`` is the newest request, which may be queued."""
         self._is_in_head = self._is_refused = self._is_lost = False
         self._head_bytes = self._unparsed_bytes = 0
         self._unsent_bytes, self._unsent_since = 0, 0.0
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # As uvicorn has it.
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # As in uvicorn.
         """A client connected."""
         super().connection_made(transport)
         self.flow = _PipelineFlow(transport, self.pipeline)
@@ -86,7 +87,7 @@ class HttpConnection(HttpToolsProtocol):
             self.timeout_keep_alive_task = self.loop.call_later(self._limits.idle_s, self.timeout_keep_alive_handler)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is closed; the request that is being answered is told."""
+        """The connection is closed: the request that is being answered receives ``http.disconnect``."""
         self._is_lost = True
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
@@ -95,14 +96,14 @@ class HttpConnection(HttpToolsProtocol):
             _disconnect(self._answering)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came. The timer of the head goes on: a head that comes byte by byte has no more time."""
+        """Parse received bytes. The timer of the head goes on, so a slow head has no more time than a fast one."""
         if self._is_refused:
             return
         self._unparsed_bytes += len(data)
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            return  # No other protocol is spoken here: the request is answered, and the connection closed behind it.
+            return  # No upgrade is supported: the request is answered and the connection closed.
         except httptools.HttpParserError as error:
             cause = error.__context__
             self._refuse(cause if isinstance(cause, Refusal) else Invalid(f"this is not an HTTP request: {error}"))
@@ -111,7 +112,7 @@ class HttpConnection(HttpToolsProtocol):
             self._refuse(self._head_too_large())
 
     def eof_received(self) -> bool:  # type: ignore[override] # uvicorn always closes.
-        """The client sends nothing more: what it asked for is answered, and a stream ends. Whether to stay open."""
+        """The client sends nothing more: answer its last request, or end its stream. Returns whether to stay open."""
         newest = self.cycle
         if newest is None or newest.response_complete or newest.more_body:
             return False
@@ -122,14 +123,14 @@ class HttpConnection(HttpToolsProtocol):
         return True
 
     def abort(self) -> None:
-        """Close the connection at once, without sending what waits to be sent."""
+        """Close the connection at once and discard unsent data."""
         if self._answering is not None:
             _disconnect(self._answering)
-        if not self._is_lost:  # asyncio fails on a transport that was closed and has sent the rest.
+        if not self._is_lost:  # asyncio raises if the transport is already closed.
             self.transport.abort()
 
     def check_progress(self, now: float) -> None:
-        """Abort the connection if its peer has not read anything for too long."""
+        """Abort the connection if the client has not read anything for too long."""
         unsent = self.transport.get_write_buffer_size()
         if self._unsent_bytes == 0 or unsent < self._unsent_bytes:
             self._unsent_since = now
@@ -137,37 +138,37 @@ class HttpConnection(HttpToolsProtocol):
         if unsent > 0 and now - self._unsent_since >= self._limits.unread_s:
             self.abort()
 
-    # What httptools calls. An exception in one of these becomes the context of the parser's error.
+    # Callbacks of httptools. An exception raised in a callback becomes the context of the parser's error.
 
     def on_message_begin(self) -> None:
         """A request begins."""
         super().on_message_begin()
-        self.scope["extensions"] = {ABORT: self.abort}  # type: ignore[dict-item] # Our own.
+        self.scope["extensions"] = {ABORT: self.abort}  # type: ignore[dict-item] # An extension of ours.
         self._is_in_head, self._head_bytes = True, 0
 
     def on_url(self, url: bytes) -> None:
-        """A piece of the request's address."""
+        """A piece of the request's URL was parsed."""
         self._count(len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header; or a trailer, which is dropped: it must not replace a header that was checked."""
+        """A header was parsed, or a trailer, which is dropped: it must not replace a header that was checked."""
         self._count(len(name) + len(value))
         if self._is_in_head:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """The head is complete: the request is checked and started."""
+        """The head is complete: check it and start the request."""
         self._is_in_head, self._unparsed_bytes = False, 0
         self._check_head()
         self._unset_keepalive_if_required()
         super().on_headers_complete()
         if self.expect_100_continue or self.parser.should_upgrade():
-            # Answered before its body came, a client may send the body or leave it out: what comes next is unclear.
+            # After a response before the body, the client may send the body or not: the next bytes are ambiguous.
             self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
-        """A piece of the body."""
+        """A piece of the body was received."""
         self._unparsed_bytes = 0
         super().on_body(body)
 
@@ -178,18 +179,14 @@ class HttpConnection(HttpToolsProtocol):
         if self.expect_100_continue and not self.cycle.response_started:
             self.cycle.keep_alive = self.parser.should_keep_alive()
 
-    # What else uvicorn calls.
-
     def _start_asgi_task(
         self, cycle: RequestResponseCycle, app: Any
-    ) -> None:  # uvicorn types an application otherwise.
+    ) -> None:  # uvicorn has another type for applications.
         self._answering = cycle
         if cycle.scope["http_version"] == "1.0":
             app = _without_chunks(app, cycle)
         app = _until_stopped(app, cycle)
         super()._start_asgi_task(cycle, app)
-
-    # The rules.
 
     def _count(self, size: int) -> None:
         self._head_bytes += size
@@ -211,7 +208,7 @@ class HttpConnection(HttpToolsProtocol):
                 raise Invalid("the only Transfer-Encoding is chunked, in HTTP/1.1 and without a Content-Length")
 
     def _refuse(self, refusal: Refusal) -> None:
-        """Answer what is not a request, unless an earlier answer is under way; close the connection behind it."""
+        """Answer a malformed request and close the connection; an earlier response is still sent first."""
         self._is_refused = True
         newest = self.cycle
         if newest is not None and not newest.response_complete:
@@ -219,9 +216,9 @@ class HttpConnection(HttpToolsProtocol):
                 newest.keep_alive = False
                 return
             if newest is not self._answering:
-                # It waits behind others and has a broken body: the others are answered, and it is not.
+                # A queued request with a broken body: only the requests before it are answered.
                 self.pipeline.popleft()
-                assert self._answering is not None, "it waits behind one that is being answered"
+                assert self._answering is not None, "a queued request is behind a request that is being answered"
                 self.cycle = self.pipeline[0][0] if self.pipeline else self._answering
                 self.cycle.keep_alive = False
                 return
@@ -232,14 +229,14 @@ class HttpConnection(HttpToolsProtocol):
 
 
 class _PipelineFlow(FlowControl):
-    """Reads no further request while one waits for its turn; otherwise a client could queue any number of them."""
+    """Stops reading while a request is queued; otherwise a client could queue any number of requests."""
 
-    def __init__(self, transport: asyncio.Transport, pipeline: deque[Any]) -> None:  # Any: only whether it is empty.
+    def __init__(self, transport: asyncio.Transport, pipeline: deque[Any]) -> None:  # Any: only its length is used.
         super().__init__(transport)
         self._pipeline = pipeline
 
     def resume_reading(self) -> None:
-        """Go on reading, if no request waits."""
+        """Read again, unless a request is queued."""
         if not self._pipeline:
             super().resume_reading()
 
@@ -251,19 +248,19 @@ def _disconnect(cycle: RequestResponseCycle) -> None:
 
 
 def _until_stopped(application: Application, cycle: RequestResponseCycle) -> Application:
-    """A request that is cancelled because the server stops is no error, which uvicorn would log with a traceback."""
+    """Ends a request quietly when the server cancels it; uvicorn would log the cancellation with a traceback."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await application(scope, receive, send)
-        except asyncio.CancelledError:  # The top of its task: it ends here.
+        except asyncio.CancelledError:  # The top of the request's task.
             _disconnect(cycle)
 
     return answer
 
 
 def _without_chunks(application: Application, cycle: RequestResponseCycle) -> Application:
-    """HTTP/1.0 has no chunks: an answer of unknown length ends with its connection."""
+    """For HTTP/1.0, which has no chunks: a response of unknown length ends with its connection."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         is_open_ended = False

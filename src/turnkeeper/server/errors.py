@@ -1,4 +1,4 @@
-"""Refusals on the wire: each kind's status, in the spelling of its generation. The only place that knows both.
+"""Errors as HTTP responses: the status of each refusal, and its body in the first and second generation of the API.
 
 Clients show ``data.message``, else ``message``, else ``name``.
 """
@@ -10,8 +10,8 @@ from typing import Final, Literal, TypeAlias
 
 from turnkeeper.core.entry import Damaged
 from turnkeeper.model.refusal import Busy, Conflict, Forbidden, Invalid, NotFound, Refusal
-from turnkeeper.server.answer import HttpResponse, json
 from turnkeeper.server.names import directory_fault
+from turnkeeper.server.response import HttpResponse, json
 from turnkeeper.store.damaged import DamagedDocument
 from turnkeeper.store.engine import StoreFull, StoreUnavailable
 
@@ -30,7 +30,7 @@ _KEYS: Final[Mapping[Thing, str]] = {
 
 
 class Malformed(Invalid):
-    """The request is not what the operation takes."""
+    """A part of the request does not have the type that the operation takes."""
 
     def __init__(self, message: str, kind: RequestPart) -> None:
         super().__init__(message)
@@ -38,14 +38,14 @@ class Malformed(Invalid):
 
 
 def checked_directory(name: str, kind: RequestPart) -> str:
-    """The name of a directory. Raises Malformed for what no directory can be called."""
+    """The name of a directory, unchanged. Raises Malformed for a name that no directory can have."""
     if (wrong := directory_fault(name)) is not None:
         raise Malformed(wrong, kind)
     return name
 
 
 class InvalidCursor(Invalid):
-    """What should be a place in a list is none."""
+    """The cursor of a list cannot be decoded."""
 
 
 class TooLarge(Refusal):
@@ -53,7 +53,7 @@ class TooLarge(Refusal):
 
 
 class TooSlow(Refusal):
-    """The body did not come in time."""
+    """The body was not received within the time limit."""
 
 
 class Incomplete(Refusal):
@@ -65,11 +65,11 @@ class HeadTooLarge(Refusal):
 
 
 class Overloaded(Refusal):
-    """As many connections are open as this server takes."""
+    """The limit of open connections is reached."""
 
 
 class Missing(NotFound):
-    """There is no such thing, and clients want to hear which kind of thing it would be."""
+    """NotFound with the kind of the missing object, which clients read from the body."""
 
     def __init__(self, thing: Thing, name: str) -> None:
         super().__init__(f"{thing} not found: {name}")
@@ -90,25 +90,23 @@ STATUS: Final[Mapping[type[Refusal], int]] = {
 
 
 def status_of(kind: type[Refusal]) -> int:
-    """The status that a kind of refusal is answered with."""
+    """The HTTP status of a kind of refusal."""
     return next((status for known, status in STATUS.items() if issubclass(kind, known)), 400)
 
 
 def refused(error: Refusal, params: Mapping[str, str], *, is_second: bool) -> HttpResponse:
-    """A refusal as an answer."""
+    """The response to a refused request."""
     return json(_second(error, params) if is_second else _first(error, params), status_of(type(error)))
 
 
 def unknown(method: str, path: str, *, is_second: bool) -> HttpResponse:
-    """Nothing is served there."""
+    """The response to a path without a route."""
     message = f"{method} {path} is not served here; GET /doc lists what is"
-    if is_second:
-        return json({"_tag": "NotFoundError", "message": message}, 404)
-    return json({"name": "NotFoundError", "data": {"message": message}}, 404)
+    return json(_body("NotFoundError", is_second=is_second, message=message), 404)
 
 
 def failed(error: Exception, *, is_second: bool) -> HttpResponse:
-    """What ended a request and is no refusal: the store says why it cannot answer, or there is a bug."""
+    """The response to a request that ended with an exception: of the store, or because of a bug."""
     match error:
         case StoreFull():
             status = 507
@@ -119,23 +117,21 @@ def failed(error: Exception, *, is_second: bool) -> HttpResponse:
         case _:
             return _defect(error, is_second=is_second)
     log.error("%s", error)
-    return json(_unavailable(str(error), is_second=is_second), status)
+    if is_second:
+        return json({"_tag": "ServiceUnavailableError", "message": str(error), "service": "store"}, status)
+    return json({"name": "StoreUnavailableError", "data": {"message": str(error)}}, status)
 
 
 def _defect(error: Exception, *, is_second: bool) -> HttpResponse:
-    """A bug of ours. The log has it under the reference; the caller is told no more than that."""
+    """A bug. The log has the traceback under a reference; the response has only the reference."""
     reference = f"err_{secrets.token_hex(4)}"
     log.error("%s: %s", reference, type(error).__name__, exc_info=error)
     message = f"Unexpected error; the server's log has it under {reference}"
-    if is_second:
-        return json({"_tag": "UnknownError", "message": message, "ref": reference}, 500)
-    return json({"name": "UnknownError", "data": {"message": message, "ref": reference}}, 500)
+    return json(_body("UnknownError", is_second=is_second, message=message, ref=reference), 500)
 
 
-def _unavailable(message: str, *, is_second: bool) -> object:
-    if is_second:
-        return {"_tag": "ServiceUnavailableError", "message": message, "service": "store"}
-    return {"name": "StoreUnavailableError", "data": {"message": message}}
+def _body(name: str, *, is_second: bool, **data: str) -> object:
+    return {"_tag": name, **data} if is_second else {"name": name, "data": data}
 
 
 def _first(error: Refusal, params: Mapping[str, str]) -> object:
@@ -146,7 +142,7 @@ def _first(error: Refusal, params: Mapping[str, str]) -> object:
         case NotFound():
             return {"name": "NotFoundError", "data": {"message": message}}
         case Malformed(kind=kind):
-            # Both of the spellings that are on record: some operations use one, some the other.
+            # Recorded opencode answers have ``_tag`` for some operations and ``name`` for others: send both.
             return {"_tag": "BadRequest", "name": "BadRequest", "data": {"message": message, "kind": kind}}
         case Busy():
             return {"_tag": "SessionBusyError", "sessionID": params.get("sessionID", ""), "message": message}

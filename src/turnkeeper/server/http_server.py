@@ -1,4 +1,4 @@
-"""HttpServer: accepts connections on a socket and answers them with an ASGI application, until it is closed."""
+"""HttpServer: accepts connections on a socket and serves an ASGI application until it is closed."""
 
 import logging
 import resource
@@ -14,16 +14,16 @@ from turnkeeper.server.connection import ConnectionLimits, HttpConfig, HttpConne
 log = logging.getLogger(__name__)
 
 TICK_S: Final = 1.0
-"""How often connections are checked, and the date in answers is renewed."""
+"""How often connections are checked and the Date header is renewed."""
 
 CANCEL_S: Final = 0.5
-"""Time for requests to end once their connection is aborted, and once more when they are cancelled."""
+"""Time for requests to end after their connection is aborted, and again after they are cancelled."""
 
 _LOOK_AGAIN_S: Final = 0.01
 
 
 def limits() -> ConnectionLimits:
-    """The limits of this process: connections take at most half of the files it may have open."""
+    """The limits of this process: connections use at most half of its file descriptors."""
     files_max, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return ConnectionLimits(connections_max=min(ConnectionLimits().connections_max, files_max // 2))
 
@@ -44,7 +44,7 @@ class HttpServer(Server):
         await self.startup(sockets=[bound])
 
     async def watch(self, tick_s: float = TICK_S) -> None:
-        """Renew the date and abort connections whose peers do not read, until cancelled."""
+        """Renew the Date header and abort connections whose client does not read, until cancelled."""
         while True:
             await self.on_tick(0)
             now = anyio.current_time()
@@ -54,19 +54,19 @@ class HttpServer(Server):
             await anyio.sleep(tick_s)
 
     def refuse_connections(self) -> None:
-        """Accept no further connection; those that are open are served."""
+        """Accept no further connection; open ones are still served."""
         for listener in self.servers:
             listener.close()
 
     async def close(self, patience_s: float) -> None:
-        """Close idle connections now and the others when they are answered, or when patience ends."""
+        """Close idle connections now, and the others after their response or after ``patience_s``."""
         self.refuse_connections()
         for connection in list(self.server_state.connections):
             connection.shutdown()
         await self._wait_empty(patience_s)
         for connection in list(self.server_state.connections):
             connection.transport.abort()
-        await self._wait_empty(CANCEL_S)  # Most requests end when they hear that their client has gone.
+        await self._wait_empty(CANCEL_S)  # Most requests end when their client disconnects.
         for task in list(self.server_state.tasks):
             task.cancel()
         await self._wait_empty(CANCEL_S)

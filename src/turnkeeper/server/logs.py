@@ -1,4 +1,4 @@
-"""Logs of a server, on standard error: for people, or one JSON object a line. Never a query, a header or a body."""
+"""Logs of a server on standard error, as text or as JSON lines. Queries, headers and bodies are never logged."""
 
 import logging
 import sys
@@ -11,32 +11,32 @@ LogFormat: TypeAlias = Literal["text", "json"]
 LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 
 FIELDS: Final = ("method", "path", "operation", "status", "ms")
-"""What a record of a request has beside its message."""
+"""Fields of an access log record."""
 
 
 QUIET: Final = ("httpcore2", "httpx2")
-"""Loggers that would write whole addresses, in which a provider may want its key."""
+"""Loggers that would write whole URLs, which may contain a provider's key."""
 
 
 class JsonFormatter(logging.Formatter):
     """One JSON object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """A record."""
-        said: dict[str, object] = {
+        """A record as a line of JSON."""
+        fields: dict[str, object] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
-        said |= {name: getattr(record, name) for name in FIELDS if hasattr(record, name)}
+        fields |= {name: getattr(record, name) for name in FIELDS if hasattr(record, name)}
         if record.exc_info:
-            said["exception"] = self.formatException(record.exc_info)
-        return encode(said).decode()
+            fields["exception"] = self.formatException(record.exc_info)
+        return encode(fields).decode()
 
 
 def begin(format: LogFormat, level: LogLevel) -> None:
-    """Send this process's log to standard error from now on."""
+    """Configure the log of this process."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         JsonFormatter() if format == "json" else logging.Formatter("%(levelname)s %(name)s: %(message)s")

@@ -1,4 +1,4 @@
-"""Metrics: what a server has done so far, in the text that Prometheus reads."""
+"""Metrics: counts of requests, streams and sessions in Prometheus text format."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from turnkeeper.server.service import Service
 
 
 class Metrics:
-    """Counts requests, and looks up the rest when asked."""
+    """Counts requests; all other values are read when the metrics are requested."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -15,19 +15,19 @@ class Metrics:
         self._seconds: Counter[str] = Counter()
 
     def count(self, operation: str, status: int, seconds: float) -> None:
-        """One request was answered."""
+        """Count a request."""
         self._requests[operation, status] += 1
         self._seconds[operation] += seconds  # type: ignore[assignment] # A counter of seconds has fractions.
 
     def text(self) -> str:
-        """All of it."""
+        """All metrics."""
         return "\n".join(self._lines()) + "\n"
 
     def _lines(self) -> Iterator[str]:
         yield from _head("turnkeeper_requests_total", "counter", "Requests answered, by operation and status.")
         for (operation, status), count in sorted(self._requests.items()):
             yield f'turnkeeper_requests_total{{operation="{operation}",status="{status}"}} {count}'
-        yield from _head("turnkeeper_request_seconds_total", "counter", "Time until answers were begun, by operation.")
+        yield from _head("turnkeeper_request_seconds_total", "counter", "Seconds until responses began, by operation.")
         for operation, seconds in sorted(self._seconds.items()):
             yield f'turnkeeper_request_seconds_total{{operation="{operation}"}} {seconds:.6f}'
         for name, kind, about, value in self._now():
@@ -35,24 +35,34 @@ class Metrics:
             yield f"{name} {value}"
 
     def _now(self) -> Iterator[tuple[str, str, str, int]]:
-        from turnkeeper.server.streams.hub import Hub  # A server can be well without having told anybody anything.
+        from turnkeeper.server.streams.hub import Hub  # Imported late: a health check needs no streams.
 
         turnkeeper, bus = self._service.turnkeeper, self._service.turnkeeper.bus
-        yield "turnkeeper_sessions_running", "gauge", "Sessions that are being run here.", len(turnkeeper.running)
+        yield "turnkeeper_sessions_running", "gauge", "Sessions that this process runs.", len(turnkeeper.running)
         yield (
             "turnkeeper_asks_pending",
             "gauge",
-            "Questions that wait for an answer.",
+            "Permission requests without a reply.",
             len(self._service.asks.pending()),
         )
         for hub in self._service.made(Hub):
-            yield "turnkeeper_streams", "gauge", "Event streams that are open.", hub.subscribers
-            yield "turnkeeper_frames_total", "counter", "Events told to streams, deltas joined.", hub.tally.frames
-            yield "turnkeeper_flushes_total", "counter", "Times that waiting events were sent.", hub.tally.flushes
-            yield "turnkeeper_streams_dropped_total", "counter", "Streams let go for being slow.", hub.tally.dropped
-        yield "turnkeeper_subscribers", "gauge", "Who is subscribed to what happens.", bus.subscribers
+            yield "turnkeeper_streams", "gauge", "Open event streams.", hub.subscribers
+            yield (
+                "turnkeeper_frames_total",
+                "counter",
+                "Events sent to streams, after joining deltas.",
+                hub.counts.frames,
+            )
+            yield "turnkeeper_flushes_total", "counter", "Flushes of queued events to streams.", hub.counts.flushes
+            yield (
+                "turnkeeper_streams_dropped_total",
+                "counter",
+                "Streams dropped because their client was slow.",
+                hub.counts.dropped,
+            )
+        yield "turnkeeper_subscribers", "gauge", "Subscribers of notifications.", bus.subscribers
         yield "turnkeeper_notifications_dropped_total", "counter", "Deltas that slow subscribers missed.", bus.dropped
-        yield "turnkeeper_overflows_total", "counter", "Subscribers let go because they fell behind.", bus.overflows
+        yield "turnkeeper_overflows_total", "counter", "Subscribers dropped because they fell behind.", bus.overflows
 
 
 def _head(name: str, kind: str, about: str) -> Iterator[str]:

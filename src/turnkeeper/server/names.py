@@ -1,4 +1,4 @@
-"""Names of things as requests may have them: other words name nothing, and never reach the store."""
+"""Syntax of ids and directory names in requests: an invalid one is refused before it reaches the store."""
 
 import re
 from typing import Annotated, Final, TypeAlias
@@ -11,24 +11,24 @@ ProjectName: TypeAlias = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,64}$")]
 
 DIRECTORY_BYTES_MAX: Final = 4095
 SEGMENT_BYTES_MAX: Final = 255
-"""What Linux and macOS take as a path, and between two slashes of it."""
+"""Limits of Linux and macOS for a path, and for one segment of it."""
 
 _WORD: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _PREFIXES: Final = {"messageID": "msg", "partID": "prt", "permissionID": "per"}
 
 
 def fault(name: str, value: str, operation: str) -> str | None:
-    """What is wrong with a name in a path; None if nothing is. Whether there is such a thing is not looked at."""
+    """Why a value is no valid id for this path variable; None if it is. Whether the id exists is not checked."""
     if not _WORD.fullmatch(value):
         return f"{value!r} cannot be a {name}"
-    # There are two kinds of requests, which wait for an answer.
+    # A requestID is that of a question or of a permission request.
     asked = "que" if "question" in operation else "per"
     prefix = asked if name == "requestID" else _PREFIXES.get(name, "")
     return None if value.startswith(prefix) else f"a {name} begins with {prefix!r}; {value!r} does not"
 
 
 def directory_fault(name: str) -> str | None:
-    """Why nothing can be a directory of this name; None if one can. Whether there is one is not looked at."""
+    """Why no directory can have this name; None if one can. Whether it exists is not checked."""
     if "\0" in name:
         return "the name of a directory has no NUL in it"
     try:

@@ -1,4 +1,4 @@
-"""The OpenAPI document: derived from the table of routes and the types in it, under upstream's operation ids."""
+"""The OpenAPI document, derived from the table of routes and their types, with opencode's operation ids."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,21 +6,20 @@ from typing import Any, Final
 
 import msgspec
 
-from turnkeeper.model.refusal import Refusal
 from turnkeeper.model.value import Value
 from turnkeeper.model.version import __version__
 from turnkeeper.server.errors import status_of
 from turnkeeper.server.route import AnyRoute
 
 Schema = dict[str, Any]
-"""A piece of the document: JSON, whose shape OpenAPI's own document knows."""
+"""A piece of the document: JSON of the shapes that the OpenAPI specification defines."""
 
 NAMES: Final = "#/components/schemas/{name}"
 TITLE: Final = "Turnkeeper"
 
 
 class FirstError(Value):
-    """What a caller is refused, in the first generation. Clients show ``data.message``, else ``message``."""
+    """The body of an error in the first generation. Clients show ``data.message``, else ``message``."""
 
     name: str | None = None
     tag: str | None = msgspec.field(default=None, name="_tag")
@@ -29,16 +28,15 @@ class FirstError(Value):
 
 
 class SecondError(Value):
-    """What a caller is refused, in the second generation."""
+    """The body of an error in the second generation."""
 
     tag: str = msgspec.field(name="_tag")
     message: str
 
 
 def document(routes: Sequence[AnyRoute]) -> Schema:
-    """The whole document."""
-    wanted = [kind for route in routes for kind in _types(route)]
-    kinds = [*wanted, FirstError, SecondError]
+    """The OpenAPI document of these routes."""
+    kinds = [getattr(route, name) for route in routes for name in _parts(route)] + [FirstError, SecondError]
     schemas, components = msgspec.json.schema_components(kinds, schema_hook=_anything, ref_template=NAMES)
     known = iter(schemas)
     paths: dict[str, Schema] = {}
@@ -54,23 +52,14 @@ def document(routes: Sequence[AnyRoute]) -> Schema:
 
 
 def _anything(kind: type) -> Schema:
-    """``object`` is any JSON value."""
-    assert kind is object, f"nobody said what {kind} looks like on the wire"
+    """The schema of ``object``: any JSON value."""
+    assert kind is object, f"no schema is known for {kind}"
     return {"description": "Any JSON value."}
 
 
 def _parts(route: AnyRoute) -> list[str]:
-    """Which of a route's types there are, in the order of ``_types``."""
-    nothing = type(None)
-    return [
-        name
-        for name, kind in (("query", route.query), ("body", route.body), ("answer", route.answer))
-        if kind is not nothing and kind is not None
-    ]
-
-
-def _types(route: AnyRoute) -> list[object]:
-    return [getattr(route, name) for name in _parts(route)]
+    """The fields of a route that hold the type of a query, a body or an answer."""
+    return [name for name in ("query", "body", "answer") if getattr(route, name) not in (None, type(None))]
 
 
 def _path(route: AnyRoute) -> str:
@@ -78,7 +67,7 @@ def _path(route: AnyRoute) -> str:
 
 
 def _operation(route: AnyRoute, found: Mapping[str, Schema], components: Mapping[str, Schema]) -> Schema:
-    said: Schema = {
+    operation: Schema = {
         "operationId": route.operation,
         "summary": route.summary,
         "tags": [route.operation.partition(".")[0]],
@@ -87,8 +76,8 @@ def _operation(route: AnyRoute, found: Mapping[str, Schema], components: Mapping
     }
     if "body" in found:
         is_needed = bool(_resolved(found["body"], components).get("required"))
-        said["requestBody"] = {"required": is_needed, "content": {"application/json": {"schema": found["body"]}}}
-    return said
+        operation["requestBody"] = {"required": is_needed, "content": {"application/json": {"schema": found["body"]}}}
+    return operation
 
 
 def _path_parameters(route: AnyRoute) -> Iterable[Schema]:
@@ -102,21 +91,21 @@ def _query_parameters(query: Schema | None, components: Mapping[str, Schema]) ->
     struct = _resolved(query, components)
     for name, schema in struct.get("properties", {}).items():
         is_needed = name in struct.get("required", ())
-        yield {"name": name, "in": "query", "required": is_needed, "schema": _said(schema)}
+        yield {"name": name, "in": "query", "required": is_needed, "schema": _without_null(schema)}
 
 
-def _said(schema: Schema) -> Schema:
-    """What stands in a query if it is said at all: there is no null there."""
+def _without_null(schema: Schema) -> Schema:
+    """The schema of a query parameter, without null: a query cannot hold one."""
     choices = [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]
     return choices[0] if len(choices) == 1 else schema
 
 
 def _place(route: AnyRoute) -> Iterable[Schema]:
-    """How a request names the directory it is about."""
+    """The parameter that names the directory of a request."""
     if route.path.startswith("/api/"):
         place = {"type": "object", "properties": {"directory": {"type": "string"}}}
         yield {"name": "location", "in": "query", "style": "deepObject", "explode": True, "schema": place}
-    elif route.operation != "session.list":  # There, the directory is a filter too, and stands among its own words.
+    elif route.operation != "session.list":  # Its query type already has the directory, as a filter.
         yield {"name": "directory", "in": "query", "required": False, "schema": {"type": "string"}}
 
 
@@ -129,16 +118,10 @@ def _responses(route: AnyRoute, answer: Schema | None) -> Schema:
     name = "SecondError" if route.path.startswith("/api/") else "FirstError"
     schema = {"$ref": NAMES.format(name=name)}
     refused = {"description": "Refused.", "content": {"application/json": {"schema": schema}}}
-    statuses = sorted({400, 413, *map(status_of, route.errors)}) if _takes(route) else sorted(_statuses(route.errors))
-    return {str(route.status): done, **{str(status): refused for status in statuses}}
-
-
-def _takes(route: AnyRoute) -> bool:
-    return route.body is not type(None)
-
-
-def _statuses(refusals: Iterable[type[Refusal]]) -> set[int]:
-    return {400, *map(status_of, refusals)}
+    statuses = {400, *map(status_of, route.errors)}
+    if route.body is not type(None):
+        statuses.add(413)
+    return {str(route.status): done, **{str(status): refused for status in sorted(statuses)}}
 
 
 def _resolved(schema: Schema, components: Mapping[str, Schema]) -> Schema:

@@ -1,6 +1,6 @@
-"""Page cache: encoded pages of histories. A page is valid until something happens in its session.
+"""Page cache: encoded pages of message histories. A page is valid until its session's log grows.
 
-Clients ask for the same pages again and again: each time they start, and whenever a person comes back to a session.
+Clients request one page many times: at each start, and whenever a user opens the session again.
 """
 
 from collections import OrderedDict
@@ -11,22 +11,22 @@ import msgspec
 from turnkeeper.server.service import Service
 
 BYTES_MAX: Final = 16 * 1024 * 1024
-"""All pages together; the least recently used go first."""
+"""Size of all pages together; the least recently used pages are dropped first."""
 PAGE_BYTES_MAX: Final = BYTES_MAX // 4
 
 PageKey: TypeAlias = tuple[str, int | None, str | None]
-"""The session, how many of its messages, and before which cursor."""
+"""The session, the number of messages, and the cursor they are before."""
 
 
 class CachedPage(msgspec.Struct, frozen=True):
-    """An answer's body, and the cursor to older messages."""
+    """The body of a response, and the cursor to older messages."""
 
     body: bytes
     older: str | None
 
 
 class PageCache:
-    """Pages by what was asked for, each with the hash of the log's head that it shows."""
+    """Pages by request, each with the hash of the log's head when the page was read."""
 
     def __init__(self, _: Service) -> None:
         self._pages: OrderedDict[PageKey, tuple[str, CachedPage]] = OrderedDict()
@@ -44,7 +44,7 @@ class PageCache:
         return found[1]
 
     def put(self, key: PageKey, head: str, page: CachedPage) -> None:
-        """Keep a page. ``head`` was read before the page: if it is still the same later, nothing came in between."""
+        """Store a page. ``head`` must be read before the page, so that a page is never newer than its head says."""
         if len(page.body) > PAGE_BYTES_MAX:
             return
         if key in self._pages:

@@ -1,4 +1,4 @@
-"""Providers and models as clients know them. No key, header or option that may be one is told."""
+"""Providers and models as clients receive them, without keys, headers and options, which may be secret."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal
@@ -17,11 +17,11 @@ PACKAGES: Final[Mapping[str, str]] = {
     "openai-chat": "@ai-sdk/openai-compatible",
     "openai-responses": "@ai-sdk/openai",
 }
-"""By which package clients name a protocol."""
+"""The npm package by which clients identify a protocol."""
 
 
 class ModelApi(Value):
-    """How a model is reached. The address is not told."""
+    """How clients identify a model's API. The URL is not sent."""
 
     id: str
     url: str
@@ -29,7 +29,7 @@ class ModelApi(Value):
 
 
 class MediaSupport(Value):
-    """What a model reads or writes."""
+    """The media types that a model reads or writes."""
 
     text: bool
     audio: bool
@@ -39,7 +39,7 @@ class MediaSupport(Value):
 
 
 class Interleaved(Value):
-    """The message field that carries reasoning back."""
+    """The message field that carries reasoning back to the model."""
 
     field: str
 
@@ -57,21 +57,21 @@ class Capabilities(Value):
 
 
 class CacheCost(Value):
-    """Dollars for a million tokens of the cache."""
+    """Dollars for a million cached tokens."""
 
     read: float
     write: float
 
 
 class TierSize(Value):
-    """Where a tier begins."""
+    """The context size from which a price tier applies."""
 
     type: Literal["context"]
     size: int
 
 
 class TierCost(Value):
-    """Prices for long requests."""
+    """Prices for requests of this tier."""
 
     input: float
     output: float
@@ -89,7 +89,7 @@ class Cost(Value):
 
 
 class Limit(Value):
-    """Tokens."""
+    """Limits of a model in tokens."""
 
     context: int
     input: int | None = None
@@ -97,7 +97,7 @@ class Limit(Value):
 
 
 class Model(Value):
-    """One model."""
+    """A model as clients receive it."""
 
     id: str
     provider_id: str
@@ -115,7 +115,7 @@ class Model(Value):
 
 
 class ProviderEntry(Value):
-    """One provider."""
+    """A provider as clients receive it."""
 
     id: str
     name: str
@@ -126,14 +126,14 @@ class ProviderEntry(Value):
 
 
 class ConfiguredProviders(Value):
-    """The providers that can be used, and the model each is used with if nobody says."""
+    """The providers that can be used, and the default model of each."""
 
     providers: tuple[ProviderEntry, ...]
     default: Mapping[str, str]
 
 
 class AllProviders(Value):
-    """Every provider there is, and which of them can be used; of those that cannot, the models are left out."""
+    """Every provider, and the ids of those that can be used; the others are sent without models."""
 
     all: tuple[ProviderEntry, ...]
     default: Mapping[str, str]
@@ -141,7 +141,7 @@ class AllProviders(Value):
 
 
 def configured(catalog: Catalog, credentials: Credentials) -> ConfiguredProviders:
-    """The providers that can be used now."""
+    """The providers that can be used."""
     usable = choice.available(catalog, credentials)
     return ConfiguredProviders(
         providers=tuple(_provider(one, credentials) for one in usable), default=_defaults(usable)
@@ -149,7 +149,7 @@ def configured(catalog: Catalog, credentials: Credentials) -> ConfiguredProvider
 
 
 def every(catalog: Catalog, credentials: Credentials) -> AllProviders:
-    """All providers that are allowed, those that can be used with their models."""
+    """All providers that the settings allow; those that can be used have their models."""
     usable = {one.id: one for one in choice.available(catalog, credentials)}
     return AllProviders(
         all=tuple(
@@ -166,7 +166,7 @@ def _defaults(usable: Iterable[ProviderInfo]) -> dict[str, str]:
 
 
 def _closed(catalog: Catalog, provider_id: str) -> ProviderEntry:
-    """One that has no key. Its models are not read: there are thousands, and nobody can use them."""
+    """A provider without a key. Its models are not read: there are thousands, and they cannot be used."""
     return ProviderEntry(
         id=provider_id,
         name=catalog.title(provider_id),

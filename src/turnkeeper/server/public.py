@@ -1,4 +1,4 @@
-"""Values as clients know them: without the fields that ``model`` marks as private."""
+"""Values as clients receive them: without the fields that ``model`` marks as private."""
 
 from functools import cache
 from typing import Annotated, Any, TypeVar, cast, get_args, get_origin
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def public(value: T) -> T:
-    """The value without private fields, also of the values inside it; a tuple item by item."""
+    """The value without private fields, at any depth; of a tuple, each item."""
     if isinstance(value, tuple):
         return cast("T", tuple(map(public, value)))
     if not isinstance(value, Value):
@@ -25,7 +25,7 @@ def public(value: T) -> T:
 
 @cache
 def _fields(kind: type[Value]) -> tuple[dict[str, object], tuple[str, ...]]:
-    """The private fields of a type with their defaults, and the fields whose values may hold private ones."""
+    """The private fields of a type with their defaults, and the fields whose values may hold private fields."""
     fields = msgspec.structs.fields(kind)
     private = {one.name: one.default for one in fields if _is_private(one.type)}
     nested = [one.name for one in fields if one.name not in private and any(map(_holds_private, _types(one.type)))]
@@ -42,7 +42,7 @@ def _holds_private(kind: type[Value]) -> bool:
 
 
 def _types(given: Any) -> list[type[Value]]:  # A type of any form.
-    """The value types that are named inside a type."""
+    """The value types that occur in a type annotation."""
     if isinstance(given, type) and issubclass(given, Value):
         return [given]
     return [one for inner in get_args(given) for one in _types(inner)]

@@ -1,4 +1,4 @@
-"""Route: one operation of the API as a value, from which it is decoded, encoded and documented."""
+"""Route: one operation of the API as a value. Requests are decoded and the API is documented from it."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
@@ -6,7 +6,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 import msgspec
 
 from turnkeeper.model.refusal import Refusal
-from turnkeeper.server.call import HttpRequest
+from turnkeeper.server.request import HttpRequest
 
 Q = TypeVar("Q")
 B = TypeVar("B")
@@ -17,26 +17,34 @@ NoneType = type(None)
 
 
 class Route(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
-    """One operation. The handler gets a Call and returns a value, an Answer, or an ASGI application (a stream)."""
+    """One operation. The handler returns a value to encode, an HttpResponse, or an ASGI application (a stream)."""
 
     method: Method
     path: str
-    """As the OpenAPI document has it: ``/session/{sessionID}``. A last segment ``*`` takes the rest of the path."""
+    """As in the OpenAPI document: ``/session/{sessionID}``. A last segment ``*`` matches the rest of the path."""
     operation: str
     """The upstream operation id: ``session.get``."""
-    tier: int
-    summary: str
     handler: Callable[[HttpRequest[Q, B]], Awaitable[object]]
+    """The first line of its docstring is the summary of the operation in the documents."""
     query: type[Q] = NoneType  # type: ignore[assignment] # No query: Q is None then.
     body: type[B] = NoneType  # type: ignore[assignment] # No body: B is None then.
     answer: object = None
-    """The type of the value in the answer; None where there is no body."""
+    """The type of the body of the answer; None without a body."""
     status: int = 200
     errors: tuple[type[Refusal], ...] = ()
-    """What a caller may be refused, for the documents; a malformed request is always refused."""
+    """Refusals to document; any operation may also refuse a malformed request."""
     media: str = "application/json"
-    """What the answer is; ``text/event-stream`` for streams."""
+    """The media type of the answer: ``text/event-stream`` for streams."""
+    tier: int | None = None
+    """0 for an operation that opencode does not have. The tiers of opencode's operations are listed with them, in
+    ``scripts/opencode_operations.txt``.
+    """
+
+    @property
+    def summary(self) -> str:
+        """The operation in one sentence."""
+        return (self.handler.__doc__ or "").partition("\n")[0]
 
 
 AnyRoute: TypeAlias = Route[Any, Any]
-"""A route of a table, in which each has types of its own."""
+"""A route whose query and body types are not known statically."""

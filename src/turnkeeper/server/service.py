@@ -1,4 +1,4 @@
-"""Service: what all requests to one server share."""
+"""Service: the state that all requests to one server share."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -14,13 +14,13 @@ P = TypeVar("P")
 
 
 class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a server was started."""
+    """Options that a server is started with."""
 
     hostname: str = "127.0.0.1"
     username: str = "opencode"
     password: str | None = None
     cors: tuple[str, ...] = ()
-    """Further origins that browsers may call from."""
+    """Further origins whose pages may call the server."""
     body_bytes_max: int = 64 * 1024 * 1024
     body_timeout_s: float = 30.0
     environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
@@ -31,45 +31,45 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 @runtime_checkable
 class Closing(Protocol):
-    """A part that has something to end when the server stops."""
+    """A component that must be closed when the server stops."""
 
     def close(self) -> None:
-        """End it; nothing may be waited for."""
+        """Close the component, without waiting."""
 
 
 class Service(msgspec.Struct):
-    """One running server: the open store, how it was started, and what its routes keep between requests."""
+    """A running server: the open store, the server's options, and components that routes keep between requests."""
 
     turnkeeper: Turnkeeper
     directory: Path
     options: ServerOptions = msgspec.field(default_factory=ServerOptions)
     asks: Asks = msgspec.field(default_factory=Asks)
-    """Questions that wait; the store asks through it if it was opened with ``Settings(ask=asks.ask)``."""
+    """Permission requests; the store must be opened with ``Settings(ask=asks.ask)``."""
     _parts: dict[Callable[["Service"], object], object] = msgspec.field(default_factory=dict)
 
     started: int = 0
-    """When, in milliseconds since 1970."""
+    """The time of the start, in milliseconds since 1970."""
 
     def __post_init__(self) -> None:
         self.started = self.turnkeeper.store.mint.now()
         self.asks.serve(self.turnkeeper)
 
     def part(self, make: Callable[["Service"], P]) -> P:
-        """What a route file keeps between requests, made when it is first asked for: ``service.part(Asks)``."""
+        """A component that routes keep between requests, made at its first use: ``service.part(Metrics)``."""
         if make not in self._parts:
             self._parts[make] = make(self)
-        return cast(P, self._parts[make])  # Each is stored under what made it.
+        return cast(P, self._parts[make])  # A component is stored under the function that made it.
 
     def give(self, make: Callable[["Service"], P], part: P) -> None:
-        """Use this part in place of the one that would be made: a hub with a clock of its own, for example."""
+        """Use this component instead of making one. Tests pass a hub with their own clock."""
         self._parts[make] = part
 
     def made(self, kind: type[P]) -> list[P]:
-        """The parts of a kind that were asked for so far."""
+        """The components of a type that have been made so far."""
         return [part for part in self._parts.values() if isinstance(part, kind)]
 
     def close(self) -> None:
-        """Let every part end what it has open, such as streams. The store stays open: another server may use it."""
+        """Close every component, such as open streams. The store stays open: another server may use it."""
         for part in self._parts.values():
             if isinstance(part, Closing):
                 part.close()

@@ -26,10 +26,10 @@ log = logging.getLogger(__name__)
 PORT_MAX: Final = 65_535
 
 REQUESTS_S: Final = 5
-"""Time for requests that are under way when the server stops. Then they are cancelled."""
+"""Time for running requests to finish when the server stops; then they are cancelled."""
 
 PAUSE_S: Final = 0.01
-"""How long what is loaded beside the first requests lets the very first one go ahead."""
+"""Delay before modules are loaded in the background, so that the first request is answered first."""
 
 LOADED: Final = (
     "turnkeeper.server.catalogue",
@@ -43,15 +43,15 @@ LOADED: Final = (
     "httpx2",
     "turnkeeper.providers.http",
 )
-"""What the first prompt needs, in an order in which no step takes long."""
+"""Modules that the first prompt needs, ordered so that requests are answered between two imports."""
 
 
 COLLECTED_OBJECTS: Final = 10_000
-"""So many objects more than there were before have the garbage collector look."""
+"""Allocated objects that trigger a garbage collection."""
 
 
 def check(options: ServerOptions, *, insecure: bool = False) -> None:
-    """Refuse to serve everybody without a password, unless that is what is wanted."""
+    """Refuse to serve other machines without a password, unless ``insecure`` is set."""
     if options.password is None and not insecure and not is_loopback(options.hostname):
         raise Forbidden(
             f"{options.hostname} can be reached by others, who could then run commands here; set "
@@ -60,15 +60,15 @@ def check(options: ServerOptions, *, insecure: bool = False) -> None:
 
 
 def listen(hostname: str, port: int) -> socket.socket:
-    """A socket that listens. Raises Conflict if the port is taken, Invalid if there is no such host."""
+    """A listening socket. Raises Conflict if the port is taken, Invalid if the host is unknown."""
     if not 0 <= port <= PORT_MAX:
         raise Invalid(f"a port is a number up to {PORT_MAX}, not {port}")
     try:
         family, kind, _, _, address = socket.getaddrinfo(hostname.strip("[]"), port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:
-        raise Invalid(f"{hostname!r} is no place to listen: {error}") from error
-    # The protocol is named: asyncio sends small packets at once only on sockets that say they are TCP, and a client
-    # would wait 40 ms for the second of two.
+        raise Invalid(f"{hostname!r} cannot be listened on: {error}") from error
+    # The protocol is named: asyncio sets TCP_NODELAY only on sockets whose protocol is TCP. Without it a client waits
+    # 40 ms for the second of two small packets.
     bound = socket.socket(family, kind, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -84,16 +84,16 @@ def listen(hostname: str, port: int) -> socket.socket:
 
 
 def address(bound: socket.socket) -> str:
-    """Where a socket can be called."""
+    """The URL of a listening socket."""
     host, port = bound.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 @asynccontextmanager
 async def serving(service: Service, bound: socket.socket, *, requests_s: float = REQUESTS_S) -> AsyncIterator[App]:
-    """Serve while the scope is open. Leaving it stops turns, ends streams and waits for requests that are under way.
+    """Serve while the scope is open. Leaving it stops turns, ends streams and waits for running requests.
 
-    Each of these has a deadline: ``Turnkeeper.stop`` its own, requests ``requests_s``.
+    Each of these steps has a deadline: ``Turnkeeper.stop`` its own, requests ``requests_s``.
     """
     app = App(service, routes.load)
     server = HttpServer(app, limits())
@@ -104,7 +104,7 @@ async def serving(service: Service, bound: socket.socket, *, requests_s: float =
             yield app
         finally:
             with anyio.CancelScope(shield=True):
-                # Turns first, so that their last events are recorded and published; then the streams that carry them.
+                # Turns first, so that their last events are published; then the streams that send these events.
                 server.refuse_connections()
                 await service.turnkeeper.stop()
                 service.close()
@@ -113,15 +113,15 @@ async def serving(service: Service, bound: socket.socket, *, requests_s: float =
 
 
 async def settle_in(app: App, service: Service, left: Sequence["Left"] = ()) -> None:
-    """Load what the first prompt will need, then run on what dead processes left and may go on."""
+    """Load what the first prompt needs, then resume the sessions that dead processes left open."""
     await anyio.sleep(PAUSE_S)
     try:
         await _load(app, service)
     except Exception:
-        # The top of a background job: whoever needs what could not be loaded will be told.
-        log.exception("not all that turns need could be loaded")
-    # What is loaded now stays for good, and most of what comes and goes cannot hold itself: to look through the first
-    # again and again for what of the second does would take longer than many a request.
+        # The top of a background job: a request that needs a missing module reports the error itself.
+        log.exception("some modules that turns need could not be loaded")
+    # Freeze start-up objects so that the garbage collector skips them, and collect less often: few later objects form
+    # reference cycles.
     gc.freeze()
     gc.set_threshold(COLLECTED_OBJECTS, *gc.get_threshold()[1:])
     if left:
@@ -131,8 +131,8 @@ async def settle_in(app: App, service: Service, left: Sequence["Left"] = ()) -> 
 
 async def _load(app: App, service: Service) -> None:
     for name in LOADED:
-        await anyio.lowlevel.checkpoint()  # Whoever calls meanwhile is answered between two steps.
+        await anyio.lowlevel.checkpoint()  # Requests are answered between two imports.
         import_module(name)
     app.load()
-    with suppress(Refusal):  # The first prompt will be told.
+    with suppress(Refusal):  # The first prompt reports it.
         await service.turnkeeper.runtime.preload(service.directory)

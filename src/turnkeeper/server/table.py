@@ -1,4 +1,4 @@
-"""The table of routes: which operation a method and a path name. A step for each segment, however many routes."""
+"""Table: finds the route of a method and path, segment by segment, independent of the number of routes."""
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -8,16 +8,16 @@ import msgspec
 from turnkeeper.server.route import AnyRoute
 
 REST = "*"
-"""A last segment that takes the rest of the path."""
+"""A last segment that matches the rest of the path."""
 
 FOUND_MAX = 512
-"""Paths whose routes are remembered: who works in a session asks for the same ones again and again."""
+"""Paths whose lookup is cached: a client that works in a session requests few paths many times."""
 FOUND_PATH_MAX = 256
-"""A longer path is not remembered, so that nobody fills the memory with them."""
+"""A longer path is not cached, so that a client cannot fill the memory with long paths."""
 
 
 class _Node(msgspec.Struct):
-    """One segment deep: what may follow, and what may end here, by method."""
+    """A path prefix: the segments that may follow, and the routes that end here, by method."""
 
     literals: dict[str, "_Node"] = {}
     any: "_Node | None" = None
@@ -26,7 +26,7 @@ class _Node(msgspec.Struct):
 
 
 class Table:
-    """Finds routes. Two for one method and path, or for one operation, are a mistake of ours."""
+    """The routes of a server. Two routes with one method and path, or one operation id, are a bug."""
 
     def __init__(self, routes: Iterable[AnyRoute]) -> None:
         self._root = _Node()
@@ -55,7 +55,7 @@ class Table:
             node.ends[route.method] = (route, tuple(names))
 
     def find(self, method: str, path: str) -> tuple[AnyRoute, Mapping[str, str]] | None:
-        """The route and what stands in its path. HEAD is GET without its body."""
+        """The route, and the values of its path variables. HEAD is looked up as GET."""
         return self._remembered(method, path) if len(path) <= FOUND_PATH_MAX else self._find(method, path)
 
     def _find(self, method: str, path: str) -> tuple[AnyRoute, Mapping[str, str]] | None:

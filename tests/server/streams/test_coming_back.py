@@ -54,7 +54,7 @@ async def test_a_stream_that_is_cut_after_every_event_loses_and_repeats_nothing(
         async with listening(server.service, f"{path}?ids=true") as whole:
             body = {"parts": [{"type": "text", "text": "go"}]}
             await server.post(f"/session/{session_id}/prompt_async", body, 204)
-            headers: dict[str, str] = {"last-event-id": f"{server.service.part(hub).word}0"}
+            headers: dict[str, str] = {"last-event-id": f"{server.service.part(hub).id_prefix}0"}
             while not is_over:
                 async with listening(server.service, path, headers) as heard:
                     await heard.until(lambda one: len(one.events) > 1)

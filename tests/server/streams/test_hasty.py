@@ -10,7 +10,7 @@ from served import Served, served
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.server.routes.event import hub
 from turnkeeper.server.routes.turn import HASTE_S
-from turnkeeper.server.streams.hub import Hub, Metre
+from turnkeeper.server.streams.hub import Hub, HubSettings
 from turnkeeper.testing.harness import VirtualTime
 
 PROMPT = {"parts": [{"type": "text", "text": "Hello"}]}
@@ -19,8 +19,8 @@ PROMPT = {"parts": [{"type": "text", "text": "Hello"}]}
 def its_time(server: Served) -> VirtualTime:
     """The time of a hub that stands in the place of the server's own."""
     time = VirtualTime(server.stage.mint)
-    metre = Metre(now=server.stage.mint.now, sleep=time.sleep)
-    server.service.give(hub, Hub(server.stage.tk, str(server.stage.directory), metre))
+    settings = HubSettings(now=server.stage.mint.now, sleep=time.sleep)
+    server.service.give(hub, Hub(server.stage.tk, str(server.stage.directory), settings))
     return time
 
 

@@ -14,7 +14,7 @@ from turnkeeper.providers.scripted import Scripted
 from turnkeeper.server.routes.event import hub
 from turnkeeper.server.streams.channel import Channel, Recent, StreamFilter
 from turnkeeper.server.streams.frame import OutgoingFrame, joined
-from turnkeeper.server.streams.hub import Hub, Metre
+from turnkeeper.server.streams.hub import Hub, HubSettings
 from turnkeeper.server.streams.stream import Stream
 from turnkeeper.server.streams.subscriber import Subscriber
 from turnkeeper.testing.harness import EachSession
@@ -130,7 +130,7 @@ async def test_who_can_wait_waits_for_room() -> None:
 
 async def test_who_does_not_read_is_let_go_and_nobody_else_notices(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
-        ours = Hub(server.stage.tk, str(tmp_path), Metre(now=server.stage.mint.now, waiting_max=2_000))
+        ours = Hub(server.stage.tk, str(tmp_path), HubSettings(now=server.stage.mint.now, waiting_max=2_000))
         server.service.give(hub, ours)
         async with (
             listening(server.service, "/event") as reads,
@@ -141,7 +141,7 @@ async def test_who_does_not_read_is_let_go_and_nobody_else_notices(tmp_path: Pat
                 await server.session(title=f"number {number}")
             await reads.until_type("session.created", 20)
             await anyio.wait_all_tasks_blocked()
-            assert (stalled.is_over, stalled.is_complete, ours.subscribers, ours.tally.dropped) == (True, False, 1, 1)
+            assert (stalled.is_over, stalled.is_complete, ours.subscribers, ours.counts.dropped) == (True, False, 1, 1)
             await server.session(title="and on")
             await reads.until_type("session.created", 21)
 
@@ -158,7 +158,7 @@ async def test_128_sessions_stream_to_256_listeners_of_whom_one_is_stalled(tmp_p
         await anyio.sleep_forever()
 
     async with served(tmp_path, EachSession(script)) as server:
-        ours = Hub(server.stage.tk, str(tmp_path), Metre(now=server.stage.mint.now, sleep=never))
+        ours = Hub(server.stage.tk, str(tmp_path), HubSettings(now=server.stage.mint.now, sleep=never))
         server.service.give(hub, ours)
         ids = [await server.session() for _ in range(SESSIONS)]
         listeners = [Heard() for _ in range(LISTENERS)]

@@ -13,7 +13,7 @@ from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.server.routes.event import hub
-from turnkeeper.server.streams.hub import Hub, Metre
+from turnkeeper.server.streams.hub import Hub, HubSettings
 from turnkeeper.server.streams.stream import HEARTBEAT_S, HEARTBEAT_SECOND_S
 from turnkeeper.testing.harness import Told, VirtualTime
 
@@ -267,7 +267,7 @@ async def test_what_happens_while_the_first_event_is_on_its_way_is_heard(tmp_pat
 
 def a_hub(server: Served, time: VirtualTime) -> Hub:
     """A hub whose time passes when told to, in the place of the server's own."""
-    made = Hub(server.stage.tk, str(server.stage.directory), Metre(now=server.stage.mint.now, sleep=time.sleep))
+    made = Hub(server.stage.tk, str(server.stage.directory), HubSettings(now=server.stage.mint.now, sleep=time.sleep))
     server.service.give(hub, made)
     return made
 

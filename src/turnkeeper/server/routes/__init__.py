@@ -1,4 +1,4 @@
-"""Every operation the server knows. A further file of routes is a line here."""
+"""All routes of the server. A new file of routes is added to ``FILES``."""
 
 from importlib import import_module
 from typing import Final
@@ -10,7 +10,7 @@ FILES: Final = (
     "boot",
     "config",
     "session",
-    "everywhere",
+    "all_sessions",
     "message",
     "turn",
     "command",
@@ -24,9 +24,9 @@ FILES: Final = (
     "api_ask",
     "upkeep",
 )
-"""Modules of this package; each has a table ``ROUTES``."""
+"""Modules of this package; each has a tuple ``ROUTES``."""
 
 
 def load() -> tuple[AnyRoute, ...]:
-    """All routes, file by file."""
+    """The routes of all files."""
     return tuple(route for file in FILES for route in import_module(f"{__name__}.{file}").ROUTES)

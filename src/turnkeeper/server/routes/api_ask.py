@@ -1,27 +1,26 @@
-"""Questions to the user, for the second generation: what waits for an answer, and the answers."""
-
-from typing import Literal
+"""Permission requests and questions, second generation: list them and reply."""
 
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.run.permission import PermissionRequest, Reply
-from turnkeeper.server.call import HttpRequest, PlainRequest
 from turnkeeper.server.errors import Missing
+from turnkeeper.server.request import HttpRequest, PlainRequest
 from turnkeeper.server.route import Route
 from turnkeeper.server.routes.api_catalogue import Located
+from turnkeeper.server.routes.permission import ReplyBody
 from turnkeeper.server.routes.question import Answers
 from turnkeeper.server.v2 import catalogue
 
 
 class AskingCall(Value, tag_field="type", tag="tool"):
-    """The call that asks."""
+    """The tool call that needs the permission."""
 
     message_id: str
     call_id: str
 
 
 class Asked(Value):
-    """A question for permission."""
+    """A permission request as the second generation sends it."""
 
     id: str
     session_id: str
@@ -33,32 +32,25 @@ class Asked(Value):
 
 
 class AskedList(Value, omit_defaults=False):
-    """Questions that wait."""
+    """Pending permission requests."""
 
     data: tuple[Asked, ...]
 
 
 class AskedOne(Value):
-    """One of them."""
+    """One permission request."""
 
     data: Asked
 
 
 class Nothing(Value, omit_defaults=False):
-    """None of these."""
+    """An empty list."""
 
     data: tuple[JsonObject, ...] = ()
 
 
-class ApiReplyBody(Value):
-    """An answer; a message with a rejection is advice for the model, which then goes on."""
-
-    reply: Literal["once", "always", "reject"]
-    message: str | None = None
-
-
 def asked(request: PermissionRequest) -> Asked:
-    """A question as the second generation knows it."""
+    """A permission request as the second generation sends it."""
     return Asked(
         id=request.id,
         session_id=request.session_id,
@@ -71,19 +63,19 @@ def asked(request: PermissionRequest) -> Asked:
 
 
 async def pending(call: PlainRequest) -> Located[tuple[Asked, ...]]:
-    """What waits for an answer in a directory."""
+    """Pending permission requests of a directory."""
     place = await call.place()
     found = call.service.asks.pending(directory=str(place.directory))
     return Located(location=catalogue.location(place), data=tuple(map(asked, found)))
 
 
 async def pending_of(call: PlainRequest) -> AskedList:
-    """What waits for an answer in a session."""
+    """Pending permission requests of a session."""
     return AskedList(data=tuple(map(asked, await _waiting(call))))
 
 
 async def get(call: PlainRequest) -> AskedOne:
-    """One question."""
+    """A pending permission request."""
     name = call.params["requestID"]
     found = next((one for one in await _waiting(call) if one.id == name), None)
     if found is None:
@@ -91,37 +83,37 @@ async def get(call: PlainRequest) -> AskedOne:
     return AskedOne(data=asked(found))
 
 
-async def reply(call: HttpRequest[None, ApiReplyBody]) -> None:
-    """Answer a question."""
+async def reply(call: HttpRequest[None, ReplyBody]) -> None:
+    """Reply to a permission request."""
     await call.turnkeeper.get(call.session_id)
     given = Reply(answer=call.body.reply, feedback=call.body.message)
     call.service.asks.reply(call.params["requestID"], given, session_id=call.session_id)
 
 
 async def saved(call: PlainRequest) -> Nothing:
-    """What was allowed for good beyond a session: nothing is."""
+    """Permissions that are stored beyond a session: an empty list, because none are."""
     return Nothing()
 
 
 async def questions(call: PlainRequest) -> Located[tuple[JsonObject, ...]]:
-    """Questions of tools that wait in a directory. No tool asks any yet."""
+    """Pending questions of a directory: an empty list, because no tool asks questions."""
     return Located(location=catalogue.location(await call.place()), data=())
 
 
 async def questions_of(call: PlainRequest) -> Nothing:
-    """The same of a session."""
+    """Pending questions of a session: an empty list, because no tool asks questions."""
     await call.turnkeeper.get(call.session_id)
     return Nothing()
 
 
 async def answer(call: HttpRequest[None, Answers]) -> None:
-    """Answer a question of a tool."""
+    """Answer a question. Always refused, because no tool asks questions."""
     await call.turnkeeper.get(call.session_id)
     raise Missing("Question", call.params["requestID"])
 
 
 async def dismiss(call: PlainRequest) -> None:
-    """Dismiss a question of a tool."""
+    """Dismiss a question. Always refused, because no tool asks questions."""
     await call.turnkeeper.get(call.session_id)
     raise Missing("Question", call.params["requestID"])
 
@@ -138,8 +130,6 @@ ROUTES = (
         method="GET",
         path="/api/permission/request",
         operation="v2.permission.request.list",
-        tier=3,
-        summary="Questions for permission that wait in a directory.",
         handler=pending,
         answer=Located[tuple[Asked, ...]],
     ),
@@ -147,8 +137,6 @@ ROUTES = (
         method="GET",
         path="/api/permission/saved",
         operation="v2.permission.saved.list",
-        tier=3,
-        summary="What was allowed for good: nothing.",
         handler=saved,
         answer=Nothing,
     ),
@@ -156,8 +144,6 @@ ROUTES = (
         method="GET",
         path=f"{_OF}/permission",
         operation="v2.session.permission.list",
-        tier=3,
-        summary="Questions for permission that wait in a session.",
         handler=pending_of,
         answer=AskedList,
         errors=(NotFound,),
@@ -166,8 +152,6 @@ ROUTES = (
         method="GET",
         path=f"{_OF}/permission/{{requestID}}",
         operation="v2.session.permission.get",
-        tier=3,
-        summary="One question for permission.",
         handler=get,
         answer=AskedOne,
         errors=(NotFound,),
@@ -176,10 +160,8 @@ ROUTES = (
         method="POST",
         path=f"{_OF}/permission/{{requestID}}/reply",
         operation="v2.session.permission.reply",
-        tier=3,
-        summary="Answer a question for permission.",
         handler=reply,
-        body=ApiReplyBody,
+        body=ReplyBody,
         status=204,
         errors=(NotFound,),
     ),
@@ -187,8 +169,6 @@ ROUTES = (
         method="GET",
         path="/api/question/request",
         operation="v2.question.request.list",
-        tier=3,
-        summary="Questions of tools that wait in a directory: none.",
         handler=questions,
         answer=Located[tuple[JsonObject, ...]],
     ),
@@ -196,8 +176,6 @@ ROUTES = (
         method="GET",
         path=f"{_OF}/question",
         operation="v2.session.question.list",
-        tier=3,
-        summary="Questions of tools that wait in a session: none.",
         handler=questions_of,
         answer=Nothing,
         errors=(NotFound,),
@@ -206,8 +184,6 @@ ROUTES = (
         method="POST",
         path=f"{_OF}/question/{{requestID}}/reply",
         operation="v2.session.question.reply",
-        tier=3,
-        summary="Answer a question of a tool.",
         handler=answer,
         body=Answers,
         status=204,
@@ -217,8 +193,6 @@ ROUTES = (
         method="POST",
         path=f"{_OF}/question/{{requestID}}/reject",
         operation="v2.session.question.reject",
-        tier=3,
-        summary="Dismiss a question of a tool.",
         handler=dismiss,
         status=204,
         errors=(NotFound,),

@@ -1,16 +1,16 @@
-"""What there is in a directory, for the second generation: the lists that clients ask for when they start."""
+"""Catalogue of a directory, second generation: agents, providers, models and other lists that clients read at start."""
 
 from collections.abc import Awaitable, Callable
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import JsonObject, Value
-from turnkeeper.server.call import PlainRequest
 from turnkeeper.server.catalogue import Catalogue
 from turnkeeper.server.errors import Missing
 from turnkeeper.server.providers import ConfiguredProviders, ProviderEntry
+from turnkeeper.server.request import PlainRequest
 from turnkeeper.server.route import AnyRoute, Route
 from turnkeeper.server.v2 import catalogue
 from turnkeeper.server.v2.catalogue import AgentInfo, CatalogueModel, CatalogueProviderInfo, LocationInfo
@@ -19,37 +19,40 @@ T = TypeVar("T")
 
 
 class Healthy(Value, omit_defaults=False):
-    """That the server is well."""
+    """The body of a health check."""
 
     healthy: Literal[True] = True
 
 
 class Located(Value, Generic[T], omit_defaults=False):
-    """An answer about a place, with the place."""
+    """A value about a directory, with that directory."""
 
     location: LocationInfo
     data: T
 
 
+EmptyList: TypeAlias = Located[tuple[JsonObject, ...]]
+
+
 async def health(call: PlainRequest) -> Healthy:
-    """Answer."""
+    """Health check."""
     return Healthy()
 
 
 async def location(call: PlainRequest) -> LocationInfo:
-    """The place that the request is about."""
+    """The directory of the request and its project."""
     return catalogue.location(await call.place())
 
 
 async def agents(call: PlainRequest) -> Located[tuple[AgentInfo, ...]]:
-    """Who may answer."""
+    """The agents of a directory."""
     place = await call.place()
     found = await call.service.part(Catalogue).agents(place)
     return Located(location=catalogue.location(place), data=tuple(map(catalogue.agent, found)))
 
 
 async def models(call: PlainRequest) -> Located[tuple[CatalogueModel, ...]]:
-    """The models that can be used."""
+    """The models of all providers that can be used."""
     place = await call.place()
     found = await _providers(call)
     data = tuple(catalogue.model(model) for one in found for model in one.models.values())
@@ -63,7 +66,7 @@ async def providers(call: PlainRequest) -> Located[tuple[CatalogueProviderInfo, 
 
 
 async def provider(call: PlainRequest) -> Located[CatalogueProviderInfo]:
-    """One provider."""
+    """A provider that can be used."""
     name = call.params["providerID"]
     found = next((one for one in await _providers(call) if one.id == name), None)
     if found is None:
@@ -71,8 +74,8 @@ async def provider(call: PlainRequest) -> Located[CatalogueProviderInfo]:
     return Located(location=catalogue.location(await call.place()), data=catalogue.provider(found))
 
 
-async def nothing(call: PlainRequest) -> Located[tuple[JsonObject, ...]]:
-    """There are none of these."""
+async def empty(call: PlainRequest) -> EmptyList:
+    """An empty list: not implemented, but requested by clients at start."""
     return Located(location=catalogue.location(await call.place()), data=())
 
 
@@ -81,54 +84,26 @@ async def _providers(call: PlainRequest) -> tuple[ProviderEntry, ...]:
     return msgspec.json.decode(known, type=ConfiguredProviders).providers
 
 
-def _list(name: str, summary: str, handler: Callable[[PlainRequest], Awaitable[object]], answer: object) -> AnyRoute:
-    return Route(
-        method="GET",
-        path=f"/api/{name}",
-        operation=f"v2.{name}.list",
-        tier=3,
-        summary=summary,
-        handler=handler,
-        answer=answer,
-    )
+def _list(name: str, handler: Callable[[PlainRequest], Awaitable[object]], answer: object) -> AnyRoute:
+    return Route(method="GET", path=f"/api/{name}", operation=f"v2.{name}.list", handler=handler, answer=answer)
 
-
-NONE = Located[tuple[JsonObject, ...]]
 
 ROUTES = (
-    Route(
-        method="GET",
-        path="/api/health",
-        operation="v2.health.get",
-        tier=3,
-        summary="Whether the server is well.",
-        handler=health,
-        answer=Healthy,
-    ),
-    Route(
-        method="GET",
-        path="/api/location",
-        operation="v2.location.get",
-        tier=3,
-        summary="The directory of the request, and its project.",
-        handler=location,
-        answer=LocationInfo,
-    ),
+    Route(method="GET", path="/api/health", operation="v2.health.get", handler=health, answer=Healthy),
+    Route(method="GET", path="/api/location", operation="v2.location.get", handler=location, answer=LocationInfo),
     Route(
         method="GET",
         path="/api/provider/{providerID}",
         operation="v2.provider.get",
-        tier=3,
-        summary="One provider.",
         handler=provider,
         answer=Located[CatalogueProviderInfo],
         errors=(NotFound,),
     ),
-    _list("agent", "Agents.", agents, Located[tuple[AgentInfo, ...]]),
-    _list("model", "Models that can be used.", models, Located[tuple[CatalogueModel, ...]]),
-    _list("provider", "Providers that can be used.", providers, Located[tuple[CatalogueProviderInfo, ...]]),
-    _list("integration", "Integrations: none.", nothing, NONE),
-    _list("reference", "References: none.", nothing, NONE),
-    _list("command", "Commands: none.", nothing, NONE),
-    _list("skill", "Skills: none.", nothing, NONE),
+    _list("agent", agents, Located[tuple[AgentInfo, ...]]),
+    _list("model", models, Located[tuple[CatalogueModel, ...]]),
+    _list("provider", providers, Located[tuple[CatalogueProviderInfo, ...]]),
+    _list("integration", empty, EmptyList),
+    _list("reference", empty, EmptyList),
+    _list("command", empty, EmptyList),
+    _list("skill", empty, EmptyList),
 )

@@ -1,4 +1,4 @@
-"""What was said and what happened in a session, for the second generation: messages, context, history."""
+"""Messages, context and history of a session, second generation."""
 
 from typing import Annotated
 
@@ -6,18 +6,18 @@ import msgspec
 
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import JsonObject, Value, encode
-from turnkeeper.server.answer import JSON, HttpResponse
-from turnkeeper.server.call import HttpRequest, PlainRequest
+from turnkeeper.server.request import HttpRequest, PlainRequest
+from turnkeeper.server.response import JSON, HttpResponse
 from turnkeeper.server.route import Route
 from turnkeeper.server.v2 import reading
 from turnkeeper.server.v2.framed import durable
 from turnkeeper.server.v2.message import ShownMessage
-from turnkeeper.server.v2.reading import MessagesPage, Order
+from turnkeeper.server.v2.reading import MessageCursor, MessagesPage, Order
 from turnkeeper.server.v2.replay import page
 
 
 class MessagesQuery(Value):
-    """Which messages are wanted. A cursor brings its order with it."""
+    """Which messages to return. A cursor also holds the order."""
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=200)] = 50
     order: Order | None = None
@@ -25,7 +25,7 @@ class MessagesQuery(Value):
 
 
 class HistoryQuery(Value):
-    """Events behind a number."""
+    """Which events to return: at most ``limit`` events with a higher number than ``after``."""
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=100)] = 50
     after: Annotated[int, msgspec.Meta(ge=0)] = 0
@@ -38,32 +38,32 @@ class OneMessage(Value):
 
 
 class Context(Value, omit_defaults=False):
-    """What the model is shown of the history."""
+    """The part of the history that the model is shown."""
 
     data: tuple[ShownMessage, ...]
 
 
 async def context(call: PlainRequest) -> Context:
-    """What was said since the newest summary."""
+    """Messages since the newest summary, oldest first."""
     return Context(data=tuple(await reading.context(call.turnkeeper.store, call.session_id)))
 
 
 async def messages(call: HttpRequest[MessagesQuery, None]) -> MessagesPage:
-    """A page of messages, newest first unless asked otherwise."""
+    """A page of messages, by default newest first."""
     given = call.query
-    place = reading.place_of(given.cursor) if given.cursor else None
+    place = reading.decode_cursor(given.cursor, MessageCursor) if given.cursor else None
     return await reading.messages(
         call.turnkeeper.store, call.session_id, limit=given.limit, order=given.order or "desc", place=place
     )
 
 
 async def message(call: PlainRequest) -> OneMessage:
-    """One message."""
+    """A message."""
     return OneMessage(data=await reading.message(call.turnkeeper.store, call.session_id, call.params["messageID"]))
 
 
 async def history(call: HttpRequest[HistoryQuery, None]) -> HttpResponse:
-    """Durable events behind a number."""
+    """Durable events of a session after an event number."""
     await call.turnkeeper.get(call.session_id)
     events, has_more = await page(call.turnkeeper.store, call.session_id, call.query.after, call.query.limit)
     told = b",".join(durable(one, is_local=True) for one in events)
@@ -77,8 +77,6 @@ ROUTES = (
         method="GET",
         path=f"{_SESSION}/context",
         operation="v2.session.context",
-        tier=3,
-        summary="What was said since the newest summary, oldest first.",
         handler=context,
         answer=Context,
         errors=(NotFound,),
@@ -87,8 +85,6 @@ ROUTES = (
         method="GET",
         path=f"{_SESSION}/message",
         operation="v2.session.messages",
-        tier=3,
-        summary="A page of messages.",
         handler=messages,
         query=MessagesQuery,
         answer=MessagesPage,
@@ -98,8 +94,6 @@ ROUTES = (
         method="GET",
         path=f"{_SESSION}/message/{{messageID}}",
         operation="v2.session.message",
-        tier=3,
-        summary="One message.",
         handler=message,
         answer=OneMessage,
         errors=(NotFound,),
@@ -108,8 +102,6 @@ ROUTES = (
         method="GET",
         path=f"{_SESSION}/history",
         operation="v2.session.history",
-        tier=3,
-        summary="Durable events behind a number.",
         handler=history,
         query=HistoryQuery,
         answer=JsonObject,

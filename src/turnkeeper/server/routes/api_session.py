@@ -1,4 +1,4 @@
-"""Sessions of the second generation: create, list, prompt, steer."""
+"""Sessions, second generation: create, list, prompt, interrupt."""
 
 from typing import Annotated
 
@@ -6,34 +6,35 @@ import msgspec
 
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.refusal import Busy, Conflict, NotFound
-from turnkeeper.model.session import Session, SessionModel
-from turnkeeper.model.status import Idle
+from turnkeeper.model.session import SessionModel
 from turnkeeper.model.value import Value
-from turnkeeper.server import elsewhere
-from turnkeeper.server.call import HttpRequest, PlainRequest
 from turnkeeper.server.errors import checked_directory
 from turnkeeper.server.names import ProjectName, SessionName
+from turnkeeper.server.request import HttpRequest, PlainRequest
 from turnkeeper.server.route import Route
+from turnkeeper.server.routes.session import status
 from turnkeeper.server.v2 import prompting
 from turnkeeper.server.v2.prompting import PromptBody
-from turnkeeper.server.v2.reading import Order
-from turnkeeper.server.v2.session import Location, SessionInfo, SessionsPage, Wanted, list_place, session_info, sessions
-from turnkeeper.server.v2.shape import AdmittedPrompt, ModelRef
+from turnkeeper.server.v2.reading import Order, decode_cursor
+from turnkeeper.server.v2.session import ListPlace, SessionInfo, SessionsPage, SessionsQuery, session_info, sessions
+from turnkeeper.server.v2.shape import AdmittedPrompt, Location
+from turnkeeper.server.wait_idle import wait_idle
+from turnkeeper.sessions import edit
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class ApiNewSession(Value):
-    """What a session may begin with. One that exists under the id is given back as it is."""
+    """Fields of a new session. If a session with this id exists, it is returned unchanged."""
 
     id: SessionName | None = None
     agent: str | None = None
-    model: ModelRef | None = None
+    model: SessionModel | None = None
     location: Location | None = None
 
 
 class ApiListQuery(Value):
-    """Which sessions are wanted. A cursor brings its order with it."""
+    """Which sessions to return. A cursor also holds the order."""
 
     limit: Positive = 50
     order: Order = "desc"
@@ -45,15 +46,15 @@ class ApiListQuery(Value):
 
 
 class AgentBody(Value):
-    """Who answers from now on."""
+    """The agent of the following turns."""
 
     agent: str
 
 
 class ModelBody(Value):
-    """Which model answers from now on."""
+    """The model of the following turns."""
 
-    model: ModelRef
+    model: SessionModel
 
 
 class One(Value):
@@ -63,30 +64,30 @@ class One(Value):
 
 
 class AdmissionAnswer(Value):
-    """That a prompt is safe."""
+    """The receipt of an admitted prompt."""
 
     data: AdmittedPrompt
 
 
 class RunningSession(Value, tag_field="type", tag="running"):
-    """A session is being run."""
+    """A session that is running."""
 
 
 class Active(Value, omit_defaults=False):
-    """The sessions that are being run."""
+    """The running sessions by id."""
 
     data: dict[str, RunningSession]
 
 
 async def create(call: HttpRequest[None, ApiNewSession]) -> One:
-    """Begin a session."""
-    given, model = call.body, call.body.model
+    """Create a session."""
+    given = call.body
     named = given.location.directory if given.location is not None else None
     made = await call.turnkeeper.create(
         id=given.id,
         directory=checked_directory(named, "Payload") if named is not None else call.directory,
         agent=given.agent,
-        model=SessionModel(id=model.id, provider_id=model.provider_id, variant=model.variant) if model else None,
+        model=given.model,
     )
     return One(data=session_info(made))
 
@@ -96,76 +97,55 @@ async def list_sessions(call: HttpRequest[ApiListQuery, None]) -> SessionsPage:
     given = call.query
     if given.directory is not None:
         checked_directory(given.directory, "Query")
-    wanted = Wanted(directory=given.directory, project=given.project, subpath=given.subpath, search=given.search)
-    place = list_place(given.cursor) if given.cursor else None
+    wanted = SessionsQuery(directory=given.directory, project=given.project, subpath=given.subpath, search=given.search)
+    place = decode_cursor(given.cursor, ListPlace) if given.cursor else None
     return await sessions(call.turnkeeper, wanted, limit=given.limit, order=given.order, place=place)
 
 
 async def active(call: PlainRequest) -> Active:
-    """The sessions that are being run, here or elsewhere."""
-    store = call.turnkeeper.store
-    found: dict[str, RunningSession] = {}
-    for key, _ in await store.engine.scan(("busy",)):
-        try:
-            if not isinstance((await store.queries.state(key[-1])).status, Idle):
-                found[key[-1]] = RunningSession()
-        except NotFound:  # Removed in between.
-            continue
-    return Active(data=found)
+    """The running sessions, of this process and of others."""
+    return Active(data=dict.fromkeys(await status(call), RunningSession()))
 
 
 async def get(call: PlainRequest) -> One:
-    """One session."""
+    """A session."""
     return One(data=session_info(await call.turnkeeper.get(call.session_id)))
 
 
 async def prompt(call: HttpRequest[None, PromptBody]) -> AdmissionAnswer:
-    """Admit a prompt."""
+    """Admit a prompt; it is durable when the response is sent."""
     return AdmissionAnswer(data=await prompting.prompt(call.turnkeeper, call.session_id, call.body))
 
 
 async def interrupt(call: PlainRequest) -> None:
-    """Stop a session; nothing happens to one that rests. Refused while another process runs it."""
+    """Stop a session and wait until its calls are settled. Refused while another process runs the session."""
     await call.turnkeeper.abort(call.session_id)
 
 
 async def wait(call: PlainRequest) -> None:
-    """Wait until a session rests, also if another process runs it."""
+    """Wait until a session is idle, whichever process runs it."""
     await call.turnkeeper.get(call.session_id)
-    await elsewhere.wait(call.turnkeeper, call.session_id)
+    await wait_idle(call.turnkeeper, call.session_id)
 
 
 async def compact(call: PlainRequest) -> None:
-    """Replace what was said so far by a summary of it."""
+    """Replace the history so far by a summary."""
     await call.turnkeeper.get(call.session_id)
     await call.turnkeeper.compact(call.session_id, force=True)
 
 
 async def switch_agent(call: HttpRequest[None, AgentBody]) -> None:
-    """Have another agent answer."""
-    place = await call.place()
-    agent = await call.turnkeeper.runtime.agent(call.body.agent, place)
-    await _patch(call.session_id, call, agent=agent.name)
+    """Use another agent for the following turns."""
+    agent = await call.turnkeeper.runtime.agent(call.body.agent, await call.place())
+    await edit.patch(call.turnkeeper.store, call.session_id, lambda session: session.but(agent=agent.name))
 
 
 async def switch_model(call: HttpRequest[None, ModelBody]) -> None:
-    """Have another model answer."""
-    given = call.body.model
-    call.turnkeeper.runtime.model(_choice(given), await call.place())
-    model = SessionModel(id=given.id, provider_id=given.provider_id, variant=given.variant)
-    await _patch(call.session_id, call, model=model)
-
-
-def _choice(model: ModelRef) -> ModelChoice:
-    return ModelChoice(provider_id=model.provider_id, model_id=model.id, variant=model.variant)
-
-
-async def _patch(
-    session_id: str, call: HttpRequest[None, AgentBody] | HttpRequest[None, ModelBody], **changes: object
-) -> Session:
-    from turnkeeper.sessions import edit
-
-    return await edit.patch(call.turnkeeper.store, session_id, lambda session: session.but(**changes))
+    """Use another model for the following turns."""
+    model = call.body.model
+    choice = ModelChoice(provider_id=model.provider_id, model_id=model.id, variant=model.variant)
+    call.turnkeeper.runtime.model(choice, await call.place())
+    await edit.patch(call.turnkeeper.store, call.session_id, lambda session: session.but(model=model))
 
 
 _SESSION = "/api/session/{sessionID}"
@@ -175,8 +155,6 @@ ROUTES = (
         method="POST",
         path="/api/session",
         operation="v2.session.create",
-        tier=3,
-        summary="Begin a session.",
         handler=create,
         body=ApiNewSession,
         answer=One,
@@ -185,37 +163,16 @@ ROUTES = (
         method="GET",
         path="/api/session",
         operation="v2.session.list",
-        tier=3,
-        summary="A page of sessions.",
         handler=list_sessions,
         query=ApiListQuery,
         answer=SessionsPage,
     ),
-    Route(
-        method="GET",
-        path="/api/session/active",
-        operation="v2.session.active",
-        tier=3,
-        summary="The sessions that are being run.",
-        handler=active,
-        answer=Active,
-    ),
-    Route(
-        method="GET",
-        path=_SESSION,
-        operation="v2.session.get",
-        tier=3,
-        summary="One session.",
-        handler=get,
-        answer=One,
-        errors=(NotFound,),
-    ),
+    Route(method="GET", path="/api/session/active", operation="v2.session.active", handler=active, answer=Active),
+    Route(method="GET", path=_SESSION, operation="v2.session.get", handler=get, answer=One, errors=(NotFound,)),
     Route(
         method="POST",
         path=f"{_SESSION}/prompt",
         operation="v2.session.prompt",
-        tier=3,
-        summary="Admit a prompt; it is safe once this answers.",
         handler=prompt,
         body=PromptBody,
         answer=AdmissionAnswer,
@@ -225,8 +182,6 @@ ROUTES = (
         method="POST",
         path=f"{_SESSION}/interrupt",
         operation="v2.session.interrupt",
-        tier=3,
-        summary="Stop a session and wait until all is settled.",
         handler=interrupt,
         status=204,
         errors=(Busy, NotFound),
@@ -235,8 +190,6 @@ ROUTES = (
         method="POST",
         path=f"{_SESSION}/wait",
         operation="v2.session.wait",
-        tier=3,
-        summary="Wait until a session rests.",
         handler=wait,
         status=204,
         errors=(NotFound,),
@@ -245,8 +198,6 @@ ROUTES = (
         method="POST",
         path=f"{_SESSION}/compact",
         operation="v2.session.compact",
-        tier=3,
-        summary="Replace what was said so far by a summary of it.",
         handler=compact,
         status=204,
         errors=(NotFound, Busy),
@@ -255,8 +206,6 @@ ROUTES = (
         method="POST",
         path=f"{_SESSION}/agent",
         operation="v2.session.switchAgent",
-        tier=3,
-        summary="Have another agent answer from now on.",
         handler=switch_agent,
         body=AgentBody,
         status=204,
@@ -266,8 +215,6 @@ ROUTES = (
         method="POST",
         path=f"{_SESSION}/model",
         operation="v2.session.switchModel",
-        tier=3,
-        summary="Have another model answer from now on.",
         handler=switch_model,
         body=ModelBody,
         status=204,

@@ -1,23 +1,21 @@
-"""What clients ask when they start: places, projects, the repository, and what there is none of yet."""
+"""Requests that clients make at start: paths, projects, the repository, and lists that are always empty."""
 
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal
 
 import msgspec
 
 from turnkeeper.model.value import JsonObject, Value
-from turnkeeper.server.call import PlainRequest
+from turnkeeper.server.request import PlainRequest
 from turnkeeper.server.route import AnyRoute, Route
 from turnkeeper.store import keys
 from turnkeeper.workspace import git, paths
 
-T = TypeVar("T")
-
 
 class Places(Value):
-    """Where things are, for a directory."""
+    """Paths of the server and of a directory."""
 
     home: str
     state: str
@@ -35,7 +33,7 @@ class ProjectTime(Value):
 
 
 class Project(Value):
-    """A repository, or everything outside of any."""
+    """A repository; ``global`` for all directories outside a repository."""
 
     id: str
     worktree: str
@@ -52,20 +50,20 @@ class ProjectDirectory(Value):
 
 
 class Branches(Value):
-    """The branch that is checked out, and the one others start from."""
+    """The branch that is checked out, and the default branch."""
 
     branch: str | None = None
     default_branch: str | None = msgspec.field(default=None, name="default_branch")
 
 
 class Capabilities(Value):
-    """What of the unfinished is switched on."""
+    """Which experimental features are on."""
 
     background_subagents: bool
 
 
 class Console(Value):
-    """Of a hosted account: there is none."""
+    """A hosted account; there is none."""
 
     console_managed_providers: tuple[str, ...]
     switchable_org_count: int
@@ -75,7 +73,7 @@ _project = msgspec.json.Decoder(Project)
 
 
 async def path(call: PlainRequest) -> Places:
-    """Where things are."""
+    """Paths of the server and of a directory."""
     environ, place = call.service.options.environ, await call.place()
     return Places(
         home=environ.get("HOME") or str(Path.home()),
@@ -99,7 +97,7 @@ async def current_project(call: PlainRequest) -> JsonObject:
 
 
 async def projects(call: PlainRequest) -> list[JsonObject]:
-    """Every project that ever had a session."""
+    """Every project that has had a session."""
     return [_wire(one) for one in await _projects(call)]
 
 
@@ -108,13 +106,13 @@ async def _projects(call: PlainRequest) -> list[Project]:
 
 
 async def project_directories(call: PlainRequest) -> list[ProjectDirectory]:
-    """Where a project's files are."""
+    """The directories of a project."""
     found = [one for one in await _projects(call) if one.id == call.params["projectID"]]
     return [ProjectDirectory(directory=name) for one in found for name in (one.worktree, *one.sandboxes)]
 
 
 async def vcs(call: PlainRequest) -> Branches:
-    """Which branch is checked out."""
+    """The branch that is checked out."""
     place = await call.place()
     repository = await git.find(place.directory, os.environ) if place.vcs else None
     if repository is None:
@@ -123,79 +121,48 @@ async def vcs(call: PlainRequest) -> Branches:
 
 
 async def capabilities(call: PlainRequest) -> Capabilities:
-    """Nothing unfinished is switched on."""
+    """Which experimental features are on: none."""
     return Capabilities(background_subagents=False)
 
 
 async def console(call: PlainRequest) -> Console:
-    """There is no hosted account."""
+    """The hosted account: there is none."""
     return Console(console_managed_providers=(), switchable_org_count=0)
 
 
 def _wire(project: Project) -> JsonObject:
-    """A project with its empty list of further directories, which clients want to see."""
+    """A project with its list of directories even if it is empty, because clients require the field."""
     said: JsonObject = msgspec.to_builtins(project)
     return {**said, "sandboxes": project.sandboxes}
 
 
-def _none(kind: type[T]) -> Callable[[PlainRequest], Coroutine[Any, Any, T]]:
-    async def handler(call: PlainRequest) -> T:
-        return kind()
-
-    return handler
+async def empty_list(call: PlainRequest) -> list[JsonObject]:
+    """An empty list: not implemented, but requested by clients at start."""
+    return []
 
 
-def _empty(
-    path: str, operation: str, summary: str, kind: type[list[JsonObject]] | type[dict[str, JsonObject]]
-) -> AnyRoute:
-    """A list of things that do not exist here yet: clients ask for them all the same."""
-    return Route(
-        method="GET", path=path, operation=operation, tier=1, summary=summary, handler=_none(kind), answer=kind
-    )
+async def empty_object(call: PlainRequest) -> dict[str, JsonObject]:
+    """An empty object: not implemented, but requested by clients at start."""
+    return {}
 
 
-def _get(
-    path: str,
-    operation: str,
-    summary: str,
-    handler: Callable[[PlainRequest], Coroutine[Any, Any, object]],
-    answer: object,
-) -> AnyRoute:
-    return Route(method="GET", path=path, operation=operation, tier=1, summary=summary, handler=handler, answer=answer)
+def _get(path: str, operation: str, handler: Callable[[PlainRequest], Awaitable[object]], answer: object) -> AnyRoute:
+    return Route(method="GET", path=path, operation=operation, handler=handler, answer=answer)
 
 
 ROUTES = (
-    _get("/path", "path.get", "Where things are.", path, Places),
-    _get("/project", "project.list", "Every project that ever had a session.", projects, list[Project]),
-    _get("/project/current", "project.current", "The project of a directory.", current_project, Project),
-    _get(
-        "/project/{projectID}/directories",
-        "project.directories",
-        "Where a project's files are.",
-        project_directories,
-        list[ProjectDirectory],
-    ),
-    _get("/vcs", "vcs.get", "Which branch is checked out.", vcs, Branches),
-    _get(
-        "/experimental/capabilities",
-        "experimental.capabilities.get",
-        "What of the unfinished is switched on.",
-        capabilities,
-        Capabilities,
-    ),
-    _get("/experimental/console", "experimental.console.get", "The hosted account, if any.", console, Console),
-    _empty(
-        "/experimental/resource", "experimental.resource.list", "Resources of MCP servers: none.", dict[str, JsonObject]
-    ),
-    _empty("/experimental/workspace", "experimental.workspace.list", "Workspaces: none.", list[JsonObject]),
-    _empty(
-        "/experimental/workspace/status",
-        "experimental.workspace.status",
-        "States of workspaces: none.",
-        list[JsonObject],
-    ),
-    _empty("/skill", "app.skills", "Skills: none.", list[JsonObject]),
-    _empty("/lsp", "lsp.status", "Language servers: none.", list[JsonObject]),
-    _empty("/formatter", "formatter.status", "Formatters: none.", list[JsonObject]),
-    _empty("/mcp", "mcp.status", "MCP servers: none.", dict[str, JsonObject]),
+    _get("/path", "path.get", path, Places),
+    _get("/project", "project.list", projects, list[Project]),
+    _get("/project/current", "project.current", current_project, Project),
+    _get("/project/{projectID}/directories", "project.directories", project_directories, list[ProjectDirectory]),
+    _get("/vcs", "vcs.get", vcs, Branches),
+    _get("/experimental/capabilities", "experimental.capabilities.get", capabilities, Capabilities),
+    _get("/experimental/console", "experimental.console.get", console, Console),
+    _get("/experimental/resource", "experimental.resource.list", empty_object, dict[str, JsonObject]),
+    _get("/experimental/workspace", "experimental.workspace.list", empty_list, list[JsonObject]),
+    _get("/experimental/workspace/status", "experimental.workspace.status", empty_list, list[JsonObject]),
+    _get("/skill", "app.skills", empty_list, list[JsonObject]),
+    _get("/lsp", "lsp.status", empty_list, list[JsonObject]),
+    _get("/formatter", "formatter.status", empty_list, list[JsonObject]),
+    _get("/mcp", "mcp.status", empty_object, dict[str, JsonObject]),
 )

@@ -1,4 +1,4 @@
-"""Commands with templates: which there are, and to say one."""
+"""Commands with templates: list them, and send one as a prompt."""
 
 from collections.abc import Mapping
 from typing import Final, Literal, TypeVar
@@ -12,10 +12,10 @@ from turnkeeper.model.notification import Notification
 from turnkeeper.model.prompt import FileInput, Prompt, TextInput
 from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
 from turnkeeper.model.value import Value
-from turnkeeper.server.call import HttpRequest, PlainRequest
 from turnkeeper.server.catalogue import Catalogue
-from turnkeeper.server.masked import Mask
+from turnkeeper.server.mask import Mask
 from turnkeeper.server.names import MessageName
+from turnkeeper.server.request import HttpRequest, PlainRequest
 from turnkeeper.server.route import Route
 from turnkeeper.server.routes.turn import answered
 from turnkeeper.workspace.project import ProjectPlace
@@ -26,8 +26,8 @@ B = TypeVar("B")
 INIT: Final = "init"
 
 
-class CommandWords(Value):
-    """A command as clients list it."""
+class CommandEntry(Value):
+    """A command as clients receive it."""
 
     name: str
     description: str | None = None
@@ -40,7 +40,7 @@ class CommandWords(Value):
 
 
 class CommandBody(Value):
-    """Which command, and what stands behind its name."""
+    """The name of a command, and its arguments."""
 
     message_id: str | None = None
     agent: str | None = None
@@ -52,44 +52,44 @@ class CommandBody(Value):
 
 
 class InitBody(Value):
-    """Who looks at the repository, and the id of the prompt."""
+    """The model that examines the repository, and the id of the prompt."""
 
     provider_id: str
     model_id: str
     message_id: MessageName
 
 
-async def commands(call: PlainRequest) -> list[CommandWords]:
-    """Every command of a directory."""
+async def commands(call: PlainRequest) -> list[CommandEntry]:
+    """Commands with templates: the built-in command and those of the configuration."""
     place = await call.place()
     known, mask = _known(call, place), call.service.part(Catalogue).mask(place)
-    return [_words(name, command, mask) for name, command in sorted(known.items())]
+    return [_entry(name, command, mask) for name, command in sorted(known.items())]
 
 
 async def command(call: HttpRequest[None, CommandBody]) -> MessageWithParts:
-    """Say a command: its template with the arguments in it is a prompt like any other."""
-    return await _say(call, call.body)
+    """Send a command's template, with its arguments, as a prompt; the response is sent when the session is idle."""
+    return await _send(call, call.body)
 
 
 async def init(call: HttpRequest[None, InitBody]) -> bool:
-    """Have AGENTS.md written: the command of that name, with nothing behind it."""
+    """Send the `init` command, which writes or improves AGENTS.md; the response is sent when the session is idle."""
     given = call.body
     model = f"{given.provider_id}/{given.model_id}"
-    await _say(call, CommandBody(command=INIT, arguments="", model=model, message_id=given.message_id))
+    await _send(call, CommandBody(command=INIT, arguments="", model=model, message_id=given.message_id))
     return True
 
 
 def _known(call: HttpRequest[None, B], place: ProjectPlace) -> Mapping[str, CommandConfig]:
-    """The commands there are: the built-in one, unless the configuration has another of its name, and its own."""
+    """The built-in command and those of the configuration, which may replace the built-in one."""
     config, _ = call.turnkeeper.runtime.directories.catalog(place)
     built_in = CommandConfig(template=text(INIT), description="Write or improve AGENTS.md.")
     return {INIT: built_in, **config.command}
 
 
-async def _say(call: HttpRequest[None, B], given: CommandBody) -> MessageWithParts:
+async def _send(call: HttpRequest[None, B], given: CommandBody) -> MessageWithParts:
     chosen = find(_known(call, await call.place()), given.command)
     if chosen.subtask:
-        raise Invalid(f"the command {given.command!r} is for a subagent, and there are none yet")
+        raise Invalid(f"the command {given.command!r} is for a subagent, which is not supported yet")
     model = chosen.model or given.model
     prompt = Prompt(
         message_id=given.message_id,
@@ -101,22 +101,22 @@ async def _say(call: HttpRequest[None, B], given: CommandBody) -> MessageWithPar
     receipt = await call.turnkeeper.prompt(call.session_id, prompt)
     session = await call.turnkeeper.get(call.session_id)
     answer = await answered(call)
-    told = {"name": given.command, "arguments": given.arguments, "messageID": receipt.message_id}
+    executed = {"name": given.command, "arguments": given.arguments, "messageID": receipt.message_id}
     call.turnkeeper.publish(
         Notification(
             type="command.executed",
             session_id=session.id,
             directory=session.directory,
             seq=0,
-            properties={**told, "sessionID": session.id},
+            properties={**executed, "sessionID": session.id},
             project_id=session.project_id,
         )
     )
     return answer
 
 
-def _words(name: str, command: CommandConfig, mask: Mask) -> CommandWords:
-    return CommandWords(
+def _entry(name: str, command: CommandConfig, mask: Mask) -> CommandEntry:
+    return CommandEntry(
         name=name,
         description=mask.text(command.description) if command.description is not None else None,
         agent=command.agent,
@@ -136,21 +136,11 @@ def _choice(model: str) -> ModelChoice:
 
 
 ROUTES = (
-    Route(
-        method="GET",
-        path="/command",
-        operation="command.list",
-        tier=1,
-        summary="Commands with templates: the built-in one and those of the configuration.",
-        handler=commands,
-        answer=list[CommandWords],
-    ),
+    Route(method="GET", path="/command", operation="command.list", handler=commands, answer=list[CommandEntry]),
     Route(
         method="POST",
         path="/session/{sessionID}/command",
         operation="session.command",
-        tier=2,
-        summary="Say a command; the answer comes when the session rests.",
         handler=command,
         body=CommandBody,
         answer=MessageWithParts,
@@ -160,8 +150,6 @@ ROUTES = (
         method="POST",
         path="/session/{sessionID}/init",
         operation="session.init",
-        tier=2,
-        summary="Have AGENTS.md written or improved; the answer comes when the session rests.",
         handler=init,
         body=InitBody,
         answer=bool,

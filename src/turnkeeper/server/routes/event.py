@@ -1,12 +1,12 @@
-"""Event streams: of a directory, of all of them, of the second generation, and of one of its sessions."""
+"""Event streams: of a directory, of all directories, of the second generation, and of one session."""
 
 from pathlib import Path
 
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import Value
 from turnkeeper.server.asgi import Application
-from turnkeeper.server.call import HttpRequest
 from turnkeeper.server.errors import Malformed
+from turnkeeper.server.request import HttpRequest
 from turnkeeper.server.route import Route
 from turnkeeper.server.service import Service
 from turnkeeper.server.streams.channel import StreamFilter, StreamFormat
@@ -16,8 +16,8 @@ from turnkeeper.server.v2.replay import tail
 
 
 class StreamQuery(Value):
-    """``ids=true`` has each event come with an ``id:`` line. Who comes back says which one it heard last, in ``after``
-    or in the header ``Last-Event-ID``, and hears what it missed.
+    """``ids=true`` adds an ``id:`` line to each event. A client that reconnects sends the last id it received, in
+    ``after`` or in the header ``Last-Event-ID``, and receives the events since.
     """
 
     ids: bool = False
@@ -25,44 +25,44 @@ class StreamQuery(Value):
 
 
 class TailQuery(Value):
-    """The number of the last event that is known; ``ids=true`` has the numbers come as ``id:`` lines too."""
+    """The number of the last event that the client has; ``ids=true`` adds the numbers as ``id:`` lines."""
 
     after: str | None = None
     ids: bool = False
 
 
 def hub(service: Service) -> Hub:
-    """The one hub of a server: ``service.part(hub)``."""
+    """The hub of a server: ``service.part(hub)``."""
     return Hub(service.turnkeeper, str(service.directory))
 
 
-def _stream(call: HttpRequest[StreamQuery, None], voice: StreamFormat, directory: str | None) -> Application:
+def _stream(call: HttpRequest[StreamQuery, None], format: StreamFormat, directory: str | None) -> Application:
     ours = call.service.part(hub)
     since = call.query.after or call.headers.get("last-event-id")
-    wants_ids = voice != "second" and (call.query.ids or since is not None)
+    wants_ids = format != "second" and (call.query.ids or since is not None)
     return Stream(
-        ours, StreamFilter(voice, directory, ours.word if wants_ids else None), since=since if wants_ids else None
+        ours, StreamFilter(format, directory, ours.id_prefix if wants_ids else None), since=since if wants_ids else None
     )
 
 
 async def local(call: HttpRequest[StreamQuery, None]) -> Application:
-    """What happens in the directory that the request names."""
-    # Nothing is waited for here: who subscribes and prompts at once must hear the turn, and git may take its time.
+    """Stream the events of a directory."""
+    # Not ``call.place()``: it runs git, and a client that prompts meanwhile would miss the first events.
     return _stream(call, "local", str(Path(call.directory).resolve()))
 
 
-async def everywhere(call: HttpRequest[StreamQuery, None]) -> Application:
-    """What happens in all directories, each event with the name of its own."""
+async def all_directories(call: HttpRequest[StreamQuery, None]) -> Application:
+    """Stream the events of all directories."""
     return _stream(call, "global", None)
 
 
 async def second(call: HttpRequest[StreamQuery, None]) -> Application:
-    """What happens, in the words of the second generation."""
+    """Stream the events of all directories, in the shapes of the second generation."""
     return _stream(call, "second", None)
 
 
 async def session(call: HttpRequest[TailQuery, None]) -> Application:
-    """The durable events of a session behind a number, then each new one."""
+    """Stream the durable events of a session after an event number, then each new one."""
     given = call.query.after or call.headers.get("last-event-id")
     if given is not None and not given.isdecimal():
         raise Malformed(f"after is the number of an event, not {given!r}", "Query")
@@ -77,8 +77,6 @@ ROUTES = (
         method="GET",
         path="/event",
         operation="event.subscribe",
-        tier=1,
-        summary="Hear what happens in a directory.",
         handler=local,
         query=StreamQuery,
         media="text/event-stream",
@@ -87,9 +85,7 @@ ROUTES = (
         method="GET",
         path="/global/event",
         operation="global.event",
-        tier=1,
-        summary="Hear what happens in all directories.",
-        handler=everywhere,
+        handler=all_directories,
         query=StreamQuery,
         media="text/event-stream",
     ),
@@ -97,8 +93,6 @@ ROUTES = (
         method="GET",
         path="/api/event",
         operation="v2.event.subscribe",
-        tier=3,
-        summary="Hear what happens, in the words of the second generation.",
         handler=second,
         query=StreamQuery,
         media="text/event-stream",
@@ -107,8 +101,6 @@ ROUTES = (
         method="GET",
         path="/api/session/{sessionID}/event",
         operation="v2.session.events",
-        tier=3,
-        summary="The durable events of a session behind a number, then each new one.",
         handler=session,
         query=TailQuery,
         errors=(NotFound,),

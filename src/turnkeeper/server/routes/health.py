@@ -1,33 +1,23 @@
-"""Whether the server is well."""
+"""Health check."""
 
 from typing import Literal
 
 from turnkeeper.model.value import Value
 from turnkeeper.model.version import __version__
-from turnkeeper.server.call import PlainRequest
+from turnkeeper.server.request import PlainRequest
 from turnkeeper.server.route import Route
 
 
 class Health(Value):
-    """That it is, and which version it is."""
+    """The body of a health check."""
 
     healthy: Literal[True]
     version: str
 
 
 async def health(call: PlainRequest) -> Health:
-    """Answer."""
+    """Health check, with the version of the server."""
     return Health(healthy=True, version=__version__)
 
 
-ROUTES = (
-    Route(
-        method="GET",
-        path="/global/health",
-        operation="global.health",
-        tier=1,
-        summary="Whether the server is well, and its version.",
-        handler=health,
-        answer=Health,
-    ),
-)
+ROUTES = (Route(method="GET", path="/global/health", operation="global.health", handler=health, answer=Health),)

@@ -12,12 +12,12 @@ from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import Part
 from turnkeeper.model.refusal import Busy, Invalid, NotFound
 from turnkeeper.model.value import Value, encode
-from turnkeeper.server import answer
-from turnkeeper.server.answer import HttpResponse
-from turnkeeper.server.call import HttpRequest, PlainRequest
+from turnkeeper.server import response
 from turnkeeper.server.errors import Malformed, Missing
 from turnkeeper.server.page_cache import CachedPage, PageCache
 from turnkeeper.server.public import public
+from turnkeeper.server.request import HttpRequest, PlainRequest
+from turnkeeper.server.response import HttpResponse
 from turnkeeper.server.route import Route
 from turnkeeper.store.document_reader import log_damaged
 from turnkeeper.store.documents import State
@@ -26,14 +26,14 @@ from turnkeeper.store.queries import Queries
 
 
 class PageQuery(Value):
-    """How many of the newest messages, and before which place. Without a limit: all of them."""
+    """How many of the newest messages, and before which cursor. Without a limit: all messages."""
 
     limit: Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)] | None = None
     before: str | None = None
 
 
 async def messages(call: HttpRequest[PageQuery, None]) -> HttpResponse:
-    """Messages with their parts, oldest first; where older ones are is said in the headers."""
+    """Messages with their parts, oldest first: all, or a page of the newest; headers lead to older ones."""
     wanted, session_id = call.query, call.session_id
     if wanted.before is not None and not wanted.limit:
         raise Malformed("before needs a limit; add one", "Query")
@@ -43,11 +43,11 @@ async def messages(call: HttpRequest[PageQuery, None]) -> HttpResponse:
     if page is None:
         page = await _page(queries, state, *asked)
         cache.put(asked, state.head, page)
-    return HttpResponse(200, page.body, (answer.JSON, *(_next(call, page.older) if page.older is not None else ())))
+    return HttpResponse(200, page.body, (response.JSON, *(_next(call, page.older) if page.older is not None else ())))
 
 
 async def _page(queries: Queries, state: State, session_id: str, limit: int | None, before: str | None) -> CachedPage:
-    # Official clients know a prompt from the moment it is safe, also one that waits behind a running turn.
+    # Official clients show a prompt as soon as it is admitted, also while a turn is running.
     shown = await queries.waiting(session_id) if before is None else []
     if limit is None:
         damaged: list[str] = []
@@ -59,7 +59,7 @@ async def _page(queries: Queries, state: State, session_id: str, limit: int | No
     while older is not None and len(shown) < limit:
         found = await queries.messages(session_id, limit=limit - len(shown), before=older)
         log_damaged(found.damaged)
-        # Some messages are not shown to clients. As many more are read, so that a page is as long as was asked for.
+        # System messages are not sent to clients; read on until the page has the requested length.
         shown[:0] = [one for one in found.items if not isinstance(one.info, SystemMessage)]
         older = found.older
     return CachedPage(encode(_shown(shown)), older)
@@ -69,15 +69,15 @@ def _shown(found: Iterable[MessageWithParts]) -> list[MessageWithParts]:
     return [public(one) for one in found if not isinstance(one.info, SystemMessage)]
 
 
-def _next(call: HttpRequest[PageQuery, None], cursor: str) -> answer.Pairs:
-    """Where the older ones are, in the two ways clients look for it."""
+def _next(call: HttpRequest[PageQuery, None], cursor: str) -> response.Pairs:
+    """The headers that lead to older messages: clients read either ``Link`` or ``X-Next-Cursor``."""
     place = f"{call.scope.get('scheme', 'http')}://{call.headers.get('host', 'localhost')}{call.scope['path']}"
-    return _links(place, tuple(call.words.items()), cursor)
+    return _links(place, tuple(call.raw_query.items()), cursor)
 
 
 @lru_cache(maxsize=64)
-def _links(place: str, words: tuple[tuple[str, str], ...], cursor: str) -> answer.Pairs:
-    address = f"{place}?{urlencode({**dict(words), 'before': cursor})}"
+def _links(place: str, query: tuple[tuple[str, str], ...], cursor: str) -> response.Pairs:
+    address = f"{place}?{urlencode({**dict(query), 'before': cursor})}"
     return (
         (b"x-next-cursor", cursor.encode()),
         (b"link", f'<{address}>; rel="next"'.encode("latin-1", "replace")),
@@ -86,7 +86,7 @@ def _links(place: str, words: tuple[tuple[str, str], ...], cursor: str) -> answe
 
 
 async def message(call: PlainRequest) -> MessageWithParts:
-    """One message with its parts."""
+    """A message with its parts."""
     queries = call.turnkeeper.store.queries
     await queries.state(call.session_id)
     try:
@@ -99,7 +99,7 @@ async def message(call: PlainRequest) -> MessageWithParts:
 
 
 async def remove(call: PlainRequest) -> bool:
-    """Take a message out of the history; one that is not there is gone already."""
+    """Remove a message and its parts from the history; true also if there is no such message."""
     await call.turnkeeper.status(call.session_id)
     try:
         await call.turnkeeper.remove_message(call.session_id, call.params["messageID"])
@@ -109,13 +109,13 @@ async def remove(call: PlainRequest) -> bool:
 
 
 async def remove_part(call: PlainRequest) -> bool:
-    """Take a part out of its message."""
+    """Remove a part from its message."""
     await call.turnkeeper.remove_part(call.session_id, call.params["messageID"], call.params["partID"])
     return True
 
 
 async def update_part(call: HttpRequest[None, Part]) -> Part:
-    """Record a part anew, whole."""
+    """Replace a part."""
     given = call.body
     named = (call.session_id, call.params["messageID"], call.params["partID"])
     if (given.session_id, given.message_id, given.id) != named:
@@ -128,8 +128,6 @@ ROUTES = (
         method="GET",
         path="/session/{sessionID}/message",
         operation="session.messages",
-        tier=1,
-        summary="Messages with their parts, oldest first: all, or a page of the newest.",
         handler=messages,
         query=PageQuery,
         answer=list[MessageWithParts],
@@ -139,8 +137,6 @@ ROUTES = (
         method="GET",
         path="/session/{sessionID}/message/{messageID}",
         operation="session.message",
-        tier=1,
-        summary="One message with its parts.",
         handler=message,
         answer=MessageWithParts,
         errors=(NotFound,),
@@ -149,8 +145,6 @@ ROUTES = (
         method="DELETE",
         path="/session/{sessionID}/message/{messageID}",
         operation="session.deleteMessage",
-        tier=2,
-        summary="Take a message and its parts out of the history.",
         handler=remove,
         answer=bool,
         errors=(Busy, NotFound),
@@ -159,8 +153,6 @@ ROUTES = (
         method="DELETE",
         path="/session/{sessionID}/message/{messageID}/part/{partID}",
         operation="part.delete",
-        tier=2,
-        summary="Take a part out of its message.",
         handler=remove_part,
         answer=bool,
         errors=(NotFound,),
@@ -169,10 +161,8 @@ ROUTES = (
         method="PATCH",
         path="/session/{sessionID}/message/{messageID}/part/{partID}",
         operation="part.update",
-        tier=2,
-        summary="Record a part anew, whole.",
         handler=update_part,
-        body=Part,  # type: ignore[arg-type] # A union is no class, but it can be decoded as well.
+        body=Part,  # type: ignore[arg-type] # A union is not a class, but msgspec decodes it.
         answer=Part,
         errors=(Invalid, NotFound),
     ),

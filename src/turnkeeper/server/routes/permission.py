@@ -1,4 +1,4 @@
-"""Questions for permission, and the answers to them."""
+"""Permission requests: list them and reply."""
 
 from typing import Literal
 
@@ -6,38 +6,38 @@ from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.value import Value
 from turnkeeper.run.permission import Reply
 from turnkeeper.server.asks import PendingPermission, pending
-from turnkeeper.server.call import HttpRequest, PlainRequest
+from turnkeeper.server.request import HttpRequest, PlainRequest
 from turnkeeper.server.route import Route
 
 
 class ReplyBody(Value):
-    """An answer; a message with a rejection is advice for the model, which then goes on."""
+    """A reply. A message with a rejection is advice for the model, which then continues."""
 
     reply: Literal["once", "always", "reject"]
     message: str | None = None
 
 
 class ResponseBody(Value):
-    """An answer in the older spelling."""
+    """A reply in opencode's older format."""
 
     response: Literal["once", "always", "reject"]
 
 
 async def list_pending(call: PlainRequest) -> list[PendingPermission]:
-    """What waits for an answer in a directory."""
+    """Pending permission requests of a directory."""
     place = await call.place()
     return [pending(one) for one in call.service.asks.pending(directory=str(place.directory))]
 
 
 async def reply(call: HttpRequest[None, ReplyBody]) -> bool:
-    """Answer a question."""
+    """Reply to a permission request."""
     given = Reply(answer=call.body.reply, feedback=call.body.message)
     call.service.asks.reply(call.params["requestID"], given)
     return True
 
 
 async def respond(call: HttpRequest[None, ResponseBody]) -> bool:
-    """Answer a question of a session, in the older spelling."""
+    """Reply to a permission request, in opencode's older format."""
     given = Reply(answer=call.body.response)
     call.service.asks.reply(call.params["permissionID"], given, session_id=call.session_id)
     return True
@@ -48,8 +48,6 @@ ROUTES = (
         method="GET",
         path="/permission",
         operation="permission.list",
-        tier=1,
-        summary="Questions for permission that wait for an answer.",
         handler=list_pending,
         answer=list[PendingPermission],
     ),
@@ -57,8 +55,6 @@ ROUTES = (
         method="POST",
         path="/permission/{requestID}/reply",
         operation="permission.reply",
-        tier=2,
-        summary="Answer a question for permission.",
         handler=reply,
         body=ReplyBody,
         answer=bool,
@@ -68,8 +64,6 @@ ROUTES = (
         method="POST",
         path="/session/{sessionID}/permissions/{permissionID}",
         operation="permission.respond",
-        tier=2,
-        summary="Answer a question for permission, in the older spelling.",
         handler=respond,
         body=ResponseBody,
         answer=bool,

@@ -13,18 +13,18 @@ from turnkeeper.model.session import FileDiff, Session, SessionModel
 from turnkeeper.model.status import Idle, Status
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject, Value
-from turnkeeper.server.call import HttpRequest, PlainRequest
 from turnkeeper.server.names import MessageName, SessionName
 from turnkeeper.server.public import public
+from turnkeeper.server.request import HttpRequest, PlainRequest
 from turnkeeper.server.route import Route
-from turnkeeper.sessions import listing
+from turnkeeper.sessions import edit, listing
 
 TIME_MAX = 253_402_300_800_000
-"""Milliseconds at the end of the year 9999: what clients send as a time is below it."""
+"""The end of the year 9999 in milliseconds: an upper bound for times in requests."""
 
 
 class NewSession(Value):
-    """What a session may begin with. One that exists under the ``id`` is given back as it is."""
+    """Fields of a new session. If a session with this ``id`` exists, it is returned unchanged."""
 
     id: SessionName | None = None
     parent_id: SessionName | None = None
@@ -36,7 +36,7 @@ class NewSession(Value):
 
 
 class ListQuery(Value):
-    """Which sessions are wanted. A directory of the query narrows the list; one in the header names the project."""
+    """Which sessions to return. A directory in the query filters the list; one in the header names the project."""
 
     directory: str | None = None
     scope: Literal["project"] | None = None
@@ -48,13 +48,13 @@ class ListQuery(Value):
 
 
 class TimeChange(Value):
-    """When it was archived; null puts it back on the list."""
+    """The time of the archiving; null restores the session."""
 
     archived: Annotated[float, msgspec.Meta(ge=0, lt=TIME_MAX)] | UnsetType | None = UNSET
 
 
 class SessionChange(Value):
-    """What is to be changed; what is not said stays. Rules are added behind those that are there."""
+    """Fields to change. Permission rules are appended to the existing rules."""
 
     title: str | None = None
     metadata: JsonObject | None = None
@@ -63,19 +63,19 @@ class SessionChange(Value):
 
 
 class ForkBody(Value):
-    """The first message that is not to be copied."""
+    """The first message that is not copied."""
 
     message_id: MessageName | None = None
 
 
 class DiffQuery(Value):
-    """The prompt whose changes are wanted."""
+    """The prompt whose changes are requested."""
 
     message_id: MessageName | None = None
 
 
 async def create(call: HttpRequest[None, NewSession]) -> Session:
-    """Begin a session in the directory that the request names."""
+    """Create a session in the directory that the request names."""
     given = call.body
     return public(
         await call.turnkeeper.create(
@@ -123,12 +123,12 @@ def _is_below(session: Session, path: str) -> bool:
 
 
 async def get(call: PlainRequest) -> Session:
-    """One session."""
+    """A session."""
     return public(await call.turnkeeper.store.queries.session(call.session_id))
 
 
 async def update(call: HttpRequest[None, SessionChange]) -> Session:
-    """Change what a session says of itself."""
+    """Change a session's title, metadata or permission rules, archive it or restore it."""
     given = call.body
     changes: dict[str, object] = {}
     if given.title is not None:
@@ -144,8 +144,6 @@ async def update(call: HttpRequest[None, SessionChange]) -> Session:
             more["time"] = session.time.but(archived=_whole(given.time.archived))
         return session.but(**more)
 
-    from turnkeeper.sessions import edit
-
     return public(await edit.patch(call.turnkeeper.store, call.session_id, editor))
 
 
@@ -154,20 +152,20 @@ def _whole(time: float | UnsetType | None) -> float | int | None:
 
 
 async def remove(call: PlainRequest) -> bool:
-    """Remove a session, its children and all that belongs to them."""
+    """Remove a session, its children and everything that belongs to them."""
     await call.turnkeeper.remove(call.session_id)
     return True
 
 
 async def status(call: PlainRequest) -> dict[str, Status]:
-    """What sessions are doing, of those that are doing anything."""
+    """The status of each session that is not idle."""
     store = call.turnkeeper.store
     busy = [key[-1] for key, _ in await store.engine.scan(("busy",))]
     found: dict[str, Status] = {}
     for session_id in busy:
         try:
             one = (await store.queries.state(session_id)).status
-        except NotFound:  # Removed in between.
+        except NotFound:  # Removed since the scan.
             continue
         if not isinstance(one, Idle):
             found[session_id] = one
@@ -185,7 +183,7 @@ async def todos(call: PlainRequest) -> tuple[Todo, ...]:
 
 
 async def diff(call: HttpRequest[DiffQuery, None]) -> tuple[FileDiff, ...]:
-    """What a prompt changed on disk; nothing is said of what is not known."""
+    """The files that a session, or one of its prompts, changed; empty if that is not known."""
     try:
         if call.query.message_id is None:
             return await call.turnkeeper.diffs(call.session_id)
@@ -197,7 +195,7 @@ async def diff(call: HttpRequest[DiffQuery, None]) -> tuple[FileDiff, ...]:
 
 
 async def fork(call: HttpRequest[None, ForkBody]) -> Session:
-    """A new session with a copy of the history."""
+    """Copy a session's history into a new session."""
     return public(await call.turnkeeper.fork(call.session_id, message_id=call.body.message_id))
 
 
@@ -206,8 +204,6 @@ ROUTES = (
         method="GET",
         path="/session",
         operation="session.list",
-        tier=1,
-        summary="Sessions of a project or directory, newest activity first.",
         handler=list_sessions,
         query=ListQuery,
         answer=list[Session],
@@ -216,28 +212,16 @@ ROUTES = (
         method="POST",
         path="/session",
         operation="session.create",
-        tier=1,
-        summary="Begin a session.",
         handler=create,
         body=NewSession,
         answer=Session,
         errors=(Invalid, NotFound),
     ),
-    Route(
-        method="GET",
-        path="/session/status",
-        operation="session.status",
-        tier=1,
-        summary="What sessions are doing; those that rest are left out.",
-        handler=status,
-        answer=dict[str, Status],
-    ),
+    Route(method="GET", path="/session/status", operation="session.status", handler=status, answer=dict[str, Status]),
     Route(
         method="GET",
         path="/session/{sessionID}",
         operation="session.get",
-        tier=1,
-        summary="One session.",
         handler=get,
         answer=Session,
         errors=(NotFound,),
@@ -246,8 +230,6 @@ ROUTES = (
         method="DELETE",
         path="/session/{sessionID}",
         operation="session.delete",
-        tier=1,
-        summary="Remove a session, its children and all that belongs to them.",
         handler=remove,
         answer=bool,
         errors=(NotFound,),
@@ -256,8 +238,6 @@ ROUTES = (
         method="PATCH",
         path="/session/{sessionID}",
         operation="session.update",
-        tier=1,
-        summary="Change a session's title, metadata, rules, or whether it is archived.",
         handler=update,
         body=SessionChange,
         answer=Session,
@@ -267,8 +247,6 @@ ROUTES = (
         method="GET",
         path="/session/{sessionID}/children",
         operation="session.children",
-        tier=2,
-        summary="The Child Sessions of a session.",
         handler=children,
         answer=list[Session],
         errors=(NotFound,),
@@ -277,8 +255,6 @@ ROUTES = (
         method="GET",
         path="/session/{sessionID}/todo",
         operation="session.todo",
-        tier=2,
-        summary="The task list of a session.",
         handler=todos,
         answer=list[Todo],
         errors=(NotFound,),
@@ -287,8 +263,6 @@ ROUTES = (
         method="GET",
         path="/session/{sessionID}/diff",
         operation="session.diff",
-        tier=2,
-        summary="What a session, or one prompt of it, changed on disk.",
         handler=diff,
         query=DiffQuery,
         answer=list[FileDiff],
@@ -297,8 +271,6 @@ ROUTES = (
         method="POST",
         path="/session/{sessionID}/fork",
         operation="session.fork",
-        tier=2,
-        summary="Copy a session's history into a new session.",
         handler=fork,
         body=ForkBody,
         answer=Session,

@@ -1,20 +1,20 @@
-"""The tools that models may call, as clients list them."""
+"""The tools that models may call."""
 
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import JsonObject, Value
-from turnkeeper.server.call import HttpRequest, PlainRequest
+from turnkeeper.server.request import HttpRequest, PlainRequest
 from turnkeeper.server.route import Route
 
 
 class ToolQuery(Value):
-    """The model that would call them."""
+    """The model that calls the tools."""
 
     provider: str
     model: str
 
 
-class ToolWords(Value):
+class ToolEntry(Value):
     """A tool, with the JSON schema of its arguments."""
 
     id: str
@@ -28,36 +28,26 @@ async def ids(call: PlainRequest) -> list[str]:
     return list(setup.toolbox.names)
 
 
-async def tools(call: HttpRequest[ToolQuery, None]) -> list[ToolWords]:
-    """The tools that a model is given. Every model is given the same ones."""
+async def tools(call: HttpRequest[ToolQuery, None]) -> list[ToolEntry]:
+    """The tools that a model may call, with the schemas of their arguments. All models have the same tools."""
     place = await call.place()
     call.turnkeeper.runtime.model(ModelChoice(provider_id=call.query.provider, model_id=call.query.model), place)
     setup = await call.turnkeeper.runtime.directories.setup(place)
     return [
-        ToolWords(id=one.name, description=one.description, parameters=one.schema)
+        ToolEntry(id=one.name, description=one.description, parameters=one.schema)
         for one in setup.toolbox.definitions()
     ]
 
 
 ROUTES = (
-    Route(
-        method="GET",
-        path="/experimental/tool/ids",
-        operation="tool.ids",
-        tier=2,
-        summary="The names of all tools.",
-        handler=ids,
-        answer=list[str],
-    ),
+    Route(method="GET", path="/experimental/tool/ids", operation="tool.ids", handler=ids, answer=list[str]),
     Route(
         method="GET",
         path="/experimental/tool",
         operation="tool.list",
-        tier=2,
-        summary="The tools that a model is given, with the schemas of their arguments.",
         handler=tools,
         query=ToolQuery,
-        answer=list[ToolWords],
+        answer=list[ToolEntry],
         errors=(Invalid,),
     ),
 )

@@ -1,4 +1,4 @@
-"""What makes a session work: prompts, the user's own commands, and stopping."""
+"""Prompts, shell commands, summaries and interrupts: the requests that start or stop work in a session."""
 
 from contextlib import suppress
 from typing import Final, TypeVar
@@ -10,29 +10,30 @@ from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.prompt import Prompt
 from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
 from turnkeeper.model.value import Value
-from turnkeeper.server import elsewhere
-from turnkeeper.server.call import HttpRequest, PlainRequest
 from turnkeeper.server.public import public
+from turnkeeper.server.request import HttpRequest, PlainRequest
 from turnkeeper.server.route import Route
 from turnkeeper.server.streams.hub import Hub
+from turnkeeper.server.wait_idle import wait_idle
 from turnkeeper.sessions import prompt as prompting
 from turnkeeper.store.engine import StoreFull, StoreUnavailable
 
 B = TypeVar("B")
 
 HASTY: Final = "opencode/"
-"""How clients call themselves that go as soon as they are answered, whatever their stream still holds (`opencode run`
-reads its answer before its stream if both come at once)."""
+"""The user agent of clients that exit with the response and lose the rest of their stream. `opencode run` reads the
+response first if both arrive at once.
+"""
 
 HASTE_S: Final = 0.05
-"""How long the answer of such a client is held back. Nobody notices: it takes a second to start."""
+"""Delay of the response to such a client. It is not noticeable: the client takes a second to start."""
 
 NEWEST: Final = 3
-"""Messages looked at for the newest answer before the whole history is: it is the last one, but for news."""
+"""Messages searched for the newest answer before the whole history is. Only system messages can follow an answer."""
 
 
 class ShellBody(Value):
-    """A command of the user's."""
+    """A shell command of the user."""
 
     message_id: str | None = None
     agent: str
@@ -41,7 +42,7 @@ class ShellBody(Value):
 
 
 class SummariseBody(Value):
-    """Who writes the Summary, and whether the session goes on with its work afterwards."""
+    """The model that writes the Summary, and whether the session continues its work afterwards."""
 
     provider_id: str
     model_id: str
@@ -49,7 +50,7 @@ class SummariseBody(Value):
 
 
 async def prompt(call: HttpRequest[None, Prompt]) -> MessageWithParts:
-    """Admit a prompt and answer with the last thing the assistant said once the session rests."""
+    """Admit a prompt; the response is the last answer of the assistant, sent when the session is idle."""
     if call.body.no_reply:
         tk = call.turnkeeper
         return public(await prompting.note(tk.store, tk.runtime, call.session_id, call.body))
@@ -58,12 +59,12 @@ async def prompt(call: HttpRequest[None, Prompt]) -> MessageWithParts:
 
 
 async def answered(call: HttpRequest[None, B], message_id: str | None = None) -> MessageWithParts:
-    """The last thing the assistant said once the session rests and all streams have it.
+    """Wait until the session is idle and its events are sent to all streams; the last answer of the assistant.
 
-    Raises Busy if the session was stopped before it took up the prompt ``message_id``: nothing was said about that.
+    Raises Busy if the session was stopped before it promoted the prompt ``message_id``.
     """
-    outcome = await elsewhere.wait(call.turnkeeper, call.session_id)
-    await _tell_first(call)
+    outcome = await wait_idle(call.turnkeeper, call.session_id)
+    await _flush_streams(call)
     if outcome.store != "ok":
         raise (StoreFull if outcome.store == "full" else StoreUnavailable)(outcome.reason)
     if outcome.kind == "refused":
@@ -72,20 +73,20 @@ async def answered(call: HttpRequest[None, B], message_id: str | None = None) ->
         raise RuntimeError(f"the run of {call.session_id} crashed: {outcome.reason}")
     view = await call.turnkeeper.store.journal.view(call.session_id)
     if any(waiting.message.id == message_id for waiting in view.inbox):
-        raise Busy("the session was stopped before this prompt was taken up; it waits for the next run")
+        raise Busy("the session was stopped before it promoted this prompt, which waits for the next run")
     return public(await _newest_answer(call))
 
 
-async def _tell_first(call: HttpRequest[None, B]) -> None:
-    """Let streams have all that happened before the answer: some clients hear no more once they have that."""
+async def _flush_streams(call: HttpRequest[None, B]) -> None:
+    """Send all events before the response: some clients stop reading their stream after the response."""
     hubs = call.service.made(Hub)
     for hub in hubs:
         hub.flush()
-    await anyio.lowlevel.checkpoint()  # The streams write now.
+    await anyio.lowlevel.checkpoint()  # Let the streams write.
     if call.headers.get("user-agent", "").startswith(HASTY):
         for hub in hubs:
             if hub.subscribers:
-                await hub.metre.sleep(HASTE_S)
+                await hub.settings.sleep(HASTE_S)
 
 
 async def _newest_answer(call: HttpRequest[None, B]) -> MessageWithParts:
@@ -96,34 +97,34 @@ async def _newest_answer(call: HttpRequest[None, B]) -> MessageWithParts:
     async for message in call.turnkeeper.stream(call.session_id):
         if isinstance(message.info, AssistantMessage):
             return message
-    raise NotFound("the session was stopped before anything was said")
+    raise NotFound("the session was stopped before the assistant answered")
 
 
 async def prompt_async(call: HttpRequest[None, Prompt]) -> None:
-    """Admit a prompt; what comes of it is told as events."""
+    """Admit a prompt and respond at once; the answer is published as events."""
     await call.turnkeeper.prompt(call.session_id, call.body)
 
 
 async def shell(call: HttpRequest[None, ShellBody]) -> MessageWithParts:
-    """Run a command of the user's; no model is asked."""
+    """Run a shell command of the user, without a model; its output becomes part of the history."""
     given = call.body
     done = await call.turnkeeper.shell(call.session_id, given.command, agent=given.agent, model=given.model)
-    await _tell_first(call)
+    await _flush_streams(call)
     return public(done)
 
 
 async def summarise(call: HttpRequest[None, SummariseBody]) -> bool:
-    """Let a Summary take the place of older history."""
+    """Replace older history by a Summary."""
     given = call.body
     model = ModelChoice(provider_id=given.provider_id, model_id=given.model_id)
     await call.turnkeeper.compact(call.session_id, force=True, auto=given.auto, model=model)
-    await _tell_first(call)
+    await _flush_streams(call)
     return True
 
 
 async def abort(call: PlainRequest) -> bool:
-    """Stop a session. Refused while another process runs it, for only that one can stop it."""
-    with suppress(NotFound):  # Clients expect a yes all the same.
+    """Stop a session. Refused while another process runs it, because only that process can stop it."""
+    with suppress(NotFound):  # Clients expect true also for an unknown session.
         await call.turnkeeper.abort(call.session_id)
     return True
 
@@ -133,8 +134,6 @@ ROUTES = (
         method="POST",
         path="/session/{sessionID}/message",
         operation="session.prompt",
-        tier=1,
-        summary="Send a prompt; the answer comes when the session rests.",
         handler=prompt,
         body=Prompt,
         answer=MessageWithParts,
@@ -144,8 +143,6 @@ ROUTES = (
         method="POST",
         path="/session/{sessionID}/prompt_async",
         operation="session.prompt_async",
-        tier=2,
-        summary="Send a prompt; what comes of it is told as events.",
         handler=prompt_async,
         body=Prompt,
         status=204,
@@ -155,8 +152,6 @@ ROUTES = (
         method="POST",
         path="/session/{sessionID}/shell",
         operation="session.shell",
-        tier=2,
-        summary="Run a command of the user's; its output becomes part of the history.",
         handler=shell,
         body=ShellBody,
         answer=MessageWithParts,
@@ -166,8 +161,6 @@ ROUTES = (
         method="POST",
         path="/session/{sessionID}/summarize",
         operation="session.summarize",
-        tier=2,
-        summary="Let a summary take the place of older history.",
         handler=summarise,
         body=SummariseBody,
         answer=bool,
@@ -177,8 +170,6 @@ ROUTES = (
         method="POST",
         path="/session/{sessionID}/abort",
         operation="session.abort",
-        tier=2,
-        summary="Stop a session.",
         handler=abort,
         answer=bool,
         errors=(Busy,),

@@ -1,4 +1,4 @@
-"""About the server itself: what it serves, what it has done, and its log."""
+"""The server itself: its API document, its metrics and its log."""
 
 import logging
 from collections.abc import Mapping
@@ -6,9 +6,9 @@ from typing import Final, Literal
 
 from turnkeeper.model.value import JsonObject, Value, encode
 from turnkeeper.server import openapi, routes
-from turnkeeper.server.answer import JSON, HttpResponse
-from turnkeeper.server.call import HttpRequest, PlainRequest
 from turnkeeper.server.metrics import Metrics
+from turnkeeper.server.request import HttpRequest, PlainRequest
+from turnkeeper.server.response import JSON, HttpResponse
 from turnkeeper.server.route import Route
 from turnkeeper.server.service import Service
 
@@ -34,53 +34,35 @@ class LogBody(Value):
 
 
 def _document(service: Service) -> bytes:
-    """The document of all routes; worked out once."""
+    """The OpenAPI document of all routes, encoded once."""
     return encode(openapi.document(routes.load()))
 
 
 async def doc(call: PlainRequest) -> HttpResponse:
-    """What is served."""
+    """This API as an OpenAPI document."""
     return HttpResponse(200, call.service.part(_document), (JSON,))
 
 
 async def metrics(call: PlainRequest) -> HttpResponse:
-    """What the server has done so far."""
+    """Metrics of the server in Prometheus text format."""
     text = call.service.part(Metrics).text()
     return HttpResponse(200, text.encode(), ((b"content-type", b"text/plain; version=0.0.4; charset=utf-8"),))
 
 
 async def write_log(call: HttpRequest[None, LogBody]) -> bool:
-    """Write a line of a client's to the server's log, as JSON, so that a line break in it begins no line."""
+    """Write a line to the server's log. It is logged as JSON, so that a line break cannot forge a log line."""
     log.log(LEVELS[call.body.level], "%s", encode(call.body).decode()[:LINE_CHARS_MAX])
     return True
 
 
 ROUTES = (
-    Route(
-        method="POST",
-        path="/log",
-        operation="app.log",
-        tier=2,
-        summary="Write a line to the server's log.",
-        handler=write_log,
-        body=LogBody,
-        answer=bool,
-    ),
-    Route(
-        method="GET",
-        path="/doc",
-        operation="turnkeeper.doc",
-        tier=0,
-        summary="This API, as an OpenAPI document.",
-        handler=doc,
-        answer=JsonObject,
-    ),
+    Route(method="POST", path="/log", operation="app.log", handler=write_log, body=LogBody, answer=bool),
+    Route(method="GET", path="/doc", operation="turnkeeper.doc", tier=0, handler=doc, answer=JsonObject),
     Route(
         method="GET",
         path="/metrics",
         operation="turnkeeper.metrics",
         tier=0,
-        summary="What the server has done so far, as Prometheus reads it.",
         handler=metrics,
         answer=str,
         media="text/plain",

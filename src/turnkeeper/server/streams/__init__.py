@@ -1,1 +1,1 @@
-"""Event streams: what happens, as server-sent events, made once and sent to everybody who listens."""
+"""Event streams: notifications as server-sent events, encoded once for all subscribers."""

@@ -1,4 +1,4 @@
-"""Channel: those who hear the same bytes. What they hear is put together once for all of them."""
+"""Channel: subscribers with equal filters. Their frames are encoded and joined once for all of them."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -13,27 +13,27 @@ from turnkeeper.server.streams.subscriber import Subscriber
 from turnkeeper.server.v2.framed import END
 
 StreamFormat: TypeAlias = Literal["local", "global", "second"]
-"""What a stream sounds like: ``/event``, ``/global/event`` or ``/api/event``."""
+"""The format of a stream: of ``/event``, of ``/global/event`` or of ``/api/event``."""
 
 
 class StreamFilter(msgspec.Struct, frozen=True):
-    """What a subscriber wants to hear. Those with the same wish share one channel."""
+    """Which frames a subscriber receives, and in which format. Subscribers with equal filters share a channel."""
 
-    voice: StreamFormat
+    format: StreamFormat
     directory: str | None = None
-    """Only what happens there; None for everywhere."""
+    """Only events of this directory; None for all directories."""
     ids: str | None = None
-    """What ids of events begin with, if they are wanted."""
+    """The prefix of the frame ids; None for frames without ids."""
 
 
 class Channel(msgspec.Struct, eq=False):
-    """The subscribers of one tune."""
+    """The subscribers of one filter."""
 
-    tune: StreamFilter
+    filter: StreamFilter
     subscribers: set[Subscriber] = msgspec.field(default_factory=set)
 
-    def tell(self, frames: Iterable[OutgoingFrame]) -> None:
-        """Send all of these at once."""
+    def send(self, frames: Iterable[OutgoingFrame]) -> None:
+        """Send frames to all subscribers in one chunk."""
         chunk = self.chunk(frames)
         if chunk:
             for subscriber in list(self.subscribers):
@@ -41,30 +41,28 @@ class Channel(msgspec.Struct, eq=False):
                     self.subscribers.discard(subscriber)
 
     def chunk(self, frames: Iterable[OutgoingFrame]) -> bytes:
-        """What these sound like here."""
-        return b"".join([self._framed(one) for one in frames if self._is_wanted(one)])
+        """The bytes of those frames that pass the filter."""
+        directory = self.filter.directory
+        return b"".join([self._framed(one) for one in frames if directory in (None, one.one.directory)])
 
     def plain(self, kind: str, id: str, properties: object) -> bytes:
-        """Something of the server itself, without a number."""
-        if self.tune.voice == "second":
+        """An event of the server itself as a frame, without an id line."""
+        if self.filter.format == "second":
             return b"data: " + frame.plain_second(kind, id, properties) + END
         return self._wrapped(frame.plain(kind, id, properties), "", None)
 
-    def _is_wanted(self, one: OutgoingFrame) -> bool:
-        return self.tune.directory is None or one.one.directory == self.tune.directory
-
     def _framed(self, one: OutgoingFrame) -> bytes:
-        if self.tune.voice == "second":
+        if self.filter.format == "second":
             body = one.second
             return b"data: " + body + END if body else b""
         body = one.first
         if not body:
             return b""
         wrapped = self._wrapped(body, one.one.directory, getattr(one.one, "project_id", None))
-        return f"id: {self.tune.ids}{one.nth}\n".encode() + wrapped if self.tune.ids is not None else wrapped
+        return f"id: {self.filter.ids}{one.nth}\n".encode() + wrapped if self.filter.ids is not None else wrapped
 
     def _wrapped(self, body: bytes, directory: str, project_id: str | None) -> bytes:
-        if self.tune.voice == "local":
+        if self.filter.format == "local":
             return b"data: " + body + END
         where = b'"directory":%b,' % encode(directory) if directory else b""
         if project_id is not None:
@@ -73,17 +71,17 @@ class Channel(msgspec.Struct, eq=False):
 
 
 class Recent:
-    """The newest frames, for those who come back. Bounded by number and by size."""
+    """A buffer of the newest frames for clients that reconnect, bounded by number and by size."""
 
     def __init__(self, frames_max: int = 4096, bytes_max: int = 8 * 1024 * 1024) -> None:
         self._frames: deque[OutgoingFrame] = deque()
         self._sizes: deque[int] = deque()
         self._frames_max, self._bytes_max, self._bytes = frames_max, bytes_max, 0
         self.begin = 0
-        """The number of the last frame that is not here any more."""
+        """The number of the last frame that was dropped."""
 
     def add(self, frames: Iterable[OutgoingFrame]) -> None:
-        """Keep these."""
+        """Add frames, and drop the oldest while the buffer is too large."""
         for one in frames:
             self._frames.append(one)
             self._sizes.append(len(one.first))
@@ -93,7 +91,7 @@ class Recent:
             self._bytes -= self._sizes.popleft()
 
     def after(self, nth: int) -> list[OutgoingFrame] | None:
-        """What came after a frame; None if some of it is not here any more."""
+        """The frames after a number; None if some of them were dropped."""
         if nth < self.begin:
             return None
         return [one for one in self._frames if one.nth > nth]

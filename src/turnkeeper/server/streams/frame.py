@@ -1,4 +1,4 @@
-"""Frames: what happened as the bytes of a stream, in the words of each generation. Each is made once, when needed."""
+"""Frames: notifications as the bytes of a stream, in the shape of each generation. Encoded once, when first needed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
@@ -10,10 +10,10 @@ from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.model.value import JsonObject, Value, encode
 from turnkeeper.server.public import public
 from turnkeeper.server.v2.event import NextEvent
-from turnkeeper.server.v2.framed import Durable, EventLocation, Second, durable
-from turnkeeper.server.v2.shape import number
+from turnkeeper.server.v2.framed import Durable, Second, durable
+from turnkeeper.server.v2.shape import Location, number
 
-Happening: TypeAlias = Notification | Delta
+Published: TypeAlias = Notification | Delta
 
 COMMENT: Final = b": heartbeat\n\n"
 
@@ -32,7 +32,7 @@ SECOND: Final = frozenset(
         "todo.updated",
     }
 )
-"""What the second generation hears under the name and in the shape of the first."""
+"""Notifications that the second generation sends under the name and in the shape of the first."""
 
 
 class _First(Value, omit_defaults=False):
@@ -41,45 +41,34 @@ class _First(Value, omit_defaults=False):
     properties: object
 
 
-class _Words(Value):
-    """The properties of a delta. ``offset`` is how much of the part was said before, in characters."""
-
-    session_id: str
-    message_id: str
-    part_id: str
-    field: str
-    delta: str
-    offset: int
-
-
 class OutgoingFrame:
-    """One happening on its way out. ``nth`` is its number among all that this server told of."""
+    """A notification or delta to be sent. ``nth`` is its number among all frames of this server."""
 
     __slots__ = ("_first", "_second", "id", "now", "nth", "one")
 
-    def __init__(self, one: Happening, nth: int, id: str, now: int) -> None:
+    def __init__(self, one: Published, nth: int, id: str, now: int) -> None:
         self.one, self.nth, self.id, self.now = one, nth, id, now
         self._first: bytes | None = None
         self._second: bytes | None = None
 
     @property
     def first(self) -> bytes:
-        """``{"id", "type", "properties"}``; nothing if the first generation does not know such a thing."""
+        """``{"id", "type", "properties"}``; empty if the first generation has no such event."""
         if self._first is None:
             self._first = _first(self.one, self.id)
         return self._first
 
     @property
     def second(self) -> bytes:
-        """``{"id", "type", "durable", "location", "data"}``; nothing if the second does not know it."""
+        """``{"id", "type", "durable", "location", "data"}``; empty if the second generation has no such event."""
         if self._second is None:
             self._second = _second(self.one, self.id, self.now)
         return self._second
 
 
-def joined(waiting: Sequence[Happening]) -> list[Happening]:
-    """The same with the deltas of a part in one, as far as nothing else of their session stands between them."""
-    runs: list[Happening | list[Delta]] = []
+def joined(waiting: Sequence[Published]) -> list[Published]:
+    """Join consecutive deltas of a part into one. Any other event of the session separates its deltas."""
+    runs: list[Published | list[Delta]] = []
     unbroken: dict[str, list[Delta]] = {}
     for one in waiting:
         if isinstance(one, Delta):
@@ -93,34 +82,30 @@ def joined(waiting: Sequence[Happening]) -> list[Happening]:
         if unbroken:
             unbroken = {name: run for name, run in unbroken.items() if run[0].session_id != one.session_id}
         runs.append(one)
-    return [_in_one(one) if isinstance(one, list) else one for one in runs]
+    return [one[0].but(delta="".join([part.delta for part in one])) if isinstance(one, list) else one for one in runs]
 
 
 def plain(kind: str, id: str, properties: object) -> bytes:
-    """Something of the server itself, for the first generation."""
+    """An event of the server itself, in the first generation."""
     return encode(_First(id=id, type=kind, properties=properties))
 
 
 def plain_second(kind: str, id: str, data: object) -> bytes:
-    """The same for the second."""
+    """An event of the server itself, in the second generation."""
     return encode(Second(id=id, type=kind, data=data))
 
 
-def _in_one(run: list[Delta]) -> Delta:
-    return run[0] if len(run) == 1 else run[0].but(delta="".join([one.delta for one in run]))
-
-
-def _first(one: Happening, id: str) -> bytes:
+def _first(one: Published, id: str) -> bytes:
     if isinstance(one, Delta):
-        words = _Words(
-            session_id=one.session_id,
-            message_id=one.message_id,
-            part_id=one.part_id,
-            field=one.field,
-            delta=one.delta,
-            offset=one.offset,
-        )
-        return encode(_First(id=id, type=one.type, properties=words))
+        properties = {
+            "sessionID": one.session_id,
+            "messageID": one.message_id,
+            "partID": one.part_id,
+            "field": one.field,
+            "delta": one.delta,
+            "offset": one.offset,
+        }
+        return encode(_First(id=id, type=one.type, properties=properties))
     if isinstance(one, NextEvent) or isinstance(one.properties.get("info"), SystemMessage):
         return b""
     return encode(_First(id=id, type=one.type, properties=_shown(one)))
@@ -130,10 +115,10 @@ def _shown(one: Notification) -> dict[str, object]:
     return {name: public(value) for name, value in one.properties.items()}
 
 
-def _second(one: Happening, id: str, now: int) -> bytes:
+def _second(one: Published, id: str, now: int) -> bytes:
     if isinstance(one, NextEvent):
         return durable(one, is_local=False)
-    place = EventLocation(directory=one.directory) if one.directory else None
+    place = Location(directory=one.directory) if one.directory else None
     if isinstance(one, Delta):
         return encode(Second(id=id, type=f"session.next.{one.kind}.delta", location=place, data=_delta(one, now)))
     if one.type in SECOND:
@@ -141,9 +126,9 @@ def _second(one: Happening, id: str, now: int) -> bytes:
             Durable(aggregate=one.session_id, seq=number(one.seq), version=1) if one.type == "session.created" else None
         )
         return encode(Second(id=id, type=one.type, durable=place_in_log, location=place, data=_shown(one)))
-    if (retell := _RETOLD.get(one.type)) is not None:
+    if (convert := _RENAMED.get(one.type)) is not None:
         group, _, verb = one.type.partition(".")
-        return encode(Second(id=id, type=f"{group}.v2.{verb}", location=place, data=retell(one.properties)))
+        return encode(Second(id=id, type=f"{group}.v2.{verb}", location=place, data=convert(one.properties)))
     return b""
 
 
@@ -158,26 +143,18 @@ def _delta(one: Delta, now: int) -> dict[str, object]:
 
 
 def _permission(given: JsonObject) -> dict[str, object]:
-    """A question in the words of the second generation."""
-    told = {"id": given["id"], "sessionID": given["sessionID"], "action": given["permission"]}
-    told |= {"resources": given["patterns"], "save": given["always"], "metadata": given["metadata"]}
+    """A permission request in the shape of the second generation."""
+    body = {"id": given["id"], "sessionID": given["sessionID"], "action": given["permission"]}
+    body |= {"resources": given["patterns"], "save": given["always"], "metadata": given["metadata"]}
     if (tool := given.get("tool")) is not None:
-        told["source"] = {"type": "tool", **_members(tool)}
-    return told
+        body["source"] = {"type": "tool", **msgspec.to_builtins(tool)}
+    return body
 
 
-def _members(value: object) -> dict[str, object]:
-    return msgspec.json.decode(encode(value), type=dict[str, object])
-
-
-def _same(given: JsonObject) -> dict[str, object]:
-    return dict(given)
-
-
-_RETOLD: Final[Mapping[str, Callable[[JsonObject], dict[str, object]]]] = {
+_RENAMED: Final[Mapping[str, Callable[[JsonObject], dict[str, object]]]] = {
     "permission.asked": _permission,
-    "permission.replied": _same,
-    "question.asked": _same,
-    "question.replied": _same,
-    "question.rejected": _same,
+    "permission.replied": dict,
+    "question.asked": dict,
+    "question.replied": dict,
+    "question.rejected": dict,
 }

@@ -1,8 +1,8 @@
-"""Hub: takes over what is published and brings it to every open stream, joined, encoded once, and paced.
+"""Hub: sends published notifications to all open streams, with deltas joined and frames encoded once.
 
-What happens in one turn of the event loop is sent together. With many subscribers the next sending waits a little
-(``PACE_S`` for each of them), so that more is sent at once and the work stays bounded by what happens, not by who
-listens.
+Notifications of one event-loop iteration are sent together. With many subscribers a flush is followed by a delay
+(``PACE_S`` for each subscriber): then more is sent at once, and the work is bounded by the number of notifications,
+not by the number of subscribers.
 """
 
 import asyncio
@@ -18,24 +18,25 @@ from turnkeeper.bus import Listener
 from turnkeeper.model.identifier import pack
 from turnkeeper.model.notification import Delta
 from turnkeeper.server.streams.channel import Channel, Recent, StreamFilter, StreamFormat
-from turnkeeper.server.streams.frame import Happening, OutgoingFrame, joined
+from turnkeeper.server.streams.frame import OutgoingFrame, Published, joined
 from turnkeeper.server.streams.subscriber import WAITING_MAX, Subscriber
 from turnkeeper.server.v2 import live
 
 PACE_S: Final = 0.000_1
-"""How long one subscriber lets the others wait."""
+"""Delay between two flushes, for each subscriber."""
 
 PACE_MAX_S: Final = 0.05
 CLOSING_S: Final = 0.5
-"""How long the end of a stream may take."""
+"""Time to send the rest of a stream when the hub is closed."""
 
 FAREWELLS: Final[Mapping[StreamFormat, str]] = {"local": "server.instance.disposed", "second": "global.disposed"}
-"""What a stream ends with. Not that of all directories: opencode's terminal UI would start anew at once, find nobody
-and exit, where it comes back by itself after a stream that just ended."""
+"""The last event of a stream, by format. The stream of all directories has none: opencode's terminal UI would restart
+at once, find no server and exit, whereas it reconnects by itself after a stream without a last event.
+"""
 
 
-class Metre(msgspec.Struct):
-    """How a hub tells time; tests have their own."""
+class HubSettings(msgspec.Struct):
+    """The clock and the limits of a hub; tests set their own."""
 
     now: Callable[[], int]
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep
@@ -44,7 +45,7 @@ class Metre(msgspec.Struct):
 
 
 class HubCounts(msgspec.Struct):
-    """What a hub has done, for those who measure."""
+    """Counters for the metrics."""
 
     frames: int = 0
     flushes: int = 0
@@ -52,97 +53,106 @@ class HubCounts(msgspec.Struct):
 
 
 class Membership(msgspec.Struct, eq=False):
-    """One subscriber in its channel."""
+    """A subscriber and its channel."""
 
     channel: Channel
     subscriber: Subscriber
-    is_resumed: bool = msgspec.field(default=True)
-    """Whether all that happened since it was here last is among what it hears first."""
 
 
 class Hub:
     """All open streams of one server."""
 
-    def __init__(self, turnkeeper: Turnkeeper, directory: str, metre: Metre | None = None) -> None:
-        self.metre = metre or Metre(now=turnkeeper.store.mint.now)
-        self.tally = HubCounts()
-        self.word = secrets.token_hex(4) + "-"
-        """What ids of this hub's frames begin with: those of another one mean nothing here."""
+    def __init__(self, turnkeeper: Turnkeeper, directory: str, settings: HubSettings | None = None) -> None:
+        self.settings = settings or HubSettings(now=turnkeeper.store.mint.now)
+        self.counts = HubCounts()
+        self.id_prefix = secrets.token_hex(4) + "-"
+        """The prefix of this hub's frame ids: an id with another prefix cannot be resumed from."""
         self._turnkeeper, self._directory = turnkeeper, directory
         self._channels: dict[StreamFilter, Channel] = {}
         self._alone: set[Subscriber] = set()
-        self._listener: Listener[Happening] | None = None
+        self._listener: Listener[Published] | None = None
         self._recent: Recent | None = None
-        self._waiting: list[Happening] = []
+        self._queue: list[Published] = []
         self._is_scheduled = self._is_closed = False
         self._next_s = 0.0
         self._counter = 0
         self._tail = secrets.token_hex(7)
         self._derives_second = False
 
-    def join(self, tune: StreamFilter, *, since: str | None = None) -> Membership:
-        """Subscribe from this moment on; ``since`` is the id of the last frame that was heard before."""
-        self._listen()
-        if tune.ids is not None and self._recent is None:
+    def join(self, filter: StreamFilter, *, since: str | None = None) -> Membership:
+        """Subscribe. ``since`` is the id of the last frame that the client received on an earlier connection."""
+        if self._listener is None and not self._is_closed:
+            self._listener = self._turnkeeper.listen(self._receive)
+        if filter.ids is not None and self._recent is None:
             self._recent = Recent()
-            self._recent.begin = self.tally.frames
-        channel = self._channels.get(tune)
+            self._recent.begin = self.counts.frames
+        channel = self._channels.get(filter)
         if channel is None:
-            channel = self._channels[tune] = Channel(tune)
+            channel = self._channels[filter] = Channel(filter)
             self._second_wanted()
-        subscriber = Subscriber(self.metre.waiting_max)
+        subscriber = Subscriber(self.settings.waiting_max)
         missed = self._missed(since) if since is not None else []
-        member = Membership(channel, subscriber, is_resumed=since is None or missed is not None)
-        properties = {"resumed": member.is_resumed} if since is not None else {}
+        properties = {"resumed": missed is not None} if since is not None else {}
         subscriber.offer(channel.plain("server.connected", self.event_id(), properties) + channel.chunk(missed or ()))
         if self._is_closed:
             subscriber.end()
         else:
             channel.subscribers.add(subscriber)
-        return member
+        return Membership(channel, subscriber)
 
     def leave(self, member: Membership) -> None:
-        """Hear no more."""
+        """Unsubscribe."""
         member.channel.subscribers.discard(member.subscriber)
-        self.tally.dropped += member.subscriber.is_dropped
-        if not member.channel.subscribers and self._channels.get(member.channel.tune) is member.channel:
-            del self._channels[member.channel.tune]
+        self.counts.dropped += member.subscriber.is_dropped
+        if not member.channel.subscribers and self._channels.get(member.channel.filter) is member.channel:
+            del self._channels[member.channel.filter]
             self._second_wanted()
         if not self._channels and self._recent is None and self._listener is not None:
             self._listener.close()
             self._listener = None
 
     def join_alone(self) -> Subscriber:
-        """A subscriber that somebody else feeds; it ends with all others."""
-        subscriber = Subscriber(self.metre.waiting_max)
+        """A subscriber that the caller feeds; only its end is up to the hub."""
+        subscriber = Subscriber(self.settings.waiting_max)
         if self._is_closed:
             subscriber.end()
         self._alone.add(subscriber)
         return subscriber
 
     def leave_alone(self, subscriber: Subscriber) -> None:
-        """It needs nothing any more."""
+        """Forget a subscriber of ``join_alone``."""
         self._alone.discard(subscriber)
 
     def event_id(self) -> str:
-        """The id of something that no log holds."""
+        """A new id for an event that is not in a log."""
         self._counter = (self._counter + 1) & 0xFFF
-        return f"evt_{pack(self.metre.now(), self._counter, False)}{self._tail}"
+        return f"evt_{pack(self.settings.now(), self._counter, False)}{self._tail}"
 
     def flush(self) -> None:
-        """Tell everybody what is waiting now, and not when its time has come."""
-        self._flush()
+        """Send the queued events to all streams now."""
+        self._is_scheduled = False
+        if self._is_closed or not self._queue:
+            return
+        queue, self._queue = self._queue, []
+        now = self.settings.now()
+        frames = [self._frame(one, now) for one in joined(queue)]
+        self.counts.flushes += 1
+        if self._recent is not None:
+            self._recent.add(frames)
+        for channel in list(self._channels.values()):
+            channel.send(frames)
+        self._next_s = asyncio.get_running_loop().time() + min(self.subscribers * self.settings.pace_s, PACE_MAX_S)
 
     def close(self) -> None:
-        """Tell everybody what was waiting, and whom it helps that this was all; every stream ends once it is sent."""
+        """Send queued events and the last event of each stream, then end all streams."""
         if self._is_closed:
             return
-        self._flush()
+        self.flush()
         self._is_closed = True
-        everybody = [*self._alone, *(one for channel in self._channels.values() for one in channel.subscribers)]
-        for tune, channel in self._channels.items():
-            kind = FAREWELLS.get(tune.voice)
-            about = {} if tune.voice == "second" else {"directory": tune.directory or self._directory}
+        subscribers = [*self._alone, *(one for channel in self._channels.values() for one in channel.subscribers)]
+        for filter, channel in self._channels.items():
+            kind = FAREWELLS.get(filter.format)
+            about = {} if filter.format == "second" else {"directory": filter.directory or self._directory}
             last = channel.plain(kind, self.event_id(), about) if kind is not None else b""
             for subscriber in channel.subscribers:
                 if last:
@@ -151,24 +161,20 @@ class Hub:
             channel.subscribers.clear()
         for subscriber in self._alone:
             subscriber.end()
-        # Who does not read will not read its end either, and nobody waits for it.
-        asyncio.get_running_loop().call_later(CLOSING_S, _give_up, everybody)
+        # A client that does not read will not read the end of its stream either.
+        asyncio.get_running_loop().call_later(CLOSING_S, _cancel, subscribers)
         if self._listener is not None:
             self._listener.close()
         self._second_wanted()
 
     @property
     def subscribers(self) -> int:
-        """How many streams are open."""
+        """The number of open streams."""
         return sum(len(channel.subscribers) for channel in self._channels.values()) + len(self._alone)
 
-    def _listen(self) -> None:
-        if self._listener is None and not self._is_closed:
-            self._listener = self._turnkeeper.listen(self._receive)
-
     def _second_wanted(self) -> None:
-        """Have events of the second generation derived as long as this hub has a subscriber for them."""
-        wanted = any(tune.voice == "second" for tune in self._channels) and not self._is_closed
+        """Derive events of the second generation only while a subscriber needs them."""
+        wanted = any(filter.format == "second" for filter in self._channels) and not self._is_closed
         if wanted == self._derives_second:
             return
         self._derives_second, journal = wanted, self._turnkeeper.store.journal
@@ -178,42 +184,28 @@ class Hub:
             journal.publisher.remove(live.derive)
 
     def _missed(self, since: str) -> list[OutgoingFrame] | None:
-        if not since.startswith(self.word) or not since[len(self.word) :].isdecimal() or self._recent is None:
+        if not since.startswith(self.id_prefix) or not since[len(self.id_prefix) :].isdecimal() or self._recent is None:
             return None
-        return self._recent.after(int(since[len(self.word) :]))
+        return self._recent.after(int(since[len(self.id_prefix) :]))
 
-    def _receive(self, one: Happening) -> None:
-        self._waiting.append(one)
+    def _receive(self, one: Published) -> None:
+        self._queue.append(one)
         if self._is_scheduled:
             return
         self._is_scheduled = True
         loop = asyncio.get_running_loop()
         wait_s = self._next_s - loop.time()
         if wait_s > 0:
-            loop.call_later(wait_s, self._flush)
+            loop.call_later(wait_s, self.flush)
         else:
-            loop.call_soon(self._flush)
+            loop.call_soon(self.flush)
 
-    def _flush(self) -> None:
-        self._is_scheduled = False
-        if self._is_closed or not self._waiting:
-            return
-        waiting, self._waiting = self._waiting, []
-        now = self.metre.now()
-        frames = [self._frame(one, now) for one in joined(waiting)]
-        self.tally.flushes += 1
-        if self._recent is not None:
-            self._recent.add(frames)
-        for channel in list(self._channels.values()):
-            channel.tell(frames)
-        self._next_s = asyncio.get_running_loop().time() + min(self.subscribers * self.metre.pace_s, PACE_MAX_S)
-
-    def _frame(self, one: Happening, now: int) -> OutgoingFrame:
-        self.tally.frames += 1
+    def _frame(self, one: Published, now: int) -> OutgoingFrame:
+        self.counts.frames += 1
         known = "" if isinstance(one, Delta) else one.id
-        return OutgoingFrame(one, self.tally.frames, known or self.event_id(), now)
+        return OutgoingFrame(one, self.counts.frames, known or self.event_id(), now)
 
 
-def _give_up(subscribers: list[Subscriber]) -> None:
+def _cancel(subscribers: list[Subscriber]) -> None:
     for subscriber in subscribers:
         subscriber.scope.cancel()

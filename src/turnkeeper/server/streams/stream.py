@@ -1,6 +1,6 @@
-"""Stream: one open event stream as an ASGI application. It ends with its client, its hub, or when it is too slow."""
+"""Stream: an open event stream as an ASGI application. It ends with its client or its hub, or when it is too slow."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Final, TypeAlias
 
 import anyio
@@ -22,54 +22,46 @@ HEARTBEAT_S: Final = 10
 HEARTBEAT_SECOND_S: Final = 15
 
 FrameSource: TypeAlias = Callable[[], AsyncIterator[bytes]]
-"""Frames of a stream that has a source of its own, one by one."""
+"""Makes the frames of a stream that does not use a channel."""
 
 
 class Stream:
-    """What everybody hears who wants to hear the same."""
+    """A stream of the frames of a channel."""
 
-    def __init__(self, hub: Hub, tune: StreamFilter, *, since: str | None = None) -> None:
-        self._hub, self._tune, self._since = hub, tune, since
+    def __init__(self, hub: Hub, filter: StreamFilter, *, since: str | None = None) -> None:
+        self._hub, self._filter, self._since = hub, filter, since
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve it."""
-        # First subscribed, then answered: nothing that happens after a client sees the first byte is missed.
-        member = self._hub.join(self._tune, since=self._since)
+        """Serve the stream (the ASGI entry point)."""
+        # Subscribe before the response: a client that has received the first byte misses no later event.
+        member = self._hub.join(self._filter, since=self._since)
         try:
-            async with anyio.create_task_group() as group:
-                group.start_soon(_until_gone, receive, member.subscriber)
-                group.start_soon(self._beat, member)
-                await _send_all(member.subscriber, scope, send)
-                group.cancel_scope.cancel()
+            await _serve(member.subscriber, lambda: self._beat(member), scope, receive, send)
         finally:
             self._hub.leave(member)
 
     async def _beat(self, member: Membership) -> None:
-        is_second = self._tune.voice == "second"
+        is_second = self._filter.format == "second"
         if is_second:
             member.subscriber.offer(COMMENT)
         while True:
-            await self._hub.metre.sleep(HEARTBEAT_SECOND_S if is_second else HEARTBEAT_S)
+            await self._hub.settings.sleep(HEARTBEAT_SECOND_S if is_second else HEARTBEAT_S)
             member.subscriber.offer(
                 COMMENT if is_second else member.channel.plain("server.heartbeat", self._hub.event_id(), {})
             )
 
 
 class Tail:
-    """A stream with a source of its own, which waits for its reader."""
+    """A stream with its own source of frames, which waits while the client is slow."""
 
     def __init__(self, hub: Hub, feed: FrameSource) -> None:
         self._hub, self._feed = hub, feed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve it."""
+        """Serve the stream (the ASGI entry point)."""
         subscriber = self._hub.join_alone()
         try:
-            async with anyio.create_task_group() as group:
-                group.start_soon(_until_gone, receive, subscriber)
-                group.start_soon(self._fill, subscriber)
-                await _send_all(subscriber, scope, send)
-                group.cancel_scope.cancel()
+            await _serve(subscriber, lambda: self._fill(subscriber), scope, receive, send)
         finally:
             self._hub.leave_alone(subscriber)
 
@@ -77,6 +69,17 @@ class Tail:
         async for chunk in self._feed():
             await subscriber.put(chunk)
         subscriber.end()
+
+
+async def _serve(
+    subscriber: Subscriber, fill: Callable[[], Coroutine[None, None, None]], scope: Scope, receive: Receive, send: Send
+) -> None:
+    """Send a subscriber's queue, which ``fill`` adds to, until the stream ends or the client disconnects."""
+    async with anyio.create_task_group() as group:
+        group.start_soon(_until_disconnected, receive, subscriber)
+        group.start_soon(fill)
+        await _send_all(subscriber, scope, send)
+        group.cancel_scope.cancel()
 
 
 async def _send_all(subscriber: Subscriber, scope: Scope, send: Send) -> None:
@@ -87,13 +90,13 @@ async def _send_all(subscriber: Subscriber, scope: Scope, send: Send) -> None:
         if not subscriber.is_dropped:
             await send({"type": "http.response.body", "body": b""})
             return
-    # Stopped in the middle: its client has gone or does not read. What waits in the connection would wait for ever.
+    # Stopped in the middle: the client has disconnected or does not read, and unsent data would be kept for ever.
     if (abort := scope.get("extensions", {}).get(ABORT)) is not None:
         abort()
 
 
-async def _until_gone(receive: Receive, subscriber: Subscriber) -> None:
-    """What a client that goes away wanted to hear is sent to nobody."""
+async def _until_disconnected(receive: Receive, subscriber: Subscriber) -> None:
+    """Wait until the client disconnects, then end the stream and stop sending."""
     while (await receive())["type"] != "http.disconnect":
         pass
     subscriber.end()

@@ -1,4 +1,4 @@
-"""Subscriber: one open stream's bytes, bounded. Who does not read is let go; nobody waits for it."""
+"""Subscriber: the bounded send queue of one open stream. A subscriber that does not read is dropped."""
 
 from collections import deque
 from typing import Final
@@ -6,15 +6,15 @@ from typing import Final
 import anyio
 
 WAITING_MAX: Final = 4 * 1024 * 1024
-"""Bytes that may wait for one subscriber."""
+"""Bytes that may be queued for a subscriber."""
 
 
 class Subscriber:
-    """What waits to be sent on one stream, in order."""
+    """The send queue of a stream."""
 
     def __init__(self, size: int = WAITING_MAX) -> None:
         self.scope = anyio.CancelScope()
-        """Around the sending: a subscriber that is let go is stopped in the middle of it."""
+        """Encloses the sending, so that a dropped subscriber is stopped in the middle of it."""
         self.is_dropped = False
         self._size = size
         self._waiting: deque[bytes] = deque()
@@ -24,7 +24,7 @@ class Subscriber:
         self._taken: anyio.Event | None = None
 
     def offer(self, chunk: bytes) -> bool:
-        """Add to what waits; whether there was room. If not, the subscriber is let go."""
+        """Queue a chunk; returns whether there was room. A subscriber without room is dropped."""
         if self._is_ended:
             return False
         if self._waiting and self._length + len(chunk) > self._size:
@@ -39,7 +39,7 @@ class Subscriber:
         return True
 
     async def put(self, chunk: bytes) -> None:
-        """The same for those who can wait: until there is room."""
+        """Queue a chunk, after waiting for room."""
         while self._waiting and self._length + len(chunk) > self._size and not self._is_ended:
             if self._taken is None:
                 self._taken = anyio.Event()
@@ -47,7 +47,7 @@ class Subscriber:
         self.offer(chunk)
 
     async def take(self) -> bytes | None:
-        """All that waits, in one piece, as soon as there is some; None when nothing more will come."""
+        """Remove and join all queued chunks, after waiting for the first; None when the queue has ended."""
         while not self._waiting:
             if self._is_ended:
                 return None
@@ -66,7 +66,7 @@ class Subscriber:
         return chunk
 
     def end(self) -> None:
-        """Nothing more will come; what waits is still sent."""
+        """End the queue; queued chunks are still sent."""
         self._is_ended = True
         self._wake()
         if self._taken is not None:

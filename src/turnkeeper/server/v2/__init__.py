@@ -1,1 +1,1 @@
-"""The second generation of the API: the same log, told and read in its words."""
+"""The second generation of the API: its events and messages, derived from the log."""

@@ -1,19 +1,19 @@
-"""What there is in a directory, in the words of the second generation: its place, agents, providers and models."""
+"""Shapes of the second generation for a directory: its project, agents, providers and models."""
 
 from datetime import UTC, datetime
 from typing import Literal
 
 from turnkeeper.model.permission import Ruleset
+from turnkeeper.model.session import SessionModel
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.server import providers
-from turnkeeper.server.catalogue import AgentWords
-from turnkeeper.server.providers import CacheCost, Cost, Limit, Model, ProviderEntry
-from turnkeeper.server.v2.shape import ModelRef
+from turnkeeper.server.catalogue import AgentEntry
+from turnkeeper.server.providers import CacheCost, Cost, Limit, Model, ProviderEntry, TierSize
 from turnkeeper.workspace.project import ProjectPlace
 
 
 class LocatedProject(Value):
-    """The project of a place."""
+    """The project of a directory."""
 
     id: str
     directory: str
@@ -27,14 +27,14 @@ class LocationInfo(Value):
 
 
 class Request(Value, omit_defaults=False):
-    """What is added to each request. What may be a secret is not told, so nothing is."""
+    """What is added to each request to a model. Always empty, because it may be secret."""
 
     headers: JsonObject = {}
     body: JsonObject = {}
 
 
 class RuleInfo(Value):
-    """One rule."""
+    """A permission rule."""
 
     action: str
     resource: str
@@ -42,10 +42,10 @@ class RuleInfo(Value):
 
 
 class AgentInfo(Value):
-    """An agent."""
+    """An agent as the second generation sends it."""
 
     id: str
-    model: ModelRef | None = None
+    model: SessionModel | None = None
     request: Request
     system: str | None = None
     description: str | None = None
@@ -56,7 +56,7 @@ class AgentInfo(Value):
 
 
 class Api(Value, tag_field="type", tag="aisdk"):
-    """How it is reached: by which package clients name its protocol. The address is not told."""
+    """The npm package by which clients identify a protocol. The URL is not sent."""
 
     id: str | None = None
     package: str
@@ -71,7 +71,7 @@ class Capabilities(Value):
 
 
 class Variant(Value, omit_defaults=False):
-    """A model with other settings."""
+    """A variant of a model."""
 
     id: str
     headers: JsonObject = {}
@@ -79,20 +79,13 @@ class Variant(Value, omit_defaults=False):
 
 
 class Released(Value):
-    """Milliseconds since 1970."""
+    """The release date, in milliseconds since 1970."""
 
     released: int
 
 
-class TierSize(Value):
-    """Where a tier begins."""
-
-    type: Literal["context"]
-    size: int
-
-
 class CostInfo(Value):
-    """Dollars for a million tokens."""
+    """Dollars for a million tokens, of a price tier or of all requests."""
 
     input: float
     output: float
@@ -101,7 +94,7 @@ class CostInfo(Value):
 
 
 class CatalogueModel(Value):
-    """A model."""
+    """A model as the second generation sends it."""
 
     id: str
     provider_id: str
@@ -119,7 +112,7 @@ class CatalogueModel(Value):
 
 
 class CatalogueProviderInfo(Value):
-    """A provider."""
+    """A provider as the second generation sends it."""
 
     id: str
     name: str
@@ -128,17 +121,17 @@ class CatalogueProviderInfo(Value):
 
 
 def location(place: ProjectPlace) -> LocationInfo:
-    """A place."""
+    """A directory and its project."""
     top = "/" if place.id == "global" else str(place.main_worktree)
     return LocationInfo(directory=str(place.directory), project=LocatedProject(id=place.id, directory=top))
 
 
-def agent(words: AgentWords) -> AgentInfo:
-    """An agent."""
+def agent(words: AgentEntry) -> AgentInfo:
+    """An agent as the second generation sends it."""
     model = words.model
     return AgentInfo(
         id=words.name,
-        model=ModelRef(id=model.model_id, provider_id=model.provider_id, variant=words.variant) if model else None,
+        model=SessionModel(id=model.model_id, provider_id=model.provider_id, variant=words.variant) if model else None,
         request=Request(),
         system=words.prompt,
         description=words.description,
@@ -150,18 +143,18 @@ def agent(words: AgentWords) -> AgentInfo:
 
 
 def rules(given: Ruleset) -> tuple[RuleInfo, ...]:
-    """Rules."""
+    """Permission rules as the second generation sends them."""
     return tuple(RuleInfo(action=one.permission, resource=one.pattern, effect=one.action) for one in given)
 
 
 def provider(given: ProviderEntry) -> CatalogueProviderInfo:
-    """A provider. Its protocol is that of its models."""
+    """A provider as the second generation sends it, with the protocol of its first model."""
     package = next((model.api.npm for model in given.models.values()), providers.PACKAGES["openai-chat"])
     return CatalogueProviderInfo(id=given.id, name=given.name, api=Api(package=package), request=Request())
 
 
 def model(given: Model) -> CatalogueModel:
-    """A model."""
+    """A model as the second generation sends it."""
     reads = given.capabilities.input
     return CatalogueModel(
         id=given.id,
@@ -185,20 +178,12 @@ def model(given: Model) -> CatalogueModel:
 
 
 def _costs(cost: Cost) -> tuple[CostInfo, ...]:
-    tiers = tuple(
-        CostInfo(
-            input=one.input,
-            output=one.output,
-            cache=one.cache,
-            tier=TierSize(type="context", size=one.tier.size),
-        )
-        for one in cost.tiers or ()
-    )
+    tiers = [CostInfo(input=one.input, output=one.output, cache=one.cache, tier=one.tier) for one in cost.tiers or ()]
     return (CostInfo(input=cost.input, output=cost.output, cache=cost.cache), *tiers)
 
 
 def _milliseconds(date: str) -> int:
-    """The day a model came out; 0 if it is not known."""
+    """A release date in milliseconds since 1970; 0 if the date is unknown."""
     try:
         return int(datetime.fromisoformat(date).replace(tzinfo=UTC).timestamp() * 1000)
     except ValueError:

@@ -1,7 +1,7 @@
 """Events of the second generation, ``session.next.*``: a pure projection of the log, entry by entry.
 
-The events of an entry depend on its changes and on nothing else. A live stream has the changes from the journal, a
-replay folds them from the log; both give the same events under the same numbers.
+The events of an entry depend only on its changes. A live stream has the changes from the journal and a replay folds
+them from the log, so both give equal events with equal numbers.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,14 +23,14 @@ Reason: TypeAlias = Literal["auto", "manual"]
 
 
 class NextEvent(Notification):
-    """One event of the second generation. ``number`` is its place among those of its session."""
+    """An event of the second generation. ``number`` is its position among the events of its session."""
 
     number: int
     version: int = 1
 
 
 def compaction_parent(changes: Iterable[Change]) -> str | None:
-    """The message that asked for the compaction which these changes complete; None if they complete none."""
+    """The message that requested the compaction which these changes complete; None if they complete none."""
     for change in changes:
         match change:
             case c.TurnClosed(message=message) | c.MessagePut(message=AssistantMessage() as message, is_new=True):
@@ -46,16 +46,16 @@ def next_events(
 ) -> list[NextEvent]:
     """The events of an entry, in order. ``session`` is its id, its directory and its project.
 
-    ``reason`` is why the compaction began that the entry completes, if it completes one (``compaction_parent``).
-    An entry that would be more than its share of numbers is told as far as they reach; messages have the rest.
+    ``reason`` is the reason of the compaction that the entry completes, if it completes one (``compaction_parent``).
+    At most NUMBERS_PER_ENTRY events are made; the messages of the session have the rest.
     """
     session_id, directory, project_id = session
     seq, time, _ = recorded
-    found = (one for change in changes for one in _told(change, recorded, reason))
-    told = list(zip(range(NUMBERS_PER_ENTRY), found, strict=False))
-    # Not the ids under which the first generation tells of the same entry; and who reads a log page by page has the
-    # hash of no entry.
-    link = digest(f"{session_id}/{seq}".encode()) if told else ""
+    found = (one for change in changes for one in _events(change, recorded, reason))
+    numbered = list(zip(range(NUMBERS_PER_ENTRY), found, strict=False))
+    # Event ids differ from those of the first generation. They do not use the entry's hash, which a replay of a page of
+    # the log does not have.
+    link = digest(f"{session_id}/{seq}".encode()) if numbered else ""
     return [
         NextEvent(
             type=f"session.next.{kind}",
@@ -69,16 +69,16 @@ def next_events(
             id=event_id(recorded, link, NUMBERS_PER_ENTRY + nth),
             properties={"timestamp": time, "sessionID": session_id, **body},
         )
-        for nth, (kind, body) in told
+        for nth, (kind, body) in numbered
     ]
 
 
 def switch_id(time: int, seq: int) -> str:
-    """The id of the message that a switch of agent or model is shown as. It holds the place of its entry."""
+    """The id of the message that shows a switch of agent or model. It contains the seq of its entry."""
     return f"msg_{pack(time, seq & 0xFFF, False)}{seq:014d}"
 
 
-def _told(change: Change, recorded: Recorded, reason: Reason) -> Iterator[NamedEvent]:
+def _events(change: Change, recorded: Recorded, reason: Reason) -> Iterator[NamedEvent]:
     match change:
         case c.PromptPut(prompt=prompt):
             yield "prompt.admitted", _prompt(prompt.message.id, prompt.parts, prompt.delivery)
@@ -102,8 +102,7 @@ def _told(change: Change, recorded: Recorded, reason: Reason) -> Iterator[NamedE
                 yield "agent.switched", {"messageID": switch_id(recorded.time, recorded.seq), "agent": agent}
         case c.ModelPut(model=model, is_for_prompt=is_for_prompt):
             if model is not None and not is_for_prompt:
-                ref = shape.ModelRef(id=model.id, provider_id=model.provider_id, variant=model.variant)
-                yield "model.switched", {"messageID": switch_id(recorded.time, recorded.seq), "model": ref}
+                yield "model.switched", {"messageID": switch_id(recorded.time, recorded.seq), "model": model}
         case c.DirectoryPut(directory=directory):
             yield "moved", {"location": {"directory": directory}}
         case c.RevertPut(revert=revert):
@@ -134,7 +133,7 @@ def _prompt(message_id: str, parts: Sequence[Part], delivery: Delivery) -> dict[
 
 
 def _message(message: object, parts: Sequence[Part], reason: Reason) -> Iterator[NamedEvent]:
-    """A message that came whole: said by the runtime, or copied by a fork or an import."""
+    """The events of a message that was recorded whole: by the runtime, a fork or an import."""
     if isinstance(message, UserMessage):
         if (mark := shape.compaction_of(parts)) is not None:
             yield "compaction.started", {"messageID": message.id, "reason": "auto" if mark.auto else "manual"}

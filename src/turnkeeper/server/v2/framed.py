@@ -4,19 +4,14 @@ from typing import Final
 
 from turnkeeper.model.value import Value, encode
 from turnkeeper.server.v2.event import NextEvent
+from turnkeeper.server.v2.shape import Location
 
 END: Final = b"\n\n"
-"""What ends a frame of a stream."""
-
-
-class EventLocation(Value):
-    """Where it happened."""
-
-    directory: str
+"""The end of a frame of a stream."""
 
 
 class Durable(Value, rename={"aggregate": "aggregateID"}):
-    """Its place in the log: of which session, under which number, and the version of its shape."""
+    """The position of an event in the log: the session, the event number, and the version of its shape."""
 
     aggregate: str
     seq: int
@@ -24,23 +19,23 @@ class Durable(Value, rename={"aggregate": "aggregateID"}):
 
 
 class Second(Value):
-    """One event. What no log holds has no place in one."""
+    """An event; ``durable`` is set only if the log holds it."""
 
     id: str
     type: str
     durable: Durable | None = None
-    location: EventLocation | None = None
+    location: Location | None = None
     data: object
 
 
 def durable(event: NextEvent, *, is_local: bool) -> bytes:
-    """One that the log holds; in the stream of one session it does not say where."""
+    """An event of the log as JSON; in the stream of one session (``is_local``) without its directory."""
     return encode(
         Second(
             id=event.id,
             type=event.type,
             durable=Durable(aggregate=event.session_id, seq=event.number, version=event.version),
-            location=None if is_local else EventLocation(directory=event.directory),
+            location=None if is_local else Location(directory=event.directory),
             data=event.properties,
         )
     )

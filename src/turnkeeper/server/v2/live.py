@@ -1,4 +1,4 @@
-"""Live events of the second generation: what a journal publishes of an event, for subscribers of its streams."""
+"""Live events of the second generation: derived from each append of the journal, for the subscribers of streams."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -12,7 +12,7 @@ from turnkeeper.store.publisher import ReadLog
 
 LOOK_BACK: Final = 64
 LOOK_BACK_MAX: Final = 1024
-"""Entries searched for the marker of a compaction: a few at a time, and so many at most. It stands just before it."""
+"""How many entries before a summary are searched for its compaction marker: in steps of LOOK_BACK, up to this many."""
 
 
 async def derive(read: ReadLog, step: Step) -> Sequence[NextEvent]:
@@ -23,7 +23,7 @@ async def derive(read: ReadLog, step: Step) -> Sequence[NextEvent]:
 
 
 async def reason_of(read: ReadLog, session_id: str, seq: int, changes: Iterable[Change]) -> Reason:
-    """Why the compaction began that these changes complete: read from its marker, the nearest one before ``seq``."""
+    """The reason of the compaction that these changes complete, from the nearest marker before ``seq``."""
     if (parent_id := compaction_parent(changes)) is None:
         return "auto"
     end, first = seq - 1, max(seq - 1 - LOOK_BACK_MAX, 0)

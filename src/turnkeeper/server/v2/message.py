@@ -1,4 +1,4 @@
-"""Messages of the second generation: a fold of the same history, one message of it at a time."""
+"""Messages of the second generation, each derived from a stored message."""
 
 from collections.abc import Sequence
 from typing import Literal, TypeAlias, assert_never
@@ -9,21 +9,22 @@ from turnkeeper.model.message import AssistantMessage, SystemMessage, UserMessag
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import Part, PatchPart, ReasoningPart, StepFinishPart, StepStartPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolPending, ToolRunning
+from turnkeeper.model.session import SessionModel
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.server.v2 import shape
 from turnkeeper.server.v2.event import switch_id
-from turnkeeper.server.v2.shape import AgentAttachment, FileAttachment, ModelRef, TokenUsage, UnknownError
+from turnkeeper.server.v2.shape import AgentAttachment, FileAttachment, TokenUsage, UnknownError
 
 
 class Created(Value):
-    """When a message came to be, and when it was whole."""
+    """The times at which a message was created and completed."""
 
     created: int
     completed: int | None = None
 
 
 class UserSaid(Value, tag_field="type", tag="user"):
-    """What the user said."""
+    """A prompt of the user."""
 
     id: str
     time: Created
@@ -33,7 +34,7 @@ class UserSaid(Value, tag_field="type", tag="user"):
 
 
 class SyntheticSaid(Value, tag_field="type", tag="synthetic"):
-    """What the runtime said in the user's place."""
+    """A user message that the runtime wrote."""
 
     id: str
     time: Created
@@ -42,7 +43,7 @@ class SyntheticSaid(Value, tag_field="type", tag="synthetic"):
 
 
 class SystemSaid(Value, tag_field="type", tag="system"):
-    """News of what the model is told."""
+    """A change of the System Context."""
 
     id: str
     time: Created
@@ -50,7 +51,7 @@ class SystemSaid(Value, tag_field="type", tag="system"):
 
 
 class ShellRan(Value, tag_field="type", tag="shell"):
-    """A command of the user's."""
+    """A shell command of the user."""
 
     id: str
     time: Created
@@ -60,7 +61,7 @@ class ShellRan(Value, tag_field="type", tag="shell"):
 
 
 class CompactionSaid(Value, tag_field="type", tag="compaction"):
-    """What was said before, in short."""
+    """A summary of the history before it."""
 
     id: str
     time: Created
@@ -70,7 +71,7 @@ class CompactionSaid(Value, tag_field="type", tag="compaction"):
 
 
 class AgentSwitched(Value, tag_field="type", tag="agent-switched"):
-    """Another agent answers from here on."""
+    """A switch of the agent."""
 
     id: str
     time: Created
@@ -78,15 +79,15 @@ class AgentSwitched(Value, tag_field="type", tag="agent-switched"):
 
 
 class ModelSwitched(Value, tag_field="type", tag="model-switched"):
-    """Another model answers from here on."""
+    """A switch of the model."""
 
     id: str
     time: Created
-    model: ModelRef
+    model: SessionModel
 
 
 class Snapshot(Value):
-    """The state of the files around an answer."""
+    """The state of the files before and after a turn."""
 
     start: str | None = None
     end: str | None = None
@@ -94,12 +95,12 @@ class Snapshot(Value):
 
 
 class AssistantSaid(Value, tag_field="type", tag="assistant"):
-    """One turn of a model."""
+    """A turn of a model."""
 
     id: str
     time: Created
     agent: str
-    model: ModelRef
+    model: SessionModel
     content: tuple[JsonObject, ...]
     snapshot: Snapshot | None = None
     finish: str | None = None
@@ -114,9 +115,9 @@ ShownMessage: TypeAlias = (
 
 
 def said_by(message: MessageWithParts, asked: MessageWithParts | None = None) -> ShownMessage | None:
-    """A message as the second generation shows it; None if it only belongs to another one.
+    """A message as the second generation shows it; None if it is shown as part of another message.
 
-    ``asked`` is what a summary answers.
+    ``asked`` is the compaction request that a summary answers.
     """
     info, parts = message.info, message.parts
     match info:
@@ -132,15 +133,14 @@ def said_by(message: MessageWithParts, asked: MessageWithParts | None = None) ->
 
 
 def switch(recorded: Recorded) -> AgentSwitched | ModelSwitched | None:
-    """A switch of agent or model, which only the log holds."""
+    """A switch of agent or model, which only the log holds, as a message; None for any other entry."""
     seq, time, event = recorded
     when = Created(created=time)
     match event:
         case e.AgentSelected(agent=str() as agent):
             return AgentSwitched(id=switch_id(time, seq), time=when, agent=agent)
-        case e.ModelSelected(model=model) if model is not None:
-            ref = ModelRef(id=model.id, provider_id=model.provider_id, variant=model.variant)
-            return ModelSwitched(id=switch_id(time, seq), time=when, model=ref)
+        case e.ModelSelected(model=SessionModel() as model):
+            return ModelSwitched(id=switch_id(time, seq), time=when, model=model)
         case _:
             return None
 
@@ -197,9 +197,9 @@ def _content(part: Part, began: int) -> JsonObject | None:
         case TextPart():
             return {"type": "text", "id": part.id, "text": part.text}
         case ReasoningPart(time=time):
-            nested = {name: item for name, item in (part.metadata or {}).items() if isinstance(item, dict)}
+            metadata = shape.provider_metadata(part.metadata)
             when = Created(created=time.start, completed=time.end)
-            more = {"providerMetadata": nested} if nested else {}
+            more = {"providerMetadata": metadata} if metadata else {}
             return {"type": "reasoning", "id": part.id, "text": part.text, "time": when, **more}
         case ToolPart():
             return _tool(part, began)
@@ -210,22 +210,22 @@ def _content(part: Part, began: int) -> JsonObject | None:
 def _tool(part: ToolPart, began: int) -> JsonObject:
     state = part.state
     time: dict[str, int] = {"created": began}
-    told: dict[str, object] = {"status": "pending", "input": ""}
+    body: dict[str, object] = {"status": "pending", "input": ""}
     match state:
         case ToolPending(raw=raw):
-            told["input"] = raw
+            body["input"] = raw
         case ToolRunning():
             time = {"created": state.time.start, "ran": state.time.start}
-            told = {"status": "running", "input": state.input, "structured": state.metadata or {}, "content": []}
+            body = {"status": "running", "input": state.input, "structured": state.metadata or {}, "content": []}
         case ToolCompleted():
             content, structured = shape.content_of(state), shape.structured_of(state)
-            told = {"status": "completed", "input": state.input, "content": content, "structured": structured}
+            body = {"status": "completed", "input": state.input, "content": content, "structured": structured}
             if state.output_paths is not None:
-                told["outputPaths"] = state.output_paths
+                body["outputPaths"] = state.output_paths
         case ToolError():
             error = UnknownError(message=state.error)
-            told = {"status": "error", "input": state.input, "content": [], "error": error}
-            told["structured"] = state.metadata or {}
+            body = {"status": "error", "input": state.input, "content": [], "error": error}
+            body["structured"] = state.metadata or {}
         case _:
             assert_never(state)
     if isinstance(state, ToolCompleted | ToolError):
@@ -233,4 +233,4 @@ def _tool(part: ToolPart, began: int) -> JsonObject:
         if state.time.compacted is not None:
             time["pruned"] = state.time.compacted
     more = {"provider": {"executed": part.provider.executed}} if part.provider is not None else {}
-    return {"type": "tool", "id": part.call_id, "name": part.tool, "state": told, "time": time, **more}
+    return {"type": "tool", "id": part.call_id, "name": part.tool, "state": body, "time": time, **more}

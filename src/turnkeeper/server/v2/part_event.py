@@ -1,4 +1,4 @@
-"""What a part, recorded anew, is told as in the second generation: the steps from what it was to what it is."""
+"""Events of the second generation for a part: the steps from its previous state to its new state."""
 
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
@@ -12,7 +12,7 @@ NamedEvent: TypeAlias = tuple[str, dict[str, object]]
 
 
 def part_events(message_id: str, before: Mapping[str, Part], part: Part) -> Iterator[NamedEvent]:
-    """The events of one part of the answer ``message_id``; ``before`` are its parts as they were."""
+    """The events of one part of the answer ``message_id``; ``before`` holds the previous state of all its parts."""
     known = before.get(part.id)
     whose: dict[str, object] = {"assistantMessageID": message_id}
     match part:
@@ -36,7 +36,7 @@ def _block(
     kind: str, whose: dict[str, object], known: Part | None, part: TextPart | ReasoningPart
 ) -> Iterator[NamedEvent]:
     more: dict[str, object] = {}
-    if isinstance(part, ReasoningPart) and (metadata := _nested(part.metadata)):
+    if isinstance(part, ReasoningPart) and (metadata := shape.provider_metadata(part.metadata)):
         more["providerMetadata"] = metadata
     if known is None:
         yield f"{kind}.started", {**whose, **more}
@@ -94,10 +94,5 @@ def _provider(part: ToolPart, *, is_result: bool = False) -> dict[str, object]:
     provider = part.provider
     if provider is None:
         return {"executed": False}
-    metadata = _nested(provider.result_metadata if is_result else provider.metadata)
+    metadata = shape.provider_metadata(provider.result_metadata if is_result else provider.metadata)
     return {"executed": provider.executed, **({"metadata": metadata} if metadata else {})}
-
-
-def _nested(metadata: Mapping[str, object] | None) -> dict[str, object]:
-    """Only what is kept by provider: clients know no other form of it."""
-    return {name: item for name, item in (metadata or {}).items() if isinstance(item, dict)}

@@ -1,4 +1,4 @@
-"""Prompts of the second generation on their way in."""
+"""Prompts of the second generation: their shape, and how they are admitted."""
 
 from mimetypes import guess_type
 from typing import Annotated
@@ -23,7 +23,7 @@ MessageId = Annotated[str, msgspec.Meta(pattern="^msg_")]
 
 
 class FileGiven(Value):
-    """A file by its address."""
+    """An attached file, by its URI."""
 
     uri: str
     name: str | None = None
@@ -32,7 +32,7 @@ class FileGiven(Value):
 
 
 class PromptGiven(Value):
-    """What the user says."""
+    """The content of a prompt."""
 
     text: str
     files: tuple[FileGiven, ...] | None = None
@@ -40,7 +40,7 @@ class PromptGiven(Value):
 
 
 class PromptBody(Value):
-    """A prompt, under an id of the caller's if it gives one: then sending it again is harmless."""
+    """A prompt. With an ``id`` of the caller, sending it again is harmless."""
 
     id: MessageId | None = None
     prompt: PromptGiven
@@ -49,7 +49,7 @@ class PromptBody(Value):
 
 
 class Taken(Conflict):
-    """The id stands for something else."""
+    """The id belongs to a different prompt or message."""
 
     def __init__(self, message: str, resource: str) -> None:
         super().__init__(message)
@@ -57,7 +57,7 @@ class Taken(Conflict):
 
 
 async def prompt(turnkeeper: Turnkeeper, session_id: str, given: PromptBody) -> AdmittedPrompt:
-    """Admit a prompt; the session is then run, unless it only is to be admitted."""
+    """Admit a prompt, and run the session unless ``resume`` is false."""
     parts: list[PartInput] = [TextInput(text=given.prompt.text)]
     parts += [_file(one) for one in given.prompt.files or ()]
     parts += [AgentInput(name=one.name, source=_mention(one.source)) for one in given.prompt.agents or ()]
@@ -81,7 +81,7 @@ async def prompt(turnkeeper: Turnkeeper, session_id: str, given: PromptBody) -> 
 
 
 def mime_of(uri: str, name: str | None) -> str:
-    """What kind of file an address most likely leads to."""
+    """The media type of a file, guessed from its URI or name."""
     if (address := read_data_url(uri)) is not None:
         return address.mime
     return guess_type(name or unquote(urlsplit(uri).path))[0] or "text/plain"

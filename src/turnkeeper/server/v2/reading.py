@@ -1,9 +1,9 @@
-"""Reading a session in the words of the second generation: pages of messages, the context, one message."""
+"""Reads a session in the shapes of the second generation: pages of messages, the context, a message."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -21,16 +21,18 @@ from turnkeeper.server.v2.message import CompactionSaid, ShownMessage, said_by, 
 from turnkeeper.store.cursor import cursor as place_cursor
 from turnkeeper.store.store import Store
 
+T = TypeVar("T")
+
 Order: TypeAlias = Literal["asc", "desc"]
 
 TAIL_LENGTH = 14
 
 _ABOUT_SWITCHES = (e.AgentSelected.KIND, e.ModelSelected.KIND, "prompt.")
-"""Kinds of entries that are switches, or by which a selection is known to be part of an admission."""
+"""Kinds of entries that are switches, or that show that a switch belongs to an admitted prompt."""
 
 
 class MessageCursor(Value):
-    """Where a page of messages goes on."""
+    """The position between two pages of messages."""
 
     seq: int
     order: Order
@@ -42,28 +44,28 @@ class _Seq(Value):
 
 
 class Cursors(Value):
-    """To the neighbouring pages."""
+    """Cursors to the neighbouring pages."""
 
     previous: str | None = None
     next: str | None = None
 
 
 class MessagesPage(Value, omit_defaults=False):
-    """Messages in the order that was asked for."""
+    """A page of messages in the requested order."""
 
     data: tuple[ShownMessage, ...]
     cursor: Cursors
 
 
-def opaque(place: Value) -> str:
-    """A place as an opaque word."""
+def encode_cursor(place: Value) -> str:
+    """A position in a list as an opaque text."""
     return urlsafe_b64encode(encode(place)).rstrip(b"=").decode()
 
 
-def place_of(text: str) -> MessageCursor:
-    """The place that a cursor stands for."""
+def decode_cursor(text: str, kind: type[T]) -> T:
+    """The position that a cursor holds. Raises InvalidCursor for any other text."""
     try:
-        return msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=MessageCursor)
+        return msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=kind)
     except ValueError as error:  # binascii.Error and msgspec.MsgspecError are ValueErrors.
         raise InvalidCursor("Invalid cursor") from error
 
@@ -71,7 +73,7 @@ def place_of(text: str) -> MessageCursor:
 async def messages(
     store: Store, session_id: str, *, limit: int, order: Order, place: MessageCursor | None
 ) -> MessagesPage:
-    """A page of messages. A cursor knows its order; the way back is the other way round."""
+    """A page of messages. A cursor holds its order; to page backwards, the history is read in the other direction."""
     await store.queries.state(session_id)
     if place is not None:
         order = place.order
@@ -87,8 +89,8 @@ async def messages(
         found.reverse()
     if not found:
         return MessagesPage(data=(), cursor=Cursors())
-    previous = opaque(MessageCursor(seq=found[0][0], order=order, direction="previous"))
-    following = opaque(MessageCursor(seq=found[-1][0], order=order, direction="next"))
+    previous = encode_cursor(MessageCursor(seq=found[0][0], order=order, direction="previous"))
+    following = encode_cursor(MessageCursor(seq=found[-1][0], order=order, direction="next"))
     is_last = not has_more and not is_back
     is_first = place is None or (is_back and not has_more)
     return MessagesPage(
@@ -98,7 +100,7 @@ async def messages(
 
 
 async def context(store: Store, session_id: str) -> list[ShownMessage]:
-    """What was said since the newest summary, with it; oldest first."""
+    """The newest summary and the messages after it, oldest first."""
     await store.queries.state(session_id)
     found: list[ShownMessage] = []
     async for _, one in _items(store, session_id, None, newest_first=True):
@@ -109,23 +111,23 @@ async def context(store: Store, session_id: str) -> list[ShownMessage]:
 
 
 async def message(store: Store, session_id: str, message_id: str) -> ShownMessage:
-    """One message."""
+    """A message, or a switch of agent or model as a message."""
     await store.queries.state(session_id)
     try:
         found = await store.queries.message(session_id, message_id)
     except NotFound:
-        told = await _switch_under(store, session_id, message_id)
+        shown = await _switch_under(store, session_id, message_id)
     else:
-        told = await _told(store, session_id, found)
-    if told is None:
+        shown = await _shown(store, session_id, found)
+    if shown is None:
         raise Missing("Message", message_id)
-    return told
+    return shown
 
 
 async def _items(
     store: Store, session_id: str, seq: int | None, *, newest_first: bool
 ) -> AsyncIterator[tuple[int, ShownMessage]]:
-    """Messages and switches beyond a place, each with its own place."""
+    """Messages and switches beyond a seq, each with its own seq."""
     edge = seq
     while True:
         at = place_cursor(_Seq(seq=edge)) if edge is not None else None
@@ -136,7 +138,9 @@ async def _items(
         history = list(page.items)[:: -1 if newest_first else 1]
         is_last = (page.older if newest_first else page.newer) is None
         far = history[-1].info.seq if history and not is_last else None
-        items = [(one.info.seq, told) for one in history if (told := await _told(store, session_id, one)) is not None]
+        items = [
+            (one.info.seq, shown) for one in history if (shown := await _shown(store, session_id, one)) is not None
+        ]
         low, high = (far, edge) if newest_first else (edge, far)
         items += await _switches(store, session_id, low, high)
         for item in sorted(items, key=lambda item: item[0], reverse=newest_first):
@@ -146,7 +150,7 @@ async def _items(
         edge = far
 
 
-async def _told(store: Store, session_id: str, one: MessageWithParts) -> ShownMessage | None:
+async def _shown(store: Store, session_id: str, one: MessageWithParts) -> ShownMessage | None:
     asked: MessageWithParts | None = None
     if isinstance(one.info, AssistantMessage) and one.info.summary:
         with suppress(NotFound):
@@ -155,12 +159,12 @@ async def _told(store: Store, session_id: str, one: MessageWithParts) -> ShownMe
 
 
 async def _switches(store: Store, session_id: str, low: int | None, high: int | None) -> list[tuple[int, ShownMessage]]:
-    """Switches between two places of the log, both left out. Most entries are none, and not decoded for that."""
+    """Switches between two seqs, exclusive. Entries of other kinds are not decoded."""
     after = low or 0
     limit = high - after - 1 if high is not None else None
     if limit is not None and limit <= 0:
         return []
-    # Some entries more in front: an agent and a model that are selected right after an admission belong to it.
+    # Read some entries before: an agent and a model that are selected right after an admission belong to it.
     begin = max(after - SELECTIONS_MAX, 0)
     entries = await store.engine.read(session_id, after=begin, limit=None if limit is None else limit + after - begin)
     found: list[tuple[int, ShownMessage]] = []
@@ -175,8 +179,8 @@ async def _switches(store: Store, session_id: str, low: int | None, high: int | 
             case e.PromptPromoted() | e.PromptWithdrawn():
                 newest = None
             case _:
-                if seq > after and not is_for_prompt(newest, recorded) and (told := switch(recorded)) is not None:
-                    found.append((seq, told))
+                if seq > after and not is_for_prompt(newest, recorded) and (shown := switch(recorded)) is not None:
+                    found.append((seq, shown))
     return found
 
 
@@ -185,5 +189,5 @@ async def _switch_under(store: Store, session_id: str, message_id: str) -> Shown
     if not tail.isdecimal() or len(message_id) != len("msg_") + 12 + TAIL_LENGTH or int(tail) < 1:
         return None
     found: list[Recorded] = await store.journal.read(session_id, after=int(tail) - 1, limit=1)
-    told = switch(found[0]) if found and isinstance(found[0].event, e.AgentSelected | e.ModelSelected) else None
-    return told if told is not None and told.id == message_id else None
+    shown = switch(found[0]) if found and isinstance(found[0].event, e.AgentSelected | e.ModelSelected) else None
+    return shown if shown is not None and shown.id == message_id else None

@@ -1,4 +1,4 @@
-"""Replay: the events of the second generation, told again from the log, from any number on."""
+"""Replay: events of the second generation, derived again from the log after any event number."""
 
 from collections.abc import AsyncIterator
 
@@ -17,15 +17,15 @@ from turnkeeper.store import documents, keys
 from turnkeeper.store.store import Store
 
 PAGE = 256
-"""Entries that are read at once."""
+"""Entries of the log that are read at once."""
 
 
 async def tail(store: Store, session_id: str, after: int, *, ids: bool = False) -> AsyncIterator[bytes]:
-    """Frames of the events behind a number, then of each new one. Never ends."""
-    teller = await Teller.at(store, session_id, after)
-    async for recorded in store.journal.tail(session_id, teller.seq):
+    """Frames of the events after a number, then of each new event. Never ends."""
+    replay = await LogReplay.at(store, session_id, after)
+    async for recorded in store.journal.tail(session_id, replay.seq):
         chunk = b""
-        for event in await teller.tell(recorded):
+        for event in await replay.events(recorded):
             if event.number > after:
                 line = f"id: {event.number}\n".encode() if ids else b""
                 chunk += line + b"data: " + durable(event, is_local=True) + END
@@ -34,20 +34,20 @@ async def tail(store: Store, session_id: str, after: int, *, ids: bool = False) 
 
 
 async def page(store: Store, session_id: str, after: int, limit: int) -> tuple[list[NextEvent], bool]:
-    """At most so many events behind a number, and whether there are more."""
-    teller = await Teller.at(store, session_id, after)
+    """At most ``limit`` events after a number, and whether there are more."""
+    replay = await LogReplay.at(store, session_id, after)
     found: list[NextEvent] = []
     while len(found) <= limit:
-        entries = await store.journal.read(session_id, after=teller.seq, limit=PAGE)
+        entries = await store.journal.read(session_id, after=replay.seq, limit=PAGE)
         for recorded in entries:
-            found.extend(one for one in await teller.tell(recorded) if one.number > after)
+            found.extend(one for one in await replay.events(recorded) if one.number > after)
         if len(entries) < PAGE:
             break
     return found[:limit], len(found) > limit
 
 
-class Teller:
-    """Tells one session's log entry by entry."""
+class LogReplay:
+    """Derives the events of a session's log, entry by entry."""
 
     def __init__(self, store: Store, session: Session, view: SessionView | None) -> None:
         self._store, self._session, self._view = store, session, view
@@ -58,26 +58,26 @@ class Teller:
         return self._view.seq if self._view is not None else 0
 
     @classmethod
-    async def at(cls, store: Store, session_id: str, after: int) -> "Teller":
-        """One that goes on behind a number. It looks back only as far as the turn that is open there began."""
+    async def at(cls, store: Store, session_id: str, after: int) -> "LogReplay":
+        """A replay that continues after a number. It reads back to the start of the turn that is open there."""
         now = await store.journal.view(session_id)
-        # The entry of the number itself may have been told in part, so it is told again and what is known left out.
+        # The client may have only some events of this entry: derive them all, and skip those up to ``after``.
         last = min(max(after // NUMBERS_PER_ENTRY - 1, 0), now.seq)
         found = await _since_turn(store, session_id, last)
         begin = found[0].seq - 1 if found else last
-        # Of the session before, only the inbox and the open turn matter; the rest may be as it is now.
-        teller = cls(store, now.session, now.but(seq=begin, turn=None, inbox=()) if begin else None)
+        # Only the inbox and the open turn affect the events; all other fields may have their current values.
+        replay = cls(store, now.session, now.but(seq=begin, turn=None, inbox=()) if begin else None)
         for recorded in found:
-            await teller._fold(recorded)
-        return teller
+            await replay._fold(recorded)
+        return replay
 
-    async def tell(self, recorded: Recorded) -> list[NextEvent]:
-        """What the next entry is told as, with its long texts."""
+    async def events(self, recorded: Recorded) -> list[NextEvent]:
+        """The events of the next entry, with long texts loaded."""
         changes = await self._fold(recorded)
         session = self._session
         reason = await reason_of(self._store.journal.read, session.id, recorded.seq, changes)
-        told = next_events(recorded, changes, (session.id, session.directory, session.project_id), reason)
-        return [await self._store.queries.whole(one) for one in told]
+        events = next_events(recorded, changes, (session.id, session.directory, session.project_id), reason)
+        return [await self._store.queries.whole(one) for one in events]
 
     async def _fold(self, recorded: Recorded) -> tuple[Change, ...]:
         if isinstance(recorded.event, e.PromptPromoted | e.PromptWithdrawn):
@@ -86,13 +86,13 @@ class Teller:
         return changes
 
     async def _recall(self, message_id: str) -> None:
-        """Find a prompt that was admitted before the fold began."""
+        """Add a prompt to the inbox that was admitted before the fold began."""
         view = self._view
         if view is None or any(one.message.id == message_id for one in view.inbox):
             return
         [stored] = await self._store.engine.get([keys.receipt(message_id)])
         if stored is None:
-            raise NotFound(f"there is no session {self._session.id!r}")  # It is being removed.
+            raise NotFound(f"there is no session {self._session.id!r}")  # The session is being removed.
         seq = documents.read_admission(stored).seq
         for recorded in await self._store.journal.read(self._session.id, after=seq - 1, limit=1):
             _, changes = apply(view.but(seq=seq - 1), recorded)
@@ -101,7 +101,7 @@ class Teller:
 
 
 async def _since_turn(store: Store, session_id: str, last: int) -> list[Recorded]:
-    """The entries up to this one, from one before which no turn was open."""
+    """The entries up to ``last``, from an entry before which no turn was open."""
     found: list[Recorded] = []
     end = last
     while end > 0:

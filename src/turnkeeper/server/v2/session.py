@@ -1,26 +1,15 @@
-"""Sessions of the second generation: the same sessions, in its words; and pages of them."""
-
-from base64 import urlsafe_b64decode
-from typing import Literal, TypeAlias
-
-import msgspec
+"""Sessions of the second generation, and pages of them."""
 
 from turnkeeper.api import Turnkeeper
-from turnkeeper.model.session import Session
-from turnkeeper.model.value import JsonObject, Value
+from turnkeeper.model.session import Revert, Session, SessionModel
+from turnkeeper.model.value import Value
 from turnkeeper.server.errors import InvalidCursor
 from turnkeeper.server.v2 import shape
-from turnkeeper.server.v2.reading import Cursors, Order, opaque
-from turnkeeper.server.v2.shape import ModelRef, TokenUsage
+from turnkeeper.server.v2.reading import Cursors, Order, encode_cursor
+from turnkeeper.server.v2.shape import Location, TokenUsage
 
 TRAIL_MAX = 20
-"""How many pages one can go back."""
-
-
-class Location(Value):
-    """Where a session works."""
-
-    directory: str
+"""How many pages a client can go back."""
 
 
 class Times(Value):
@@ -31,50 +20,40 @@ class Times(Value):
     archived: int | float | None = None
 
 
-class RevertState(Value):
-    """A pending revert."""
-
-    message_id: str
-    part_id: str | None = None
-    snapshot: str | None = None
-    diff: str | None = None
-    files: tuple[JsonObject, ...] | None = None
-
-
 class SessionInfo(Value):
-    """One session."""
+    """A session as the second generation sends it."""
 
     id: str
     parent_id: str | None = None
     project_id: str
     agent: str | None = None
-    model: ModelRef | None = None
+    model: SessionModel | None = None
     cost: int | float
     tokens: TokenUsage
     time: Times
     title: str
     location: Location
     subpath: str | None = None
-    revert: RevertState | None = None
+    revert: Revert | None = None
 
 
 class SessionsPage(Value, omit_defaults=False):
-    """Sessions in the order that was asked for."""
+    """A page of sessions in the requested order."""
 
     data: tuple[SessionInfo, ...]
     cursor: Cursors
 
 
 class ListPlace(Value):
-    """Where a list goes on. ``trail`` are the places at which the pages before it began."""
+    """The position between two pages of sessions. ``trail`` holds the start cursors of the pages before."""
 
     order: Order
     at: str | None = None
     trail: tuple[str | None, ...] = ()
 
 
-class Wanted(Value):
-    """Which sessions are wanted."""
+class SessionsQuery(Value):
+    """Filters of a list of sessions."""
 
     directory: str | None = None
     project: str | None = None
@@ -82,61 +61,43 @@ class Wanted(Value):
     search: str | None = None
 
 
-Direction: TypeAlias = Literal["next", "previous"]
-
-
 def session_info(session: Session) -> SessionInfo:
-    """A session in the words of the second generation."""
-    model, revert = session.model, session.revert
+    """A session as the second generation sends it."""
     return SessionInfo(
         id=session.id,
         parent_id=session.parent_id,
         project_id=session.project_id,
         agent=session.agent,
-        model=ModelRef(id=model.id, provider_id=model.provider_id, variant=model.variant) if model else None,
+        model=session.model,
         cost=session.cost,
         tokens=shape.usage(session.tokens),
         time=Times(created=session.time.created, updated=session.time.updated, archived=session.time.archived),
         title=session.title,
         location=Location(directory=session.directory),
         subpath=session.path or None,
-        revert=RevertState(
-            message_id=revert.message_id,
-            part_id=revert.part_id,
-            snapshot=revert.snapshot,
-            diff=revert.diff,
-            files=revert.files,
-        )
-        if revert
-        else None,
+        revert=session.revert,
     )
 
 
-def list_place(text: str) -> ListPlace:
-    """The place that a cursor stands for."""
-    try:
-        return msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=ListPlace)
-    except ValueError as error:  # binascii.Error and msgspec.MsgspecError are ValueErrors.
-        raise InvalidCursor("Invalid cursor") from error
-
-
 async def sessions(
-    turnkeeper: Turnkeeper, wanted: Wanted, *, limit: int, order: Order, place: ListPlace | None
+    turnkeeper: Turnkeeper, wanted: SessionsQuery, *, limit: int, order: Order, place: ListPlace | None
 ) -> SessionsPage:
-    """A page of sessions by their activity. A cursor knows its order."""
+    """A page of sessions, ordered by activity. A cursor holds its order."""
     place = place or ListPlace(order=order)
     if place.order == "desc":
         found, following = await _newest(turnkeeper, wanted, limit, place.at)
     else:
         found, following = await _oldest(turnkeeper, wanted, limit, place.at)
     trail = (*place.trail, place.at)[-TRAIL_MAX:]
-    after = opaque(ListPlace(order=place.order, at=following, trail=trail)) if following is not None else None
-    before = opaque(ListPlace(order=place.order, at=place.trail[-1], trail=place.trail[:-1])) if place.trail else None
+    after = encode_cursor(ListPlace(order=place.order, at=following, trail=trail)) if following is not None else None
+    before = (
+        encode_cursor(ListPlace(order=place.order, at=place.trail[-1], trail=place.trail[:-1])) if place.trail else None
+    )
     return SessionsPage(data=tuple(map(session_info, found)), cursor=Cursors(previous=before, next=after))
 
 
 async def _newest(
-    turnkeeper: Turnkeeper, wanted: Wanted, limit: int, at: str | None
+    turnkeeper: Turnkeeper, wanted: SessionsQuery, limit: int, at: str | None
 ) -> tuple[list[Session], str | None]:
     found: list[Session] = []
     after = at
@@ -156,9 +117,9 @@ async def _newest(
 
 
 async def _oldest(
-    turnkeeper: Turnkeeper, wanted: Wanted, limit: int, at: str | None
+    turnkeeper: Turnkeeper, wanted: SessionsQuery, limit: int, at: str | None
 ) -> tuple[list[Session], str | None]:
-    """The other way round. Lists are kept by newest activity, so all of it is read for this."""
+    """A page with the oldest activity first. The index has the newest first, so all sessions are read."""
     every: list[Session] = []
     after: str | None = None
     while True:

@@ -1,6 +1,6 @@
-"""Shapes of the second generation that events and messages share: prompts, models, usage, errors, tool output."""
+"""Shapes that events and messages of the second generation share: prompts, models, usage, errors, tool output."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from turnkeeper.core.lowering import DELEGATED
@@ -10,27 +10,25 @@ from turnkeeper.model.message import AssistantMessage, SystemMessage
 from turnkeeper.model.parts import AgentPart, CompactionPart, FilePart, Part, StepStartPart, TextPart, ToolPart
 from turnkeeper.model.parts.base import Mention
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolPending, ToolRunning
-from turnkeeper.model.session import Tokens
+from turnkeeper.model.session import SessionModel, Tokens
 from turnkeeper.model.value import JsonObject, Value
 
 NUMBERS_PER_ENTRY: Final = 10_000
-"""One entry of the log is told as several events: the second is number ``seq * 10_000 + 1`` (record 39)."""
+"""An entry of the log gives several events: the second has the number ``seq * 10_000 + 1`` (record 39)."""
 
 
 SHELL: Final = "bash"
-"""The tool under which a command of the user's is recorded."""
+"""The tool under which a shell command of the user is recorded."""
 
 
-class ModelRef(Value):
-    """A model as the second generation names it."""
+class Location(Value):
+    """The directory of a session or an event."""
 
-    id: str
-    provider_id: str
-    variant: str | None = None
+    directory: str
 
 
 class PromptSource(Value):
-    """The stretch of a prompt's text that stands for an attachment."""
+    """The range of a prompt's text that stands for an attachment."""
 
     start: int
     end: int
@@ -38,7 +36,7 @@ class PromptSource(Value):
 
 
 class FileAttachment(Value):
-    """A file that came with a prompt, or out of a tool."""
+    """A file that was attached to a prompt, or that a tool returned."""
 
     uri: str
     mime: str
@@ -48,7 +46,7 @@ class FileAttachment(Value):
 
 
 class AgentAttachment(Value):
-    """An agent that a prompt names."""
+    """An agent that a prompt mentions."""
 
     name: str
     source: PromptSource | None = None
@@ -63,7 +61,7 @@ class PromptText(Value):
 
 
 class AdmittedPrompt(Value):
-    """That a prompt is safe, as the second generation says it."""
+    """The receipt of an admitted prompt."""
 
     admitted_seq: int
     id: str
@@ -75,7 +73,7 @@ class AdmittedPrompt(Value):
 
 
 class UnknownError(Value, tag_field="type", tag="unknown"):
-    """What went wrong. The second generation knows one kind."""
+    """An error. The second generation has only this kind."""
 
     message: str
 
@@ -90,13 +88,13 @@ class TokenUsage(Value, omit_defaults=False):
 
 
 def number(seq: int, nth: int = 0) -> int:
-    """The number of the nth event that an entry is told as."""
+    """The number of the nth event of an entry."""
     return seq * NUMBERS_PER_ENTRY + nth
 
 
-def model_of(message: AssistantMessage) -> ModelRef:
-    """The model that answered."""
-    return ModelRef(id=message.model_id, provider_id=message.provider_id, variant=message.variant)
+def model_of(message: AssistantMessage) -> SessionModel:
+    """The model of an answer."""
+    return SessionModel(id=message.model_id, provider_id=message.provider_id, variant=message.variant)
 
 
 def usage(tokens: Tokens) -> TokenUsage:
@@ -105,7 +103,7 @@ def usage(tokens: Tokens) -> TokenUsage:
 
 
 def prompt_of(parts: Sequence[Part]) -> PromptText:
-    """What the user said, without what the runtime added to it."""
+    """The text and attachments of a prompt, without the parts that the runtime added."""
     texts = [part.text for part in parts if isinstance(part, TextPart) and not part.synthetic]
     files = tuple(file_of(part) for part in parts if isinstance(part, FilePart))
     agents = tuple(
@@ -121,48 +119,48 @@ def file_of(part: FilePart) -> FileAttachment:
 
 
 def error_of(failure: Failure) -> UnknownError:
-    """What went wrong, in words."""
+    """A failure as an error of the second generation."""
     if isinstance(failure, OutputLengthFailure):
         return UnknownError(message="the answer hit its limit before anything useful was said")
     return UnknownError(message=failure.data.message)
 
 
 def text_of(message: SystemMessage) -> str:
-    """The news of a Mid-Conversation System Message."""
+    """The text of a Mid-Conversation System Message."""
     return "\n\n".join(update.text for update in message.updates)
 
 
 def is_synthetic(parts: Sequence[Part]) -> bool:
-    """Whether a user message holds nothing that the user said."""
+    """Whether the runtime wrote all parts of a user message."""
     return bool(parts) and all(isinstance(part, TextPart) and part.synthetic for part in parts)
 
 
 def is_introduction(parts: Sequence[Part]) -> bool:
-    """Whether a user message only introduces a command of the user's: the command is told as one thing."""
+    """Whether a user message only introduces a shell command, which is shown as one message."""
     return (
         len(parts) == 1 and isinstance(parts[0], TextPart) and bool(parts[0].synthetic) and parts[0].text == DELEGATED
     )
 
 
 def is_shell(parts: Iterable[Part], part: Part | None = None) -> bool:
-    """Whether these are the parts of a command that the user ran: a call without a step around it."""
+    """Whether these are the parts of a shell command of the user: a call without a step around it."""
     every = [*parts, *([part] if part is not None else ())]
     calls = [one for one in every if isinstance(one, ToolPart)]
     return len({one.id for one in calls}) == 1 and calls[0].tool == SHELL and not any(map(_is_step, every))
 
 
 def compaction_of(parts: Iterable[Part]) -> CompactionPart | None:
-    """The mark of a compaction that was asked for."""
+    """The marker of a requested compaction."""
     return next((part for part in parts if isinstance(part, CompactionPart)), None)
 
 
 def said(parts: Iterable[Part]) -> str:
-    """All text of an answer."""
+    """The text of an answer."""
     return "\n\n".join(part.text for part in parts if isinstance(part, TextPart) and part.text)
 
 
 def shell_output(state: ToolPending | ToolRunning | ToolCompleted | ToolError) -> str:
-    """What a command printed so far, and why there is no more if it was stopped."""
+    """The output of a shell command so far, and the error that ended it."""
     if isinstance(state, ToolCompleted):
         return state.output
     printed = str((getattr(state, "metadata", None) or {}).get("output", ""))
@@ -171,23 +169,26 @@ def shell_output(state: ToolPending | ToolRunning | ToolCompleted | ToolError) -
 
 
 def content_of(state: ToolCompleted) -> list[Any]:
-    """What a tool gave, as text and files. ``Any``: plain JSON, as the tool or an import left it."""
+    """The output of a tool as text and files. ``Any``: JSON as the tool or an import stored it."""
     if state.content is not None:
         return list(state.content)
-    files = [
-        {key: item for key, item in _file_content(file).items() if item is not None} for file in state.attachments or ()
-    ]
-    return [{"type": "text", "text": state.output}, *files]
+    return [{"type": "text", "text": state.output}, *map(_file_content, state.attachments or ())]
+
+
+def provider_metadata(metadata: Mapping[str, object] | None) -> dict[str, object]:
+    """Metadata that is grouped by provider; clients support no other form."""
+    return {name: item for name, item in (metadata or {}).items() if isinstance(item, dict)}
 
 
 def structured_of(state: ToolRunning | ToolCompleted | ToolError) -> JsonObject:
-    """What a tool gave for programs."""
+    """The structured output of a tool."""
     structured = getattr(state, "structured", None)
     return structured if isinstance(structured, dict) else state.metadata or {}
 
 
 def _file_content(file: FilePart) -> JsonObject:
-    return {"type": "file", "uri": file.url, "mime": file.mime, "name": file.filename}
+    name = {"name": file.filename} if file.filename is not None else {}
+    return {"type": "file", "uri": file.url, "mime": file.mime, **name}
 
 
 def _source(mention: Mention | None) -> PromptSource | None:

@@ -1,4 +1,4 @@
-"""Call: one request as a handler sees it: decoded, with the directory it is about and the service it came to."""
+"""HttpRequest: a decoded request, with the directory it names and the service that handles it."""
 
 from collections.abc import Mapping
 from typing import Generic, TypeAlias, TypeVar
@@ -17,16 +17,16 @@ B = TypeVar("B")
 
 
 class HttpRequest(msgspec.Struct, Generic[Q, B], frozen=True):
-    """One request. ``query`` and ``body`` are of the types that the route names."""
+    """A decoded request. ``query`` and ``body`` have the types that the route names."""
 
     service: Service
     scope: Scope
     headers: Mapping[str, str]
-    """By name, in lower case; of one that came twice, the last."""
-    words: Mapping[str, str]
-    """The query as it came; of a key that came twice, the last."""
+    """By lower-case name; of a repeated header, the last value."""
+    raw_query: Mapping[str, str]
+    """The query before decoding; of a repeated key, the last value."""
     params: Mapping[str, str]
-    """What stands in the path: ``{"sessionID": "ses_..."}``."""
+    """Values of the path's variables: ``{"sessionID": "ses_..."}``."""
     query: Q
     body: B
 
@@ -37,27 +37,27 @@ class HttpRequest(msgspec.Struct, Generic[Q, B], frozen=True):
 
     @property
     def session_id(self) -> str:
-        """The session that the path names."""
+        """The session in the path."""
         return self.params["sessionID"]
 
     @property
     def directory(self) -> str:
-        """The directory that the request names, else the one the server was started in. Not resolved.
+        """The directory that the request names, by default the directory the server was started in. Not resolved.
 
-        Raises Malformed for what no directory can be called.
+        Raises Malformed for a name that no directory can have.
         """
         header = self.headers.get("x-opencode-directory")
-        named = self.words.get("location[directory]" if self.is_second else "directory")
+        named = self.raw_query.get("location[directory]" if self.is_second else "directory")
         return checked_directory(named or (unquote(header) if header else str(self.service.directory)), "Query")
 
     @property
     def is_second(self) -> bool:
-        """Whether it speaks the second generation of the API, which has other error spellings."""
+        """Whether this is a request to the second generation of the API."""
         path: str = self.scope["path"]
         return path.startswith("/api/")
 
     async def place(self) -> ProjectPlace:
-        """The place the request is about: its session's own directory first, then what it names."""
+        """The project and directory of the session in the path, or else of the directory that the request names."""
         if "sessionID" in self.params:
             return await identify((await self.turnkeeper.get(self.session_id)).directory)
         return await identify(self.directory)

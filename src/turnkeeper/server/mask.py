@@ -1,4 +1,4 @@
-"""Masks: settings as clients see them, with references to variables and files in the place of their contents."""
+"""Mask: replaces values that settings took from variables and files by the references to them."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -9,11 +9,11 @@ import msgspec
 from turnkeeper.model.value import Json
 
 CHOICES: Final = frozenset({"agent", "default_agent", "mode", "model", "share", "small_model", "variant"})
-"""Settings that clients act on: the name of a model or an agent, or one of a few words."""
+"""Settings that clients act on: the name of a model or an agent, or one of a few keywords."""
 ACTIONS: Final = frozenset({"all", "allow", "ask", "auto", "deny", "disabled", "manual", "primary", "subagent"})
-"""Words that are no secret, wherever they came from."""
+"""Keywords that are never secret, even if a variable or a file holds one."""
 NAMING: Final = frozenset({"agent", "command", "models", "provider"})
-"""Settings whose names are given by the user, and may be filled in like any text."""
+"""Settings whose keys are chosen by the user, and may therefore come from a variable or a file."""
 
 _CREDENTIALS: Final = re.compile(r"(?<=://)[^/@\s]+@")
 _QUERY: Final = re.compile(r"(?<=\?)[^#]+")
@@ -21,24 +21,24 @@ _ADDRESS: Final = re.compile(r"https?://\S+")
 
 
 class Mask(msgspec.Struct, frozen=True):
-    """Hides what a configuration took from variables and files. ``filled`` has each text as it was written."""
+    """Hides the values that a configuration took from variables and files. ``filled`` maps a value to its reference."""
 
     filled: Mapping[str, str]
     is_model: Callable[[str], bool] = lambda name: False
-    """Whether this is the name of a model that the catalogue has. Such a name is no secret."""
+    """Whether the catalogue has a model of this name; the name is then not secret."""
 
     def text(self, text: str) -> str:
-        """A text as it was written, and without credentials or a query in an address."""
+        """The text as it was written in the settings, without credentials and query if it is a URL."""
         written = self.filled.get(text, text) if text and text not in ACTIONS else text
         shown = _CREDENTIALS.sub("***@", written)
         return _QUERY.sub("***", shown) if _ADDRESS.fullmatch(shown) else shown
 
     def choice(self, name: str) -> str:
-        """The name of a model or an agent, or a word: filled in if it is known to be none of the secrets."""
+        """The name of a model or an agent, or a keyword; masked unless it is known not to be secret."""
         return name if name not in self.filled or self.is_model(name) else self.text(name)
 
     def json(self, value: Json, *, has_patterns: bool = False, has_names: bool = False) -> Json:
-        """A JSON value with all its texts masked. Names are shown as they are, unless they are the user's own."""
+        """A JSON value with all its texts masked. Keys are shown, unless the user chose them."""
         match value:
             case str():
                 return self.text(value)

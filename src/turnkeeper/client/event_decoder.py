@@ -1,4 +1,4 @@
-"""What is heard on a stream, as the values that subscribers in the server's own process get."""
+"""EventDecoder: frames of a stream as the values that subscribers in the server's own process receive."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -27,7 +27,7 @@ _KINDS: Final[Mapping[tuple[str, str], object]] = {
     ("message.part.updated", "part"): Part,
     ("todo.updated", "todos"): tuple[Todo, ...],
 }
-"""Properties that are values of ours; all others stay JSON."""
+"""Types of properties that are values of the model; all others stay JSON."""
 
 
 class _Payload(Value):
@@ -47,48 +47,48 @@ _decoders: Final = {key: msgspec.json.Decoder(kind) for key, kind in _KINDS.item
 
 
 class EventDecoder:
-    """Understands the frames of ``/global/event``. It remembers which open parts are thoughts: deltas do not say."""
+    """Decodes frames of ``/global/event``. It remembers which open parts are reasoning, because deltas do not say."""
 
     def __init__(self) -> None:
-        self._thoughts: set[str] = set()
+        self._reasoning_ids: set[str] = set()
 
-    def hear(self, data: bytes) -> Notification | Delta:
-        """One frame."""
+    def decode(self, data: bytes) -> Notification | Delta:
+        """Decode a frame."""
         frame = _frame.decode(data)
         payload = frame.payload
-        said = {name: _value(payload.type, name, raw) for name, raw in payload.properties.items()}
+        properties = {name: _value(payload.type, name, raw) for name, raw in payload.properties.items()}
         if payload.type == "message.part.delta":
-            return self._delta(said, frame.directory)
-        if isinstance(part := said.get("part"), TextPart | ReasoningPart):
+            return self._delta(properties, frame.directory)
+        if isinstance(part := properties.get("part"), TextPart | ReasoningPart):
             self._remember(part)
         return Notification(
             type=payload.type,
-            session_id=str(said.get("sessionID", "")),
+            session_id=str(properties.get("sessionID", "")),
             directory=frame.directory,
             seq=0,
-            properties=said,
+            properties=properties,
             id=payload.id,
             project_id=frame.project,
         )
 
-    def _delta(self, said: Mapping[str, object], directory: str) -> Delta:
-        part_id, offset = str(said["partID"]), said.get("offset", 0)
+    def _delta(self, properties: Mapping[str, object], directory: str) -> Delta:
+        part_id, offset = str(properties["partID"]), properties.get("offset", 0)
         return Delta(
-            session_id=str(said["sessionID"]),
+            session_id=str(properties["sessionID"]),
             directory=directory,
-            message_id=str(said["messageID"]),
+            message_id=str(properties["messageID"]),
             part_id=part_id,
-            field=str(said["field"]),
-            delta=str(said["delta"]),
+            field=str(properties["field"]),
+            delta=str(properties["delta"]),
             offset=offset if isinstance(offset, int) else 0,
-            kind="reasoning" if part_id in self._thoughts else "text",
+            kind="reasoning" if part_id in self._reasoning_ids else "text",
         )
 
     def _remember(self, part: TextPart | ReasoningPart) -> None:
         if isinstance(part, ReasoningPart) and part.time.end is None:
-            self._thoughts.add(part.id)
+            self._reasoning_ids.add(part.id)
         else:
-            self._thoughts.discard(part.id)
+            self._reasoning_ids.discard(part.id)
 
 
 def _value(kind: str, name: str, raw: msgspec.Raw) -> object:
@@ -96,5 +96,5 @@ def _value(kind: str, name: str, raw: msgspec.Raw) -> object:
         try:
             return decoder.decode(raw)
         except msgspec.ValidationError:
-            pass  # A younger server says more than we know: it is given on as it came.
+            pass  # A newer server sent an unknown shape: pass it on as JSON.
     return msgspec.json.decode(raw)

@@ -1,4 +1,4 @@
-"""Line: the way to one server. Sends requests, decodes answers, and says in our words what went wrong."""
+"""ServerConnection: sends requests to one server, decodes responses, and raises refusals."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Literal, TypeAlias, TypeVar
@@ -23,18 +23,18 @@ Query: TypeAlias = Mapping[str, str | int | bool | None]
 
 CONNECT_S: Final = 10.0
 ANSWER_S: Final = 60.0
-"""How long a server may think about what it need not wait for."""
+"""Timeout of a request that does not wait for a session."""
 
 PAUSE_S: Final = 0.1
 PAUSE_MAX_S: Final = 5.0
 TRIES_MAX: Final = 10
-"""How often in a row it is tried again; with pauses that double, about half a minute in all."""
+"""Retries in a row; with pauses that double, about half a minute in all."""
 
-TROUBLES: Final = (httpx2.TransportError, OSError)
+CONNECTION_ERRORS: Final = (httpx2.TransportError, OSError)
 
 
 class ServerConnection:
-    """One server. Open while the scope is; any number of requests may be under way."""
+    """The connections to one server. Any number of requests may run at once."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class ServerConnection:
             headers=headers,
             auth=auth,
             transport=transport,
-            # A proxy of the environment's is not on the way to this machine, and must not hear its password.
+            # A proxy from the environment cannot reach this machine, and must not receive its password.
             trust_env=not is_near(url),
             timeout=httpx2.Timeout(ANSWER_S, connect=CONNECT_S),
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
@@ -72,7 +72,7 @@ class ServerConnection:
         waits: bool = False,
         again: bool = False,
     ) -> T:
-        """What is answered, as a value of this type. ``waits``: for as long as it takes. ``again``: see ``answer``."""
+        """Send a request and decode the response. The parameters are those of ``answer``."""
         found = await self.answer(method, path, query=query, body=body, waits=waits, again=again)
         return self.value(found, kind)
 
@@ -86,7 +86,11 @@ class ServerConnection:
         waits: bool = False,
         again: bool = False,
     ) -> httpx2.Response:
-        """An answer that is no refusal. ``again``: asking twice is harmless, so it is asked again on a broken line."""
+        """Send a request; raises the refusal of an error response.
+
+        ``waits``: without a timeout. ``again``: the request is idempotent, so it is retried after a connection error.
+        Each GET is.
+        """
         timeout = httpx2.Timeout(None, connect=CONNECT_S) if waits else httpx2.USE_CLIENT_DEFAULT
         content = _content(body) if body is not None else None
         headers = {"content-type": "application/json"} if body is not None else {}
@@ -95,10 +99,10 @@ class ServerConnection:
             try:
                 self._refuse_if_closed()
                 found = await self.http.request(
-                    method, path, params=_words(query), content=content, headers=headers, timeout=timeout
+                    method, path, params=_parameters(query), content=content, headers=headers, timeout=timeout
                 )
                 break
-            except TROUBLES as error:
+            except CONNECTION_ERRORS as error:
                 tries += 1
                 if not (again or method == "GET") or not self._has_answered or tries > TRIES_MAX:
                     raise self.unreachable(error) from error
@@ -109,12 +113,12 @@ class ServerConnection:
         return found
 
     async def stream(self, path: str, query: Query, headers: Mapping[str, str], silence_s: float) -> httpx2.Response:
-        """An answer that goes on; who asked closes it. Raises what httpx2 raises on a broken line."""
+        """Start a streamed response, which the caller closes. Raises httpx2's exceptions on a connection error."""
         self._refuse_if_closed()
         request = self.http.build_request(
             "GET",
             path,
-            params=_words(query),
+            params=_parameters(query),
             headers={"accept": "text/event-stream", **headers},
             timeout=httpx2.Timeout(silence_s, connect=CONNECT_S),
         )
@@ -131,24 +135,24 @@ class ServerConnection:
             raise Unreachable("this client is closed; use it inside its `async with`")
 
     async def pause(self, tries: int) -> None:
-        """Wait before the next of several tries."""
+        """Wait before a retry; each pause is longer than the one before."""
         await self.sleep(min(PAUSE_S * 2 ** (tries - 1), PAUSE_MAX_S))
 
     def unreachable(self, error: Exception) -> Unreachable:
-        """That nobody answers, and what to do."""
+        """The refusal for a connection error."""
         why = str(error) or type(error).__name__
         return Unreachable(f"no server answers at {self.url} ({why}); start one with `turnkeeper serve`")
 
     def value(self, found: httpx2.Response, kind: type[T]) -> T:
-        """The body of an answer."""
+        """The decoded body of a response."""
         try:
             return msgspec.json.decode(found.content, type=kind)
         except msgspec.MsgspecError as error:
-            raise Unexpected(f"what answers at {self.url} is no Turnkeeper server of this age: {error}") from error
+            raise Unexpected(f"{self.url} does not answer like a Turnkeeper server of this version: {error}") from error
 
 
 def _content(body: object) -> bytes:
-    """A body as JSON. Raises Invalid for what no JSON can hold."""
+    """A body as JSON. Raises Invalid for a value that JSON cannot hold."""
     try:
         content = encode(body)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -157,11 +161,11 @@ def _content(body: object) -> bytes:
     return content
 
 
-def _words(query: Query | None) -> dict[str, str] | None:
+def _parameters(query: Query | None) -> dict[str, str] | None:
     if query is None:
         return None
-    return {name: _word(value) for name, value in query.items() if value is not None}
+    return {name: _parameter(value) for name, value in query.items() if value is not None}
 
 
-def _word(value: str | int | bool) -> str:
+def _parameter(value: str | int | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""Answer: what goes back for a request, when it is whole; and how values become one."""
+"""HttpResponse: a complete response to a request, and how a value becomes one."""
 
 from collections.abc import Iterable
 from typing import Final, TypeAlias
@@ -14,14 +14,14 @@ JSON: Final = (b"content-type", b"application/json")
 
 
 class HttpResponse(msgspec.Struct, frozen=True):
-    """Status, headers and body. A handler returns one where a value with the route's status is not enough."""
+    """Status, headers and body. A handler returns one to set headers, or to send bytes that are already encoded."""
 
     status: int
     body: bytes = b""
     headers: Pairs = ()
 
     async def send(self, send: Send, common: Iterable[tuple[bytes, bytes]] = ()) -> None:
-        """Send it, with the headers that every answer has."""
+        """Send the response; ``common`` are headers that every response of the server has."""
         headers = [*self.headers, *common]
         if self.status != 204:
             headers.append((b"content-length", str(len(self.body)).encode()))
@@ -30,9 +30,5 @@ class HttpResponse(msgspec.Struct, frozen=True):
 
 
 def json(value: object, status: int = 200, headers: Pairs = ()) -> HttpResponse:
-    """A value as an answer."""
+    """A response with a value as JSON."""
     return HttpResponse(status, encode(value), (JSON, *headers))
-
-
-NOTHING: Final = HttpResponse(204)
-"""Done, and there is nothing to say."""

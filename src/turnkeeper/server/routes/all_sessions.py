@@ -1,4 +1,4 @@
-"""Sessions of all projects, archived ones too if wanted: in pages, with a cursor."""
+"""Sessions of all projects, in pages."""
 
 from typing import Annotated, Literal
 
@@ -7,21 +7,21 @@ import msgspec
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.session import Session
 from turnkeeper.model.value import Value
-from turnkeeper.server import answer
-from turnkeeper.server.answer import HttpResponse
-from turnkeeper.server.call import HttpRequest
+from turnkeeper.server import response
 from turnkeeper.server.errors import checked_directory
 from turnkeeper.server.names import ProjectName, SessionName
 from turnkeeper.server.public import public
+from turnkeeper.server.request import HttpRequest
+from turnkeeper.server.response import HttpResponse
 from turnkeeper.server.route import Route
 from turnkeeper.server.routes.session import TIME_MAX
 from turnkeeper.store import keys
 from turnkeeper.store.store import Store
 
 
-class EverywhereQuery(Value):
-    """Which sessions are wanted: all, or those of a directory, a project or a parent. ``cursor`` is the header
-    ``X-Next-Cursor`` of the page before.
+class AllSessionsQuery(Value):
+    """Which sessions to return: all, or those of a directory, a project or a parent. ``cursor`` is the header
+    ``X-Next-Cursor`` of the previous page.
     """
 
     directory: str | None = None
@@ -35,8 +35,8 @@ class EverywhereQuery(Value):
     cursor: str | None = None
 
 
-class ProjectWords(Value):
-    """A project in a word."""
+class ProjectEntry(Value):
+    """The project of a listed session."""
 
     id: str
     worktree: str
@@ -44,13 +44,13 @@ class ProjectWords(Value):
 
 
 class SessionOfProject(Session, omit_defaults=True):
-    """A session, and the project it belongs to."""
+    """A session with its project."""
 
-    project: ProjectWords | None
+    project: ProjectEntry | None
 
 
-async def list_sessions(call: HttpRequest[EverywhereQuery, None]) -> HttpResponse:
-    """Sessions of all directories, newest activity first; where older ones are is said in the headers."""
+async def list_sessions(call: HttpRequest[AllSessionsQuery, None]) -> HttpResponse:
+    """Sessions of all projects in pages, newest activity first; the header ``X-Next-Cursor`` leads to older ones."""
     wanted = call.query
     if wanted.directory is not None:
         checked_directory(wanted.directory, "Query")
@@ -68,19 +68,19 @@ async def list_sessions(call: HttpRequest[EverywhereQuery, None]) -> HttpRespons
     projects = await _projects(call.turnkeeper.store, {one.project_id for one in page.items})
     found = [_with(public(one), projects.get(one.project_id)) for one in page.items]
     if page.older is None:
-        return answer.json(found)
+        return response.json(found)
     more = ((b"x-next-cursor", page.older.encode()), (b"access-control-expose-headers", b"X-Next-Cursor"))
-    return answer.json(found, headers=more)
+    return response.json(found, headers=more)
 
 
-async def _projects(store: Store, names: set[str]) -> dict[str, ProjectWords]:
+async def _projects(store: Store, names: set[str]) -> dict[str, ProjectEntry]:
     ordered = sorted(names)
     stored = await store.engine.get([keys.project(name) for name in ordered])
-    decoder = msgspec.json.Decoder(ProjectWords)
+    decoder = msgspec.json.Decoder(ProjectEntry)
     return {name: decoder.decode(body) for name, body in zip(ordered, stored, strict=True) if body is not None}
 
 
-def _with(session: Session, project: ProjectWords | None) -> SessionOfProject:
+def _with(session: Session, project: ProjectEntry | None) -> SessionOfProject:
     fields = {name: getattr(session, name) for name in session.__struct_fields__}
     return SessionOfProject(**fields, project=project)
 
@@ -90,10 +90,8 @@ ROUTES = (
         method="GET",
         path="/experimental/session",
         operation="experimental.session.list",
-        tier=4,
-        summary="Sessions of all projects, archived ones too if wanted, in pages.",
         handler=list_sessions,
-        query=EverywhereQuery,
+        query=AllSessionsQuery,
         answer=list[SessionOfProject],
         errors=(Invalid, NotFound),
     ),
