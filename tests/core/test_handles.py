@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from turnkeeper.core.bounding import bound, kept_hint
 from turnkeeper.core.fork import Copier
-from turnkeeper.core.handles import HANDLE, handle, handles_in, pieces, recall_text, recallable
+from turnkeeper.core.handles import HANDLE, handle, handles_in, pieces, recall_text
 from turnkeeper.core.history import HistoryItem
 from turnkeeper.mint import Mint
 from turnkeeper.model.message import Message
@@ -34,7 +34,7 @@ def own(message_id: str, number: int = 1) -> dict[str, Any]:
 
 def texts(*parts: Part, message: Message = TURN) -> dict[str, str]:
     """What can be asked for, by its label."""
-    return {label: text for _, label, text in recallable(HistoryItem(message=message, parts=parts))}
+    return {piece.label: piece.text for piece in pieces(HistoryItem(message=message, parts=parts))}
 
 
 def test_a_handle_is_the_beginning_of_a_fingerprint() -> None:
@@ -68,7 +68,8 @@ def test_the_texts_of_a_message_can_be_asked_for_one_by_one_and_together() -> No
 
 def test_a_message_with_one_text_is_that_text() -> None:
     entry = HistoryItem(message=USER, parts=(a_text(USER, "prt_1", "What now?"),))
-    assert list(recallable(entry)) == [(handle("What now?"), "user", "What now?")]
+    [piece] = pieces(entry)
+    assert (piece.handle, piece.label, piece.text) == (handle("What now?"), "user", "What now?")
     assert recall_text(entry) == "What now?"
 
 
@@ -134,7 +135,7 @@ def test_what_is_bounded_is_given_back_whole_by_the_handle_in_its_place(text: st
     bounded = bound(text, lines_max=lines, bytes_max=size, hint=kept_hint(handle(text)))
     state = completed(bounded.text).but(full=bounded.full, input={})
     entry = HistoryItem(message=TURN, parts=(a_call(TURN, "prt_1", state),))
-    given_back = {name: whole for name, _, whole in recallable(entry)}
+    given_back = {piece.handle: piece.text for piece in pieces(entry)}
     if bounded.full is None:
         assert bounded.text == text
     else:
@@ -149,4 +150,5 @@ def test_a_copy_has_the_same_handles(said: list[str]) -> None:
     entry = HistoryItem(message=TURN, parts=(*parts, call))
     mint = Mint.fixed()
     copy = Copier("ses_2", mint.message_id, mint.part_id).copy(entry.message, entry.parts)
-    assert list(recallable(HistoryItem(message=copy.message, parts=copy.parts))) == list(recallable(entry))
+    copied = HistoryItem(message=copy.message, parts=copy.parts)
+    assert [(one.handle, one.label) for one in pieces(copied)] == [(one.handle, one.label) for one in pieces(entry)]

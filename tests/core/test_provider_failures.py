@@ -395,7 +395,7 @@ def test_a_refused_key_and_refused_content_inside_a_stream_are_known() -> None:
 def test_an_error_that_says_nothing_is_still_an_api_failure(error: object) -> None:
     failure = stream_failure(error)
     assert isinstance(failure, ApiFailure)
-    assert failure.data.message == "The provider reported an error without a word about it."
+    assert failure.data.message == "The provider reported an error and gave no reason."
 
 
 def test_an_overflow_keeps_what_the_provider_said() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from opencode_files import COMPACTED, database
 
 from turnkeeper.app import Turnkeeper
-from turnkeeper.core.handles import recallable
+from turnkeeper.core.handles import pieces
 from turnkeeper.core.history import HistoryItem
 from turnkeeper.model.parts import TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted
@@ -23,7 +23,7 @@ async def test_every_text_that_opencode_recorded_is_given_back_by_its_handle(tk:
                 for part in message.parts
                 if isinstance(part, ToolPart) and isinstance(part.state, ToolCompleted) and part.state.output
             }
-            named = {text: name for name, _, text in recallable(entry)}
+            named = {piece.text: piece.handle for piece in pieces(entry)}
             assert wanted <= named.keys()
             for text in wanted:
                 assert (await tk.recall(session.id, named[text], limit=None)).text == text

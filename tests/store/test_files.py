@@ -664,7 +664,7 @@ async def test_a_file_size_limit_of_the_system_refuses_and_leaves_the_store_whol
 
 async def test_a_place_that_cannot_be_a_store_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(StoreUnavailable, match="the disk said no"):
+    with pytest.raises(StoreUnavailable, match="the disk failed"):
         await open_files(tmp_path / "file")
 
 

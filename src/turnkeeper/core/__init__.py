@@ -1,1 +1,1 @@
-"""Decisions: value in, value out; nothing here waits, reads or writes."""
+"""Decisions as pure functions of values, without I/O and without waiting."""

@@ -1,4 +1,4 @@
-"""Admitting a prompt: the events that it brings, and the model that is to answer it."""
+"""Admitting a prompt: its events, and the model that will answer it."""
 
 from collections.abc import Callable, Collection, Iterable
 
@@ -18,7 +18,7 @@ from turnkeeper.model.status import Idle
 def admission_events(
     admitted: e.PromptAdmitted, prompt: Prompt, view: SessionView, instructions: Iterable[str]
 ) -> list[Event]:
-    """What admitting a prompt changes. The admission itself comes first; ``instructions`` are files near its files."""
+    """The events of an admission, ``admitted`` first. ``instructions`` are instruction files near attached files."""
     message = admitted.message
     if len(view.inbox) >= INBOX_MAX:
         raise Busy(f"{INBOX_MAX} prompts are waiting already; let the session run, or withdraw some")
@@ -30,21 +30,19 @@ def admission_events(
     if view.session.model != chosen:
         events.append(e.ModelSelected(model=chosen))
     if prompt.tools:
-        rules = tuple(_switch(name, on=on) for name, on in prompt.tools.items())
+        rules = tuple(
+            Rule(permission=tool, pattern="*", action="allow" if on else "deny") for tool, on in prompt.tools.items()
+        )
         events.append(e.PermissionsSet(rules=rules))
     if prompt.no_reply and view.turn is None and isinstance(view.status, Idle):
         events.append(e.PromptPromoted(message_id=message.id))
     return [*events, *discovered(instructions, view.instructions)]
 
 
-def _switch(tool: str, *, on: bool) -> Rule:
-    return Rule(permission=tool, pattern="*", action="allow" if on else "deny")
-
-
 def model_of(
     prompt: Prompt, agent: Agent, last: SessionModel | None, fallback: Callable[[], ModelChoice]
 ) -> ModelChoice:
-    """The prompt's model, else the agent's, else that of the session, else the fallback."""
+    """The prompt's model, else the agent's, else the session's, else the fallback."""
     if prompt.model is not None:
         return prompt.model.but(variant=prompt.variant or prompt.model.variant)
     if agent.model is not None:
@@ -56,6 +54,6 @@ def model_of(
 
 
 def discovered(found: Iterable[str], known: Collection[str]) -> list[e.InstructionDiscovered]:
-    """The events for those of the instruction files that a session does not follow yet, as far as there is room."""
+    """The events for instruction files that a session does not follow yet, up to NESTED_MAX."""
     fresh = [path for path in found if path not in known]
     return [e.InstructionDiscovered(path=path) for path in fresh[: max(0, NESTED_MAX - len(known))]]

@@ -29,7 +29,7 @@ BUILT_IN = (
 
 
 def agents(config: Config, home: str) -> dict[str, Agent]:
-    """Every agent that may be asked for, by name."""
+    """The agents of a configuration, by name."""
     known = {agent.name: agent for agent in BUILT_IN}
     for name, given in config.agent.items():
         if given.disable:
@@ -40,18 +40,18 @@ def agents(config: Config, home: str) -> dict[str, Agent]:
 
 
 def default_agent(known: Mapping[str, Agent], config: Config) -> Agent:
-    """The agent of a prompt that names none."""
+    """The agent that answers a prompt without an agent."""
     wanted = config.default_agent
     if wanted is not None:
         agent = known.get(wanted)
         if agent is None or agent.mode == "subagent" or agent.hidden:
-            raise Invalid(f"default_agent {wanted!r} is not an agent that can be talked to; choose another")
+            raise Invalid(f"default_agent {wanted!r} is not an agent that answers prompts; choose another")
         return agent
     return next(agent for agent in known.values() if agent.mode != "subagent" and not agent.hidden)
 
 
 def find_agent(known: Mapping[str, Agent], name: str) -> Agent:
-    """The agent of this name. Raises Invalid with those that there are."""
+    """The agent of this name. Raises Invalid, which lists the known agents."""
     if name not in known:
         shown = ", ".join(sorted(agent.name for agent in known.values() if not agent.hidden))
         raise Invalid(f"there is no agent {name!r}; the agents are: {shown}")

@@ -1,4 +1,4 @@
-"""Arguments: what a caller passes to a public method, checked at the door. Python itself checks no types."""
+"""Argument checks: a public method refuses an argument of the wrong type. Python itself checks no types."""
 
 from functools import wraps
 from types import FunctionType, UnionType
@@ -16,11 +16,11 @@ NAMES: Final = {
     "Path": "a path",
     "NoneType": "None",
 }
-"""The types that are checked here, and what a refusal calls them. Others are checked where they are used."""
+"""The checked types, and their names in an error message. Other types are checked where they are used."""
 
 
 def checked(kind: type[C]) -> type[C]:
-    """A class whose public methods refuse an argument of the wrong type with Invalid."""
+    """Class decorator: public methods raise Invalid for an argument of the wrong type."""
     for name, method in list(vars(kind).items()):
         if isinstance(method, FunctionType) and not name.startswith("_"):
             wanted = {one: types for one, hint in method.__annotations__.items() if (types := _types(hint))}
@@ -31,7 +31,7 @@ def checked(kind: type[C]) -> type[C]:
 
 
 def check(name: str, given: object, types: tuple[type, ...]) -> None:
-    """Raise Invalid unless an argument is of one of these types and can be stored."""
+    """Raise Invalid unless an argument has one of these types and can be stored."""
     allowed = (*types, int) if float in types else types
     names = [one.__name__ for one in types]
     if not isinstance(given, allowed) or (isinstance(given, bool) and bool not in types):
@@ -44,7 +44,7 @@ def check(name: str, given: object, types: tuple[type, ...]) -> None:
 
 
 def _types(hint: object) -> tuple[type, ...]:
-    """The types that an annotation names, if all of them are checked here."""
+    """The types of an annotation; empty if one of them is not in NAMES."""
     found = get_args(hint) if isinstance(hint, UnionType) else (hint,)
     return found if all(isinstance(one, type) and one.__name__ in NAMES for one in found) else ()
 

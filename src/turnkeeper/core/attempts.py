@@ -1,10 +1,10 @@
-"""Attempts at one turn: what each takes in and costs, and whether there is another.
+"""Attempts at one turn: their usage and cost, and whether another attempt follows.
 
 | The attempt | What follows |
 |---|---|
-| came to its end | the turn ends with the answer, or with what is wrong with it |
-| failed after a call had begun | the turn ends, and the loop goes on: another attempt would run the call twice |
-| failed in a way that may pass, attempts left | another attempt; what this one said is taken back, its bill is not |
+| was answered | the turn ends with the answer, or with the failure that its answer shows |
+| failed after a tool call began | the turn ends, and the loop goes on: another attempt would run the call twice |
+| failed with a retryable failure, attempts left | another attempt; its parts are removed, its ledger row stays |
 | failed otherwise | the turn ends with the failure |
 """
 
@@ -37,14 +37,14 @@ from turnkeeper.model.value import Json, Value
 
 
 class Retry(Value):
-    """There is another attempt. ``words`` tell the user why."""
+    """Another attempt follows. ``words`` is the reason that users are shown."""
 
     failure: Failure
     words: str
 
 
 class Attempts:
-    """The attempts at one turn, one after the other. It keeps the Scribe of the newest one, and the costs of all."""
+    """The attempts at one turn: the Scribe of the newest attempt, and the costs of all."""
 
     def __init__(
         self,
@@ -57,19 +57,19 @@ class Attempts:
         tries_left: int | None = None,
         is_last: bool = False,
     ) -> None:
-        """``tries`` and ``tries_left`` are those at a structured answer. ``is_last``: every other call is refused."""
+        """``tries`` and ``tries_left`` count tries at a structured answer. ``is_last``: all other calls are refused."""
         self.message, self._model, self._directory, self._part_id = message, model, directory, part_id
         self._tries, self._tries_left, self._is_last = tries, tries_left, is_last
         self.number = self._billed = 0
-        """The number of the newest attempt, and of the newest one that is in the ledger."""
+        """The number of the newest attempt, and of the newest attempt with a row in the ledger."""
         self._spent: float = 0
         self._counted: Usage | None = None
         self._counted_at = 0
-        """What is on record of the usage of this attempt, and since when."""
+        """The recorded usage of this attempt, and the time of recording."""
         self.scribe = self._new_scribe()
 
     def placed(self, seq: int) -> None:
-        """Note the place of the turn in the log."""
+        """Set the ``seq`` of the turn's message."""
         self.message = self.message.but(seq=seq)
 
     def begin(self) -> None:
@@ -78,13 +78,13 @@ class Attempts:
         self.scribe = self._new_scribe()
 
     def may_wait(self, held: Iterable[Event]) -> bool:
-        """Whether these events may wait to be appended: for the first word of an answer, or for its end."""
+        """Whether the append of these events may be delayed: until the first text of an answer, or until its end."""
         if self.scribe.finish is not None and not self.scribe.has_begun_tools:
             return True
         return all(isinstance(one, PartRecorded) and isinstance(one.part, StepStartPart) for one in held)
 
     def newly_counted(self, now: int) -> list[Event]:
-        """The message with what the provider has counted until now, so that a killed process leaves it on record."""
+        """The message with the newest token counts of the provider, so that a killed process leaves them on record."""
         usage = self.scribe.usage
         is_over = self.scribe.finish is not None or self.scribe.failure is not None
         if is_over or usage is None or usage == self._counted or now - self._counted_at < USAGE_MS:
@@ -94,7 +94,7 @@ class Attempts:
         return [self._amended(row.tokens, row.cost)]
 
     def outcome(self, structured: Json) -> Retry | Ending:
-        """What becomes of the newest attempt, whose answer was read to its end. ``structured`` is its JSON, if any."""
+        """What follows the newest attempt, whose answer was read to its end. ``structured`` is its JSON, if any."""
         scribe = self.scribe
         failure = scribe.failure or (finish_failure(scribe.finish) if scribe.finish is not None else None)
         if failure is None:
@@ -107,14 +107,16 @@ class Attempts:
         return answered(scribe.finish, failure, structured)
 
     def take_back(self, retry: Retry, unwritten: Iterable[Event], now: int) -> list[Event]:
-        """The events that take back what a failed attempt said. Of ``unwritten`` ones the log knows nothing."""
+        """The events that remove the parts of a failed attempt. ``unwritten`` events were not appended to the log."""
         error = retry.failure
+        if not isinstance(error, ApiFailure):
+            error = ApiFailure(data=ApiData(message=retry.words, is_retryable=True))
         mark = RetryPart(
             id=self._part_id(),
             session_id=self.message.session_id,
             message_id=self.message.id,
             attempt=self.number,
-            error=error if isinstance(error, ApiFailure) else _as_api(retry.words),
+            error=error,
             time=RetryTime(created=now),
         )
         unknown = {one.part.id for one in unwritten if isinstance(one, PartRecorded)}
@@ -128,12 +130,12 @@ class Attempts:
         return [*bills, *reset, *gone, PartRecorded(part=mark)]
 
     def close(self, ending: Ending, now: int) -> list[Event]:
-        """The events that close the turn, with the bill of its newest attempt."""
-        bills, spent = self._bill(), self._spent
-        return close_turn(self.message, ending, now, bills=bills, spent=spent, part_id=self._part_id)
+        """The events that close the turn, with the ledger row of its newest attempt."""
+        bills = self._bill()
+        return close_turn(self.message, ending, now, bills=bills, spent=self._spent, part_id=self._part_id)
 
     def _verdict(self, structured: Json) -> Failure | None:
-        """What is wrong with an answer that arrived whole."""
+        """The failure that a complete answer shows; None if it shows none."""
         finish, scribe = self.scribe.finish, self.scribe
         if finish is not None and finish.reason == "content-filter":
             return refusal(finish.metadata)
@@ -142,7 +144,7 @@ class Attempts:
         return self._given_up(structured)
 
     def _given_up(self, structured: Json) -> Failure | None:
-        """The failure of the last try at a structured answer; None if there is an answer, or another try."""
+        """The failure of the last try at a structured answer; None if there is an answer or another try."""
         if structured is not None or self._tries_left is None or self._tries_left > 0:
             return None
         scribe = self.scribe
@@ -152,7 +154,7 @@ class Attempts:
         return StructuredOutputFailure(data=data)
 
     def _bill(self) -> list[UsageRecorded]:
-        """The row of the ledger for this attempt, whatever came of it; none if it has one."""
+        """The ledger row of this attempt; empty if the attempt has its row."""
         if self._billed == self.number:
             return []
         self._billed = self.number
@@ -165,12 +167,8 @@ class Attempts:
         return bill("turn", self._model, usage, message_id=message_id, attempt=attempt, metadata=metadata)
 
     def _amended(self, tokens: Tokens, dollars: float) -> MessageRecorded:
-        """The open message with what this attempt has taken until now, and what all attempts have cost."""
+        """The open message with the tokens of this attempt and the cost of all attempts."""
         return MessageRecorded(message=self.message.but(tokens=tokens, cost=add_costs(self._spent, dollars)))
 
     def _new_scribe(self) -> Scribe:
         return Scribe(self.message, self._directory, self._part_id)
-
-
-def _as_api(words: str) -> ApiFailure:
-    return ApiFailure(data=ApiData(message=words, is_retryable=True))

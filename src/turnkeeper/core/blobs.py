@@ -1,8 +1,8 @@
-"""Blobs: long strings live once under their hash, and events carry a mark in their place.
+"""Blobs: a long string is stored once under its hash, and events carry a mark in its place.
 
-A mark is a control character and ``blob:sha256:<hex>``. Lifting leaves the marks a session already has as they are,
-so what was read from the store can be written back; any other text that reads like a mark is made a blob itself, so
-that nobody can name another session's blob. Hashing makes sharing safe: equal strings are one blob.
+A mark is a control character and ``blob:sha256:<hex>``. Lifting leaves the marks a session already has, so that a value
+read from the store can be written back. Any other text that looks like a mark becomes a blob itself, so that no caller
+can name another session's blob.
 """
 
 import re
@@ -16,13 +16,13 @@ from turnkeeper.core.limits import BLOB_CHARS_MIN
 from turnkeeper.model.value import Value, encode
 
 MARK = "\x01blob:sha256:"
-"""How a mark begins."""
+"""The beginning of a mark."""
 
 _MARK_JSON = b'"\\u0001blob:sha256:'
 _MENTION = re.compile(MARK + "([0-9a-f]{64})")
 _REFERENCE = re.compile(re.escape(_MARK_JSON) + b'([0-9a-f]{64})"')
 
-# In JSON a string begins behind no backslash; one that is a value, not a name, is not followed by a colon.
+# No backslash precedes the first quotation mark of a JSON string. A colon follows a string that is a name.
 _SPELT = re.compile(rb"(?<!\\)" + _REFERENCE.pattern + rb"(?!:)")
 
 V = TypeVar("V", bound=Value)
@@ -41,12 +41,12 @@ def lift(value: V, encoded: bytes, known: Set[str] = frozenset()) -> tuple[V, di
 
 
 def is_marked(encoded: Iterable[bytes]) -> bool:
-    """Whether any of these JSON texts refers to blobs, at one look."""
+    """Whether any of these JSON texts refers to blobs."""
     return _MARK_JSON in b"\n".join(encoded)
 
 
 def references(encoded: bytes) -> set[str]:
-    """The hashes of the blobs that a lifted value's JSON refers to."""
+    """The hashes of the blobs that the JSON of a lifted value refers to."""
     if _MARK_JSON not in encoded:
         return set()
     return {found.decode() for found in _REFERENCE.findall(encoded)}
@@ -58,7 +58,7 @@ def lower(value: V, blobs: Mapping[str, str]) -> V:
 
 
 def lower_json(json: object, blobs: Mapping[str, str]) -> object:
-    """The same for JSON that is no value of ours."""
+    """Decoded JSON with its marks replaced by the strings they stand for. A missing blob leaves its mark."""
     if isinstance(json, str) and json.startswith(MARK):
         return blobs.get(json[len(MARK) :], json)
     if isinstance(json, dict):
@@ -69,7 +69,7 @@ def lower_json(json: object, blobs: Mapping[str, str]) -> object:
 
 
 def spelt(encoded: bytes, blobs: Mapping[str, bytes]) -> bytes:
-    """The same for JSON that is not decoded; the blobs are given as they are stored."""
+    """Encoded JSON with its marks replaced by stored blobs, without decoding it. A missing blob leaves its mark."""
     if _MARK_JSON not in encoded:
         return encoded
 
@@ -81,12 +81,12 @@ def spelt(encoded: bytes, blobs: Mapping[str, bytes]) -> bytes:
 
 
 def mentioned(text: str) -> set[str]:
-    """The hashes of the marks in a text that was put together from lifted strings."""
+    """The hashes of the marks anywhere in a text that was joined from lifted strings."""
     return set(_MENTION.findall(text)) if MARK in text else set()
 
 
 def spell_out(text: str, blobs: Mapping[str, bytes]) -> str:
-    """The text with the blobs in the place of their marks."""
+    """A text with each mark in it replaced by its blob. A missing blob leaves its mark."""
     return _MENTION.sub(lambda mark: blobs.get(mark[1], mark[0].encode()).decode("utf-8", "replace"), text)
 
 

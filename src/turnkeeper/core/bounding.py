@@ -1,4 +1,4 @@
-"""Bound: cut a text to what a model is shown of it. Beginning and end stay; a line between says what is gone."""
+"""Bound: cut a text to the size that a model is shown. Beginning and end stay; a line between them counts the rest."""
 
 from collections.abc import Sequence
 
@@ -21,9 +21,7 @@ _MARKER_LINES = 4
 
 
 class Bounded(Value):
-    """``text`` is within the limits. ``full`` is the whole text if some of it was cut; ``lines`` and ``bytes`` measure
-    the whole.
-    """
+    """``text`` is within the limits. ``full`` is the whole text if it was cut; ``lines`` and ``bytes`` are its size."""
 
     text: str
     full: str | None = None
@@ -36,7 +34,7 @@ def bound(
 ) -> Bounded:
     """The text within both limits, cut at line ends where there are any, and never inside a character.
 
-    Where the limits leave no room for anything else, the line that says what is gone is all that stays.
+    If the limits leave no room for anything else, only the line that counts the rest stays.
     """
     content = text.encode("utf-8", "surrogatepass")
     lines = count_lines(content)
@@ -54,23 +52,22 @@ def bound(
 
 
 def kept_hint(handle: str, path: str | None = None, warning: str | None = None, *, lost_bytes: int = 0) -> str:
-    """How the model can see what was left out: by its handle, and in a file if it could be written.
+    """Tells the model how to read the whole text: by its handle, and in the file ``path``, if it was written.
 
-    ``lost_bytes`` of the middle were never kept: the output was longer than one may be.
+    ``lost_bytes`` in the middle of the output were not stored, because it was longer than OUTPUT_KEPT_MAX.
     """
     what = f"All of it but {lost_bytes} bytes in the middle, which are lost" if lost_bytes else "All of it"
     recall = f"{what}: recall with handle {handle}"
     if path is not None:
         return f"{recall}, or read (with offset) or grep {path}"
-    return f"{recall}" if warning is None else f"{recall} (no file holds it: {warning})"
+    return recall if warning is None else f"{recall} (no file holds it: {warning})"
 
 
 class TurnShare:
-    """What the results of one turn may take of a request, divided as they come.
+    """Divides the bytes that the results of one turn may take of a request.
 
-    A result gets its own limit as long as that is no more than half of what is left for the turn, then half of what is
-    left: the first results come whole, and the later the smaller, so one turn cannot fill the window. A small result
-    always comes whole, for what can be asked for again must at least be named.
+    A result may take half of the bytes that are left, so later results are cut shorter and one turn cannot fill the
+    window. Each result gets at least TURN_RESULT_BYTES_MIN, so that its recall handle is shown.
     """
 
     def __init__(self, bytes_max: int = OUTPUT_BYTES_MAX) -> None:
@@ -78,22 +75,22 @@ class TurnShare:
 
     @property
     def room(self) -> int:
-        """How many bytes the next result may take."""
+        """Bytes that the next result may take."""
         return max(self._left // 2, TURN_RESULT_BYTES_MIN)
 
     def take(self, size: int) -> None:
-        """Note what a result took; less than nothing gives back what it did not need."""
+        """Subtract the size of a result; a negative size gives bytes back."""
         self._left = max(self._left - size, 0)
 
 
 class TurnMedia:
-    """The same for files: how many, and how large as they are sent."""
+    """Bounds the number and the size of the files that the results of one turn attach to a request."""
 
     def __init__(self) -> None:
         self._files, self._chars = TURN_MEDIA_MAX, TURN_MEDIA_CHARS_MAX
 
     def admit(self, sizes: Sequence[int]) -> list[bool]:
-        """Which files of one result are shown, given the lengths of their addresses. The first that fit are."""
+        """Which files of one result are shown, given the lengths of their ``data:`` URLs: the first that fit."""
         files, chars = RESULT_MEDIA_MAX, RESULT_MEDIA_CHARS_MAX
         shown = []
         for size in sizes:
@@ -106,7 +103,7 @@ class TurnMedia:
 
 
 def count_lines(content: bytes) -> int:
-    """How many lines a text has; a last one without a line break counts."""
+    """The number of lines; a last line without a line break counts."""
     return content.count(b"\n") + (content[-1:] not in (b"", b"\n"))
 
 

@@ -1,10 +1,9 @@
-"""Change: what an event does to a session, in a small closed vocabulary.
+"""Change: what an event does to a session, one of a closed set of types.
 
-The projector is the only code that matches events; it gives the new view and these changes. Documents, the history,
-notifications and the second generation of the API read the changes, each in a ``match`` that ends in
-``assert_never``: a change that one of them does not handle is a type error.
+Only the projector matches events; it gives the new view and these changes. Documents, the history, notifications and
+the second generation of the API match changes and end in ``assert_never``, so that an unhandled change is a type error.
 
-Messages and parts in a change carry their place in the log (``seq``, ``nth``).
+Messages and parts in a change have their ``seq`` and ``nth``.
 """
 
 from collections.abc import Sequence
@@ -21,7 +20,7 @@ from turnkeeper.model.todo import Todo
 
 
 class SessionPut(NamedTuple):
-    """The session record is new or differs. It comes first if the session is new, else last."""
+    """The session record is new or differs. It is the first change if the session is new, else the last."""
 
     session: Session
     is_new: bool = False
@@ -54,13 +53,13 @@ class RevertPut(NamedTuple):
 
 
 class RevertGone(NamedTuple):
-    """Nothing is set aside any more. ``removed_from`` is the message from which on it was removed; None: it is back."""
+    """A revert ended. ``removed_from`` is the first message that was removed; None if the history is back."""
 
     removed_from: str | None = None
 
 
 class DiffsPut(NamedTuple):
-    """The file changes of the session were counted anew."""
+    """The file changes of the session were computed again."""
 
     diffs: tuple[FileDiff, ...] | None
 
@@ -78,26 +77,26 @@ class StatusPut(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """An attempt was paid for."""
+    """A ledger row was added."""
 
     row: LedgerRow
 
 
 class PromptPut(NamedTuple):
-    """A prompt is in the inbox. ``digest`` is the hash of what the caller sent."""
+    """A prompt is in the inbox. ``digest`` is the hash of the caller's prompt."""
 
     prompt: Admitted
     digest: str
 
 
 class PromptGone(NamedTuple):
-    """A prompt left the inbox and was never part of the history."""
+    """A prompt was withdrawn from the inbox."""
 
     message_id: str
 
 
 class MessagePut(NamedTuple):
-    """A message is new or differs; ``parts`` are new parts of it. ``delivery`` is that of a promoted prompt."""
+    """A message is new or differs; ``parts`` are its new parts. ``delivery`` is set for a promoted prompt."""
 
     message: Message
     parts: Sequence[Part]
@@ -119,14 +118,14 @@ class TurnOpened(NamedTuple):
 
 
 class TurnClosed(NamedTuple):
-    """A turn is over. ``turn`` is how it stood before."""
+    """A turn ended. ``turn`` is the open turn before."""
 
     message: AssistantMessage
     turn: OpenTurn
 
 
 class MessageGone(NamedTuple):
-    """A message and its parts left the history. ``turn`` is the open turn before, if the message was its own."""
+    """A message and its parts left the history. ``turn`` is the open turn before, if the message belonged to it."""
 
     message_id: str
     seq: int

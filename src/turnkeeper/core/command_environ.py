@@ -11,10 +11,10 @@ _SECRET: Final = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL")
 def command_environ(
     environ: Mapping[str, str], allowed: Collection[str], key_variables: Callable[[], Collection[str]]
 ) -> dict[str, str]:
-    """The variables a command may see. ``allowed`` are secrets that the user lets through by name.
+    """The variables a command may see. ``allowed`` are secrets that the configuration lets through by name.
 
-    ``key_variables`` are those that providers take their keys from. Some of them hold no secret, such as a region;
-    they are told apart by their names.
+    ``key_variables`` are the variables of providers. A variable is withheld only if its name looks like a secret: a
+    provider's region is none.
     """
     suspects = {name for name in environ if _SECRET.search(name)} - set(allowed)
     withheld = (suspects & PASSWORDS) | (suspects & set(key_variables()) if suspects else set())

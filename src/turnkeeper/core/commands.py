@@ -1,4 +1,4 @@
-"""Commands with templates, as a configuration names them: what is said when somebody writes ``/name arguments``."""
+"""Command templates of the configuration: the prompt that ``/name arguments`` expands to."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ ARGUMENTS: Final = "$ARGUMENTS"
 
 
 def find(commands: Mapping[str, CommandConfig], name: str) -> CommandConfig:
-    """The command of this name. Raises NotFound with those there are."""
+    """The command of this name. Raises NotFound, which lists the known commands."""
     if name not in commands:
         known = ", ".join(sorted(commands)) or "there are none"
         raise NotFound(f"there is no command {name!r}; known are: {known}")
@@ -22,10 +22,10 @@ def find(commands: Mapping[str, CommandConfig], name: str) -> CommandConfig:
 
 
 def expanded(template: str, arguments: str) -> str:
-    """What a command says with these arguments. Raises Invalid if that takes more than putting words in.
+    """The template with the arguments inserted. Raises Invalid for a template that runs a program.
 
-    ``$1`` and so on are words of the arguments, and the highest of them takes all that is left; ``$ARGUMENTS`` is all
-    of them as they stand. A template without places gets them behind it.
+    ``$1`` and so on are words of the arguments; the highest number takes all remaining words. ``$ARGUMENTS`` is the
+    whole text of the arguments. A template without placeholders gets the arguments as a paragraph at its end.
     """
     if _SHELL.search(template):
         raise Invalid("the command's template runs a program (!`...`), which this server does not do yet")
@@ -43,7 +43,7 @@ def expanded(template: str, arguments: str) -> str:
 
 
 def hints(template: str) -> tuple[str, ...]:
-    """The places of a template, as clients show them while a command is written."""
+    """The placeholders of a template, which clients show while the user types a command."""
     numbered = sorted({f"${number}" for number in _PLACE.findall(template)}, key=lambda one: int(one[1:]))
     return (*numbered, *([ARGUMENTS] if ARGUMENTS in template else []))
 

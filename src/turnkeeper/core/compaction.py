@@ -1,9 +1,9 @@
-"""Compaction: what of a history a Summary replaces, what stays word for word, and what must still be answered."""
+"""Compaction: splits a history into the head that a Summary replaces, the tail that stays, and unanswered prompts."""
 
 from collections.abc import Sequence
 from typing import Final
 
-from turnkeeper.core.history import HistoryItem, compaction_of, is_completed_summary
+from turnkeeper.core.history import HistoryItem, compaction_of, is_completed_summary, summarised
 from turnkeeper.core.lowering import conversation
 from turnkeeper.core.window import chars_of, tokens_of, usable, window
 from turnkeeper.model.catalog import Limits, ModelInfo
@@ -14,37 +14,35 @@ from turnkeeper.model.parts.tool import ToolCompleted
 from turnkeeper.model.value import Value
 
 TAIL_SHARE: Final = 4
-"""The tail may take a quarter of the usable window ..."""
 TAIL_MIN: Final = 2_000
 TAIL_MAX: Final = 15_000
-"""... within these bounds."""
+"""The tail may take a quarter of the usable window, between TAIL_MIN and TAIL_MAX tokens."""
 WORTH_TOKENS: Final = 50_000
 WORTH_MESSAGES: Final = 100
-"""From this size on a session is worth compacting by hand, unless the configuration says otherwise ..."""
 WORTH_SHARE: Final = 0.75
-"""... or from this share of the usable window."""
+"""A session is worth a manual compaction above one of these: tokens, messages, share of the usable window."""
 
 
 class Split(Value):
     """A history cut for a compaction: ``head`` is summarised, ``tail`` stays word for word.
 
-    ``pending`` are prompts that nobody answered yet. They are never summarised: they are asked again behind it all.
+    ``pending`` are unanswered prompts. They are not summarised but repeated after the Summary.
     """
 
     head: tuple[HistoryItem, ...]
     tail: tuple[HistoryItem, ...] = ()
     pending: tuple[HistoryItem, ...] = ()
     previous: str | None = None
-    """The Summary before, to be merged into the new one."""
+    """The text of the previous Summary, to be merged into the new one."""
 
     @property
     def tail_start_id(self) -> str | None:
-        """Where the tail begins; None if nothing is kept."""
+        """The id of the first message of the tail; None if the tail is empty."""
         return self.tail[0].message.id if self.tail else None
 
 
 def tail_budget(room: int | None, configured: int | None) -> int:
-    """How many tokens of the newest history are kept word for word."""
+    """The number of tokens of the newest history that stay word for word."""
     if configured is not None:
         return configured
     return min(TAIL_MAX, max(TAIL_MIN, room // TAIL_SHARE)) if room is not None else TAIL_MAX
@@ -58,7 +56,7 @@ def split(
     turns_max: int | None = None,
     overflowed: bool = False,
 ) -> Split:
-    """Cut what the model was shown. ``overflowed``: the provider refused it, so no media stay that may be the cause."""
+    """Cut the visible history. ``overflowed``: the provider rejected it as too large, so no media stay in the tail."""
     plain, previous = _without_summaries(shown)
     begin = _pending_from(plain)
     settled, pending = plain[:begin], [entry for entry in plain[begin:] if not _is_failed(entry)]
@@ -67,9 +65,9 @@ def split(
 
 
 def progressed(entries: Sequence[HistoryItem]) -> bool:
-    """Whether a turn ended well since the newest Summary: only then can another one make the request smaller.
+    """Whether a turn succeeded since the newest Summary: only then can another Summary make the request smaller.
 
-    Told from the order of events; the model is shown the tail behind the Summary, though it came before.
+    ``entries`` are in the order of the log, not in that of ``visible``, which moves the tail behind the Summary.
     """
     for entry in reversed(entries):
         message = entry.message
@@ -80,28 +78,22 @@ def progressed(entries: Sequence[HistoryItem]) -> bool:
 
 
 def may_recover(entries: Sequence[HistoryItem]) -> bool:
-    """Whether a compaction may still help after the provider refused a request: once for each turn, and no loop."""
+    """Whether a compaction may help after the provider rejected a request as too large; at most once for each turn."""
     if progressed(entries):
         return True
-    if not _can_shrink(entries):
-        return False
-    return not any(isinstance(one.message, AssistantMessage) and is_completed_summary(one.message) for one in entries)
-
-
-def _can_shrink(entries: Sequence[HistoryItem]) -> bool:
-    """Whether a compaction has anything to work on: messages before the unanswered prompts, or media in these."""
     begin = _pending_from(entries)
-    return any(isinstance(one.message, UserMessage) for one in entries[:begin]) or any(map(has_media, entries[begin:]))
+    has_head = any(isinstance(one.message, UserMessage) for one in entries[:begin])
+    return (has_head or any(map(has_media, entries[begin:]))) and not summarised(entries)
 
 
 def unanswered(shown: Sequence[HistoryItem]) -> list[HistoryItem]:
-    """The prompts that no turn has said or done anything about."""
+    """The prompts without an answer, at the end of a history."""
     plain, _ = _without_summaries(shown)
     return [entry for entry in plain[_pending_from(plain) :] if isinstance(entry.message, UserMessage)]
 
 
 def too_small(tokens: int, messages: int, limits: Limits, config: CompactionConfig) -> str | None:
-    """Why a session is not worth compacting by hand; None if it is."""
+    """Why a session is not worth a manual compaction; None if it is."""
     room = usable(limits, window(config, {}))
     if tokens > (config.max_tokens or WORTH_TOKENS) or messages > (config.max_messages or WORTH_MESSAGES):
         return None
@@ -111,7 +103,7 @@ def too_small(tokens: int, messages: int, limits: Limits, config: CompactionConf
 
 
 def without_media(part: Part) -> Part:
-    """A part as it is asked again after media were too much: a word in their place."""
+    """The part of a repeated prompt; a text names an image or PDF that made the request too large."""
     if isinstance(part, FilePart) and _is_media(part):
         words = f"[Attached {part.mime}: {part.filename or 'file'}]"
         return TextPart(id=part.id, session_id=part.session_id, message_id=part.message_id, text=words)
@@ -121,7 +113,7 @@ def without_media(part: Part) -> Part:
 def _tail_start(
     settled: Sequence[HistoryItem], model: ModelInfo, budget: int, turns_max: int | None, overflowed: bool
 ) -> int:
-    """Where the tail begins. Cut between messages only: a message holds its calls and their results."""
+    """The index at which the tail begins. Only whole messages are cut off: a message holds its calls and results."""
     start, left, turns = len(settled), budget, 0
     for index in range(len(settled) - 1, -1, -1):
         if turns_max is not None and turns >= turns_max:
@@ -131,17 +123,17 @@ def _tail_start(
             break
         start = index
         turns += isinstance(settled[index].message, UserMessage)
-    # If all of it were kept, nothing would become smaller.
+    # A tail that is the whole history would make nothing smaller.
     return start if start > 0 else len(settled)
 
 
 def entry_tokens(entry: HistoryItem, model: ModelInfo) -> int:
-    """Roughly how many tokens of a request a message is."""
+    """An estimate of the tokens that a message takes in a request."""
     return tokens_of(sum(chars_of(message) for message in conversation([entry], model)))
 
 
 def _without_summaries(shown: Sequence[HistoryItem]) -> tuple[list[HistoryItem], str | None]:
-    """The history without earlier compactions and without news of the context, and the newest Summary's text."""
+    """The history without compactions and system messages, and the text of the newest Summary."""
     previous: str | None = None
     plain: list[HistoryItem] = []
     for entry in shown:
@@ -155,13 +147,13 @@ def _without_summaries(shown: Sequence[HistoryItem]) -> tuple[list[HistoryItem],
 
 
 def summary_text(entry: HistoryItem) -> str:
-    """What a Summary says."""
+    """The text of a Summary."""
     texts = (part.text.strip() for part in entry.parts if isinstance(part, TextPart))
     return "\n\n".join(text for text in texts if text)
 
 
 def _pending_from(plain: Sequence[HistoryItem]) -> int:
-    """Where the prompts begin that no turn has said or done anything about."""
+    """The index of the first unanswered prompt at the end of a history."""
     begin = len(plain)
     for index in range(len(plain) - 1, -1, -1):
         if isinstance(plain[index].message, UserMessage):
@@ -172,7 +164,7 @@ def _pending_from(plain: Sequence[HistoryItem]) -> int:
 
 
 def _is_failed(entry: HistoryItem) -> bool:
-    """Whether a turn came to nothing."""
+    """Whether a message is a failed turn without output."""
     message = entry.message
     if not isinstance(message, AssistantMessage) or message.error is None:
         return False
@@ -180,7 +172,7 @@ def _is_failed(entry: HistoryItem) -> bool:
 
 
 def has_media(entry: HistoryItem) -> bool:
-    """Whether a message shows images or PDFs, its own or those of a tool."""
+    """Whether a message or its tool results hold images or PDFs."""
     for part in entry.parts:
         if isinstance(part, FilePart) and _is_media(part):
             return True

@@ -1,4 +1,4 @@
-"""The events of a compaction: the marker that asks for it, its Summary, and what is asked again after it."""
+"""The events of a compaction: the marker that requests it, its Summary, and the prompts repeated after it."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -21,7 +21,7 @@ class Ids(Protocol):
 
 
 def a_marker(user: UserMessage, ids: Ids, now: int, *, auto: bool, overflow: bool = False) -> MessageRecorded:
-    """The user message that asks for a compaction; it speaks for the user whose turn made it necessary."""
+    """The user message that requests a compaction, with the agent and model of ``user``."""
     message = UserMessage(
         id=ids.message_id(),
         session_id=user.session_id,
@@ -43,7 +43,7 @@ def a_marker(user: UserMessage, ids: Ids, now: int, *, auto: bool, overflow: boo
 
 
 def summary_by(message: AssistantMessage, model: ModelChoice) -> AssistantMessage:
-    """The message of a turn as that of a Summary which this model writes."""
+    """The message of a turn, changed into a Summary by this model."""
     return message.but(
         agent=COMPACTION,
         mode=COMPACTION,
@@ -64,7 +64,7 @@ def compacted(
     part_id: str,
     now: int,
 ) -> Ending:
-    """The ending of a turn that wrote a Summary. ``problem`` says why no model did, if it is a digest."""
+    """The ending of a turn that wrote a Summary. ``problem`` is why a digest replaces the model's Summary."""
     part = TextPart(
         id=part_id,
         session_id=message.session_id,
@@ -79,7 +79,7 @@ def compacted(
 def following(
     user: UserMessage, mark: CompactionPart, split: Split, words: str | None, ids: Ids, now: int
 ) -> list[Event]:
-    """What goes on after the Summary: prompts that still wait for an answer, else ``words`` to go on, if given."""
+    """The messages after the Summary: the unanswered prompts, else a prompt with ``words``, if given."""
     if split.pending:
         return [_again(entry, ids, now, strip=bool(mark.overflow)) for entry in split.pending]
     if words is None:
@@ -97,7 +97,7 @@ def following(
 
 
 def _again(entry: HistoryItem, ids: Ids, now: int, *, strip: bool) -> Event:
-    """A prompt asked again after the Summary: the same words under new ids."""
+    """The event that repeats a prompt under new ids; ``strip`` replaces its media by text."""
     assert isinstance(entry.message, UserMessage), "prompts are the user's"
     message = _copied(entry.message, ids, now)
     parts = [without_media(part) if strip else part for part in entry.parts]

@@ -1,4 +1,4 @@
-"""Edits: the facts that turn one session into another. How a read-modify-write becomes events."""
+"""Edits: the events that turn one session value into another, for a caller's read-modify-write."""
 
 from turnkeeper.core.limits import TITLE_CHARS_MAX
 from turnkeeper.model import event as e
@@ -7,11 +7,11 @@ from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.session import Session
 
 FIXED = ("id", "slug", "parent_id", "origin", "version", "cost", "tokens", "extra")
-"""What no edit may change: identity, and totals that come from the ledger."""
+"""Fields that no edit may change: identity, and totals that come from the ledger."""
 
 
 def edits(before: Session, after: Session) -> list[Event]:
-    """The events that lead from one session to the other. Raises Invalid if an edit touches what is fixed."""
+    """The events that lead from one session to the other. Raises Invalid if a fixed field differs."""
     for name in FIXED:
         if getattr(before, name) != getattr(after, name):
             raise Invalid(f"a session's {name} cannot be edited")
@@ -33,11 +33,16 @@ def edits(before: Session, after: Session) -> list[Event]:
         facts.append(e.ModelSelected(model=after.model))
     if before.summary != after.summary:
         facts.append(e.SummaryRecorded(summary=after.summary))
-    return [*facts, *_time_edits(before, after), *_share_edits(before, after), *_revert_edits(before, after)]
+    facts += _time_edits(before, after)
+    if before.share != after.share:
+        facts.append(e.SessionUnshared() if after.share is None else e.SessionShared(share=after.share))
+    if before.revert != after.revert:
+        facts.append(e.RevertCleared() if after.revert is None else e.RevertStaged(revert=after.revert))
+    return facts
 
 
 def check_title(title: object) -> str:
-    """A title fit for a list: one line, not blank, not endless. Raises Invalid."""
+    """The title as one line. Raises Invalid if it is blank or too long."""
     if not isinstance(title, str):
         raise Invalid(f"a title is text, not {type(title).__name__}")
     cleaned = " ".join(title.split())
@@ -58,15 +63,3 @@ def _time_edits(before: Session, after: Session) -> list[Event]:
     if before.time.updated != after.time.updated:
         facts.append(e.SessionTouched())
     return facts
-
-
-def _share_edits(before: Session, after: Session) -> list[Event]:
-    if before.share == after.share:
-        return []
-    return [e.SessionUnshared() if after.share is None else e.SessionShared(share=after.share)]
-
-
-def _revert_edits(before: Session, after: Session) -> list[Event]:
-    if before.revert == after.revert:
-        return []
-    return [e.RevertCleared() if after.revert is None else e.RevertStaged(revert=after.revert)]

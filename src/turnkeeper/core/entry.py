@@ -1,7 +1,7 @@
-"""Entry: an event on disk. JSON with its place, its time and the hash of the entry before it.
+"""Entry: an event on disk, as JSON with its seq, its time and the hash of the previous entry.
 
-The chain makes damage visible and says where it is: an entry that was altered no longer matches its successor's
-``prev``, and the state document knows the hash of the last one, so a log cut short is noticed too.
+The chain locates damage: an altered entry no longer matches the ``prev`` of the next entry. The state document has the
+hash of the last entry, so a log that was cut short is detected too.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,22 +17,22 @@ from turnkeeper.model.identifier import pack
 from turnkeeper.model.value import UNREADABLE, Value, encode
 
 KINDS: dict[str, type[Event]] = {f"{kind.KIND}.{kind.VERSION}": kind for kind in get_args(Event)}
-"""Every event class under the name it has in the log."""
+"""Every event class by its name in the log."""
 
 UPCASTS: dict[str, Callable[[dict[str, object]], tuple[str, dict[str, object]]]] = {}
-"""How an old shape becomes the next one: ``name.version`` to (newer ``name.version``, newer data)."""
+"""Upcasts: ``name.version`` of an old shape to a function that gives the newer ``name.version`` and data."""
 
 _NAMES = {kind: name for name, kind in KINDS.items()}
 
 
 @cache
 def _reads(name: str) -> Callable[[bytes | msgspec.Raw], Event]:
-    """How events of this name are read. Made when the first one is: there are many kinds, and few in most sessions."""
+    """The decoder of events of this name, made on first use: most sessions have few of the many kinds."""
     return msgspec.json.Decoder(KINDS[name]).decode
 
 
 class Recorded(NamedTuple):
-    """An event at its place in the log."""
+    """An event with its seq and its time."""
 
     seq: int
     time: int
@@ -40,7 +40,7 @@ class Recorded(NamedTuple):
 
 
 class Damaged(Exception):
-    """An entry that cannot be trusted. ``seq`` is the first bad place."""
+    """A log is damaged. ``seq`` is its first bad entry."""
 
     def __init__(self, seq: int, reason: str) -> None:
         super().__init__(f"event {seq}: {reason}")
@@ -73,26 +73,26 @@ _ADMISSION = f'"type":"{PromptAdmitted.KIND}.'.encode()
 
 
 def genesis(session_id: str) -> str:
-    """The hash before the first entry. It depends on the session, so logs cannot be exchanged unnoticed."""
+    """The ``prev`` of the first entry. It depends on the session, so that exchanged logs are detected."""
     return sha256(session_id.encode()).hexdigest()[:32]
 
 
 def digest(entry: bytes) -> str:
-    """The hash of an entry, as its successor carries it. 128 bits, for a shorter log."""
+    """The hash of an entry, which the next entry carries as ``prev``: 128 bits, for a shorter log."""
     return sha256(entry).hexdigest()[:32]
 
 
 def event_id(recorded: Recorded, link: str, nth: int = 0) -> str:
-    """The id clients know an event by: derived from its time, its place and its hash, so it is never stored.
+    """The id of a notification: derived from the event's time, seq and hash, so it is not stored.
 
-    ``nth`` tells apart what clients hear of one event in several pieces.
+    ``nth`` is the index among the notifications of one event.
     """
     tail = f"{link[:9]}{nth:05d}" if nth else link[:14]
     return f"evt_{pack(recorded.time, recorded.seq & 0xFFF, False)}{tail}"
 
 
 def write(recorded: Recorded, prev: str, body: bytes) -> bytes:
-    """The bytes of an entry. ``body`` is the event's JSON, which the caller has at hand."""
+    """The bytes of an entry. ``body`` is the JSON of the event."""
     name = _NAMES[type(recorded.event)]
     head = f'{{"seq":{recorded.seq},"prev":"{prev}","time":{recorded.time},"type":"{name}","data":'
     return b"%b%b}" % (head.encode(), body)
@@ -117,7 +117,7 @@ def read(entry: bytes, seq: int) -> tuple[Recorded, str]:
 
 
 def kind(entry: bytes) -> str:
-    """The name and version of an entry's event, without a look at the event; empty if the entry cannot be read."""
+    """The name and version of an entry's event, without decoding the event; empty if the entry cannot be read."""
     try:
         return _envelope.decode(entry).type
     except UNREADABLE:
@@ -125,7 +125,7 @@ def kind(entry: bytes) -> str:
 
 
 def follows(entry: bytes, prev: str) -> bool:
-    """Whether an entry carries this hash as its predecessor's. An unreadable one is for ``chain`` to report."""
+    """Whether ``prev`` is the previous entry's hash in an entry. True if unreadable: ``chain`` reports that."""
     try:
         return _envelope.decode(entry).prev == prev
     except UNREADABLE:
@@ -135,7 +135,7 @@ def follows(entry: bytes, prev: str) -> bool:
 def chain(
     session_id: str, entries: Iterable[bytes], *, after: int = 0, prev: str = ""
 ) -> Iterable[tuple[Recorded, str]]:
-    """Each event with the hash of its entry, checked link by link. Raises Damaged at the first bad one."""
+    """Each event with the hash of its entry. Raises Damaged at the first entry that breaks the chain."""
     prev = prev or genesis(session_id)
     for seq, entry in enumerate(entries, after + 1):
         recorded, claimed = read(entry, seq)
@@ -146,7 +146,7 @@ def chain(
 
 
 def admitted(entries: Iterable[bytes]) -> list[str]:
-    """The ids under which these entries admit prompts; an entry that cannot be read admits none."""
+    """The message ids of the prompts that these entries admit, without unreadable entries."""
     found: list[str] = []
     for entry in entries:
         if _ADMISSION in entry:

@@ -1,4 +1,4 @@
-"""Phrases of error messages: which mean that the context window is full, and which mean a passing problem."""
+"""Phrases of providers' error messages that mean a full context window, or a transient problem."""
 
 import re
 from typing import Final
@@ -42,7 +42,7 @@ OVERFLOWS: Final = (
     r"token limit exceeded",
     r"\A4(?:00|13)\s*(?:status code)?\s*\(no body\)",
 )
-"""What providers say when a request is larger than the context window; ``#`` is a number."""
+"""Patterns for a request that is larger than the context window; ``#`` is a number."""
 
 _NOT_OVERFLOWS: Final = r"\A(?:throttling error:|service unavailable:)|rate limit|too many requests"
 
@@ -76,8 +76,8 @@ def is_overflow(text: str) -> bool:
 
 
 def is_transient(text: str, *, has_status: bool = False) -> bool:
-    """Whether a message describes a passing problem.
+    """Whether a message describes a transient problem.
 
-    A number such as 503 in it counts as a status unless the real one is known: otherwise it may be an index.
+    A number such as 503 in the message counts as an HTTP status unless the real status is known.
     """
     return _is_transient(text) is not None or (not has_status and _has_status(text) is not None)

@@ -1,7 +1,7 @@
-"""Unknown fields: what imported JSON holds that our values do not, kept beside the value for the way back.
+"""Unknown fields of imported JSON, kept beside the value so that an export can restore them.
 
-An overlay is ``{"set": {key: value}, "in": {key: overlay}}``: fields to add here, and overlays for the fields
-below. Items of a list are keyed by their index.
+An overlay is ``{"set": {key: value}, "in": {key: overlay}}``: fields to add, and overlays for nested fields. Items of a
+list are keyed by their index.
 """
 
 from typing import cast
@@ -29,7 +29,7 @@ def unknown(raw: object, known: object) -> JsonObject | None:
 
 
 def restore(known: object, overlay: JsonObject | None) -> object:
-    """``known`` with the unknown fields put back. What has changed since keeps its new value."""
+    """``known`` with the unknown fields put back. A field that ``known`` has keeps its value."""
     if overlay is None:
         return known
     here = cast(JsonObject, overlay.get("set", {}))

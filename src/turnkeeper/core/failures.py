@@ -1,4 +1,4 @@
-"""Failures of providers: what a status, a body or an error inside a stream means, as a typed Failure."""
+"""Failures of providers: an HTTP status, a body or an error inside a stream as a typed Failure."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ from turnkeeper.model.stream import FinishStep
 from turnkeeper.model.value import encode
 
 DETAIL_CHARS_MAX = 1000
-"""How much of a body a message quotes."""
+"""Characters of a body that a message quotes."""
 
 _HTML = re.compile(r"\A\s*<(?:!doctype|html|\?xml)", re.IGNORECASE)
 _HINTS = {
@@ -70,7 +70,7 @@ _INVALID = frozenset(
         "FAILED_PRECONDITION",
     }
 )
-"""Types of error that another request gets again unless the status says otherwise."""
+"""Error types that are final unless the status is retryable."""
 _OVERFLOW = frozenset({"context_length_exceeded", "exceed_context_size_error", "1261"})
 """Codes of a request that is larger than the context window; 1261 is Z.AI's."""
 _AUTH = frozenset({"authentication_error", "invalid_api_key", "API_KEY_INVALID", "UNAUTHENTICATED"})
@@ -92,7 +92,7 @@ _ONLY_MODEL = re.compile(r"model: (\S+)")
 
 
 class Fault(msgspec.Struct):
-    """An error object of a provider. ``reasons`` are the names of causes that lie deeper inside it."""
+    """An error object of a provider. ``reasons`` are the codes of nested causes."""
 
     message: str = ""
     code: str = ""
@@ -101,20 +101,20 @@ class Fault(msgspec.Struct):
 
     @property
     def text(self) -> str:
-        """``code: message``, or the one that is there."""
+        """``code: message``, without an empty half."""
         return ": ".join(word for word in (self.code or self.type, self.message) if word)
 
     @property
     def names(self) -> frozenset[str]:
-        """Every name that says what kind of error this is."""
+        """All codes of the error: code, type and reasons."""
         return frozenset((self.code, self.type, *self.reasons)) - {""}
 
 
 def http_failure(
     status: int, headers: Mapping[str, str] | None, body: str, *, provider_id: str = "", url: str | None = None
 ) -> Failure:
-    """What an answer with an error status means. Without headers it was a code inside a stream."""
-    fault = read_fault(_json(body))
+    """The failure of a response with an error status. ``headers`` is None for a code inside a stream."""
+    fault = read_fault(json_or_none(body))
     message = _message(status, body, fault)
     if fault.names & _OVERFLOW or _is_overflow_answer(status, message, fault):
         return OverflowFailure(data=OverflowData(message=message, response_body=body or None))
@@ -135,7 +135,7 @@ def http_failure(
 
 
 def _is_retryable(fault: Fault, message: str, status: int | None = None, provider_id: str = "") -> bool:
-    """Whether another request may succeed: by the code, else the status, else the type, else the words."""
+    """Whether another request may succeed: by the code, else the status, else the type, else the message."""
     if fault.names & _PERMANENT or _TOO_LARGE_FOR_RATE.search(message):
         return False
     if fault.names & _TRANSIENT or (status is not None and is_retryable_status(status, provider_id)):
@@ -144,14 +144,14 @@ def _is_retryable(fault: Fault, message: str, status: int | None = None, provide
 
 
 def is_retryable_status(status: int, provider_id: str = "") -> bool:
-    """Whether the status alone says that another try may help. OpenAI also answers 404 for a moment."""
+    """Whether a status is retryable. OpenAI may also answer 404 for a moment."""
     if status in (408, 409, 429) or status >= 500:
         return True
     return status == HTTPStatus.NOT_FOUND and provider_id.startswith("openai")
 
 
 def stream_failure(error: object, *, provider_id: str = "") -> Failure:
-    """What an error object inside a stream means: ``{"type": "error", ...}``, in any provider's shape."""
+    """The failure of an error object inside a stream: ``{"type": "error", ...}``, in any provider's shape."""
     fault = read_fault(error)
     body = encode(error).decode()
     if fault.code.isdecimal() and 400 <= int(fault.code) < 600:
@@ -164,7 +164,7 @@ def stream_failure(error: object, *, provider_id: str = "") -> Failure:
         return Filtered(data=MessageData(message=fault.message or fault.text))
     message = {"insufficient_quota": _QUOTA, "usage_not_included": _PLAN}.get(fault.code, fault.text)
     return broken(
-        message or "The provider reported an error without a word about it.",
+        message or "The provider reported an error and gave no reason.",
         code=fault.code or fault.type,
         is_retryable=_is_retryable(fault, fault.message),
         body=body,
@@ -172,13 +172,13 @@ def stream_failure(error: object, *, provider_id: str = "") -> Failure:
 
 
 def refusal(metadata: Mapping[str, object] | None) -> Filtered:
-    """What an answer that ended with ``content-filter`` means, with the provider's own explanation if it gave one."""
+    """The failure of an answer that ended with ``content-filter``, with the provider's explanation if it gave one."""
     said = [value for part in (metadata or {}).values() if isinstance(part, Mapping) for value in _reasons_given(part)]
     return Filtered(data=MessageData(message=": ".join(("the provider refused the content", *said[:1]))))
 
 
 def _reasons_given(said: Mapping[str, object]) -> Iterator[str]:
-    """Explanations of a refusal in a provider's metadata, the most telling first."""
+    """Explanations of a refusal in a provider's metadata, the most specific first."""
     details = said.get("stopDetails")
     given = (details.get("explanation"), details.get("category")) if isinstance(details, Mapping) else ()
     for value in (*given, said.get("finishMessage"), said.get("blockReason"), said.get("finishReason")):
@@ -187,7 +187,7 @@ def _reasons_given(said: Mapping[str, object]) -> Iterator[str]:
 
 
 def finish_failure(finish: FinishStep) -> Failure | None:
-    """The failure of an answer that the provider itself says has ended in an error; None if it has not."""
+    """The failure of an answer whose finish reason is ``error``; None for any other reason."""
     if finish.reason != "error":
         return None
     message = finish.message or "The provider ended its answer with an error and gave no reason."
@@ -195,7 +195,7 @@ def finish_failure(finish: FinishStep) -> Failure | None:
 
 
 def broken(message: str, *, code: str, is_retryable: bool, body: str | None = None, **metadata: str) -> ApiFailure:
-    """A failure without a status: a network that broke, a stream that makes no sense."""
+    """A failure without a status: a broken connection, an invalid stream."""
     named = {"code": code, **metadata} if code else metadata
     return ApiFailure(
         data=ApiData(message=message, is_retryable=is_retryable, response_body=body, metadata=named or None)
@@ -203,11 +203,11 @@ def broken(message: str, *, code: str, is_retryable: bool, body: str | None = No
 
 
 def read_fault(error: object) -> Fault:
-    """The message and the codes of an error object; it may be nested, in a list, or JSON inside a message."""
+    """The message and codes of an error object, which may be nested, in a list, or JSON inside a message."""
     if isinstance(error, list):
         error = error[0] if error else None
     if isinstance(error, str):
-        inner = _json(error)
+        inner = json_or_none(error)
         return read_fault(inner) if isinstance(inner, dict) else Fault(message=error)
     if not isinstance(error, dict):
         return Fault()
@@ -215,7 +215,7 @@ def read_fault(error: object) -> Fault:
     if isinstance(nested, dict | list) and nested:
         return read_fault(nested)
     message = next((v for k in ("message", "error", "detail") if isinstance(v := error.get(k), str) and v), "")
-    inner = _json(message) if message.startswith("{") else None
+    inner = json_or_none(message) if message.startswith("{") else None
     if isinstance(inner, dict) and (found := read_fault(inner)).message:
         return found
     kind = error.get("type") if error.get("type") != "error" else None
@@ -232,7 +232,7 @@ def read_fault(error: object) -> Fault:
 
 
 def _relayed(metadata: object) -> tuple[Fault, str]:
-    """The error of the host behind a gateway, and the host's name: OpenRouter has both in ``metadata``."""
+    """The error of the host behind a gateway, and its name: OpenRouter has both in ``metadata``."""
     if not isinstance(metadata, dict):
         return Fault(), ""
     host = metadata.get("provider_name")
@@ -240,7 +240,7 @@ def _relayed(metadata: object) -> tuple[Fault, str]:
 
 
 def _deeper(error: dict[str, object]) -> Iterator[str]:
-    """Names of causes: Google's ``details[].reason``, Azure's ``innererror.code``, OpenRouter's ``flagged_input``."""
+    """Nested causes: Google's ``details[].reason``, Azure's ``innererror.code``, OpenRouter's ``flagged_input``."""
     details, inner, metadata = error.get("details"), error.get("innererror"), error.get("metadata")
     causes = [one.get("reason") for one in details if isinstance(one, dict)] if isinstance(details, list) else []
     if isinstance(inner, dict):
@@ -253,7 +253,7 @@ def _deeper(error: dict[str, object]) -> Iterator[str]:
 def _is_overflow_answer(status: int, message: str, fault: Fault) -> bool:
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
         return True
-    # «Too many tokens» with 429 is a rate: waiting helps, and a smaller request may not.
+    # "Too many tokens" with 429 is a rate limit: waiting helps, and a smaller request may not.
     return status != HTTPStatus.TOO_MANY_REQUESTS and any(is_overflow(word) for word in (message, fault.type))
 
 
@@ -269,12 +269,13 @@ def _message(status: int, body: str, fault: Fault) -> str:
     if match := _ONLY_MODEL.fullmatch(fault.message.strip()):
         return f"The provider does not have the model {match[1]!r}, or this key may not use it."
     if fault.message:
-        # An error object's message stands for itself; a bare word needs the status to be understood.
+        # A message of one word, without a code, needs the phrase of the status to be understood.
         return fault.message.strip() if fault.names or " " in fault.message else f"{phrase}: {fault.message}"
     return f"{phrase}: {body.strip()[:DETAIL_CHARS_MAX]}"
 
 
-def _json(text: str) -> object:
+def json_or_none(text: str) -> object:
+    """The decoded JSON; None if the text is not JSON."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):

@@ -1,13 +1,13 @@
-"""Fitting a request into its context window: when to prune, when to compact first, what helps after a rejection.
+"""Fitting a request into its context window: when to prune, when to compact, and what to do after a rejection.
 
 | The request | What to do |
 |---|---|
-| the provider reads it all anew in any case, and old outputs are many | prune them |
-| it fits, or no turn ended well since the last Summary | send it |
+| nothing of it is in the provider's cache, and old outputs are many | prune them |
+| it fits, or no turn succeeded since the last Summary | send it |
 | it is too large, and would fit without old outputs | prune them, then send it |
 | it is too large otherwise | compact first |
 
-Before all this, an unanswered prompt that made the newest turn too large is left out, once there is a newer one.
+First of all, an unanswered prompt that made the newest request too large is left out, once there is a newer prompt.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ from turnkeeper.model.request import ModelRequest
 from turnkeeper.model.value import Value
 
 PRUNABLE_CHARS_MIN: Final = (PROTECT + MINIMUM) * CHARS_PER_TOKEN
-"""With less tool output nothing can be pruned: most sessions never pay for a look."""
+"""With less tool output nothing can be pruned, so candidates are not computed."""
 
 
 class SendRequest(Value):
@@ -45,7 +45,7 @@ class CompactFirst(Value):
 def fit(
     ready: PreparedRequest, settings: Window, pruned: Pruning | None, now: int
 ) -> SendRequest | Pruning | CompactFirst | PartsQuarantined:
-    """What to do with a request. ``pruned`` is what was pruned for it already."""
+    """What to do with a request. ``pruned`` is the pruning that was made for it, if any."""
     history, limits = ready.inputs.history, ready.inputs.model.limits
     if (too_large := _leave_out(ready, settings)) is not None:
         return too_large
@@ -67,7 +67,7 @@ def fit(
 
 
 def too_large(ready: PreparedRequest) -> OverflowFailure | None:
-    """Why a request that is made to fit is not even sent: the model certainly does not take so much."""
+    """The failure of a request that is not sent because it is certainly too large for the model."""
     model, count = ready.inputs.model, ready.size
     if not exceeds(count, model.limits):
         return None
@@ -77,9 +77,9 @@ def too_large(ready: PreparedRequest) -> OverflowFailure | None:
 
 
 def _leave_out(ready: PreparedRequest, settings: Window) -> PartsQuarantined | None:
-    """Leave out an unanswered prompt that is too large and that a newer one follows; another one if that is not enough.
+    """Leave out an oversized, unanswered prompt that a newer prompt follows; one prompt for each call.
 
-    How large a request is can only be guessed: a rejection counts more than the guess, until a prompt is left out.
+    The size of a request is an estimate. A rejection outweighs it until a prompt is left out.
     """
     inputs, room = ready.inputs, usable(ready.inputs.model.limits, settings)
     entries, model, left_out = inputs.history.entries, inputs.model, inputs.view.quarantined
@@ -104,9 +104,9 @@ def prune_after_run(view: SessionView, history: History, price: Price, settings:
 def remedy(
     failure: Failure, sent: PreparedRequest, settings: Window, wire_length: Callable[[ModelRequest], int] | None
 ) -> CompactFirst | PartsQuarantined | None:
-    """What makes the next try at a failed request better: once for each prompt, then nothing.
+    """The change that may let a failed request succeed, once for each prompt; None if there is none.
 
-    ``wire_length`` tells how many messages a request has on the wire, where its provider can tell.
+    ``wire_length`` gives the number of messages that a request has on the wire; None if the provider cannot tell.
     """
     inputs = sent.inputs
     if isinstance(failure, OverflowFailure):
@@ -118,7 +118,7 @@ def remedy(
 
 
 def _is_helped(inputs: TurnInputs) -> bool:
-    """Whether something was left out since the newest prompt."""
+    """Whether parts were quarantined since the newest prompt."""
     change = inputs.view.rewritten
     return change is not None and change.is_remedy and change.seq > inputs.user.seq
 
@@ -132,7 +132,7 @@ def _occasion(ready: PreparedRequest, now: int) -> Occasion:
     return Occasion(
         count=ready.size,
         price=inputs.model.price,
-        # An epoch may begin with the very words of the one before: then the provider still has them.
+        # A new epoch may have the same text as the previous one: then it is still in the provider's cache.
         begins=before is not None and before.epoch != inputs.epoch.number and ready.prefix.cause is not None,
         is_cold=is_cold(before, {**inputs.model.options, **inputs.agent.options}, now),
     )
@@ -141,7 +141,7 @@ def _occasion(ready: PreparedRequest, now: int) -> Occasion:
 def _quarantine(
     pointed: Pointer, sent: PreparedRequest, wire_length: Callable[[ModelRequest], int]
 ) -> PartsQuarantined | None:
-    """Leave out what the provider points at, if that can be found."""
+    """Quarantine the parts that the provider points at, if they are found."""
     history = sent.inputs.history
     found = _pointed_at(pointed, sent, wire_length)
     for entry in sorted(found, key=lambda one: pointed.is_media and not has_media(one)):
@@ -154,7 +154,7 @@ def _quarantine(
 def _pointed_at(
     pointed: Pointer, sent: PreparedRequest, wire_length: Callable[[ModelRequest], int]
 ) -> list[HistoryItem]:
-    """The messages of ours that became the one the provider speaks of."""
+    """Our messages that became the message the provider points at."""
     request, ours = sent.request, sent.lowered.sources
     opening = len(sent.lowered.messages) - len(ours)
     places = sources(

@@ -1,4 +1,4 @@
-"""Fork: the copy of a history under new ids, with every link inside it pointing into the copy."""
+"""Fork: copies a history under new ids, with links between its messages kept inside the copy."""
 
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
@@ -9,11 +9,11 @@ from turnkeeper.model.parts import CompactionPart, FilePart, Part, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted
 
 _LINKED: Final = frozenset({CompactionPart, ToolPart})
-"""Parts that may name messages or hold parts of their own."""
+"""Part types that may name messages or hold parts."""
 
 
 class Copier:
-    """Copies messages one by one into another session. Give them in order: links point back."""
+    """Copies messages one by one into another session, oldest first: links point to earlier messages."""
 
     def __init__(
         self,
@@ -22,7 +22,7 @@ class Copier:
         part_id: Callable[[], str],
         quarantined: Collection[str] = frozenset(),
     ) -> None:
-        """``quarantined`` are the parts of the source that no request has any more."""
+        """``quarantined`` are the quarantined parts of the source."""
         self._session_id, self._message_id, self._part_id = session_id, message_id, part_id
         self._quarantined = quarantined
         self._new: dict[str, str] = {}
@@ -36,7 +36,7 @@ class Copier:
         return MessageRecorded(message=message.but(**changes), parts=self._parts(parts, new))
 
     def quarantine(self, event: PartsQuarantined) -> list[PartsQuarantined]:
-        """The quarantine of the copies of these parts; nothing if they were not copied."""
+        """The quarantine of the copied parts; empty if none of them was copied."""
         ids = tuple(self._new[part_id] for part_id in event.part_ids if part_id in self._new)
         return [event.but(message_id=self._new[event.message_id], part_ids=ids)] if ids else []
 

@@ -1,7 +1,6 @@
-"""Recall handles: the short name under which any text of a session can be asked for again, exactly.
+"""Recall handles: short names by which a model can read any text of a session again, exactly.
 
-A handle is the fingerprint of the text it gives back. So it needs no table, means the same in a fork, an export and an
-import, and whoever gets a text back can check that it is the one that was named.
+A handle is derived from the hash of its text. It needs no table, and is equal in a fork, an export and an import.
 """
 
 import re
@@ -17,12 +16,13 @@ from turnkeeper.model.value import Value, encode
 from turnkeeper.text.attachment_url import is_textual, read_data_url
 
 HANDLE: Final = re.compile(r"(?<![0-9A-Za-z])r[0-9a-f]{10}(?![0-9A-Za-z])")
-"""How a handle looks wherever it stands in a text."""
+"""Matches a handle anywhere in a text."""
 
 
 class RecallText(Value):
-    """One text that can be asked for: what it is, and the text. ``mime`` is that of a file which is no text; the text
-    is then its ``data:`` address. ``is_whole``: it is a message with all its texts.
+    """A text that can be recalled. For a file that is not text, ``mime`` is set and ``text`` is its ``data:`` URL.
+
+    ``is_whole``: the text is a message with all its texts.
     """
 
     label: str
@@ -33,28 +33,22 @@ class RecallText(Value):
 
     @property
     def handle(self) -> str:
-        """The name under which it is given back."""
+        """The recall handle of the text."""
         return handle(self.text)
 
 
 def handle(text: str) -> str:
-    """The name of a text: a letter, and the first ten hexadecimal digits of its SHA-256."""
+    """The handle of a text: ``r`` and the first ten hexadecimal digits of its SHA-256."""
     return f"r{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:10]}"
 
 
 def handles_in(text: str) -> list[str]:
-    """The handles that a text mentions, each once, in the order they stand."""
+    """The handles in a text, each once, in order."""
     return list(dict.fromkeys(HANDLE.findall(text)))
 
 
-def recallable(entry: HistoryItem) -> Iterator[tuple[str, str, str]]:
-    """Everything of a message that can be asked for, as handle, label and text."""
-    for piece in pieces(entry):
-        yield piece.handle, piece.label, piece.text
-
-
 def pieces(entry: HistoryItem) -> Iterator[RecallText]:
-    """Everything of a message that can be asked for: each of its texts, then all of it where that is more."""
+    """The texts of a message that can be recalled: each single one, then all together if there are several."""
     own = list(_own(entry))
     yield from own
     texts = {piece.text for piece in own}
@@ -63,7 +57,7 @@ def pieces(entry: HistoryItem) -> Iterator[RecallText]:
 
 
 def recall_text(entry: HistoryItem) -> str:
-    """A whole message as readable text: its one text as it is, or all of them, each below a line that names it."""
+    """A whole message as text: its only text, or all of them, each below a line with its label."""
     own = [piece for piece in _own(entry) if piece.mime is None]
     if len(own) == 1:
         return own[0].text
@@ -71,7 +65,7 @@ def recall_text(entry: HistoryItem) -> str:
 
 
 def whole_output(state: ToolCompleted) -> str:
-    """All that a tool gave: ``output`` may be only its beginning and end."""
+    """The whole output of a tool; ``output`` may be only its beginning and end."""
     return state.full if state.full is not None else state.output
 
 
@@ -99,7 +93,7 @@ def _of_part(part: Part, role: str) -> Iterator[RecallText]:
         case ToolPart():
             yield from _of_call(part)
         case _:
-            pass  # Marks carry no words.
+            pass  # Marks have no text.
 
 
 def _of_call(part: ToolPart) -> Iterator[RecallText]:
@@ -123,7 +117,7 @@ def _of_call(part: ToolPart) -> Iterator[RecallText]:
 
 
 def _of_file(file: FilePart) -> Iterator[RecallText]:
-    """A file that is here, as its text if it is one; one that is only named lies elsewhere."""
+    """A file with its content in a ``data:`` URL, as text if it is text; nothing for any other URL."""
     address = read_data_url(file.url)
     if address is None:
         return
@@ -133,7 +127,7 @@ def _of_file(file: FilePart) -> Iterator[RecallText]:
         return
     try:
         yield RecallText(label=label, text=address.text())
-    except ValueError:  # It is not what it says it is; what was stored is still given back.
+    except ValueError:  # The content is not text in the charset that the URL names.
         yield RecallText(label=label, text=file.url)
 
 

@@ -1,7 +1,7 @@
-"""History: the part of a session's past that the model is shown, as a fold of the log.
+"""History: the messages of a session that a model is shown, as a fold of the log.
 
-It begins at the newest completed compaction (or its tail) and ends with the newest message. Loading stops there, so
-its cost follows the context window and not the length of the session.
+It begins at the newest completed compaction (or its tail) and ends with the newest message. Older messages are not
+loaded, so its cost depends on the context window and not on the length of the session.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +18,7 @@ from turnkeeper.model.parts import CompactionPart, FilePart, Part, ReasoningPart
 from turnkeeper.model.value import Value
 
 STANDS_IN = "left_out"
-"""Marks words that stand for a part which requests no longer have."""
+"""Metadata key of a text that replaces a quarantined part."""
 
 
 class HistoryItem(Value):
@@ -40,12 +40,12 @@ class History(Value):
 
     @property
     def seq(self) -> int:
-        """The place in the log that this history shows."""
+        """The seq of the newest event in this history."""
         return self.view.seq
 
 
 def extend(history: History, *news: Recorded) -> History:
-    """The history after these events. Applying an event that is already in it changes nothing."""
+    """The history after these events. An event that is in it already is skipped."""
     view, entries = history.view, Strand.of(history.entries)
     for recorded in news:
         if recorded.seq <= view.seq:
@@ -96,20 +96,16 @@ def _changed(entries: Strand[HistoryItem], change: Change) -> Strand[HistoryItem
 
 
 def visible(entries: Iterable[HistoryItem]) -> tuple[HistoryItem, ...]:
-    """What the model is shown of a history: from the newest completed compaction on, the tail behind the summary."""
+    """The messages that a model is shown: from the newest completed compaction on, with the tail after the Summary."""
     kept = list(entries)
-    done = {
-        entry.message.parent_id
-        for entry in kept
-        if isinstance(entry.message, AssistantMessage) and is_completed_summary(entry.message)
-    }
+    done = summarised(kept)
     for index in range(len(kept) - 1, -1, -1):
         message = kept[index].message
         mark = compaction_of(kept[index])
         if mark is None or message.id not in done:
             continue
         summary = next((i for i in range(index, len(kept)) if _answers(kept[i].message, message.id)), None)
-        if summary is None:  # It stands before what it answers, as nothing we wrote does: no compaction at all.
+        if summary is None:  # A Summary before its marker, in imported data, is no compaction.
             continue
         tail = _index(kept, mark.tail_start_id)
         between = _without_compactions(kept[tail:index]) if tail is not None and tail < index else []
@@ -120,52 +116,52 @@ def visible(entries: Iterable[HistoryItem]) -> tuple[HistoryItem, ...]:
 
 
 def trimmed(history: History) -> History:
-    """The history from where the model's view begins: what lies before is never looked at again."""
+    """The history without the messages before the newest completed compaction and its tail."""
     entries = history.entries
-    done = {one.message.parent_id for one in entries if _is_done(one) and isinstance(one.message, AssistantMessage)}
+    done = summarised(entries)
     for index in range(len(entries) - 1, -1, -1):
         mark = compaction_of(entries[index])
         if mark is not None and entries[index].message.id in done:
-            tail = _index(list(entries), mark.tail_start_id)
+            tail = _index(entries, mark.tail_start_id)
             return history.but(entries=entries[min(index, tail if tail is not None else index) :])
     return history
 
 
 def since_epoch(entries: Iterable[HistoryItem], epoch_seq: int) -> tuple[HistoryItem, ...]:
-    """Without the news of earlier epochs: their content is in the baseline, and they are kept for the record only."""
+    """The entries without system messages of earlier epochs: the baseline has their content."""
     return tuple(one for one in entries if not isinstance(one.message, SystemMessage) or one.message.seq > epoch_seq)
 
 
 def boundary_reached(newest_first: list[HistoryItem]) -> bool:
-    """Whether a walk back through the history has come to where the model's view begins."""
-    if not newest_first:
-        return False
-    wanted = {
-        entry.message.parent_id
-        for entry in newest_first
-        if isinstance(entry.message, AssistantMessage) and is_completed_summary(entry.message)
-    }
+    """Whether a backward walk has passed all messages that a model is shown."""
+    done = summarised(newest_first)
     for entry in newest_first:
         mark = compaction_of(entry)
-        if mark is not None and entry.message.id in wanted:
+        if mark is not None and entry.message.id in done:
             return mark.tail_start_id is None or any(one.message.id == mark.tail_start_id for one in newest_first)
     return False
 
 
+def summarised(entries: Iterable[HistoryItem]) -> set[str]:
+    """The ids of the compaction markers that have a completed Summary."""
+    messages = (entry.message for entry in entries)
+    return {one.parent_id for one in messages if isinstance(one, AssistantMessage) and is_completed_summary(one)}
+
+
 def is_completed_summary(message: AssistantMessage) -> bool:
-    """Whether a message is a Summary that may stand for what it replaced."""
+    """Whether a message is a Summary whose turn succeeded."""
     return bool(message.summary) and message.finish is not None and message.error is None
 
 
 def compaction_of(entry: HistoryItem) -> CompactionPart | None:
-    """The mark of a compaction on a user message."""
+    """The compaction mark of a user message; None if there is none."""
     if not isinstance(entry.message, UserMessage):
         return None
     return next((part for part in entry.parts if isinstance(part, CompactionPart)), None)
 
 
 def _without_compactions(entries: list[HistoryItem]) -> list[HistoryItem]:
-    """Leave out older compactions that a tail reaches back to: the newest summary stands for theirs."""
+    """A tail without older compactions: the newest Summary includes theirs."""
     return [
         entry
         for entry in entries
@@ -175,7 +171,7 @@ def _without_compactions(entries: list[HistoryItem]) -> list[HistoryItem]:
 
 
 def _without_asked_again(tail: list[HistoryItem], after: list[HistoryItem]) -> list[HistoryItem]:
-    """Leave out the prompts at the end of a tail that were asked again behind the summary: nobody asks twice."""
+    """A tail without the prompts at its end, if ``after`` begins with copies of them."""
     start = len(tail)
     while start and (not isinstance(tail[start - 1].message, AssistantMessage) or _is_nothing(tail[start - 1])):
         start -= 1
@@ -189,7 +185,7 @@ def _is_nothing(turn: HistoryItem) -> bool:
 
 
 def _is_again(prompt: HistoryItem, copy: HistoryItem) -> bool:
-    """Whether a prompt was asked again: the same parts under new ids; media may have become words."""
+    """Whether a message is the copy of a prompt: equal parts under new ids; text may replace media."""
     ours, theirs = prompt.parts, copy.parts
     return isinstance(copy.message, UserMessage) and len(ours) == len(theirs) and all(map(_is_same, ours, theirs))
 
@@ -201,7 +197,7 @@ def _is_same(part: Part, copy: Part) -> bool:
 
 
 def _without_failed(entries: list[HistoryItem], done: set[str]) -> list[HistoryItem]:
-    """Leave out compactions that never came to a summary: they must not hide the one that did."""
+    """The entries without compactions that have no completed Summary."""
     failed = {one.message.id for one in entries if compaction_of(one) is not None and one.message.id not in done}
     if not failed:
         return entries
@@ -219,20 +215,20 @@ def _only_mark(entry: HistoryItem) -> bool:
     return all(isinstance(part, CompactionPart) for part in entry.parts)
 
 
-def _is_done(entry: HistoryItem) -> bool:
-    return isinstance(entry.message, AssistantMessage) and is_completed_summary(entry.message)
-
-
 def _answers(message: Message, parent_id: str) -> bool:
     return isinstance(message, AssistantMessage) and message.parent_id == parent_id and is_completed_summary(message)
 
 
-def _index(entries: list[HistoryItem], message_id: str | None) -> int | None:
-    return next((i for i, entry in enumerate(entries) if entry.message.id == message_id), None)
+def _index(entries: Sequence[HistoryItem], message_id: str | None) -> int | None:
+    """The index of a message, searched from the end: most changed messages are new."""
+    for nth, entry in enumerate(reversed(entries), 1):
+        if entry.message.id == message_id:
+            return len(entries) - nth
+    return None
 
 
 def _put(entries: Strand[HistoryItem], entry: HistoryItem) -> Strand[HistoryItem]:
-    """Add an entry at its place, or replace the message of one that is there."""
+    """Insert an entry by its seq, or replace the message of the entry with the same id."""
     place = len(entries)
     for before in reversed(entries):
         if before.message.id == entry.message.id:
@@ -248,19 +244,13 @@ def _put(entries: Strand[HistoryItem], entry: HistoryItem) -> Strand[HistoryItem
 def _replace(
     entries: Strand[HistoryItem], message_id: str, change: Callable[[HistoryItem], HistoryItem]
 ) -> Strand[HistoryItem]:
-    for nth, entry in enumerate(reversed(entries), 1):
-        if entry.message.id == message_id:
-            return entries.replaced(len(entries) - nth, change(entry))
-    return entries
+    place = _index(entries, message_id)
+    return entries if place is None else entries.replaced(place, change(entries[place]))
 
 
 def _without(entries: Strand[HistoryItem], message_id: str) -> Strand[HistoryItem]:
-    """Walked from the end: what is removed is nearly always new."""
-    for nth, entry in enumerate(reversed(entries), 1):
-        if entry.message.id == message_id:
-            place = len(entries) - nth
-            return entries.first(place).plus(entries[place + 1 :])
-    return entries
+    place = _index(entries, message_id)
+    return entries if place is None else entries.first(place).plus(entries[place + 1 :])
 
 
 def _with_part(entry: HistoryItem, part: Part) -> HistoryItem:

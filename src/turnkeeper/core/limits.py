@@ -1,224 +1,170 @@
 """Every bound in the system, named, in one place."""
 
+# Store.
+
 BLOB_CHARS_MIN = 32 * 1024
-"""Strings from this length on become blobs; below it a second row costs more than it saves."""
-
+"""Strings of at least this length become blobs; for a shorter one a second row costs more than it saves."""
 VIEWS_CACHED_MAX = 512
-"""How many session views the journal keeps in memory."""
+"""Session views that the journal keeps in memory."""
+CONVERSATIONS_MAX = 128
+"""Sessions whose lowered conversations stay in memory."""
+PAGE_MAX = 1000
+"""Items of one page."""
+STREAM_PAGE = 50
+"""Messages that a stream through a history reads at once."""
+LOG_PAGE = 1000
+"""Entries of a log that are read at once to fold it."""
+LEDGER_PAGE = 2000
+"""Rows of the ledger that are read at once."""
+TEXT_INDEXED_MAX = 256 * 1024
+"""Characters of one part's text in the search index."""
+TAIL_POLL_S = 0.25
+"""Seconds between two looks of a tail for events of other processes."""
 
-NESTING_MAX = 16
-"""How deep Child Sessions may nest."""
+# Values from outside.
 
 JSON_DEPTH_MAX = 128
-"""How deep JSON from outside may be nested: bodies of requests, arguments, inputs of tools ..."""
-
+"""Nesting depth of JSON from outside: request bodies, arguments, tool inputs."""
 ENTRY_DEPTH_MAX = 160
-"""... and an event or a file, which wraps such a value in a few levels of its own."""
-
+"""Nesting depth of an event or a file, which wraps JSON from outside in a few more levels."""
 BODY_ITEMS_MAX = 50_000
-"""How many items all objects and arrays of a request's body may hold: each costs time in which nothing else is done."""
+"""Items of all objects and arrays of a request body together: decoding them blocks the event loop."""
+TITLE_CHARS_MAX = 1000
+"""Characters of a title."""
+NESTING_MAX = 16
+"""Nesting depth of Child Sessions."""
+
+# Prompts.
 
 PROMPT_PARTS_MAX = 1000
-"""How many parts a prompt may have."""
+"""Parts of a prompt."""
+INBOX_MAX = 200
+"""Admitted prompts that may wait in one session."""
+STEERS_MAX = 32
+"""Steering prompts that join one boundary; the rest join the next."""
+RESOLVED_PARALLEL_MAX = 8
+"""Parts of one prompt that are resolved at once."""
+IMAGE_WIDTH_MAX = 2000
+"""Width in pixels of a prompt's image; a wider image is scaled down."""
+IMAGE_HEIGHT_MAX = 2000
+"""Height in pixels of a prompt's image; a higher image is scaled down."""
+IMAGE_BASE64_MAX = 5 * 1024 * 1024
+"""Base64 characters of a prompt's image; a longer image is scaled down."""
+IMAGE_PIXELS_MAX = 64 * 1000 * 1000
+"""Pixels that are decoded to scale an image down: four bytes each, all in memory."""
+IMAGE_READ_MAX = 64 * 1024 * 1024
+"""Bytes of an image file that is read to be scaled down."""
 
-PAGE_MAX = 1000
-"""The most items one page gives."""
-
-STREAM_PAGE = 50
-"""How many messages a stream through a history reads at once."""
-
-LOG_PAGE = 1000
-"""How many entries of a log are read at once to fold it."""
-
-LEDGER_PAGE = 2000
-"""How many rows of the ledger are read at once."""
-
-TEXT_INDEXED_MAX = 256 * 1024
-"""How much of one part's text the search index takes."""
-
-TAIL_POLL_S = 0.25
-"""How often a tail looks for what other processes wrote."""
+# Turns.
 
 CHECKPOINT_CHARS = 2048
-"""Streaming text becomes durable at the latest after so many characters ..."""
-
+"""Streaming text becomes durable at the latest after this many characters."""
 CHECKPOINT_MS = 250
-"""... or after so long; with the time a commit takes, a kill loses less than half a second of it."""
-
+"""Streaming text becomes durable at the latest after this time, so that a kill loses less than half a second."""
 USAGE_MS = 5000
-"""So often, at the most, what a provider counts while an answer comes in becomes durable."""
-
-INBOX_MAX = 200
-"""How many admitted prompts may wait in one session."""
-
-STEERS_MAX = 32
-"""How many steering prompts join one boundary; the rest join the next."""
-
+"""The least time between two records of the usage that a provider reports while it answers."""
 EMPTY_TURNS_MAX = 2
-"""How often an answer without content or known finish is asked for again."""
-
+"""Repetitions of a request whose answer has no content or no known finish."""
 PAUSED_TURNS_MAX = 10
-"""How often in a row a provider that paused its answer is asked to go on."""
-
+"""Requests in a row that continue a paused answer."""
 RETRIES_MAX = 5
-"""How often one turn is tried again."""
-
+"""Retries of one turn."""
+DOOM_LOOP_CALLS = 3
+"""Identical calls in a row that make a doom loop."""
 CALLS_PARALLEL_MAX = 8
-"""How many tools of one turn run at once."""
-
+"""Tools of one turn that run at once."""
 CALLS_PER_TURN_MAX = 128
-"""How many calls one turn may make; more are refused with advice."""
+"""Calls of one turn; further calls are refused with advice."""
+CACHE_KEPT_S = 300
+"""Seconds that providers keep a prefix in their cache by default."""
+STOP_S = 10.0
+"""Seconds that interrupted sessions may take to settle when a store is closed. Longer than ``KILL_GRACE_S``."""
+RELEASE_RETRY_S = 2.0
+"""Seconds before the next try to record a session as idle, after the store failed."""
+
+# Tool outputs.
 
 OUTPUT_LINES_MAX = 2000
-"""How many lines of a tool's output the model is shown."""
-
+"""Lines of a tool's output that the model is shown."""
 OUTPUT_BYTES_MAX = 50 * 1024
-"""How many bytes of a tool's output the model is shown."""
-
+"""Bytes of a tool's output that the model is shown."""
 TURN_OUTPUT_BYTES_MAX = 4 * OUTPUT_BYTES_MAX
-"""How many bytes all results of one turn may take; see ``bounding.TurnShare``."""
-
+"""Bytes of all results of one turn together; see ``bounding.TurnShare``."""
 TURN_RESULT_BYTES_MIN = 2 * 1024
-"""What each of them may take at least, however many there are."""
-
+"""Bytes that each result of a turn may take in any case."""
 OUTPUT_FILE_KEPT_S = 7 * 24 * 3600
-"""How long a file with a whole output stays; the store has its content for as long as the session."""
-
+"""Seconds that a file with a whole output stays; the store keeps the output as long as the session."""
 OUTPUT_SWEEP_S = 3600
-"""How often older ones are looked for, at the most."""
-
+"""The least time between two removals of old output files."""
 RESULT_MEDIA_MAX = 20
-"""How many files of one result the model is shown ..."""
-
+"""Files of one result that the model is shown."""
 RESULT_MEDIA_CHARS_MAX = 28 * 1024 * 1024
-"""... and how long they may be as base64 together: one file of the largest size that read attaches."""
-
+"""Base64 characters of the files of one result: one file of MEDIA_BYTES_MAX."""
 TURN_MEDIA_MAX = 40
-"""The same for all results of a turn ..."""
-
+"""Files of all results of one turn that the model is shown."""
 TURN_MEDIA_CHARS_MAX = 30 * 1024 * 1024
-"""... together less than providers take in one request."""
-
+"""Base64 characters of the files of all results of one turn: less than providers accept in one request."""
 RECALL_PAGE_CHARS = 20_000
-"""How many characters of a text one page of a recall gives ..."""
-
+"""Characters of one page of a recall."""
 RECALL_PAGE_BYTES = 48 * 1024
-"""... and how many bytes, so that no page is itself bounded."""
-
+"""Bytes of one page of a recall: fewer than OUTPUT_BYTES_MAX, so that no page is bounded."""
 RECALL_HITS_MAX = 20
-"""How many places a search of the history gives."""
-
+"""Hits of a search in the history."""
 RECALL_SNIPPET_CHARS = 240
-"""How much of each is shown."""
+"""Characters of the snippet of a hit."""
+
+# Tools.
 
 OUTPUT_KEPT_MAX = 32 * 1024 * 1024
-"""How many bytes of a command's output are kept at all; of more, the beginning and the end. Recording this much keeps
-other sessions of the process waiting for about a second."""
-
+"""Bytes of a command's output that are stored. Recording them blocks other sessions for about a second."""
 LINE_CHARS_MAX = 2000
-"""How much of one line the read and grep tools show."""
-
+"""Characters of one line that the read and grep tools show."""
 MATCHES_MAX = 100
-"""How many files or lines a search shows."""
-
+"""Files or lines that a search shows."""
 MEDIA_BYTES_MAX = 20 * 1024 * 1024
-"""The largest image or PDF the read tool attaches."""
-
+"""Bytes of an image or PDF that the read tool attaches."""
 EDITED_BYTES_MAX = 32 * 1024 * 1024
-"""The largest file the edit and write tools take into memory."""
-
+"""Bytes of a file that the edit and write tools read into memory."""
 DIFF_LINES_MAX = 5000
-"""How many lines of a diff clients are shown with a call."""
-
+"""Lines of a diff that clients are shown with a call."""
 DIFF_BYTES_MAX = 256 * 1024
-"""How many bytes of a diff clients are shown with a call."""
-
+"""Bytes of a diff that clients are shown with a call."""
 COMMAND_TIMEOUT_S = 120.0
-"""How long a command may run unless the call says otherwise."""
-
+"""The default timeout of a command."""
 COMMAND_TIMEOUT_MAX_S = 3600.0
-"""The longest timeout a call may ask for."""
-
+"""The longest timeout that a call may set."""
 SEARCH_TIMEOUT_S = 60.0
-"""How long a search may take."""
-
+"""The timeout of a search."""
 GIT_S = 10.0
-"""How long git may take to answer a question ..."""
-
+"""The timeout of a git command."""
 GIT_WALK_S = 30.0
-"""... and one for which it walks the history: the root of a million commits takes some ten seconds."""
-
-STOP_S = 10.0
-"""How long sessions that are told to stop may take to settle when a store is closed. Longer than ``KILL_GRACE_S``."""
-
-RELEASE_RETRY_S = 2.0
-"""How long to wait before a session is released again that the store could not record as idle."""
-
+"""The timeout of a git command that walks the history: the root of a million commits takes some ten seconds."""
 KILL_GRACE_S = 3.0
-"""How long a process group has between the request to end and the end."""
-
+"""Seconds between the signals SIGTERM and SIGKILL to a process group."""
 DRAIN_S = 0.25
-"""How long output is still awaited when a command is done and something it started holds the pipe."""
-
+"""Seconds to wait for output after a command ended, if a process that it started holds the pipe."""
 PROGRESS_INTERVAL_S = 0.1
-"""The least time between two reports of a running tool's progress."""
-
-PROGRESS_CHARS_MAX = 30_000
-"""How much of the end of a command's output its progress shows."""
-
-DOOM_LOOP_CALLS = 3
-"""How many identical calls in a row are one too many."""
-
+"""The least time between two progress reports of a running tool."""
 PROGRESS_MS = 1000
-"""How often the progress of a running tool is recorded at the most."""
+"""The least time between two records of the progress of a running tool."""
+PROGRESS_CHARS_MAX = 30_000
+"""Characters of the end of a command's output that its progress shows."""
+
+# System Context.
 
 COMPONENT_LOAD_S = 5.0
-"""How long a Context Component may take to load before it counts as unavailable."""
-
+"""The timeout of loading a Context Component; after it the component is unavailable."""
 COMPONENT_CHARS_MAX = 100_000
-"""How long one component's text may be."""
-
+"""Characters of the text of one component."""
 INSTRUCTION_BYTES_MAX = 256 * 1024
-"""How large an instruction file may be."""
-
+"""Bytes of an instruction file."""
 TREE_FILES_MAX = 200
-"""How many files the project's file tree names."""
-
+"""Files that the project's file tree names."""
 NESTED_MAX = 200
-"""How many instruction files met while reading a session follows."""
-
+"""Discovered instruction files that a session follows."""
 FETCH_S = 4.0
-"""How long an instruction from an address may take: less than a component, so that its failure is remembered."""
-
+"""The timeout of fetching instructions from a URL: less than COMPONENT_LOAD_S, so that the failure is cached."""
 FETCH_FRESH_S = 300.0
-"""How long what an address said is taken for what it says."""
-
+"""Seconds that fetched instructions are cached."""
 FETCH_FAILED_S = 60.0
-"""How long an address that failed is left alone: no turn waits for it again and again."""
-
-CACHE_KEPT_S = 300
-"""How long providers keep a prefix in their cache unless asked for more."""
-
-RESOLVED_PARALLEL_MAX = 8
-"""How many parts of one prompt are resolved at once."""
-
-IMAGE_WIDTH_MAX = 2000
-"""How wide an image of a prompt may be; a wider one is made smaller ..."""
-
-IMAGE_HEIGHT_MAX = 2000
-"""... as is a higher one ..."""
-
-IMAGE_BASE64_MAX = 5 * 1024 * 1024
-"""... and one whose base64 text is longer."""
-
-IMAGE_PIXELS_MAX = 64 * 1000 * 1000
-"""How many pixels are decoded to make an image smaller: four bytes each, all in memory."""
-
-IMAGE_READ_MAX = 64 * 1024 * 1024
-"""The largest image file that is read to be made smaller."""
-
-TITLE_CHARS_MAX = 1000
-"""How long a title may be."""
-
-CONVERSATIONS_MAX = 128
-"""How many sessions' lowered conversations stay in memory."""
+"""Seconds that a failed fetch is cached, so that not every turn waits for it."""

@@ -1,12 +1,11 @@
-"""Lowering: history to the messages of a request. Deterministic: the same history and model give the same messages.
+"""Lowering: turns a history into the messages of a request. Equal histories and models give equal messages.
 
-Whatever a log holds (crashed turns, foreign models, odd ids, nothing at all), the result obeys ``testing/laws.py``: no
-message can brick a session.
+For any log (crashed turns, foreign models, odd ids, no messages) the result obeys ``testing/laws.py``: no message can
+make a session unusable.
 """
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TypeVar
 
 from turnkeeper.core.handles import handle, whole_output
 from turnkeeper.core.history import HistoryItem
@@ -57,48 +56,46 @@ CONTINUE = "Continue."
 
 OPENING = UserTurn(content=(Text(text=EARLIER),))
 _OPENING_JSON = encode(OPENING)
-# One value for all requests: what is kept of earlier ones is found again by identity.
+# One value for all requests, because prefixes of earlier requests are compared by identity.
 
 _DATA_URL = re.compile(r"data:([^;,]*)(;base64)?,(.*)", re.DOTALL)
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
 _MIME = re.compile(r"[\w.+-]+/[\w.+*-]+", re.ASCII)
-T = TypeVar("T")
-
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 
 def lower(entries: Iterable[HistoryItem], model: ModelInfo) -> tuple[ModelMessage, ...]:
-    """The messages a model is sent for this history, ending where it is to speak."""
+    """The messages of a request for this history, with a continuation if the model's own turn is last."""
     messages = conversation(entries, model)
     return (*messages, *continuation(messages))
 
 
 def conversation(entries: Iterable[HistoryItem], model: ModelInfo) -> Sequence[ModelMessage]:
-    """The messages that stand for this history. A longer history only adds to them: so a provider's cache holds."""
+    """The messages for this history. A longer history only adds messages, so that a provider's cache stays valid."""
     lowered = Lowered(model)
     lowered.add(entries)
     return lowered.messages
 
 
 class Lowered:
-    """A history being lowered for one model, entry by entry; each message with its JSON, made once."""
+    """A history lowered for one model, entry by entry; each message is encoded once."""
 
     def __init__(self, model: ModelInfo, left_out: Collection[str] = ()) -> None:
         self.model, self.left_out = model, left_out
         self.gauge = Gauge()
         self.outputs = 0
-        """How many characters of tool outputs are in it that could be pruned."""
+        """Characters of tool outputs that are not pruned."""
         self.sources: list[str] = []
-        """For each message but the opening, the id of the message it comes from."""
+        """For each message but OPENING, the id of its history message."""
         self.meter = Meter()
-        """Measures the requests that are made of it."""
+        """Measures the prefixes of the requests."""
         self._names = _CallNames()
         self._messages: Strand[ModelMessage] = Strand()
         self._encoded: Strand[bytes] = Strand()
-        self._has_begun = False  # Whether it is known who spoke first.
+        self._has_begun = False  # Whether the role of the first message is known.
 
     def add(self, entries: Iterable[HistoryItem]) -> None:
-        """Lower what follows."""
+        """Lower the next entries."""
         said: list[ModelMessage] = []
         spelt: list[bytes] = []
         for entry in entries:
@@ -121,27 +118,23 @@ class Lowered:
     @property
     def messages(self) -> Strand[ModelMessage]:
         """The messages so far."""
-        return self._messages if self._has_begun else _opened(OPENING, self._messages)
+        return self._messages if self._has_begun else Strand((OPENING, *self._messages))
 
     @property
     def encoded(self) -> Strand[bytes]:
         """The JSON of each message."""
-        return self._encoded if self._has_begun else _opened(_OPENING_JSON, self._encoded)
+        return self._encoded if self._has_begun else Strand((_OPENING_JSON, *self._encoded))
 
     def _begin(self) -> None:
-        """A conversation begins with the user; what was cut off before is stood for by a word."""
+        """Insert OPENING before a first message that is not the user's: requests begin with a user turn."""
         first = next((m for m in self._messages if not isinstance(m, SystemTurn)), None)
         self._has_begun = first is not None
         if isinstance(first, AssistantTurn | ToolTurn):
-            self._messages, self._encoded = _opened(OPENING, self._messages), _opened(_OPENING_JSON, self._encoded)
-
-
-def _opened(word: T, said: Strand[T]) -> Strand[T]:
-    return Strand((word, *said))
+            self._messages, self._encoded = Strand((OPENING, *self._messages)), Strand((_OPENING_JSON, *self._encoded))
 
 
 def continuation(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...]:
-    """What must follow so that the model speaks next: a word of the user's, for this request only, or nothing."""
+    """A user turn, for this request only, if the last turn is the model's own; else nothing."""
     last = next(m for m in reversed(messages) if not isinstance(m, SystemTurn))
     return (UserTurn(content=(Text(text=CONTINUE),)),) if isinstance(last, AssistantTurn) else ()
 
@@ -158,7 +151,7 @@ def _entry(entry: HistoryItem, model: ModelInfo, names: "_CallNames") -> Iterato
             if content:
                 yield UserTurn(content=content)
             if system is not None and system.strip():
-                # At its place in the history: at the top it would rewrite the beginning of every request.
+                # Not at the top, where it would change the beginning of every later request.
                 yield SystemTurn(text=clean(system))
         case SystemMessage() as message:
             if (text := system_text(message)).strip():
@@ -184,7 +177,7 @@ def _user_content(parts: Iterable[Part]) -> Iterator[Text | Media]:
 
 
 def _is_shown(message: AssistantMessage, parts: tuple[Part, ...]) -> bool:
-    """A failed turn is left out, unless it was stopped by the user after it had said or done something."""
+    """A failed turn is left out, unless the user stopped it after it had output."""
     if message.error is None:
         return True
     said = any(not isinstance(part, StepStartPart | ReasoningPart) for part in parts)
@@ -192,7 +185,7 @@ def _is_shown(message: AssistantMessage, parts: tuple[Part, ...]) -> bool:
 
 
 class _CallNames:
-    """Call ids that are unique in the request and fit every provider. Some providers reuse ids between turns."""
+    """Makes call ids unique in the request and valid for every provider. Some providers reuse ids between turns."""
 
     def __init__(self) -> None:
         self._seen: set[str] = set()
@@ -211,15 +204,15 @@ class _Turn:
     """One assistant message being lowered for one model."""
 
     def __init__(self, message: AssistantMessage, model: ModelInfo, names: _CallNames) -> None:
-        same = message.provider_id == model.provider_id and message.model_id == model.id
-        self._same = same
+        self._same = message.provider_id == model.provider_id and message.model_id == model.id
         # A provider's opaque metadata goes back only to the model it came from, and never from a turn that failed.
-        self._keeps = same and message.error is None
+        self._keeps = self._same and message.error is None
         self._model, self._names = model, names
 
     def lower(self, parts: tuple[Part, ...]) -> Iterator[ModelMessage]:
         """One assistant turn for each step, each followed by the results of its calls."""
-        settled = _last_of_each_call(parts)
+        # Of parts with one call id, the last counts: a provider may repeat an id inside one message.
+        settled = {part.call_id: part.id for part in parts if isinstance(part, ToolPart)}
         for block in _steps(parts):
             yield from self._block(block, settled)
 
@@ -236,7 +229,7 @@ class _Turn:
                     if text.strip():
                         content.append(Text(text=clean(text), metadata=self._own(metadata)))
                     elif signed:
-                        # It separates signed thinking blocks: dropped, positions shift; empty, it is rejected.
+                        # A blank text separates signed thinking blocks. Empty text is rejected.
                         content.append(Text(text=" "))
                 case ReasoningPart():
                     content.extend(self._reasoning(part))
@@ -261,7 +254,7 @@ class _Turn:
             yield Reasoning(text=clean(part.text)) if self._same else Text(text=clean(part.text))
 
     def _own(self, metadata: JsonObject | None) -> JsonObject | None:
-        """A provider's opaque metadata, for the model it came from."""
+        """A provider's opaque metadata, if it goes back to its model."""
         return (clean_object(without_sources(metadata)) or None) if self._keeps and metadata else None
 
     def _tool(
@@ -272,10 +265,10 @@ class _Turn:
         media: list[Media],
     ) -> None:
         name = _NAME.sub("_", part.tool)[:64] or "tool"
-        executed = part.provider is not None and part.provider.executed
+        executed = part.is_hosted
         text, is_error = _outcome(part)
         if executed and not self._keeps:
-            # No other model can read a hosted tool's own records; what it found out is kept as words.
+            # No other model can read the records of a hosted tool, so its result is sent as text.
             content.append(Text(text=f"[{name} was run by the provider]\n{text}"))
             return
         call_id = self._names.fresh(part.call_id)
@@ -318,7 +311,7 @@ def takes_media_in_results(model: ModelInfo, mime: str) -> bool:
 
 
 def _outcome(part: ToolPart) -> tuple[str, bool]:
-    """What the model reads of a call, and whether it is an error."""
+    """The text of a call's result, and whether it is an error."""
     match part.state:
         case ToolCompleted(time=time, output=output):
             text = output if time.compacted is None else cleared(part.state)
@@ -332,7 +325,7 @@ def _outcome(part: ToolPart) -> tuple[str, bool]:
 
 
 def partial_output(metadata: JsonObject | None) -> str:
-    """What a call that was stopped had put out until then; empty if there is nothing, or the call failed otherwise."""
+    """The output of an interrupted call until it was stopped; empty for any other failure."""
     partial = metadata.get("output") if metadata and metadata.get("interrupted") is True else None
     return partial.rstrip() if isinstance(partial, str) else ""
 
@@ -343,7 +336,7 @@ def _prunable(part: Part) -> int:
 
 
 def cleared(state: ToolCompleted) -> str:
-    """What stands for an output that was pruned: the words clients know, and how to have it back."""
+    """The text in place of a pruned output: the sentence that clients know, and the recall handle."""
     return f"{CLEARED}\n(Its whole text is kept: call recall with the handle {handle(whole_output(state))}.)"
 
 
@@ -355,7 +348,7 @@ def _attachments(part: ToolPart) -> tuple[FilePart, ...]:
 
 
 def _media(part: FilePart) -> Media | Text:
-    """A file as the model can be shown it: itself, or why not."""
+    """The file as media, or a text that says why it cannot be shown."""
     mime, url = clean(part.mime), clean(part.url)
     filename = clean(part.filename) if part.filename else None
     shown = filename or mime or "A file"
@@ -372,7 +365,7 @@ def _media(part: FilePart) -> Media | Text:
 
 
 def _is_base64(text: str) -> bool:
-    # Not decoded: every file of the history passes here before every turn.
+    # Not decoded, because every file of the history is checked before every turn.
     return bool(text.rstrip("=")) and text.isascii() and not text.rstrip("=").encode().translate(None, _BASE64)
 
 
@@ -387,11 +380,6 @@ def _steps(parts: tuple[Part, ...]) -> Iterator[list[Part]]:
             block.append(part)
     if block:
         yield block
-
-
-def _last_of_each_call(parts: tuple[Part, ...]) -> dict[str, str]:
-    """Which part speaks for a call id: the last one; a provider may repeat an id inside one message."""
-    return {part.call_id: part.id for part in parts if isinstance(part, ToolPart)}
 
 
 def _signature(metadata: JsonObject | None) -> bool:

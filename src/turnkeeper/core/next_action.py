@@ -1,18 +1,18 @@
-"""The loop as a table: what a session should do next, decided from its view and history alone. First match wins.
+"""The next action of a session, decided from its view and history. The first matching row wins.
 
 | The session shows | Action | Why |
 |---|---|---|
-| an open turn, though none is live here | Abandon | left by a dead process; never run a side effect twice |
-| a compaction that was asked for and not answered | Compact | it makes room for whatever comes next |
-| steering prompts in the inbox | Promote | steers join the next boundary, all of them |
-| a user's refusal of a tool | Rest | they said no; nothing goes on until they speak |
-| a command that the user ran | Rest | the model hears of it when it is next spoken to |
+| an open turn, though no turn runs here | Abandon | a dead process left it; never run a side effect twice |
+| a compaction marker without a Summary | Compact | it makes room for the next request |
+| steering prompts in the inbox | Promote | all of them join the next boundary |
+| a tool call that the user refused | Rest | nothing runs until the next prompt |
+| a command that the user ran | Rest | the model reads it with the next prompt |
 | an unanswered user message, or calls that were settled | RunTurn | the model owes an answer |
 | a failed turn, and a quarantine of what made it fail | RunTurn | once more without it |
-| an empty or unknown finish, not too often | RunTurn | some providers end a stream without a word |
-| an answer that the provider paused, not too often | RunTurn | the provider goes on with it when it is asked again |
+| an empty or unknown finish, not too often | RunTurn | some providers end a stream without content |
+| an answer that the provider paused, not too often | RunTurn | the provider continues it on the next request |
 | a structured answer missing, tries left | RunTurn | the caller asked for JSON |
-| a queued prompt | Promote the first | one at a time, when it would otherwise rest |
+| a queued prompt | Promote the first | one at a time, when the session would otherwise rest |
 | anything else | Rest | |
 """
 
@@ -48,9 +48,9 @@ class Compact(Value):
 
 
 class RunTurn(Value):
-    """Ask the model. ``step`` counts turns since the user spoke.
+    """Send a request to the model. ``step`` counts turns since the last user message.
 
-    ``tries`` counts the failed tries at a structured answer, ``tries_left`` those that are left; None if prose will do.
+    ``tries`` counts failed tries at a structured answer; ``tries_left`` is None if no structured answer is wanted.
     """
 
     user: HistoryItem
@@ -69,7 +69,7 @@ Action: TypeAlias = Abandon | Promote | Compact | RunTurn | Rest
 
 
 def next_action(view: SessionView, history: History, *, resume: bool = False) -> Action:
-    """What to do next. ``resume``: the user asks for one more turn although the last one failed or was stopped."""
+    """The next action. ``resume``: the user wants one more turn although the last one failed or was stopped."""
     if view.turn is not None:
         return Abandon()
     user, turns = _since_user(history)
@@ -88,13 +88,13 @@ def next_action(view: SessionView, history: History, *, resume: bool = False) ->
 
 
 def promotion(action: Promote, view: SessionView) -> list[Event]:
-    """The events of a Promote: one for each prompt that still waits, none while a turn is open."""
+    """The events of a Promote: one for each prompt that is still in the inbox, none while a turn is open."""
     waiting = {prompt.message.id for prompt in view.inbox} if view.turn is None else set()
     return [PromptPromoted(message_id=message_id) for message_id in action.message_ids if message_id in waiting]
 
 
 def _unanswered_marker(user: HistoryItem | None, turns: list[HistoryItem], *, resume: bool) -> HistoryItem | None:
-    """A compaction that has not begun; with ``resume``, also one that failed."""
+    """The marker of a compaction that has not begun; with ``resume``, also of one that failed."""
     if user is None or compaction_of(user) is None:
         return None
     if not turns:
@@ -104,7 +104,7 @@ def _unanswered_marker(user: HistoryItem | None, turns: list[HistoryItem], *, re
 
 
 def _is_remedied(view: SessionView, history: History) -> bool:
-    """Whether what made the last turn fail was taken away since."""
+    """Whether parts were quarantined since the last turn failed."""
     remedy = view.rewritten
     last = history.entries[-1].message if history.entries else None
     return remedy is not None and remedy.is_remedy and last is not None and remedy.seq > last.seq
@@ -113,9 +113,9 @@ def _is_remedied(view: SessionView, history: History) -> bool:
 REFUSED = "the user refused a tool"
 STRUCTURED_TOOL = "StructuredOutput"
 PAUSED = "pause"
-"""How the message of an answer finishes that the provider will go on with."""
+"""The finish of an answer that the provider continues on the next request."""
 DISABLED = "disabled"
-"""Marks a call that was made although the last step has no tools: answering it would be a step too many."""
+"""Metadata key of a call in the last step, which has no tools; no further step answers the call."""
 
 
 def _owed(user: HistoryItem | None, turns: list[HistoryItem], *, resume: bool) -> RunTurn | Rest:
@@ -156,7 +156,7 @@ def _turn(user: HistoryItem, turns: list[HistoryItem]) -> RunTurn:
 
 
 def _missed(turn: HistoryItem) -> bool:
-    """Whether a turn was a failed try at a structured answer: words only, or an answer that does not fit."""
+    """Whether a turn was a failed try at a structured answer: text only, or an answer that violates the schema."""
     answers = [part for part in turn.parts if isinstance(part, ToolPart) and part.tool == STRUCTURED_TOOL]
     if answers:
         return all(isinstance(part.state, ToolError) for part in answers)
@@ -164,24 +164,24 @@ def _missed(turn: HistoryItem) -> bool:
 
 
 def last_user(history: History) -> HistoryItem | None:
-    """The newest thing the user said."""
+    """The newest user message."""
     return next((entry for entry in reversed(history.entries) if isinstance(entry.message, UserMessage)), None)
 
 
 def last_turn(history: History) -> HistoryItem | None:
-    """The newest turn, whatever came of it."""
+    """The newest turn, also a failed one."""
     return next((entry for entry in reversed(history.entries) if isinstance(entry.message, AssistantMessage)), None)
 
 
 def is_command(user: HistoryItem) -> bool:
-    """Whether the user ran a command here and said nothing; also in histories that opencode wrote."""
+    """Whether a user message only records a command that the user ran; also in histories of opencode."""
     return bool(user.parts) and all(
         isinstance(part, TextPart) and bool(part.synthetic) and part.text == DELEGATED for part in user.parts
     )
 
 
 def _since_user(history: History) -> tuple[HistoryItem | None, list[HistoryItem]]:
-    """What the user said last, and the turns that came after it, oldest first."""
+    """The newest user message, and the turns after it, oldest first."""
     turns: list[HistoryItem] = []
     for entry in reversed(history.entries):
         if isinstance(entry.message, AssistantMessage):
@@ -192,8 +192,8 @@ def _since_user(history: History) -> tuple[HistoryItem | None, list[HistoryItem]
 
 
 def is_continuable(part: Part) -> bool:
-    """Whether a part's result is owed back to the model: a call of ours, settled, that may be answered."""
-    if not isinstance(part, ToolPart) or (part.provider is not None and part.provider.executed):
+    """Whether the model must be sent a part's result: that of a settled call that is not hosted."""
+    if not isinstance(part, ToolPart) or part.is_hosted:
         return False
     match part.state:
         case ToolCompleted(metadata=metadata):
@@ -205,22 +205,21 @@ def is_continuable(part: Part) -> bool:
 
 
 def is_refused(part: Part) -> bool:
-    """Whether the user said no to a call, without a word of advice for the model."""
+    """Whether the user refused a call without feedback for the model."""
     state = part.state if isinstance(part, ToolPart) else None
     return isinstance(state, ToolError) and bool((state.metadata or {}).get("rejected"))
 
 
 def _is_empty(turn: HistoryItem) -> bool:
-    """Whether a turn ended without saying or doing anything, or for an unknown reason."""
+    """Whether a turn ended without text, file or call; a finish by length or content filter does not count."""
     message = turn.message
     assert isinstance(message, AssistantMessage), "turns are assistant messages"
     if message.finish in ("length", "content-filter"):
         return False
-    said = any(
+    return not any(
         isinstance(part, ToolPart | FilePart) or (isinstance(part, TextPart | ReasoningPart) and part.text.strip())
         for part in turn.parts
     )
-    return not said
 
 
 def _is_paused(turn: HistoryItem) -> bool:
@@ -228,5 +227,5 @@ def _is_paused(turn: HistoryItem) -> bool:
 
 
 def _streak(turns: list[HistoryItem], is_one: Callable[[HistoryItem], bool]) -> int:
-    """How many of the newest turns are of a kind, one after the other."""
+    """The number of newest turns in a row for which ``is_one`` holds."""
     return sum(1 for _ in takewhile(is_one, reversed(turns)))

@@ -1,6 +1,6 @@
-"""Notifications of the first generation of the API, derived from what an event changed.
+"""Notifications of the first generation of the API, derived from the changes of an event.
 
-The server derives those of the second generation (``server/v2/live.py``).
+The server derives the notifications of the second generation (``server/v2/live.py``).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,9 +22,9 @@ Said: TypeAlias = tuple[str, dict[str, object]]
 
 
 def notify(session: Session, recorded: Recorded, changes: Iterable[Change], link: str = "") -> list[Notification]:
-    """The notifications of one event, in the order of its changes. ``session`` is the session after it.
+    """The notifications of one event, in the order of its changes. ``session`` is the session after the event.
 
-    ``link`` is the hash of its entry, from which their ids are derived.
+    ``link`` is the hash of the event's entry; notification ids are derived from it.
     """
     seq, time, _ = recorded
     said = [one for change in changes for one in _of_change(change, time)]
@@ -35,7 +35,7 @@ def notify(session: Session, recorded: Recorded, changes: Iterable[Change], link
 
 
 def spelt_out(notification: Notification, texts: Mapping[str, str]) -> Notification:
-    """The notification with blobs in the place of their marks, for subscribers who have no store to ask."""
+    """The notification with blobs in place of their marks, for subscribers without access to the store."""
     properties = {name: _spelt_out(value, texts) for name, value in notification.properties.items()}
     return notification.but(properties=properties)
 
@@ -49,7 +49,7 @@ def _spelt_out(value: object, texts: Mapping[str, str]) -> object:
 
 
 def deleted(session: Session, seq: int = 0) -> Notification:
-    """The last thing told of a session."""
+    """The last notification of a session: it was removed."""
     return _notification(session, seq, "session.deleted", {"info": session})
 
 

@@ -1,6 +1,6 @@
-"""Oversized prompts: one that no answer came to because it was too large is left out of later requests.
+"""Oversized prompts: an unanswered prompt that was too large is left out of later requests.
 
-Otherwise every later request would have it, and be too large as well. The words in its place name its recall handle.
+Otherwise every later request would be too large as well. The text in its place names its recall handle.
 """
 
 from collections.abc import Collection, Sequence
@@ -15,7 +15,7 @@ from turnkeeper.model.parts import FilePart, Part, TextPart
 
 PART_SHARE = 4
 PART_CHARS_MIN = 1_000
-"""A part is left out if it has at least this share of its message and so many characters: short words stay."""
+"""A part is left out if it has at least a quarter of its message and PART_CHARS_MIN characters."""
 
 
 def has_overflowed(entries: Sequence[HistoryItem], model: ModelInfo) -> bool:
@@ -30,9 +30,9 @@ def has_overflowed(entries: Sequence[HistoryItem], model: ModelInfo) -> bool:
 def oversized(
     shown: Sequence[HistoryItem], model: ModelInfo, left_out: Collection[str], *, has_newer: bool
 ) -> tuple[HistoryItem, tuple[str, ...]] | None:
-    """The largest unanswered prompt and its large parts; None if unanswered prompts are not most of what is shown.
+    """The largest unanswered prompt and its large parts; None if unanswered prompts are less than half of the history.
 
-    ``left_out`` are the parts that are left out already. ``has_newer``: the newest prompt is to be answered now.
+    ``left_out`` are the quarantined parts. ``has_newer``: the newest prompt stays, to be answered now.
     """
     seen = [without(entry, left_out) for entry in shown]
     prompts = unanswered(seen)
@@ -49,7 +49,7 @@ def oversized(
 def all_oversized(
     shown: Sequence[HistoryItem], model: ModelInfo, left_out: Collection[str], room: int | None
 ) -> frozenset[str]:
-    """The parts to leave out until the unanswered prompts fit into ``room`` tokens; if None, of one prompt."""
+    """The parts to leave out until the unanswered prompts fit into ``room`` tokens; of one prompt if it is None."""
     found = frozenset(left_out)
     while (one := oversized(shown, model, found, has_newer=False)) is not None:
         found |= frozenset(one[1])

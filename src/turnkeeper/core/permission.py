@@ -10,24 +10,24 @@ from turnkeeper.model.value import Value, encode
 from turnkeeper.text import wildcard
 
 PLAIN: Final = frozenset({"todowrite", "question", "webfetch", "websearch", "doom_loop"})
-"""Permissions that take one action for everything: there is nothing in their calls to match patterns against."""
+"""Permissions that take one action: their calls have nothing to match patterns against."""
 
 _ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
 _EDITING: Final = frozenset({"write", "edit", "patch", "apply_patch"})
 
 
 class Allow(Value):
-    """Go on."""
+    """The call may run."""
 
 
 class Deny(Value):
-    """A rule says no. ``rules`` are those about this permission, for the model to see what it may try instead."""
+    """A rule denies the call. ``rules`` are the rules of its permission, which the model is shown."""
 
     rules: Ruleset
 
     @property
     def reason(self) -> str:
-        """What the model is told."""
+        """The error text for the model."""
         return (
             "This call is denied by a rule; the user was not asked and asking again will not help. "
             f"The rules for it are: {encode(self.rules).decode()}"
@@ -44,12 +44,12 @@ Decision: TypeAlias = Allow | Deny | Ask
 
 
 def merge(*rulesets: Iterable[Rule]) -> Ruleset:
-    """One ruleset out of several, the later ones stronger."""
+    """One ruleset out of several; later rules win."""
     return tuple(rule for rules in rulesets for rule in rules)
 
 
 def evaluate(rules: Sequence[Rule], permission: str, pattern: str) -> Action:
-    """What the last matching rule says; ``ask`` if none matches."""
+    """The action of the last matching rule; ``ask`` if none matches."""
     for rule in reversed(rules):
         if wildcard.matches(permission, rule.permission) and wildcard.matches(pattern, rule.pattern):
             return rule.action
@@ -57,10 +57,9 @@ def evaluate(rules: Sequence[Rule], permission: str, pattern: str) -> Action:
 
 
 def decide(rules: Sequence[Rule], permission: str, patterns: Sequence[str], approvals: Sequence[Rule] = ()) -> Decision:
-    """Whether a call may go on. One denied pattern denies it.
+    """Whether a call may run. One denied pattern denies the call.
 
-    ``approvals`` are what the user allowed for good. They answer only what the rules would ask, so no approval
-    undoes a configured deny.
+    ``approvals`` are the user's permanent approvals. They apply only where the rules ask, so none overrides a deny.
     """
     actions = [(pattern, evaluate(rules, permission, pattern)) for pattern in patterns]
     if any(action == "deny" for _, action in actions):
@@ -75,7 +74,7 @@ def decide(rules: Sequence[Rule], permission: str, patterns: Sequence[str], appr
 
 
 def hides(rules: Sequence[Rule], permission: str) -> bool:
-    """Whether nothing under this permission could ever run, so that its tools need not be offered."""
+    """Whether every call under this permission is denied, so that its tools are not offered."""
     for rule in reversed(rules):
         if wildcard.matches(permission, rule.permission):
             return rule.pattern == "*" and rule.action == "deny"
@@ -83,7 +82,7 @@ def hides(rules: Sequence[Rule], permission: str) -> bool:
 
 
 def freed(rules: Ruleset, directory: str | None) -> Ruleset:
-    """The rules with a directory outside the project that needs no asking, unless they deny it."""
+    """The rules with a directory outside the project allowed, unless they deny it."""
     if directory is None:
         return rules
     pattern = f"{directory.rstrip('/')}/*"
@@ -92,17 +91,13 @@ def freed(rules: Ruleset, directory: str | None) -> Ruleset:
     return (*rules, Rule(permission="external_directory", pattern=pattern, action="allow"))
 
 
-def default_rules(free_directories: Iterable[str] = ()) -> Ruleset:
-    """What holds before anyone configured anything. ``free_directories`` lie outside and need no asking."""
+def default_rules() -> Ruleset:
+    """The rules before any configuration."""
     return (
         Rule(permission="*", pattern="*", action="allow"),
         Rule(permission="doom_loop", pattern="*", action="ask"),
         Rule(permission="external_directory", pattern="*", action="ask"),
-        *(
-            Rule(permission="external_directory", pattern=f"{directory.rstrip('/')}/*", action="allow")
-            for directory in free_directories
-        ),
-        # Secrets live in these files; the example file has none.
+        # Secrets are in these files; the example file has none.
         Rule(permission="read", pattern="*", action="allow"),
         Rule(permission="read", pattern="*.env", action="ask"),
         Rule(permission="read", pattern="*.env.*", action="ask"),
@@ -111,14 +106,14 @@ def default_rules(free_directories: Iterable[str] = ()) -> Ruleset:
 
 
 def configured_rules(config: Config, home: str) -> Ruleset:
-    """The rules of a directory: our own, the tools that are switched off, and what its configuration says."""
+    """The rules of a directory: the defaults, then ``tools``, then ``permission`` of its configuration."""
     switches = parse_switches(config.tools) if config.tools else ()
     own = parse_rules(config.permission, home) if config.permission is not None else ()
     return merge(default_rules(), switches, own)
 
 
 def parse_rules(config: object, home: str) -> Ruleset:
-    """The ``permission`` value of a configuration, in the order it was written; Invalid says what is wrong with it."""
+    """The ``permission`` value of a configuration as rules, in order. Raises Invalid with the wrong key."""
     if isinstance(config, str):
         return (Rule(permission="*", pattern="*", action=_action(config, "permission")),)
     if not isinstance(config, Mapping):
@@ -127,7 +122,7 @@ def parse_rules(config: object, home: str) -> Ruleset:
 
 
 def parse_switches(tools: Mapping[str, bool]) -> Ruleset:
-    """The older form, ``{"tools": {name: bool}}``, as rules. All editing tools go by ``edit``."""
+    """The older form, ``{"tools": {name: bool}}``, as rules. All editing tools have the permission ``edit``."""
     return tuple(
         Rule(permission="edit" if name in _EDITING else name, pattern="*", action="allow" if on else "deny")
         for name, on in tools.items()

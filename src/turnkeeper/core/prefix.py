@@ -1,4 +1,4 @@
-"""The prefix law: inside an epoch each request extends the one before it, byte for byte. Measured, not hoped for."""
+"""Prefixes: measures how many bytes of the previous request each request repeats. In an epoch it should be all."""
 
 from collections.abc import Sequence
 from hashlib import sha256
@@ -28,12 +28,11 @@ def measure(
     rewritten: str | None = None,
     meter: "Meter | None" = None,
 ) -> Prefix:
-    """How a request relates to the one before it. Its last ``passing`` messages are meant for it alone.
+    """How much of the request ``before`` a request repeats. Its last ``passing`` messages are in no later request.
 
-    It is cut into pieces in the order a provider's cache reads it: tools, system, then message by message. ``encoded``
-    is the JSON of its first messages, where the caller has it. ``rewritten`` is why history was changed since, if an
-    event says so: a declared place. ``meter`` remembers the request before, so that what this one repeats is not hashed
-    again.
+    A request is hashed piece by piece in the order of a provider's cache: tools, system, then each message. ``encoded``
+    is the JSON of its first messages. ``rewritten`` is the reason of an event that changed the history since.
+    ``meter`` keeps the hashes of the previous request, so that repeated pieces are not hashed again.
     """
     meter = meter or Meter()
     front = (meter.head(request), *(encode(text) for text in request.system))
@@ -67,7 +66,7 @@ def measure(
 
 
 class Meter:
-    """Marks the pieces of requests; what the next one repeats of the last is not hashed again."""
+    """Hashes the pieces of requests; pieces that repeat the previous request are not hashed again."""
 
     def __init__(self) -> None:
         self._tools: tuple[str, Sequence[ToolDefinition]] | None = None
@@ -75,10 +74,10 @@ class Meter:
         self._begin()
 
     def head(self, request: ModelRequest) -> bytes:
-        """The first piece of a request. The very same tools are not spelt again."""
+        """The first piece of a request: model and tools. An unchanged tool list is not encoded again."""
         model = _model(request)
         if self._tools is None or self._tools[0] != model or self._tools[1] is not request.tools:
-            self._tools, self._head = (model, request.tools), _head(request)
+            self._tools, self._head = (model, request.tools), encode([model, request.tools])
         return self._head
 
     def _begin(self) -> None:
@@ -88,7 +87,7 @@ class Meter:
         self._marks: dict[int, Mark] = {}
 
     def marks(self, front: tuple[bytes, ...], said: Strand[bytes], places: set[int]) -> dict[int, Mark]:
-        """The marks behind so many pieces; a place that the request does not reach has none."""
+        """The size and hash after so many pieces; a place beyond the end of the request has none."""
         known = len(self._front) + len(self._said)
         is_longer = self._front == front and said.begins_with(self._said)
         if not is_longer or any(place <= known and place not in self._marks for place in places):
@@ -107,13 +106,9 @@ class Meter:
 
 
 def reuse_percent(*prefixes: Prefix) -> int | None:
-    """How much of the requests before them these can reuse; 100 only if all of it. None if none came before."""
+    """The percentage of their previous requests that these requests repeat; None if there was none."""
     before = sum(one.before for one in prefixes)
     return sum(one.reused for one in prefixes) * 100 // before if before else None
-
-
-def _head(request: ModelRequest) -> bytes:
-    return encode([_model(request), request.tools])
 
 
 def _model(request: ModelRequest) -> str:
@@ -121,7 +116,7 @@ def _model(request: ModelRequest) -> str:
 
 
 def _common(prefix: Prefix, before: Prefix) -> int:
-    """What two requests share though the later one does not extend the earlier one: tools and baseline, or tools."""
+    """The bytes that a request shares with a previous one that it does not extend: tools and baseline, or tools."""
     for mine, other in ((prefix.system, before.system), (prefix.tools, before.tools)):
         if mine is not None and mine == other:
             return mine.bytes
@@ -139,7 +134,7 @@ def _cause(prefix: Prefix, before: Prefix, epoch: Epoch, rewritten: str | None) 
 
 
 def is_cold(before: Prefix | None, options: JsonObject, now: int) -> bool:
-    """Whether the provider has let go of its cache of the request before, as far as one can know."""
+    """Whether the provider has probably dropped the previous request from its cache."""
     return before is not None and now - before.at > _kept_s(options) * 1000
 
 
@@ -148,7 +143,7 @@ def _began(epoch: Epoch) -> str:
 
 
 def _note(request: ModelRequest, prefix: Prefix, before: Prefix) -> str | None:
-    """What we cannot know: whether the provider still has what it could reuse."""
+    """Why the provider may reuse less than the common prefix."""
     kept_s = _kept_s({**request.model.options, **request.options})
     notes = [CHOICE] if prefix.choice != before.choice else []
     if prefix.at - before.at > kept_s * 1000:

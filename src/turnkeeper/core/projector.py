@@ -1,4 +1,4 @@
-"""The fold: ``apply(view, recorded)`` gives the view after an event, and what changed. The only match over events."""
+"""The fold: ``apply(view, recorded)`` gives the view after an event, and its changes. The only match over events."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeAlias, TypeVar, assert_never
@@ -18,11 +18,11 @@ from turnkeeper.model.status import IDLE, Idle
 T = TypeVar("T")
 
 SELECTIONS_MAX = 2
-"""How many selections may follow an admission as part of it: of an agent and of a model."""
+"""An admission may be followed by two selections that belong to it: of an agent and of a model."""
 
 
 class Folded(NamedTuple):
-    """The view after an event, and what the event changed, in the order clients expect."""
+    """The view after an event, and the changes of the event in the order that clients expect."""
 
     view: SessionView
     changes: tuple[Change, ...]
@@ -40,7 +40,7 @@ def project(recorded: Iterable[Recorded]) -> SessionView | None:
 
 
 def apply(view: SessionView | None, recorded: Recorded) -> Folded:
-    """The view after one more event, and what it changed. Raises Damaged if the event cannot follow this view."""
+    """The view after one more event, and its changes. Raises Damaged if the event cannot follow this view."""
     seq, _, event = recorded
     if isinstance(event, e.SessionCreated):
         if view is not None:
@@ -59,7 +59,7 @@ def apply(view: SessionView | None, recorded: Recorded) -> Folded:
 
 
 def _apply(view: SessionView, recorded: Recorded) -> _Step:
-    """One case per event, the most frequent ones first; the type checker demands the case of a new one."""
+    """One case for each event, the most frequent first; the type checker demands a case for a new event."""
     seq, time, event = recorded
     match event:
         case e.MessageRecorded():
@@ -283,7 +283,7 @@ def _spent(view: SessionView, time: int, event: e.UsageRecorded) -> _Step:
 
 
 def _numbered(parts: tuple[Part, ...], seq: int) -> tuple[Part, ...]:
-    """Parts that come with one event, each with its place."""
+    """The parts of one event, each with its ``seq`` and ``nth``."""
     return tuple([part.but(seq=seq, nth=nth) for nth, part in enumerate(parts)])
 
 

@@ -1,4 +1,4 @@
-"""Pruning: which old tool outputs leave the model's view, and whether that pays. What leaves stays in the store."""
+"""Pruning: which old tool outputs requests leave out, and whether that saves money. The store keeps the outputs."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -13,14 +13,14 @@ from turnkeeper.model.parts.tool import ToolCompleted
 from turnkeeper.model.value import Value
 
 PROTECT: Final = 40_000
-"""The newest outputs of so many tokens stay."""
+"""The newest outputs stay, up to this many tokens."""
 MINIMUM: Final = 20_000
-"""Less than this is not worth a pruning."""
+"""Tokens that a pruning must save at least."""
 STAND_IN: Final = 26
-"""So many tokens are the words that stand for an output which was pruned."""
+"""Tokens of the text that replaces a pruned output."""
 PROTECTED_TURNS: Final = 2
 PROTECTED_TOOLS: Final = frozenset({"skill", "recall"})
-"""What these give was asked for in order to be kept in view."""
+"""Tools whose outputs are never pruned: the model asked for them in order to see them."""
 
 ALWAYS: Final = "old outputs are pruned after each run, as the configuration says"
 BEGINS: Final = "an epoch begins, so the provider reads everything anew in any case"
@@ -30,7 +30,7 @@ CHEAPER: Final = "carrying the outputs along would cost more than reading the re
 
 
 class Occasion(Value):
-    """When it is asked whether to prune. ``count`` is the size of the next request as it stands."""
+    """The circumstances of a decision to prune. ``count`` is the size of the next request in tokens."""
 
     count: int
     price: Price = Price()
@@ -38,13 +38,13 @@ class Occasion(Value):
     begins: bool = False
     """The next request is the first of an epoch."""
     is_cold: bool = False
-    """The provider has let go of its cache of the last request."""
+    """The provider has dropped the last request from its cache."""
     room: int | None = None
-    """How large the request may be, if it is too large."""
+    """The limit of the request in tokens, if the request is too large."""
 
 
 class Pruning(Value):
-    """Outputs that leave the model's view now, what that saves, and why now."""
+    """Outputs that requests leave out from now on, the tokens saved, and the reason."""
 
     parts: tuple[ToolPart, ...]
     tokens: int
@@ -52,7 +52,7 @@ class Pruning(Value):
 
 
 def choose(entries: Sequence[HistoryItem], mode: PruneMode, occasion: Occasion) -> Pruning | None:
-    """What to prune now, if anything. But for ``always`` it is never dearer than to go on without."""
+    """The outputs to prune now, if any. Except in mode ``always``, pruning never costs more than not pruning."""
     if mode == "never":
         return None
     found = candidates(entries)
@@ -64,7 +64,7 @@ def choose(entries: Sequence[HistoryItem], mode: PruneMode, occasion: Occasion) 
 
 
 def pruning_events(pruning: Pruning, stored: Sequence[Part], now: int) -> list[Event]:
-    """The events of a pruning: its parts as they are ``stored``, with their place, and now marked; and why."""
+    """The events of a pruning: its parts, as they are ``stored``, marked as pruned; then the reason."""
     ids = tuple(part.id for part in pruning.parts)
     events: list[Event] = []
     for part in stored:
@@ -75,9 +75,9 @@ def pruning_events(pruning: Pruning, stored: Sequence[Part], now: int) -> list[E
 
 
 def candidates(entries: Sequence[HistoryItem]) -> list[ToolPart]:
-    """Outputs that may go: older than the two newest turns and beyond the newest 40,000 tokens of outputs.
+    """Outputs that may be pruned: before the two newest user messages and beyond the newest PROTECT tokens.
 
-    None, if together they are not worth 20,000 tokens. The walk ends at a summary or at what was pruned before.
+    Empty if they have fewer than MINIMUM tokens. The search ends at a Summary or at a pruned output.
     """
     total, users = 0, 0
     found: list[ToolPart] = []
@@ -91,7 +91,7 @@ def candidates(entries: Sequence[HistoryItem]) -> list[ToolPart]:
         for part in reversed(entry.parts):
             if not isinstance(part, ToolPart) or not isinstance(part.state, ToolCompleted):
                 continue
-            if part.tool in PROTECTED_TOOLS or (part.provider is not None and part.provider.executed):
+            if part.tool in PROTECTED_TOOLS or part.is_hosted:
                 continue
             if part.state.time.compacted is not None:
                 return _worth(found)
@@ -102,10 +102,10 @@ def candidates(entries: Sequence[HistoryItem]) -> list[ToolPart]:
 
 
 def pays(saved: int, count: int, price: Price) -> bool:
-    """Whether pruning a warm cache is cheaper than not to, even if only one more request follows.
+    """Whether pruning pays for itself with the next request, although the provider's cache is warm.
 
-    Not to: all of ``count`` is read from the cache. To prune: what stays is read anew, at the price of fresh input or
-    of writing the cache. That everything lies behind the first pruned output is assumed, which errs to this side.
+    Without pruning, all of ``count`` is read from the cache. With it, the rest is read at the price of input or of
+    cache writes: the whole rest, as if the first pruned output were at the beginning.
     """
     fresh = max(price.input, price.cache_write)
     return count * price.cache_read > max(0, count - saved) * fresh
@@ -132,7 +132,7 @@ def _size(part: ToolPart) -> int:
 
 
 def _saves(part: ToolPart) -> int:
-    """What is won by pruning an output; a very short one takes less room than the words in its place."""
+    """Tokens saved by pruning an output; negative if it is shorter than the text in its place."""
     return _size(part) - STAND_IN
 
 

@@ -1,4 +1,4 @@
-"""Quarantine: a part that a provider rejects is left out of requests, so that no message can brick a session.
+"""Quarantine: a part that a provider rejects is left out of requests, so that no message makes a session unusable.
 
 A provider that points at a place in its request (``messages.3.content.1: ...``) points at a part of ours.
 """
@@ -17,7 +17,7 @@ from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolProvider
 from turnkeeper.model.value import Value
 
 AHEAD: Final = 4
-"""What follows a system message may decide whether it stands alone or is merged: so far one looks ahead."""
+"""Messages to look ahead: the messages after a system message may decide whether it is merged."""
 LEFT_OUT: Final = "[A part of this message is left out: the provider did not accept it]"
 LEFT_OUT_TEXT: Final = (
     "[A text of {:,} characters is left out: the provider did not accept it, or it is too large for the context window."
@@ -33,7 +33,7 @@ _MEDIA_WORDS: Final = re.compile(
 
 
 class Pointer(Value):
-    """Where a provider points: a message of its request, and what it complains of."""
+    """The place in a request that a provider rejects: a message index, and the provider's error message."""
 
     message: int
     is_media: bool
@@ -41,21 +41,21 @@ class Pointer(Value):
 
 
 def pointer(failure: Failure) -> Pointer | None:
-    """The one place in the request that a rejection names; None if it names none, or is about something else."""
+    """The place in the request that a rejection names; None if it names none."""
     if not isinstance(failure, ApiFailure) or failure.data.status_code not in (400, 413, 415, 422):
         return None
     words = failure.data.message
     found = _PLACE.search(words) or _PLACE.search(failure.data.response_body or "")
     if found is None:
         return None
-    # Of a body only the place itself is read: it may quote anything.
+    # Only the place itself is taken from a body, which may quote any text.
     return Pointer(message=int(found[1]), is_media=bool(_MEDIA_WORDS.search(f"{words} {found[0]}")), words=words)
 
 
 def sources(index: int, count: int, wire_length: Callable[[int], int]) -> range:
-    """Which of our ``count`` messages became the provider's message ``index``; several, where they were merged.
+    """Which of our ``count`` messages became the provider's message ``index``; several if they were merged.
 
-    ``wire_length(n)`` tells how many messages the first n of ours become: protocols merge some and split others.
+    ``wire_length(n)`` is the number of wire messages of our first n messages: protocols merge some and split others.
     """
     if wire_length(0) > index or wire_length(count) <= index:
         return range(0)
@@ -69,10 +69,9 @@ def sources(index: int, count: int, wire_length: Callable[[int], int]) -> range:
 
 
 def suspects(entry: HistoryItem, pointed: Pointer, left_out: Collection[str]) -> tuple[str, ...]:
-    """The parts of a message to leave out: its media or its reasoning if the provider names those, else all that it
-    shows.
+    """The parts of a message to leave out: its media or reasoning if the provider names those, else all parts.
 
-    Nothing, if all of them are left out already: the fault lies elsewhere.
+    Empty if all of them are left out already.
     """
     shown = [part for part in shown_parts(entry) if part.id not in left_out]
     is_reasoning = "reasoning" in pointed.words
@@ -85,7 +84,7 @@ def suspects(entry: HistoryItem, pointed: Pointer, left_out: Collection[str]) ->
 
 
 def without(entry: HistoryItem, left_out: Collection[str]) -> HistoryItem:
-    """A message as a request may have it. Calls keep their place, for a call without its result is rejected too."""
+    """A message without its quarantined parts. Calls stay, emptied: a call without its result is rejected too."""
     if not left_out or not any(part.id in left_out for part in entry.parts):
         return entry
     is_answer = isinstance(entry.message, AssistantMessage)
@@ -96,10 +95,10 @@ def without(entry: HistoryItem, left_out: Collection[str]) -> HistoryItem:
 def _masked(part: Part, is_answer: bool) -> Part | None:
     match part:
         case ToolPart(provider=ToolProvider(executed=True)):
-            # The provider's own records of a call and its result go together, so neither is missed.
+            # Call and result of a hosted tool are one part, so both are replaced.
             return _stand_in(part, LEFT_OUT)
         case ToolPart(state=ToolCompleted() as state):
-            # The name and the id stay; nothing of what was rejected does.
+            # Only the name and the id stay.
             empty = state.but(input={}, output=LEFT_OUT, attachments=None, full=None, structured=None, content=None)
             return part.but(state=empty, metadata=None)
         case ToolPart(state=ToolError() as state):
@@ -122,7 +121,7 @@ def _stand_in(part: Part, words: str) -> TextPart:
 
 
 def shown_parts(entry: HistoryItem) -> list[Part]:
-    """The parts of a message that a request has."""
+    """The parts of a message that requests include."""
     return [part for part in entry.parts if _is_shown(part)]
 
 
@@ -147,7 +146,7 @@ def _has_media(part: Part) -> bool:
 
 
 def telling(entries: Sequence[HistoryItem], message_id: str, count: int, words: str) -> str:
-    """What a person is told of a quarantine."""
+    """The message about a quarantine for users."""
     position = next((n for n, entry in enumerate(reversed(entries)) if entry.message.id == message_id), 0)
     where = "your newest message" if position == 0 else f"a message {position} before the newest"
     parts = "one part" if count == 1 else f"{count} parts"

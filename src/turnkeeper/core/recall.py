@@ -1,4 +1,4 @@
-"""Recall: a text that a handle names, page by page, and places where words were said. The pure half."""
+"""Recall: pages of the text of a handle, and search hits. The decisions; ``store/recall.py`` reads the store."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -10,21 +10,21 @@ from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import Value
 
 TOOL: Final = "recall"
-"""The tool by which a model asks. Its own outputs are copies, so they are neither searched nor pruned."""
+"""The name of the tool. Its outputs are copies, so they are neither searched nor pruned."""
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _BEFORE: Final = 60
 
 
 class NamedFile(Value):
-    """A file that came with a text, under its own handle."""
+    """A file in the same part as a text, with its own handle."""
 
     handle: str
     label: str
 
 
 class Recalled(Value):
-    """What a handle names: the piece, the message it is of, and the files that came with it."""
+    """The text of a handle, its message, and the files in the same part."""
 
     message_id: str
     piece: RecallText
@@ -32,7 +32,7 @@ class Recalled(Value):
 
 
 class RecallPage(Value):
-    """Characters of a text from ``offset`` on. Without ``next_offset`` it is the last page."""
+    """Characters of a text from ``offset`` on. ``next_offset`` is None on the last page."""
 
     handle: str
     label: str
@@ -43,12 +43,12 @@ class RecallPage(Value):
     next_offset: int | None = None
     total: int
     mime: str | None = None
-    """Of a file that is no text; the text is then its ``data:`` address."""
+    """Set for a file that is not text; ``text`` is then its ``data:`` URL."""
     files: tuple[NamedFile, ...] = ()
 
 
 class RecallHit(Value):
-    """A place where words were said, and the handle under which all of it can be had."""
+    """A text that matches a search, with the handle that recalls it."""
 
     handle: str
     label: str
@@ -57,7 +57,7 @@ class RecallHit(Value):
     snippet: str
     total: int
     hidden: Literal["compacted", "pruned", "bounded"] | None = None
-    """Why the model is not shown it, or not all of it."""
+    """Why requests do not have the whole text."""
 
 
 def page(
@@ -93,7 +93,7 @@ def page(
 
 
 def words_of(query: str) -> tuple[str, ...]:
-    """The words that a place must hold. Raises Invalid if there are none."""
+    """The distinct words of a query. Raises Invalid if there are none."""
     words = tuple(dict.fromkeys(_WORD.findall(query)))
     if not words:
         raise Invalid(f"{query!r} holds no word to look for")
@@ -101,13 +101,13 @@ def words_of(query: str) -> tuple[str, ...]:
 
 
 def holding(pieces: Iterable[RecallText], words: Sequence[str]) -> list[RecallText]:
-    """The texts in which a word begins with each of these. Files are not searched."""
+    """The texts that hold, for each word, a word with this prefix. Files are not searched."""
     patterns = [_beginning(word) for word in words]
     return [one for one in pieces if one.mime is None and all(pattern.search(one.text) for pattern in patterns)]
 
 
 def snippet(text: str, words: Sequence[str]) -> str:
-    """One line of a text around the first of these words; its beginning if there is none."""
+    """One line around the first match of these words; the beginning of the text without a match."""
     found = (match.start() for word in words if (match := _beginning(word).search(text)))
     start = max(next(found, 0) - _BEFORE, 0)
     end = start + RECALL_SNIPPET_CHARS
@@ -120,7 +120,7 @@ def _beginning(word: str) -> re.Pattern[str]:
 
 
 def _within(text: str, bytes_max: int) -> str:
-    """As many whole characters as fit, and at least one."""
+    """As many whole characters as fit into ``bytes_max``, at least one."""
     content = text.encode("utf-8", "surrogatepass")
     if len(content) <= bytes_max:
         return text

@@ -1,25 +1,24 @@
-"""Retry: whether a failure is worth another try, and how long to wait before it. Pure; time and chance are given."""
+"""Retry: whether a failure is retryable, and the delay before the next attempt. Time and randomness are arguments."""
 
 import math
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 
-import msgspec
-
 from turnkeeper.core.error_phrases import is_transient
+from turnkeeper.core.failures import json_or_none
 from turnkeeper.model.failure import ApiFailure, Failure, UnknownFailure
 
 DELAY_FIRST_MS = 2_000
 DELAY_MS_MAX = 30_000
-"""The longest wait if the provider sent no headers that could have said better."""
+"""The longest delay if the provider sent no headers."""
 WAIT_MS_MAX = 2_147_483_647
-"""The longest wait at all: what a 32-bit timer holds."""
+"""The longest delay: the maximum of a 32-bit timer."""
 
 OVERLOADED = "Provider is overloaded"
 
 
 def retryable(failure: Failure) -> str | None:
-    """What to tell the user while waiting for another try; None if no other try is worth it."""
+    """The message for the user during the delay; None if the failure is not retryable."""
     match failure:
         case ApiFailure(data=data):
             body = data.response_body or ""
@@ -43,8 +42,8 @@ def retryable(failure: Failure) -> str | None:
 def delay(attempt: int, failure: Failure, *, rand: float, now: int, wait_max: int | None = None) -> int:
     """Milliseconds to wait before retry number ``attempt`` (from 1).
 
-    ``rand`` is in [0, 1) and spreads retries of many sessions; ``now`` is Unix time in milliseconds, for dates in
-    headers; ``wait_max`` bounds what a provider may ask for.
+    ``rand`` is in [0, 1) and spreads the retries of many sessions. ``now`` is Unix time in milliseconds. ``wait_max``
+    bounds the delay that a provider asks for.
     """
     headers = failure.data.response_headers if isinstance(failure, ApiFailure) else None
     limit = min(wait_max, WAIT_MS_MAX) if wait_max is not None else WAIT_MS_MAX
@@ -55,7 +54,7 @@ def delay(attempt: int, failure: Failure, *, rand: float, now: int, wait_max: in
 
 
 def _hint(headers: Mapping[str, str], now: int) -> int | None:
-    """What the provider asks for; None if it says nothing, or nothing that makes sense."""
+    """The delay that the headers ask for; None without a valid one."""
     named = {name.lower(): value for name, value in headers.items()}
     if (given := _number(named.get("retry-after-ms"))) is not None:
         return math.ceil(given)
@@ -80,10 +79,7 @@ def _number(text: str | None) -> float | None:
 
 
 def _account_limit(body: str, headers: Mapping[str, str] | None) -> str:
-    try:
-        said = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        said = None
+    said = json_or_none(body)
     error = said.get("error", said) if isinstance(said, dict) else None
     metadata = error.get("metadata") if isinstance(error, dict) else None
     known = metadata if isinstance(metadata, dict) else {}
@@ -96,7 +92,7 @@ def _account_limit(body: str, headers: Mapping[str, str] | None) -> str:
 
 
 def humanised(seconds: float) -> str:
-    """A wait in words: days and hours, hours and minutes, minutes, or less than a minute."""
+    """A duration in words: days and hours, hours and minutes, minutes, or less than a minute."""
     minutes = int(seconds // 60)
     days, hours, minutes = minutes // 1440, minutes // 60 % 24, minutes % 60
     if days:

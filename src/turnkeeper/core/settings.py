@@ -1,4 +1,4 @@
-"""Settings: configuration files checked, merged and turned into a Config, as pure functions of their JSON."""
+"""Settings: checks and merges the JSON of configuration files, and converts it to a Config."""
 
 import re
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ _TOGETHER: Final = frozenset({"instructions"})
 
 
 def checked(raw: Json, where: str) -> JsonObject:
-    """One file's settings, once they have the right types. Raises Invalid with the file and the key."""
+    """The settings of one file, if their types are right. Raises Invalid with the file and the key."""
     if not isinstance(raw, dict):
         raise Invalid(f"{where}: expected an object of settings")
     try:
@@ -30,7 +30,7 @@ def checked(raw: Json, where: str) -> JsonObject:
 
 
 def merged(files: Iterable[JsonObject]) -> JsonObject:
-    """All settings; later files win. Objects are merged, all else is replaced, but instructions add up."""
+    """All settings; later files win. Objects are merged, instructions are joined, other values are replaced."""
     result: JsonObject = {}
     for settings in files:
         result = _merged(result, settings, depth=0)
@@ -38,7 +38,7 @@ def merged(files: Iterable[JsonObject]) -> JsonObject:
 
 
 def typed(raw: JsonObject) -> Config:
-    """The settings as a value. ``raw`` has been checked."""
+    """The checked settings as a Config."""
     config = msgspec.convert(raw, Config)
     known = {field.encode_name for field in msgspec.structs.fields(ProviderOptions)}
     providers = {
@@ -69,7 +69,7 @@ def _merged(one: JsonObject, other: JsonObject, *, depth: int) -> JsonObject:
 
 
 def _spelt_out(raw: JsonObject) -> JsonObject:
-    """Permissions said in one word become an object, so that a later file adds to them and does not wipe them out."""
+    """A permission that is one action becomes an object, so that a later file is merged with it."""
     result = dict(raw)
     if isinstance(result.get("permission"), str):
         result["permission"] = {"*": result["permission"]}
@@ -77,7 +77,7 @@ def _spelt_out(raw: JsonObject) -> JsonObject:
 
 
 def _culprit(raw: JsonObject, message: str) -> tuple[str, str]:
-    """The dotted key that is wrong, and why. The decoder hides the names of entries; they are found by trying."""
+    """The dotted key that is wrong, and why. The decoder omits the names of dict entries; each is tried."""
     found = _PLACE.fullmatch(message)
     assert found is not None
     steps = re.findall(r"\.([^.\[]+)|\[(\.\.\.|\d+)\]", found["path"] or "")
@@ -90,11 +90,12 @@ def _culprit(raw: JsonObject, message: str) -> tuple[str, str]:
 
 
 def _choices(key: list[str]) -> tuple[object, ...]:
-    """The words that a key may have, where it takes one of a few."""
+    """The values of a key that takes one of several literals."""
     kinds: list[inspect.Type] = [inspect.type_info(Config)]
     for name in key:
         kinds = [inner for kind in kinds for inner in _inside(kind, name)]
-    return tuple(dict.fromkeys(word for kind in _alternatives(kinds) for word in _words(kind)))
+    literals = (kind for kind in _alternatives(kinds) if isinstance(kind, inspect.LiteralType))
+    return tuple(dict.fromkeys(word for literal in literals for word in literal.values))
 
 
 def _inside(kind: inspect.Type, name: str) -> list[inspect.Type]:
@@ -114,10 +115,6 @@ def _alternatives(kinds: list[inspect.Type]) -> list[inspect.Type]:
     return [one for kind in kinds for one in (kind.types if isinstance(kind, inspect.UnionType) else (kind,))]
 
 
-def _words(kind: inspect.Type) -> tuple[object, ...]:
-    return kind.values if isinstance(kind, inspect.LiteralType) else ()
-
-
 def _entries(raw: Json, key: list[str]) -> list[str]:
     for name in key:
         raw = raw[int(name)] if isinstance(raw, list) else raw.get(name, {}) if isinstance(raw, dict) else {}
@@ -125,7 +122,7 @@ def _entries(raw: Json, key: list[str]) -> list[str]:
 
 
 def _still_wrong(raw: JsonObject, key: list[str], message: str) -> bool:
-    """Is the same thing wrong when every other entry beside this one is left out?"""
+    """Whether decoding fails with the same message when all sibling entries are left out."""
     try:
         msgspec.convert(_only(raw, key), Config)
     except msgspec.ValidationError as error:

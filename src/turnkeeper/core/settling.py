@@ -1,10 +1,10 @@
-"""Settling a tool call: whether it runs, and the state in which it ends. First match wins.
+"""Settling a tool call: whether it runs, and its final state. The first matching row wins.
 
-| The call | What becomes of it |
+| The call | Decision |
 |---|---|
-| is one too many for one answer | refused, with advice |
-| is the structured answer that was asked for | taken, or refused with what is wrong with it |
-| is made in the last step | refused; the mark keeps the loop from answering it |
+| exceeds the number of calls of one answer | refused, with advice |
+| is the structured answer | taken, or refused with the violations of the schema |
+| is made in the last step | refused; a metadata key keeps the loop from sending the result |
 | is the third identical one in a row | runs if the user permits it |
 | is any other | runs, by the rules of its tool |
 """
@@ -33,7 +33,7 @@ class AnswerTaken(Value):
 
 
 class Runs(Value):
-    """The call runs. ``is_doom_loop``: only if the user permits that it is repeated."""
+    """The call runs. ``is_doom_loop``: only if the user permits the repetition."""
 
     is_doom_loop: bool = False
 
@@ -41,7 +41,7 @@ class Runs(Value):
 def judge_call(
     part: ToolPart, earlier: Sequence[Part], number: int, *, schema: JsonObject | None, is_last: bool
 ) -> Refused | AnswerTaken | Runs:
-    """Whether a call runs. ``number`` counts the calls of its answer from 0, ``earlier`` are those before it."""
+    """Whether a call runs. ``number`` counts the calls of its answer from 0; ``earlier`` are the parts before it."""
     if number >= CALLS_PER_TURN_MAX:
         return Refused(text=f"One answer may make {CALLS_PER_TURN_MAX} calls. Do the rest in your next answer.")
     if part.tool == STRUCTURED_TOOL and schema is not None:
@@ -55,20 +55,19 @@ def judge_call(
 
 
 def reported(running: ToolRunning, title: str | None, metadata: JsonObject) -> ToolRunning:
-    """The state of a running call that reports something; what it reported before stays."""
+    """The state of a running call after a progress report, merged with earlier reports."""
     known = {**(running.metadata or {}), **metadata}
     return running.but(title=clean(title) if title else running.title, metadata=known)
 
 
 def completed(part: ToolPart, now: int, output: str, *, title: str, metadata: JsonObject) -> ToolCompleted:
-    """The state of a running call that is done."""
-    state = part.state
+    """The state of a call that is done."""
     time, raw = _settled(part, now)
-    return ToolCompleted(input=state.input, raw=raw, output=output, title=title, metadata=metadata, time=time)
+    return ToolCompleted(input=part.state.input, raw=raw, output=output, title=title, metadata=metadata, time=time)
 
 
 def failed(part: ToolPart, now: int, text: str, metadata: JsonObject) -> ToolError:
-    """The state of a running call that failed; what it had reported stays."""
+    """The state of a call that failed, with the progress it had reported."""
     state = part.state
     time, raw = _settled(part, now)
     merged = {**((state.metadata if isinstance(state, ToolRunning) else None) or {}), **metadata}

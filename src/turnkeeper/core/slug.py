@@ -1,8 +1,8 @@
-"""Slugs: two friendly words by which people tell sessions apart. Not unique, never parsed."""
+"""Slugs: two words that help people to recognise a session. Not unique, never parsed."""
 
 from typing import Final
 
-# Both lists have 64 words, so the low six bits of one random byte choose each word without favour.
+# Both lists have 64 words, so the low six bits of one random byte choose each word with equal probability.
 _ADJECTIVES: Final = """
     able airy amber ample apt bold brave breezy brisk calm candid cheery civil clear cosy crisp
     curious dapper deft eager earnest easy fair fleet fond frank free fresh gentle glad golden grand

@@ -1,6 +1,6 @@
-"""Storable: what can be read again once it is written. Values from outside are checked before they are kept.
+"""Storable: checks that a value from a caller can be read again once it is written.
 
-Depth is bounded because readers of JSON recurse: what is too deep for one of them could never be read again.
+Depth is bounded because JSON decoders recurse, and refuse JSON that is nested too deeply.
 """
 
 from collections.abc import Mapping
@@ -38,14 +38,14 @@ def has_too_many(json: bytes, most: int) -> bool:
 
 
 def _outside_strings(json: bytes) -> bytes:
-    """A JSON text without what its strings say. Without escapes, every second piece between quotation marks is one."""
+    """A JSON text without its strings: once escapes are removed, every second piece between quotation marks is one."""
     return b"".join(json.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2])
 
 
 def storable(value: object, kind: type[V], what: str, most: int = JSON_DEPTH_MAX) -> tuple[V, bytes]:
-    """A caller's value as it will be read again, and its JSON. Raises Invalid, which names ``what``, if it never could.
+    """A caller's value as it will be read again, and its JSON. Raises Invalid, which names ``what``.
 
-    A caller may put anything into a value: Python checks no types. Only what JSON says as it is, is kept.
+    Python checks no types, so a value may hold anything. It is refused unless JSON represents it exactly.
     """
     found = readable(value, kind, what, most)
     check_plain(value, what)
@@ -53,7 +53,7 @@ def storable(value: object, kind: type[V], what: str, most: int = JSON_DEPTH_MAX
 
 
 def readable(value: object, kind: type[V], what: str, most: int = JSON_DEPTH_MAX) -> tuple[V, bytes]:
-    """The same for a value that is made of what was checked before: whether JSON says it as it is, is not asked."""
+    """A value as it will be read again, and its JSON, without ``check_plain``. Raises Invalid, which names ``what``."""
     try:
         text = encode(value)
         if not is_too_deep(text, most):
@@ -66,10 +66,9 @@ def readable(value: object, kind: type[V], what: str, most: int = JSON_DEPTH_MAX
 
 
 def check_plain(value: object, what: str) -> None:
-    """Raise Invalid, which names ``what``, unless JSON says all of a caller's value as it is.
+    """Raise Invalid, which names ``what``, unless JSON represents all of a caller's value exactly.
 
-    Bytes, numbers that are none and keys that are no text would be stored as something else. The value must be
-    known not to be endlessly deep.
+    Bytes, NaN and keys that are not text would be stored as something else. The depth of the value must be bounded.
     """
     match value:
         case None | str() | bool() | int():

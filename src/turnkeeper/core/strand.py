@@ -1,7 +1,7 @@
-"""Strand: an immutable sequence that grows at its end, and shares the rest with those it grew from.
+"""Strand: an immutable sequence that shares its items with the shorter sequences it was made from.
 
-A history of thousands of messages gets a few more with every turn. To copy it, or to compare it with what it was,
-would touch every one of them; here both touch the newest few, and the others by the dozen.
+Appending to a history of thousands of messages, or comparing it with an earlier one, touches the newest items one by
+one and all others in tuples of LINK items.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,13 +9,13 @@ from itertools import chain
 from typing import Final, TypeVar, overload
 
 LINK: Final = 64
-"""Items that are shared together. To grow costs so many, or a LINKth of all, whichever is more."""
+"""Items in one shared tuple. Appending costs O(LINK + n / LINK)."""
 
 T = TypeVar("T")
 
 
 class Strand(Sequence[T]):
-    """Items in order: links of LINK items each, and what is left over."""
+    """Items in order: tuples of LINK items each, and the remaining items."""
 
     __slots__ = ("_links", "_rest")
 
@@ -30,7 +30,7 @@ class Strand(Sequence[T]):
 
     @classmethod
     def of(cls, items: "Iterable[T]") -> "Strand[T]":
-        """A strand of these items: themselves, if they are one."""
+        """The items as a Strand; a Strand is returned as it is."""
         return items if isinstance(items, cls) else cls(items)
 
     def __len__(self) -> int:
@@ -70,7 +70,7 @@ class Strand(Sequence[T]):
         return f"Strand({tuple(self)!r})"
 
     def begins_with(self, other: "Strand[T]") -> bool:
-        """Whether these are the items of another one and perhaps more; where they are shared, nothing is compared."""
+        """Whether the first items equal those of another Strand. Shared tuples are compared by identity."""
         count = len(other._links)
         rest = other._rest
         return (
@@ -80,7 +80,7 @@ class Strand(Sequence[T]):
         )
 
     def plus(self, items: "Iterable[T]") -> "Strand[T]":
-        """These items and more behind them."""
+        """A Strand with items appended."""
         rest = (*self._rest, *items)
         if len(rest) < LINK:
             return self if len(rest) == len(self._rest) else _strand(self._links, rest)
@@ -88,13 +88,13 @@ class Strand(Sequence[T]):
         return _strand(self._links + links, rest)
 
     def first(self, count: int) -> "Strand[T]":
-        """The first so many of these items."""
+        """A Strand of the first ``count`` items."""
         links, over = divmod(count, LINK)
         rest = self._links[links] if links < len(self._links) else self._rest
         return self if count >= len(self) else _strand(self._links[:links], rest[:over])
 
     def replaced(self, place: int, item: T) -> "Strand[T]":
-        """The same with another item in one place."""
+        """A Strand with the item at one index replaced."""
         link, nth = divmod(place, LINK)
         if link == len(self._links):
             return _strand(self._links, (*self._rest[:nth], item, *self._rest[nth + 1 :]))
@@ -103,7 +103,7 @@ class Strand(Sequence[T]):
         return _strand((*self._links[:link], new, *self._links[link + 1 :]), self._rest)
 
     def inserted(self, place: int, item: T) -> "Strand[T]":
-        """The same with one item more, before the one that is in this place."""
+        """A Strand with an item inserted before an index."""
         return self.first(place).plus((item, *self[place:]))
 
     def _some(self, start: int, stop: int) -> tuple[T, ...]:
@@ -117,7 +117,7 @@ class Strand(Sequence[T]):
 
 
 def _linked(items: tuple[T, ...]) -> tuple[tuple[tuple[T, ...], ...], tuple[T, ...]]:
-    """Items as links, and those that do not fill one."""
+    """Items as tuples of LINK, and the remaining items."""
     whole = len(items) - len(items) % LINK
     return tuple(items[begin : begin + LINK] for begin in range(0, whole, LINK)), items[whole:]
 

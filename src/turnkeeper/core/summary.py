@@ -1,7 +1,7 @@
-"""Summary: what a summariser is asked, what a Summary must hold, and what replaces an answer that cannot be used.
+"""Summary: the request to a summariser, the contract of a Summary, and the digest that replaces an unusable answer.
 
-Code checks a Summary and adds the facts it lacks. Without a usable answer a digest is made from the history by code,
-so that a session can always go on.
+Code checks a Summary and adds missing facts. Without a usable answer code makes a digest from the history, so that a
+session can always go on.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Value, encode
 
 RESULT_CHARS_MAX: Final = 2_000
-"""How much of a tool's result the summariser reads."""
+"""Characters of a tool's result that the summariser reads."""
 TARGET_MAX: Final = 4_096
 TARGET_MIN: Final = 256
 TARGET_SHARE: Final = 6
@@ -28,38 +28,38 @@ HANDLES_MAX: Final = 20
 EXCERPTS_MAX: Final = 12
 EXCERPT_CHARS: Final = 240
 FRAME_CHARS: Final = 10
-"""What a line of a digest has around a fact, at the most."""
+"""Characters that a line of a digest has around a fact, at most."""
 EXACT: Final = "## Kept Exactly"
 EMPTY: Final = "it is empty"
 
 
 class Contract(Value):
-    """What a Summary must hold, so that work can go on from it alone."""
+    """The facts that a Summary must hold, so that work can go on from it alone."""
 
     tokens_max: int
     request: str = ""
-    """The user's last request, to be found word for word; empty if it stays in the history beside the Summary."""
+    """The user's last request, word for word; empty if the history keeps it beside the Summary."""
     todos: tuple[str, ...] = ()
     plan: str | None = None
-    """The file that holds the plan being followed."""
+    """The path of the plan file."""
     files: tuple[str, ...] = ()
     handles: frozenset[str] = frozenset()
-    """The recall handles that were seen; a Summary may name no other."""
+    """The recall handles of the summarised history; a Summary may name no other."""
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """The words that must be found."""
+        """The texts that a Summary must contain."""
         return tuple(one for one in (self.request, *self.todos, self.plan or "", *self.files) if one)
 
 
 def target(room: int | None, head: int) -> int:
-    """How long a Summary may be, in tokens: never longer than what it replaces, if that is worth a Summary at all."""
+    """The tokens that a Summary may have: at most as many as the ``head`` it replaces, but at least TARGET_MIN."""
     share = min(TARGET_MAX, room // TARGET_SHARE) if room is not None else TARGET_MAX
     return max(TARGET_MIN, min(share, head))
 
 
 def verbatim(texts: Sequence[str], previous: str | None) -> str:
-    """A Summary of a history that is shorter than any summary of it: the history itself, as text."""
+    """The Summary of a very short history: the history itself, as text."""
     return "\n\n".join(one for one in (previous, *texts) if one)
 
 
@@ -70,7 +70,7 @@ def contract(
     tokens_max: int,
     previous: str | None = None,
 ) -> Contract:
-    """What must not be lost of ``head``. What is ``kept`` beside the Summary need not be in it."""
+    """The contract for a Summary of ``head``. Requests in ``kept``, which stays beside the Summary, are not in it."""
     is_kept = any(isinstance(entry.message, UserMessage) and _asked(entry) for entry in kept)
     files = _files_touched(head)
     plans = [name for name in files if "plans/" in name and name.endswith(".md")]
@@ -87,7 +87,7 @@ def contract(
 
 
 def breaches(summary: str, terms: Contract) -> list[str]:
-    """How a Summary falls short of its contract; empty if work can go on from it."""
+    """The violations of the contract by a Summary."""
     if not summary.strip():
         return [EMPTY]
     found: list[str] = []
@@ -105,23 +105,20 @@ def breaches(summary: str, terms: Contract) -> list[str]:
 
 
 def completed(summary: str, terms: Contract) -> str:
-    """A summariser's text as a Summary that keeps its contract.
-
-    Code adds the facts that are missing, takes out handles that do not exist, and cuts a text that is too long.
-    """
+    """A Summary that fulfils its contract: facts added, unknown handles removed, a text that is too long cut."""
     known = _known_handles(summary.strip(), terms)
     missing = [fact for fact in terms.facts if fact not in known]
     added = "\n".join(["", "", EXACT, *(f"- {fact}" for fact in missing)]) if missing else ""
     room = terms.tokens_max * CHARS_PER_TOKEN - len(added)
     if len(known) > room:
-        # Facts that stood in what is cut are missing again: all of them are added.
+        # Facts may be in the text that is cut, so all of them are added.
         added = "\n".join(["", "", EXACT, *(f"- {fact}" for fact in terms.facts)]) if terms.facts else ""
         known = _known_handles(cut(known, terms.tokens_max * CHARS_PER_TOKEN - len(added)), terms)
     return f"{known}{added}"
 
 
 def unusable(failure: Failure | None, text: str, *, is_call: bool) -> str | None:
-    """Why an answer is no Summary; None if it is one."""
+    """Why an answer cannot be used as a Summary; None if it can."""
     if failure is not None:
         return words_of(failure)
     if text.strip():
@@ -130,7 +127,7 @@ def unusable(failure: Failure | None, text: str, *, is_call: bool) -> str | None
 
 
 def folded(said: str, previous: str | None, piece: str, terms: Contract) -> str:
-    """What is known after one more piece of a history that is too long to read at once. Cut, unless summarised."""
+    """The Summary after one more piece of a long history: the answer ``said``, or previous and piece, cut."""
     if said.strip() and estimate(said) <= terms.tokens_max:
         return said.strip()
     return cut("\n\n".join(one for one in (previous, piece) if one), terms.tokens_max * CHARS_PER_TOKEN)
@@ -139,9 +136,9 @@ def folded(said: str, previous: str | None, piece: str, terms: Contract) -> str:
 def final_text(
     said: str | None, terms: Contract, head: Sequence[HistoryItem], previous: str | None, plain: str, *, tokens_max: int
 ) -> str:
-    """The text of a Summary: what a model ``said``, completed where facts are missing; a digest if that is None.
+    """The text of a Summary: the completed answer ``said``, or a digest if it is None.
 
-    If it would be longer than ``tokens_max``, the size of what it replaces, the ``plain`` history may take its place.
+    The ``plain`` history replaces it if it is shorter and the Summary has more than ``tokens_max``.
     """
     if said is None:
         found = digest(terms, previous, head)
@@ -151,7 +148,7 @@ def final_text(
 
 
 def digest(terms: Contract, previous: str | None, head: Sequence[HistoryItem]) -> str:
-    """A Summary made without a model: what the contract demands, then what was said, as far as there is room."""
+    """A Summary made without a model: the facts of the contract, then excerpts of the history that fit."""
     state = [*(f"- open: {todo}" for todo in terms.todos), *([f"- plan: {terms.plan}"] if terms.plan else [])]
     sections = [
         ("## Objective", [terms.request or "The request is in the messages that follow."]),
@@ -166,12 +163,12 @@ def digest(terms: Contract, previous: str | None, head: Sequence[HistoryItem]) -
 
 
 def serialise(entry: HistoryItem) -> str:
-    """A message as text for the summariser: who said what, calls with their input, results cut short."""
+    """A message as text for the summariser: texts with their role, calls with input, results cut."""
     return "\n".join(_lines(entry))
 
 
 def chunks(texts: Sequence[str], chars_max: int) -> list[str]:
-    """Texts put together into pieces that a summariser can take at once; one that is too long is cut."""
+    """Texts joined into pieces of at most ``chars_max``; a longer text is cut."""
     found: list[str] = []
     for text in texts:
         one = cut(text, chars_max)
@@ -183,7 +180,7 @@ def chunks(texts: Sequence[str], chars_max: int) -> list[str]:
 
 
 def question(conversation: str, previous: str | None, terms: Contract | None, context: Sequence[str] = ()) -> str:
-    """What the summariser is asked, once the instructions have told it how. ``context`` comes from hooks."""
+    """The prompt for the summariser, without its instructions. ``context`` comes from hooks."""
     blocks = [f"<prior-summary>\n{previous}\n</prior-summary>"] if previous else []
     blocks.append(f"<conversation>\n{conversation}\n</conversation>")
     blocks.extend(context)
@@ -193,7 +190,7 @@ def question(conversation: str, previous: str | None, terms: Contract | None, co
 
 
 def _known_handles(text: str, terms: Contract) -> str:
-    """A text without handles that do not exist. A longer word that was cut may look like one."""
+    """A text without unknown handles. The remainder of a word that was cut may look like a handle."""
     return HANDLE.sub(lambda found: found[0] if found[0] in terms.handles else "[...]", text)
 
 
@@ -256,7 +253,7 @@ def _result_lines(part: ToolPart) -> Iterator[str]:
 
 
 def _handles(entry: HistoryItem) -> Iterator[str]:
-    """The handles by which a summariser can name texts that it saw cut."""
+    """The handles of texts that the summariser sees cut, and those that texts mention."""
     for part in entry.parts:
         if isinstance(part, ToolPart) and isinstance(part.state, ToolCompleted):
             text = whole_output(part.state)
@@ -269,17 +266,17 @@ def _handles(entry: HistoryItem) -> Iterator[str]:
 
 
 def _asked(entry: HistoryItem) -> str:
-    """What the user said themselves in a message."""
     return "\n\n".join(_own_words(entry))
 
 
 def _own_words(entry: HistoryItem) -> list[str]:
+    """The texts that the user wrote in a message."""
     said = [part for part in entry.parts if isinstance(part, TextPart) and not part.synthetic and not part.ignored]
     return [part.text for part in said if part.text.strip()]
 
 
 def _fitting_request(head: Sequence[HistoryItem], tokens_max: int) -> str:
-    """The last request word for word; one that would fill the Summary by itself, as its handle."""
+    """The last request word for word; the handle of one that takes more than a quarter of the Summary."""
     users = [entry for entry in head if isinstance(entry.message, UserMessage) and _asked(entry)]
     if not users:
         return ""
@@ -290,7 +287,7 @@ def _fitting_request(head: Sequence[HistoryItem], tokens_max: int) -> str:
 
 
 def _files_touched(head: Sequence[HistoryItem]) -> list[str]:
-    """The files that were changed, in the order in which each was last."""
+    """The changed files, in the order of their last change."""
     touched: dict[str, None] = {}
     for entry in head:
         for part in entry.parts:
@@ -307,7 +304,7 @@ def _files_touched(head: Sequence[HistoryItem]) -> list[str]:
 
 
 def _within(words: Sequence[str], tokens_max: int) -> tuple[str, ...]:
-    """The newest of these that fit."""
+    """The newest texts that fit into ``tokens_max``."""
     kept: list[str] = []
     left = tokens_max * CHARS_PER_TOKEN
     for one in reversed(words):
@@ -319,7 +316,7 @@ def _within(words: Sequence[str], tokens_max: int) -> tuple[str, ...]:
 
 
 def cut(text: str, chars_max: int) -> str:
-    """A text within a size: its beginning and its end, for the end is what came last."""
+    """The beginning and the end of a text, within ``chars_max``."""
     if len(text) <= chars_max:
         return text
     mark = " [...] "

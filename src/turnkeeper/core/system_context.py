@@ -1,7 +1,7 @@
-"""System Context: which epoch a turn runs in, and what news the model must be told before it. Pure.
+"""System Context: the epoch of a turn, and the changed components that are announced to the model before it.
 
-``reconcile`` is the only place that decides either. It gives at most one event: an epoch begins, or changes are
-admitted as one Mid-Conversation System Message; never both.
+``reconcile`` decides both. It gives at most one event: an epoch begins, or changes are admitted as one
+Mid-Conversation System Message.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,45 +15,45 @@ from turnkeeper.model.message import AssistantMessage, ContextUpdate, Message, M
 from turnkeeper.model.value import Value
 
 INSTRUCTIONS = "core/instructions/"
-"""Keys of instruction sources begin like this; the rest of the key is the path or address itself.
+"""The key prefix of instruction sources; the rest of the key is the path or URL.
 
-A sample under this key alone stands for all of them: nobody could look which there are.
+A sample under the prefix itself stands for all of them, if they could not be listed.
 """
 
 GONE = ""
-"""The checkpoint's entry for a component that was told to be gone."""
+"""The checkpoint entry of a component whose removal was announced."""
 
 Samples: TypeAlias = Sequence[tuple[str, Sample]]
 """One sample of every component, in the order of declaration."""
 
 
 class Circumstances(Value):
-    """What, besides the components, decides which epoch a turn belongs to."""
+    """The facts besides the components that decide the epoch of a turn."""
 
     provider_id: str
     model_id: str
     directory: str
     compacted_at: int = 0
-    """The place of the newest completed compaction in the log; 0 if there is none."""
+    """The seq of the newest completed compaction; 0 if there is none."""
 
 
 class ContextNews(Value):
-    """News for the model, and the checkpoint that knows of it."""
+    """Changed components to announce to the model, and the checkpoint that includes them."""
 
     updates: tuple[ContextUpdate, ...]
     checkpoint: dict[str, str]
 
 
 class DuplicateComponent(Exception):
-    """Two components have the same key: the context cannot be put together."""
+    """Two components have the same key."""
 
 
 def reconcile(
     samples: Samples, epoch: Epoch | None, now: Circumstances, told: Sequence[ContextUpdate] = ()
 ) -> Epoch | ContextNews | None:
-    """The epoch to begin, or the changes to admit, or None if the model knows everything.
+    """The epoch to begin, or the changes to admit; None if nothing changed.
 
-    ``told`` is what the history shows of the news admitted in this epoch, in order.
+    ``told`` are the updates of this epoch that the history holds, in order.
     """
     check_keys(samples)
     reason = reason_to_begin(epoch, now)
@@ -66,7 +66,7 @@ def reconcile(
 def context_event(
     decided: Epoch | ContextNews | None, session_id: str, message_id: Callable[[], str], now: int
 ) -> EpochStarted | ContextAdmitted | None:
-    """The event of what was decided. News are one message."""
+    """The event of a decision of ``reconcile``."""
     if decided is None:
         return None
     if isinstance(decided, Epoch):
@@ -77,7 +77,7 @@ def context_event(
 
 
 def reason_to_begin(epoch: Epoch | None, now: Circumstances) -> EpochReason | None:
-    """Why a new epoch begins; None if the present one goes on."""
+    """Why a new epoch begins; None if the current epoch continues."""
     if epoch is None:
         return "start"
     if now.compacted_at > epoch.seq:
@@ -88,11 +88,7 @@ def reason_to_begin(epoch: Epoch | None, now: Circumstances) -> EpochReason | No
 
 
 def known(epoch: Epoch, told: Iterable[ContextUpdate]) -> dict[str, str]:
-    """The checkpoint as far as the history bears it out.
-
-    It is the epoch's own, unless news was taken out of the history: what the model can no longer read, it must be
-    told again.
-    """
+    """The checkpoint of an epoch, without updates that were removed from the history: they are announced again."""
     if epoch.initial is None:
         return dict(epoch.checkpoint)
     checkpoint = dict(epoch.initial)
@@ -102,9 +98,9 @@ def known(epoch: Epoch, told: Iterable[ContextUpdate]) -> dict[str, str]:
 
 
 def look_back(messages: Iterable[Message], epoch_seq: int) -> tuple[int, list[ContextUpdate]]:
-    """What messages, newest first, show of an epoch that began with ``epoch_seq``.
+    """The seq of the newest completed Summary since ``epoch_seq`` (0 if there is none), and the updates, in order.
 
-    The place of its newest completed Summary (0 if there is none), and the news that the model was told, in order.
+    ``messages`` are newest first.
     """
     compacted_at = 0
     told: list[SystemMessage] = []
@@ -113,18 +109,18 @@ def look_back(messages: Iterable[Message], epoch_seq: int) -> tuple[int, list[Co
             break
         if isinstance(message, SystemMessage):
             told.append(message)
-        elif isinstance(message, AssistantMessage) and message.summary and is_completed_summary(message):
+        elif isinstance(message, AssistantMessage) and is_completed_summary(message):
             compacted_at = max(compacted_at, message.seq)
     return compacted_at, [update for message in reversed(told) for update in message.updates]
 
 
 def fingerprint(sample: Loaded) -> str:
-    """The hash by which a change of a component is told: of its update text, which states the whole current value."""
+    """The hash that detects a change of a component: of its update text, which is the whole current value."""
     return _hash(sample.update)
 
 
 def check_keys(samples: Samples) -> None:
-    """Every key stands for one component."""
+    """Raise DuplicateComponent if two samples have one key."""
     seen: set[str] = set()
     for key, _ in samples:
         if key in seen:
@@ -133,17 +129,17 @@ def check_keys(samples: Samples) -> None:
 
 
 def revocation(source: str) -> str:
-    """What the model is told of instructions that are no more."""
+    """The update text for an instruction source that was removed."""
     return f"The instructions from {source} no longer apply."
 
 
 def _begin(
     samples: Samples, before: Epoch | None, now: Circumstances, reason: EpochReason, told: Sequence[ContextUpdate]
 ) -> Epoch:
-    """A new epoch: the baseline of all that is there, and the checkpoint that goes with it.
+    """A new epoch: the baseline of all loaded components, and its checkpoint.
 
-    What cannot be loaded now stays as the model knew it; in another directory, where that may be wrong, or if it
-    never was loaded, it is left out, and told as news once it can be.
+    An unavailable component keeps its text of the previous epoch. In another directory, where that text may be wrong,
+    or without such a text, it is left out and announced once it is loaded.
     """
     kept = _kept(before, told) if before is not None and before.directory == now.directory else {}
     baseline: list[ComponentText] = []
@@ -172,14 +168,14 @@ def _begin(
 
 
 def _kept(before: Epoch, told: Sequence[ContextUpdate]) -> dict[str, tuple[str, str]]:
-    """What the model knew of each component in the epoch before: the text in force, and its hash."""
+    """The last announced text of each component in the previous epoch, and its hash."""
     texts = {one.key: one.text for one in before.baseline} | {one.key: one.text for one in told}
     checkpoint = known(before, told)
     return {key: (texts[key], hash) for key, hash in checkpoint.items() if hash != GONE and key in texts}
 
 
 def _changes(samples: Samples, checkpoint: dict[str, str]) -> ContextNews | None:
-    """What the model does not know yet. Where nothing can be said, the checkpoint stays: it is what was said."""
+    """The components whose announced value is outdated. The checkpoint of an unavailable component stays."""
     updates: list[ContextUpdate] = []
     for key, sample in samples:
         match sample:
@@ -196,7 +192,7 @@ def _changes(samples: Samples, checkpoint: dict[str, str]) -> ContextNews | None
 
 
 def _revoked(sampled: set[str], checkpoint: dict[str, str]) -> Iterator[ContextUpdate]:
-    """Instruction sources that are no longer found: they are revoked by name. Others just leave with the epoch."""
+    """Updates that revoke instruction sources without a sample. Other components end with the epoch."""
     if INSTRUCTIONS in sampled:
         return
     for key, hash in list(checkpoint.items()):

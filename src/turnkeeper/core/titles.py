@@ -1,4 +1,4 @@
-"""Titles: the one a session is created with, what is made of a model's answer, and the title of a fork."""
+"""Titles of sessions: the default, the title in a model's answer, and the title of a fork."""
 
 import re
 from datetime import datetime, timedelta
@@ -20,24 +20,24 @@ _EPOCH: Final = datetime(1970, 1, 1)
 _DEFAULT: Final = re.compile(
     rf"({ROOT_PREFIX}|{CHILD_PREFIX})[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}\.[0-9]{{3}}Z"
 )
-# Fifteen digits: enough for every fork there will be, and no title can make us parse a number without end.
+# At most fifteen digits, so that no title makes us parse an endless number.
 _FORKED: Final = re.compile(r"(.+) \(fork #([0-9]{1,15})\)")
 
 
 def default_title(now_ms: int, *, child: bool = False) -> str:
-    """The title of a session created at this time without one."""
-    # Whole milliseconds all the way: a float would show .689 for .690.
+    """The title of a session that is created without one."""
+    # Computed with integers: a float would show .689 for .690.
     created = (_EPOCH + timedelta(milliseconds=now_ms)).isoformat(timespec="milliseconds")
     return f"{CHILD_PREFIX if child else ROOT_PREFIX}{created}Z"
 
 
 def is_default(title: str) -> bool:
-    """Whether nobody, neither a person nor a model, has named this session yet."""
+    """Whether a title is the default title."""
     return _DEFAULT.fullmatch(title) is not None
 
 
 def prompt_title(text: str) -> str | None:
-    """A title for a session that no model has named: the first words of its prompt; None if it is blank."""
+    """A title made of the first words of a prompt; None if the prompt is blank."""
     line = " ".join(text[: PROMPT_CHARS * 20].split())
     if len(line) <= PROMPT_CHARS:
         return line or None
@@ -53,7 +53,7 @@ def base_of_fork(title: str) -> str:
 
 def number_of_fork(title: str) -> int:
     """The fork number in a title; 0 if it has none."""
-    match = _FORKED.fullmatch(title) if title.endswith(")") else None  # A short look at what most titles are not.
+    match = _FORKED.fullmatch(title) if title.endswith(")") else None  # Most titles fail this cheap test.
     return int(match[2]) if match else 0
 
 
@@ -63,17 +63,14 @@ def fork_title(title: str) -> str:
 
 
 def wants_title(view: SessionView, history: History) -> bool:
-    """Whether a session should be named now: a root without a name, once the user has said something.
-
-    Mostly that is the first prompt. A later one finds no name if the process ended before the first one was given.
-    """
+    """Whether to make a title now: for a root session with a default title, once there is a prompt."""
     if view.session.parent_id is not None or not is_default(view.session.title):
         return False
     return any(map(_is_real, history.entries))
 
 
 def cleaned(answer: str) -> str | None:
-    """The title in a model's answer: its first line that says something, cut to size; None if there is none."""
+    """The title in a model's answer: its first line that is not blank, cut to TITLE_CHARS_MAX; None without one."""
     lines = (line.strip() for line in _THOUGHT.sub("", answer).splitlines())
     title = next((line for line in lines if line), None)
     if title is not None and len(title) > TITLE_CHARS_MAX:
@@ -82,18 +79,18 @@ def cleaned(answer: str) -> str | None:
 
 
 def first_prompt(history: History) -> HistoryItem:
-    """The first thing the user said. A history that wants a title has one."""
+    """The first prompt of a history for which ``wants_title`` holds."""
     return next(entry for entry in history.entries if _is_real(entry))
 
 
 def own_title(history: History) -> str | None:
-    """A title made of the first thing the user said, for when no model gives one."""
+    """A title made of the first prompt, if no model gives one."""
     texts = [part.text for part in first_prompt(history).parts if isinstance(part, TextPart) and not part.synthetic]
     return prompt_title("\n".join(texts))
 
 
 def _is_real(entry: HistoryItem) -> bool:
-    """Whether the user said something here, and not the runtime in their name."""
+    """Whether a message is a prompt of the user, not one that the runtime made."""
     if not isinstance(entry.message, UserMessage):
         return False
     return not all(isinstance(part, CompactionPart) or _is_synthetic(part) for part in entry.parts)

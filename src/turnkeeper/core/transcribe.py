@@ -1,9 +1,7 @@
-"""Transcribe: stream events in, facts and live deltas out. The Scribe keeps the open turn's blocks and calls.
+"""Transcribe: turns the stream events of a provider into events to append and deltas to publish, in that order.
 
-It does nothing by itself: the shell feeds it what the provider said, appends the events it gives back and publishes
-the deltas, in that order. Every part is recorded when it begins, text as empty and a call as pending, however much of
-it arrived in the same packet. The deltas of a text add up to it. It is recorded whole when it closes; in between, text
-becomes durable piece by piece (``checkpoint``).
+Every part is recorded when it begins: text as empty, a call as pending. The deltas of a text add up to the text. A text
+is recorded whole when it ends; until then ``checkpoint`` makes it durable piece by piece.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,6 +9,7 @@ from typing import TypeAlias
 
 from turnkeeper.core.limits import CHECKPOINT_CHARS
 from turnkeeper.core.lowering import INTERRUPTED
+from turnkeeper.core.settling import completed, failed
 from turnkeeper.model import stream as s
 from turnkeeper.model.event import Event, PartExtended, PartRecorded
 from turnkeeper.model.failure import Failure
@@ -18,16 +17,7 @@ from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.notification import Delta
 from turnkeeper.model.parts import FilePart, Part, ReasoningPart, StepStartPart, TextPart, ToolPart
 from turnkeeper.model.parts.base import Span
-from turnkeeper.model.parts.tool import (
-    RunningTime,
-    SettledTime,
-    ToolCompleted,
-    ToolError,
-    ToolPending,
-    ToolProvider,
-    ToolRunning,
-    ToolState,
-)
+from turnkeeper.model.parts.tool import RunningTime, ToolError, ToolPending, ToolProvider, ToolRunning, ToolState
 from turnkeeper.model.value import JsonObject, encode
 
 ScribeOutput: TypeAlias = Event | Delta
@@ -36,7 +26,7 @@ NO_RESULT = "[The provider gave no result of this call in the same answer]"
 
 
 class _Block:
-    """Text or reasoning that is still being said."""
+    """A text or reasoning part that is still open."""
 
     def __init__(self, kind: type[TextPart] | type[ReasoningPart], part_id: str, now: int) -> None:
         self.kind, self.part_id, self.start = kind, part_id, now
@@ -56,27 +46,26 @@ class _Block:
         self.length += len(text)
 
     def part(self, message: AssistantMessage, end: int | None = None) -> TextPart | ReasoningPart:
-        """The part as it stands; while open, without the text that has not been saved yet."""
-        text = "".join(self.pieces) if end is not None else ""
+        """The part; without text unless it has an ``end``."""
         return self.kind(
             id=self.part_id,
             session_id=message.session_id,
             message_id=message.id,
-            text=text,
+            text="".join(self.pieces) if end is not None else "",
             metadata=self.metadata,
             time=Span(start=self.start, end=end),
         )
 
 
 class Scribe:
-    """What came of one attempt at a turn, as it comes."""
+    """Transcribes one attempt at a turn; keeps its open blocks and its calls."""
 
     def __init__(self, message: AssistantMessage, directory: str, part_id: Callable[[], str]) -> None:
         self._message, self._directory, self._part_id = message, directory, part_id
         self._blocks: dict[tuple[str, str], _Block] = {}
         self._tools: dict[str, ToolPart] = {}
         self._raw: dict[str, list[str]] = {}
-        self._unrecorded: dict[str, _Block | ToolPart] = {}  # In the order in which they began, which is kept.
+        self._unrecorded: dict[str, _Block | ToolPart] = {}  # In the order in which they began.
         self._acts: list[ScribeOutput] = []
         self._calls: list[ToolPart] = []
         self._seen: dict[str, None] = {}
@@ -85,7 +74,7 @@ class Scribe:
         self.usage: s.Usage | None = None
         self.has_begun_tools = False
         self.has_output = False
-        """Whether something was said or called; what was only thought is not for the user."""
+        """Whether there is text, a file or a call; reasoning does not count."""
 
     @property
     def recorded(self) -> Iterable[str]:
@@ -94,7 +83,7 @@ class Scribe:
 
     @property
     def has_open(self) -> bool:
-        """Whether something is still being said."""
+        """Whether a text or reasoning part is open."""
         return bool(self._blocks)
 
     def has_called(self, tool: str) -> bool:
@@ -102,20 +91,23 @@ class Scribe:
         return any(part.tool == tool for part in self._tools.values())
 
     def feed(self, events: Iterable[s.StreamEvent], now: int) -> list[ScribeOutput]:
-        """Take in what the provider said at once; what is to be appended and published for it, in order."""
+        """The events to append and the deltas to publish for a portion of the stream, in order."""
         for event in events:
             self._feed(event, now)
-        self._settle_batch(now)
-        acts, self._acts = self._acts, []
-        return acts
+        self._record_begun(None)
+        for block in self._blocks.values():
+            self._send(block)
+            if block.length - block.saved >= CHECKPOINT_CHARS:
+                self._acts.append(self._save(block, now))
+        return self._taken()
 
     def calls(self) -> list[ToolPart]:
-        """Calls that became complete since last asked, recorded as running: start them."""
+        """The calls that became complete since the last call of this method, recorded as running."""
         calls, self._calls = self._calls, []
         return calls
 
     def checkpoint(self, now: int, *, age_ms: int = 0) -> list[Event]:
-        """What to append so that text said until now (and at least ``age_ms`` ago) survives a kill."""
+        """The events that make text durable that has been unsaved for at least ``age_ms``."""
         return [
             self._save(block, now)
             for block in self._blocks.values()
@@ -123,16 +115,19 @@ class Scribe:
         ]
 
     def close(self, now: int) -> list[ScribeOutput]:
-        """End what is still open: text as far as it came, calls that never became complete."""
+        """End the open parts: text that is not finished, and calls without complete input."""
         for block in list(self._blocks.values()):
             self._end(block, None, now)
         for call_id, part in list(self._tools.items()):
-            hosted = part.provider is not None and part.provider.executed
-            if hosted and isinstance(part.state, ToolRunning) and self.finish is not None:
-                # The answer is whole: the provider gives the result in its next answer, or never.
-                self._record(self._with(part, _without_result(part, part.state, now)))
-            elif isinstance(part.state, ToolPending) or (hosted and isinstance(part.state, ToolRunning)):
+            lacks_result = part.is_hosted and isinstance(part.state, ToolRunning)
+            if lacks_result and self.finish is not None:
+                # The answer is complete: the provider gives the result in its next answer, or never.
+                self._record(self._with(part, completed(part, now, NO_RESULT, title=part.tool, metadata={})))
+            elif lacks_result or isinstance(part.state, ToolPending):
                 self._record(self._with(part, interrupted(part, now, self._raw_of(call_id))))
+        return self._taken()
+
+    def _taken(self) -> list[ScribeOutput]:
         acts, self._acts = self._acts, []
         return acts
 
@@ -164,7 +159,8 @@ class Scribe:
             case s.File(mime=mime, url=url):
                 self._made(mime, url)
             case s.StartStep():
-                self._record(self._new(StepStartPart))
+                session_id, message_id = self._message.session_id, self._message.id
+                self._record(StepStartPart(id=self._part_id(), session_id=session_id, message_id=message_id))
             case s.UsageCounted(usage=usage):
                 self.usage = usage
             case s.FinishStep():
@@ -201,14 +197,6 @@ class Scribe:
         self._send(block)
         self._put(block.part(self._message, end=now))
 
-    def _settle_batch(self, now: int) -> None:
-        """After a batch: record what began in it and is still open, send its text, save what has grown large."""
-        self._record_begun(None)
-        for block in self._blocks.values():
-            self._send(block)
-            if block.length - block.saved >= CHECKPOINT_CHARS:
-                self._acts.append(self._save(block, now))
-
     def _send(self, block: _Block) -> None:
         if not block.unsent:
             return
@@ -239,7 +227,7 @@ class Scribe:
     # Tool calls.
 
     def _tool(self, call_id: str, name: str, *, executed: bool) -> ToolPart:
-        """The call that is being written under this id: a provider may use an id again once a call is complete."""
+        """The pending call with this id, or a new one: a provider may reuse the id of a complete call."""
         part = self._tools.get(call_id)
         if part is None or not isinstance(part.state, ToolPending):
             part = ToolPart(
@@ -260,19 +248,16 @@ class Scribe:
         known = self._tools.get(event.id)
         if known is not None and not isinstance(known.state, ToolPending):
             if (known.tool, known.state.input) == (event.name, arguments):
-                return  # Said twice, meant once.
+                return  # The provider repeats a call.
             self._raw.pop(event.id, None)
         part = self._tool(event.id, event.name, executed=event.executed)
-        running = ToolRunning(
-            input=arguments, raw=event.raw or self._raw_of(event.id) or None, time=RunningTime(start=now)
-        )
         metadata = dict(event.metadata or {})
         if event.executed:
             metadata["providerExecuted"] = True
-        part = part.but(tool=event.name, metadata=metadata or None)
-        if event.executed:
             part = part.but(provider=ToolProvider(executed=True, metadata=event.metadata))
-        part = self._with(part, running)
+        raw = event.raw or self._raw_of(event.id) or None
+        running = ToolRunning(input=arguments, raw=raw, time=RunningTime(start=now))
+        part = self._with(part.but(tool=event.name, metadata=metadata or None), running)
         self._record(part)
         self._raw.pop(event.id, None)
         if not event.executed:
@@ -283,17 +268,16 @@ class Scribe:
         part = self._tools.get(event.id)
         if part is None:
             return
-        hosted = part.provider is not None and part.provider.executed
         match part.state:
             case ToolPending() if isinstance(event, s.ToolFailed):
-                # The provider could not make sense of what the model wrote; the model is told, and may try again.
-                time = SettledTime(start=now, end=now)
-                state = ToolError(input={}, raw=self._raw_of(event.id) or None, error=event.error, time=time)
+                # The provider could not parse the call; the model reads the error and may try again.
+                state = failed(part, now, event.error, {}).but(raw=self._raw_of(event.id) or None)
                 self._record(self._with(part, state))
-            case ToolRunning() as running if hosted:
-                self._record(self._with(_resulted(part, event), _result(running, event, now)))
+            case ToolRunning() if part.provider is not None and part.provider.executed:
+                provider = part.provider.but(result_metadata=event.metadata)
+                self._record(self._with(part.but(provider=provider), _result(part, event, now)))
             case _:
-                pass  # Our own calls are settled by who runs them, and a settled one stays as it is.
+                pass  # Other calls are settled where they run, and a settled call does not change.
 
     def _with(self, part: ToolPart, state: ToolState) -> ToolPart:
         part = part.but(state=state)
@@ -308,18 +292,14 @@ class Scribe:
         self._record(FilePart(id=self._part_id(), session_id=session_id, message_id=message_id, mime=mime, url=url))
         self.has_output = True
 
-    def _new(self, kind: type[StepStartPart]) -> StepStartPart:
-        return kind(id=self._part_id(), session_id=self._message.session_id, message_id=self._message.id)
-
     def _record(self, part: Part) -> None:
         self._record_begun(part.id)
         self._put(part)
 
     def _record_begun(self, part_id: str | None) -> None:
-        """Record the beginning of a part and of all that began before it; None: of all that began.
+        """Record the beginning of a part after all that began before it; None records all that began.
 
-        So the order of parts is the order in which they began. A part that was never announced begins now, behind all
-        others; one whose beginning is on record changes nothing.
+        So parts are recorded in the order in which they began. A part that is on record changes nothing.
         """
         if part_id in self._seen:
             return
@@ -336,48 +316,14 @@ class Scribe:
         self._acts.append(PartRecorded(part=part))
 
 
-def _resulted(part: ToolPart, event: s.ToolResult | s.ToolFailed) -> ToolPart:
-    provider = part.provider or ToolProvider(executed=True)
-    return part.but(provider=provider.but(result_metadata=event.metadata))
-
-
-def _result(running: ToolRunning, event: s.ToolResult | s.ToolFailed, now: int) -> ToolState:
-    """What became of a call that the provider ran itself."""
-    time = SettledTime(start=running.time.start, end=now)
+def _result(part: ToolPart, event: s.ToolResult | s.ToolFailed, now: int) -> ToolState:
+    """The final state of a hosted call."""
     if isinstance(event, s.ToolFailed):
-        return ToolError(input=running.input, raw=running.raw, error=event.error, time=time)
-    return ToolCompleted(
-        input=running.input,
-        raw=running.raw,
-        output=event.output if isinstance(event.output, str) else encode(event.output).decode(),
-        title=event.name,
-        metadata={},
-        time=time,
-        structured=event.output,
-    )
-
-
-def _without_result(part: ToolPart, running: ToolRunning, now: int) -> ToolCompleted:
-    """How a hosted call is settled that an otherwise whole answer has no result of."""
-    return ToolCompleted(
-        input=running.input,
-        raw=running.raw,
-        output=NO_RESULT,
-        title=part.tool,
-        metadata={},
-        time=SettledTime(start=running.time.start, end=now),
-    )
+        return failed(part, now, event.error, {})
+    output = event.output if isinstance(event.output, str) else encode(event.output).decode()
+    return completed(part, now, output, title=event.name, metadata={}).but(structured=event.output)
 
 
 def interrupted(part: ToolPart, now: int, raw: str = "") -> ToolError:
-    """How a call that will never be finished is settled; what it had put out so far is kept for the model."""
-    state = part.state
-    start = state.time.start if isinstance(state, ToolRunning) else now
-    metadata = dict(state.metadata or {}) if isinstance(state, ToolRunning) else {}
-    return ToolError(
-        input=state.input,
-        raw=(raw or getattr(state, "raw", None)) or None,
-        error=INTERRUPTED,
-        metadata={**metadata, "interrupted": True},
-        time=SettledTime(start=start, end=now),
-    )
+    """The state of a call that will not be finished, with its output so far, which the model is shown."""
+    return failed(part, now, INTERRUPTED, {"interrupted": True}).but(raw=raw or part.state.raw or None)

@@ -2,12 +2,12 @@
 
 | The turn | Error | Finish | Recorded before the end | After the end |
 |---|---|---|---|---|
-| has an answer | none, or what is wrong with it | the provider's reason | the mark of the step | a remedy |
-| has a Summary | none | stop | the Summary, the marker | prompts that are asked again |
+| has an answer | none, or the failure of the answer | the provider's reason | the mark of the step | a remedy |
+| has a Summary | none | stop | the Summary, the marker | repeated prompts |
 | ran the user's command | none | none | the call | |
 | was stopped | aborted | none | the call of a command | |
-| met a bug of ours | unknown | none | | |
-| was left by a dead process | aborted | none | its open parts, closed | it is removed if it has no output |
+| raised an exception | unknown | none | | |
+| was left by a dead process | aborted | none | its open parts, closed | its removal if it has no output |
 """
 
 from collections.abc import Callable, Sequence
@@ -48,7 +48,7 @@ def open_turn(user: UserMessage, directory: str, worktree: str, *, id: str, now:
 
 
 class Ending(Value):
-    """How a turn ended. ``reason`` is set if the provider ended a step; then the step is marked with it."""
+    """How a turn ended. ``reason`` is the provider's finish reason, for the mark of the step; None without a mark."""
 
     failure: Failure | None = None
     finish: str | None = None
@@ -59,7 +59,7 @@ class Ending(Value):
 
 
 def answered(finish: FinishStep | None, failure: Failure | None, structured: Json = None) -> Ending:
-    """The ending of a turn whose last attempt is over. ``failure`` says what is wrong with its answer."""
+    """The ending of a turn after its last attempt. ``failure`` is the failure of its answer, if any."""
     reason = finish.reason if finish is not None else None
     if failure is not None:
         return Ending(failure=failure, finish=reason or "error", reason=reason, structured=structured)
@@ -68,12 +68,12 @@ def answered(finish: FinishStep | None, failure: Failure | None, structured: Jso
 
 
 def refused(reason: str) -> Ending:
-    """The ending of a turn that cannot be asked for."""
+    """The ending of a turn whose request cannot be made."""
     return Ending(failure=UnknownFailure(data=UnknownData(message=reason)))
 
 
 def broken_off(error: BaseException, what: str, *parts: Part) -> Ending:
-    """The ending of a turn that was cancelled, or in which a bug of ours was met."""
+    """The ending of a turn that was cancelled or raised an exception."""
     if isinstance(error, Exception):
         return refused(f"{type(error).__name__}: {error}").but(parts=parts)
     return Ending(failure=AbortedFailure(data=MessageData(message=f"the {what} was stopped")), parts=parts)
@@ -88,9 +88,9 @@ def close_turn(
     spent: float = 0,
     part_id: Callable[[], str] | None = None,
 ) -> list[Event]:
-    """The events that close a turn. Where a step is marked, ``part_id`` makes the id of the mark.
+    """The events that close a turn. ``part_id`` makes the id of the step mark.
 
-    ``bills`` are the rows of the ledger that it does not have yet, ``spent`` is the cost of those that it has.
+    ``bills`` are ledger rows to append; ``spent`` is the cost of the rows that were appended before.
     """
     ended = message.but(
         seq=0,
@@ -109,8 +109,8 @@ def close_turn(
 def close_lost_turn(view: SessionView, now: int, *, billed: Sequence[float] = ()) -> list[Event]:
     """The events that close the turn of a dead process. ``billed`` are the costs of the attempts in the ledger.
 
-    A turn without output is removed: its prompt is unanswered again and may safely be asked anew. Otherwise its text
-    stays and its open calls are settled as interrupted, never run again. What it had cost until then is paid.
+    A turn without output is removed, so that its prompt is unanswered again. Otherwise its text stays and its open
+    calls are settled as interrupted; they do not run again. Its cost so far is recorded.
     """
     turn = view.turn
     assert turn is not None, "only an open turn is closed"
@@ -140,7 +140,7 @@ def _step_finish(message: AssistantMessage, reason: str, part_id: str) -> StepFi
 
 
 def _lost_bill(view: SessionView, turn: OpenTurn, billed: Sequence[float]) -> list[UsageRecorded]:
-    """The row of the ledger for the attempt that was under way, with what its provider had counted."""
+    """The ledger row of the attempt that was under way, with the tokens that its provider had counted."""
     message = turn.message
     if message.summary or isinstance(view.status, Retrying) or _is_command(turn):
         return []
@@ -151,7 +151,7 @@ def _lost_bill(view: SessionView, turn: OpenTurn, billed: Sequence[float]) -> li
         message_id=message.id,
         attempt=len(billed) + 1,
         tokens=message.tokens,
-        # An attempt whose usage came with its failure is in the ledger, and not in the message.
+        # The cost of an attempt that reported usage with its failure is in the ledger, not in the message.
         cost=max(add_costs(message.cost, *(-cost for cost in billed)), 0),
     )
     return [row]
@@ -172,7 +172,7 @@ def _is_output(part: Part) -> bool:
 
 
 def _closed(part: Part, now: int) -> Part | None:
-    """A part as it must be once its turn is over; None if it is so already."""
+    """An open part, closed; None for a part that is not open."""
     match part:
         case ToolPart(state=ToolPending() | ToolRunning()):
             return part.but(state=interrupted(part, now))

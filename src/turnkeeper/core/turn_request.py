@@ -1,9 +1,9 @@
-"""The request of a turn: its inputs, and what follows from them: tool choice, reminder, tool list and prefix.
+"""The request of a turn, built from its inputs: tool choice, reminder, tool list and prefix.
 
 | The turn | Tool choice | Tools | Last message |
 |---|---|---|---|
-| must give a structured answer | required | the agent's, and one that takes the answer | that the answer goes there |
-| is the last step of its agent | none | the agent's: without them no byte of the prefix would be reused | that it is |
+| must give a structured answer | required | the agent's, and one that takes the answer | names this tool |
+| is the last step of its agent | none | the agent's: without them the prefix would differ | says that it is the last |
 | any other | auto | the agent's | |
 """
 
@@ -25,7 +25,7 @@ from turnkeeper.model.value import JsonObject
 
 
 class TurnInputs(msgspec.Struct, frozen=True):
-    """All that the request of one turn is made of."""
+    """The inputs of the request of one turn."""
 
     view: SessionView
     history: History
@@ -36,27 +36,27 @@ class TurnInputs(msgspec.Struct, frozen=True):
     epoch: Epoch
     tools: tuple[ToolDefinition, ...]
     output_max: int | None = None
-    """How many tokens the answer may have; None if nothing is known of the model."""
+    """Tokens that the answer may have; None if the model's limits are unknown."""
 
     @property
     def rewritten(self) -> str | None:
-        """Why history was changed since the last request, where an event says so."""
+        """The reason of a pruning or quarantine since the last request; None without one."""
         change, last = self.view.rewritten, last_turn(self.history)
         return change.reason if change is not None and (last is None or change.seq > last.message.seq) else None
 
     @property
     def schema(self) -> JsonObject | None:
-        """What a structured answer must fit; None if prose will do."""
+        """The schema of the structured answer; None if none is wanted."""
         return self.user.format.schema if isinstance(self.user.format, JsonSchemaFormat) else None
 
     @property
     def is_last(self) -> bool:
-        """Whether this is the last turn the agent may take before the user speaks again."""
+        """Whether this is the last turn that the agent may take for this prompt."""
         return self.agent.steps is not None and self.action.step >= self.agent.steps
 
 
 class PreparedRequest(msgspec.Struct, frozen=True):
-    """A request that is ready to be sent, and what it was made of."""
+    """A request that is ready to be sent, and its inputs."""
 
     inputs: TurnInputs
     request: ModelRequest
@@ -65,16 +65,16 @@ class PreparedRequest(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """How many tokens the request has, as far as one can know."""
+        """An estimate of the tokens of the request."""
         change, around = self.inputs.view.rewritten, self.prefix.system
         since = max(self.inputs.epoch.seq, change.seq if change is not None else 0)
         return self.lowered.gauge.tokens(around.bytes if around is not None else 0, since)
 
 
 def build_request(inputs: TurnInputs, lowered: Lowered, text: Callable[[str], str], *, now: int) -> PreparedRequest:
-    """The request for these inputs, and how much of the last request it extends.
+    """The request for these inputs, with its prefix.
 
-    ``lowered`` is the history as the model is shown it; ``text`` gives prose for models by its name.
+    ``lowered`` is the lowered history; ``text`` gives a prompt text by its name.
     """
     session, agent, schema = inputs.view.session, inputs.agent, inputs.schema
     messages = lowered.messages
@@ -106,7 +106,7 @@ def build_request(inputs: TurnInputs, lowered: Lowered, text: Callable[[str], st
 
 
 def _reminder(schema: JsonObject | None, text: Callable[[str], str], *, is_last: bool) -> tuple[ModelMessage, ...]:
-    """A message for this request alone. It is the last one, so that no earlier byte changes."""
+    """A message for this request only. It is the last message, so that the prefix does not change."""
     if schema is not None:
         return (SystemTurn(text=text("structured")),)
     return (SystemTurn(text=text("max_steps")),) if is_last else ()

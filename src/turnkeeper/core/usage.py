@@ -1,4 +1,4 @@
-"""Usage and cost: tokens by kind, and what they cost, in decimal arithmetic."""
+"""Usage and cost: tokens by kind, and their cost in decimal arithmetic."""
 
 from decimal import Decimal
 from math import isfinite
@@ -11,11 +11,11 @@ from turnkeeper.model.stream import Usage
 from turnkeeper.model.value import Json, JsonObject
 
 COST_DIGITS: Final = 12
-"""Dollars are exact to so many decimal places: a token of the cheapest model costs ten thousand times as much."""
+"""Decimal places of dollars: a token of the cheapest model costs ten thousand times the smallest amount."""
 _MILLION: Final = Decimal(1_000_000)
 _NANO_UNITS_PER_DOLLAR: Final = Decimal(100_000_000_000)
 
-# Where providers that speak a protocol without the field report what they wrote to their cache.
+# Metadata paths of cache writes, for providers whose protocol has no field for them.
 _CACHE_WRITES: Final = (
     ("anthropic", "cacheCreationInputTokens"),
     ("vertex", "cacheCreationInputTokens"),
@@ -36,17 +36,14 @@ def add_tokens(one: Tokens, other: Tokens) -> Tokens:
 
 
 def add_costs(*dollars: float) -> float:
-    """The sum of amounts of dollars, added as decimals: 0.1 and 0.2 are 0.3.
-
-    Sums that an older version added as binary numbers lose their false digits here.
-    """
+    """The sum of dollars, added as decimals: 0.1 and 0.2 are 0.3. Rounds sums that older versions added as floats."""
     if all(isinstance(one, int) for one in dollars):
         return sum(dollars)
     return round(float(sum(map(_decimal, dollars), Decimal(0))), COST_DIGITS)
 
 
 def step_tokens(usage: Usage, metadata: JsonObject | None = None) -> Tokens:
-    """One turn's tokens, no token counted under two kinds. Nothing is ever negative, whatever a provider reports."""
+    """The tokens of one turn: none is counted under two kinds, and no count is negative."""
     read = max(0, usage.cache_read)
     # A gateway may count the same tokens as read and as written.
     write = min(max(0, usage.cache_write) or _cache_write(metadata), max(0, usage.input - read))
@@ -61,10 +58,10 @@ def step_tokens(usage: Usage, metadata: JsonObject | None = None) -> Tokens:
 
 
 def cost(tokens: Tokens, usage: Usage, model: ModelInfo, metadata: JsonObject | None = None) -> Decimal:
-    """US dollars for one turn. Reasoning costs what output costs.
+    """US dollars for one turn. Reasoning has the price of output.
 
-    A provider that bills by itself (``copilot.totalNanoAiu`` in its metadata) is believed. The row of prices is
-    chosen by the whole input as the provider counts it, and holds for every kind of token.
+    A cost that the provider reports (``copilot.totalNanoAiu`` in its metadata) takes precedence. The price tier is
+    chosen by the provider's count of the whole input, and holds for every kind of token.
     """
     billed = _number(_at(metadata, ("copilot", "totalNanoAiu")))
     if billed is not None:
@@ -89,7 +86,7 @@ def bill(
     attempt: int = 1,
     metadata: JsonObject | None = None,
 ) -> UsageRecorded:
-    """The row of the ledger for one attempt. If its provider counted nothing, it only says that there was one."""
+    """The ledger row of one attempt; without tokens and cost if the provider counted nothing."""
     tokens = step_tokens(usage, metadata) if usage is not None else ZERO_TOKENS
     return UsageRecorded(
         purpose=purpose,
@@ -103,7 +100,7 @@ def bill(
 
 
 def price_at(model: ModelInfo, tokens_input: int) -> Price:
-    """The prices that hold for a request with this whole input."""
+    """The prices of a request with this many input tokens."""
     reached = [tier for tier in model.tiers if tokens_input > tier.above]
     return max(reached, key=lambda tier: tier.above).price if reached else model.price
 
@@ -125,17 +122,17 @@ def _at(value: Json, path: tuple[str, ...]) -> Json:
 
 
 def _number(value: Json) -> Decimal | None:
-    """A number that can count something, or None."""
+    """A finite number that is not negative, or None."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or value < 0:
         return None
     return _decimal(value)
 
 
 def _dollars(price: float) -> Decimal:
-    """A price that is not a number, or less than nothing, is nothing."""
+    """A price; 0 if it is negative or not a number."""
     return _decimal(price) if isfinite(price) and price > 0 else Decimal(0)
 
 
 def _decimal(value: float) -> Decimal:
-    # By way of its shortest text: 0.3 is three tenths, not the binary number next to it.
+    # From its shortest text, so that 0.3 is exactly three tenths.
     return Decimal(str(value))

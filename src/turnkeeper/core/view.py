@@ -1,7 +1,7 @@
-"""SessionView: what can be known of a session without reading its past. The fold of its log (projector.py).
+"""SessionView: the current state of a session, the fold of its log (projector.py).
 
-It holds the session, its input and its open turn, and counts of the rest, so that appending an event costs the
-same however long the history is. The history itself is read from documents by those who need it.
+It holds the session, its inbox, its open turn and counts of messages and parts, but not the history. So the cost of an
+append does not depend on the length of the history.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from turnkeeper.model.value import Value
 
 
 class Admitted(Value):
-    """A prompt in the inbox: safe, not yet promoted. ``seq`` is its place in the order of admission."""
+    """A prompt in the inbox, not yet promoted. ``seq`` is the seq of its admission."""
 
     seq: int
     message: UserMessage
@@ -26,9 +26,9 @@ class Admitted(Value):
 
 
 class OpenTurn(Value):
-    """A turn that has started and not ended, with its parts in the order they came.
+    """A turn that has started and not ended, with its parts in order.
 
-    ``extended`` names, for each open part, the offsets at which text was added since it was recorded whole.
+    ``extended`` has, for each open part, the offsets at which text was added since the part was recorded.
     """
 
     message: AssistantMessage
@@ -37,25 +37,25 @@ class OpenTurn(Value):
 
 
 class Rewritten(Value):
-    """A declared change of what requests had already said: where in the log, and why."""
+    """A pruning or quarantine: requests after event ``seq`` differ from earlier ones."""
 
     seq: int
     reason: str
     is_remedy: bool = False
-    """It takes away what made a request fail, so the turn that failed is tried again."""
+    """It removes the cause of a failed request, so the failed turn is tried again."""
 
 
 class ViewState(Value):
-    """The fields of a view that are small. They are stored as they are, in the state document (store/documents.py)."""
+    """The small fields of a view, which the state document stores (store/documents.py)."""
 
     seq: int
     instructions: tuple[str, ...] = ()
     prefix: Prefix | None = None
-    """The newest request, against which the next one is measured."""
+    """The measured prefix of the newest request."""
     rewritten: Rewritten | None = None
     """The newest pruning or quarantine: the first request after it need not extend the one before."""
     quarantined: tuple[str, ...] = ()
-    """Parts that no request has any more, because a provider rejected them or they are too large."""
+    """Parts that requests leave out, because a provider rejected them or they are too large."""
     status: Status = IDLE
     owner: Owner | None = None
     messages: int = 0
@@ -63,7 +63,7 @@ class ViewState(Value):
 
 
 class SessionView(ViewState):
-    """A session as it stands after event ``seq``.
+    """The state of a session after event ``seq``.
 
     A new field belongs in ``ViewState`` unless it can grow with the history; then it needs a document of its own.
     """

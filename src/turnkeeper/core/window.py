@@ -1,4 +1,4 @@
-"""The context window: how large a request is, how large it may be, and when it is too large. Pure arithmetic."""
+"""The context window: estimates the size of a request, and decides whether it is too large."""
 
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
@@ -12,15 +12,15 @@ from turnkeeper.model.value import Value, encode
 
 CHARS_PER_TOKEN: Final = 4
 OUTPUT_MAX: Final = 32_000
-"""The longest answer that room is kept for."""
+"""Tokens that are reserved for an answer, at most."""
 RESERVED: Final = 20_000
-"""Room kept free below a model's own limit for its input."""
+"""Tokens kept free below a model's limit for its input."""
 CERTAINLY: Final = 2
-"""A request that is estimated at so many times the limit is refused without asking the provider."""
+"""A request whose estimate is this many times the limit is not sent."""
 IMAGE_TOKENS: Final = 1_600
-"""What providers count for an image of the largest size they take, whatever its bytes."""
+"""The tokens that providers count for an image of the largest size they accept."""
 FILE_CHARS_PER_TOKEN: Final = 40
-"""Other media: base64 characters of a PDF for each token of what is read out of it, by rule of thumb."""
+"""Estimate for other media: base64 characters of a PDF for each token of its text."""
 
 AUTO_VARIABLES: Final = ("OPENCODE_DISABLE_AUTOCOMPACT", "TURNKEEPER_DISABLE_AUTOCOMPACT")
 PRUNE_VARIABLES: Final = ("OPENCODE_DISABLE_PRUNE", "TURNKEEPER_DISABLE_PRUNE")
@@ -30,12 +30,12 @@ PruneMode: TypeAlias = Literal["never", "pays", "always"]
 
 
 class Window(Value):
-    """What the configuration says of the window."""
+    """The settings of the context window."""
 
     auto: bool = True
     prune: PruneMode = "pays"
     reserved: int | None = None
-    """Room to keep for an answer; None: as much as is usual."""
+    """Tokens reserved for an answer; None for the default."""
     output_max: int = OUTPUT_MAX
     tail_turns: int | None = None
     preserve_recent_tokens: int | None = None
@@ -44,7 +44,7 @@ class Window(Value):
 
 
 def window(config: CompactionConfig, environ: Mapping[str, str]) -> Window:
-    """The settings of a directory, with the switches of the environment, which win."""
+    """The settings of a directory; environment variables override them."""
     prune: PruneMode = "never" if config.prune is False else "always" if config.prune == "always" else "pays"
     return Window(
         auto=config.auto is not False and not _is_set(AUTO_VARIABLES, environ),
@@ -59,28 +59,28 @@ def window(config: CompactionConfig, environ: Mapping[str, str]) -> Window:
 
 
 def estimate(text: str) -> int:
-    """Roughly how many tokens a text is: a quarter of its characters, halves rounded up."""
+    """An estimate of the tokens of a text: a quarter of its characters, halves rounded up."""
     return tokens_of(len(text))
 
 
 def tokens_of(chars: int) -> int:
-    """Roughly how many tokens so many characters are."""
+    """An estimate of the tokens of so many characters."""
     return (chars + CHARS_PER_TOKEN // 2) // CHARS_PER_TOKEN
 
 
 def chars_of(message: ModelMessage, encoded: bytes | None = None) -> int:
-    """How many characters a message counts for. Media count by what is seen in them and not by their bytes."""
+    """The size of a message in characters. Media count by estimated tokens, not by their bytes."""
     size = len(encoded if encoded is not None else encode(message))
     return size + sum(_seen(one) - len(one.data or "") for one in _media(message))
 
 
 def output_room(limits: Limits, settings: Window) -> int:
-    """How much of the window an answer may need; a limit of 0 is unknown."""
+    """Tokens of the window to reserve for an answer; a limit of 0 is unknown."""
     return min(limits.output, settings.output_max) or settings.output_max
 
 
 def answer_max(limits: Limits, settings: Window) -> int | None:
-    """How many tokens an answer may have; None where nothing is known of the model, so that its host decides."""
+    """Tokens that an answer may have; None if the model's limits are unknown, so that the provider decides."""
     if not limits.output and not limits.context:
         return None
     room = output_room(limits, settings)
@@ -88,13 +88,13 @@ def answer_max(limits: Limits, settings: Window) -> int | None:
 
 
 def exceeds(count: int, limits: Limits) -> bool:
-    """Whether a request is certainly too large for the model. The count is a guess, so twice the limit is needed."""
+    """Whether a request is certainly too large: ``count``, an estimate, is more than CERTAINLY times the limit."""
     most = limits.input or limits.context
     return bool(most) and count > CERTAINLY * most
 
 
 def usable(limits: Limits, settings: Window) -> int | None:
-    """How many tokens a request may have; None if nobody knows."""
+    """Tokens that a request may have; None if unknown."""
     room = output_room(limits, settings)
     if limits.input:
         reserved = settings.reserved if settings.reserved is not None else min(RESERVED, room)
@@ -103,17 +103,17 @@ def usable(limits: Limits, settings: Window) -> int | None:
         return None
     if settings.reserved is not None:
         room = settings.reserved
-    # A small model may claim as much for its answer as its whole window has: half is left for what it is asked.
+    # The output limit of a small model may be its whole window: half is left for the request.
     return max(0, limits.context - min(room, limits.context // 2))
 
 
 def used(tokens: Tokens) -> int:
-    """How many tokens a turn took, as the provider counted them."""
+    """The tokens of a turn, as the provider counted them."""
     return tokens.total or (tokens.input + tokens.output + tokens.cache.read + tokens.cache.write)
 
 
 def overflows(count: int, messages: int, limits: Limits, settings: Window) -> bool:
-    """Whether a request of so many tokens and messages should be made smaller before it is sent."""
+    """Whether a request must be made smaller before it is sent."""
     if not settings.auto:
         return False
     if settings.max_tokens is not None and count > settings.max_tokens:
@@ -125,25 +125,25 @@ def overflows(count: int, messages: int, limits: Limits, settings: Window) -> bo
 
 
 class Gauge:
-    """How large a growing conversation is. What a provider reported for a prefix corrects the guess for it."""
+    """Estimates the size of a growing conversation. The usage that a provider reports replaces the estimate."""
 
     def __init__(self) -> None:
         self.chars = 0
         self._report = (0, 0, 0)
 
     def add(self, chars: int) -> None:
-        """The conversation grew."""
+        """Add characters to the conversation."""
         self.chars += chars
 
     def report(self, message: AssistantMessage, at: int) -> None:
-        """A turn is over, and its provider counted all up to the character ``at``: results of its calls came later."""
+        """Take the usage of a turn, which counts the first ``at`` characters: results of its calls follow them."""
         if message.finish is not None and message.error is None and not message.summary and used(message.tokens):
             self._report = (message.seq, used(message.tokens), at)
 
     def tokens(self, around: int, since: int) -> int:
-        """The size of the next request. ``around`` is what it has besides: characters of system and tools.
+        """The tokens of the next request. ``around`` are the characters of system and tools.
 
-        Reports from before the event ``since`` are about other requests: history was rewritten there.
+        A report from before event ``since`` is ignored: the history was changed there.
         """
         seq, counted, at = self._report
         if counted and seq > since:

@@ -1,1 +1,1 @@
-"""Words: the frozen values everything else is said in."""
+"""Frozen value types that all other packages use."""

@@ -8,7 +8,7 @@ from turnkeeper.model.value import JsonObject, Value
 
 
 class Agent(Value):
-    """Who answers. ``steps`` bounds the turns after a prompt; the last of them may not use tools."""
+    """A named set of prompt, model, tools and rules. ``steps`` bounds the turns of a prompt; the last has no tools."""
 
     name: str
     description: str = ""

@@ -1,4 +1,4 @@
-"""Catalogue: what is known of a model: its limits, prices and what it can read."""
+"""Catalogue: the limits, prices and modalities of a model."""
 
 from typing import Literal
 
@@ -15,14 +15,14 @@ class Price(Value):
 
 
 class PriceTier(Value):
-    """Prices that hold once a request's whole input is larger than ``above`` tokens."""
+    """Prices for requests with more than ``above`` input tokens."""
 
     above: int
     price: Price
 
 
 class Limits(Value):
-    """Tokens. 0 is unknown."""
+    """Limits in tokens. 0 is unknown."""
 
     context: int = 0
     input: int = 0
@@ -36,19 +36,19 @@ class ModelInfo(Value):
     id: str
     name: str
     api_id: str
-    """What the provider calls it in requests; usually ``id``."""
+    """The model's name in requests; usually ``id``."""
     protocol: str
-    """Which wire protocol it speaks: a key of PROVIDERS."""
+    """The wire protocol: a key of PROVIDERS."""
     limits: Limits = Limits()
     price: Price = Price()
     tiers: tuple[PriceTier, ...] = ()
     modalities: tuple[str, ...] = ("text",)
-    """What it can read: ``text``, ``image``, ``pdf``, ``audio``, ``video``."""
+    """Accepted inputs: ``text``, ``image``, ``pdf``, ``audio``, ``video``."""
     tool_call: bool = True
     reasoning: bool = False
     temperature: bool = True
     interleaved: str | None = None
-    """The message field that must carry reasoning back (``reasoning_content``), for models that demand it."""
+    """The message field in which a model demands its reasoning back (``reasoning_content``)."""
     family: str | None = None
     released: str | None = None
     status: Literal["active", "alpha", "beta", "deprecated"] = "active"

@@ -1,7 +1,6 @@
-"""Config: what a person may set, in the words of ``opencode.json``. Keys that are not listed here are ignored.
+"""Config: the settings of ``opencode.json``. Unknown keys are ignored.
 
-Unlike other values these keep the spelling of the files: ``small_model``, but ``apiKey`` and ``baseURL``.
-None always means: not said.
+Field names keep the spelling of the file: ``small_model``, but ``apiKey`` and ``baseURL``. None means not set.
 """
 
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ from turnkeeper.model.permission import Action
 from turnkeeper.model.value import JsonObject, Value
 
 PermissionConfig: TypeAlias = Action | dict[str, Action | dict[str, Action]]
-"""One action for everything, or by permission, or by permission and pattern. The last that matches wins."""
+"""One action for everything, or by permission, or by permission and pattern. The last match wins."""
 
 
 def _as_written(name: str) -> str:
@@ -21,7 +20,7 @@ def _as_written(name: str) -> str:
 
 
 class Setting(Value, rename=_as_written):
-    """Base of what a configuration file holds."""
+    """Base of the objects in a configuration file."""
 
 
 class PriceConfig(Setting):
@@ -34,14 +33,14 @@ class PriceConfig(Setting):
 
 
 class TierSize(Setting):
-    """Where a tier begins."""
+    """The input size at which a tier begins."""
 
     type: str = "context"
     size: int = 0
 
 
 class TierConfig(PriceConfig):
-    """Prices for requests whose whole input is larger than the tier's size."""
+    """Prices for requests whose input is larger than the tier's size."""
 
     tier: TierSize = TierSize()
 
@@ -54,7 +53,7 @@ class CostConfig(PriceConfig):
 
 
 class LimitConfig(Setting):
-    """Tokens."""
+    """Limits in tokens."""
 
     context: int | None = None
     input: int | None = None
@@ -62,20 +61,20 @@ class LimitConfig(Setting):
 
 
 class ModalityConfig(Setting):
-    """What a model reads and writes."""
+    """The inputs and outputs of a model."""
 
     input: tuple[str, ...] | None = None
     output: tuple[str, ...] | None = None
 
 
 class InterleavedConfig(Setting):
-    """The message field that carries reasoning back."""
+    """The message field in which reasoning is sent back."""
 
     field: str | None = None
 
 
 class RouteConfig(Setting):
-    """A model that speaks another protocol, or lives elsewhere, than its provider's other models."""
+    """The protocol or URL of a model, if it differs from its provider's other models."""
 
     npm: str | None = None
     api: str | None = None
@@ -86,7 +85,7 @@ class ModelConfig(Setting):
     """One model: the shape of models.dev, of our vendored catalogue and of configuration files alike."""
 
     id: str | None = None
-    """What the provider calls it, if that is not the key it stands under."""
+    """The model's name in requests, if it differs from its key."""
     name: str | None = None
     family: str | None = None
     release_date: str | None = None
@@ -105,7 +104,7 @@ class ModelConfig(Setting):
 
 
 class ProviderOptions(Setting):
-    """How to reach a provider. The key is never shown."""
+    """The key, URL, headers and timeouts of a provider. ``repr`` hides the key."""
 
     api_key: str | None = msgspec.field(default=None, name="apiKey")
     base_url: str | None = msgspec.field(default=None, name="baseURL")
@@ -125,15 +124,15 @@ class ProviderConfig(Setting):
     """A provider: a new one, or changes to one of the catalogue."""
 
     npm: str | None = None
-    """The package by which opencode's files name a protocol, as ``@ai-sdk/openai-compatible``."""
+    """The package that names the protocol in opencode's files, such as ``@ai-sdk/openai-compatible``."""
     protocol: str | None = None
-    """The wire protocol by our own name; stronger than ``npm``."""
+    """The wire protocol, a key of PROVIDERS; it overrides ``npm``."""
     name: str | None = None
     api: str | None = None
     env: tuple[str, ...] | None = None
     options: ProviderOptions = ProviderOptions()
     own_options: JsonObject = msgspec.field(default={}, name="$options")
-    """What else stands under ``options`` in the file: the protocol's own matter."""
+    """Other keys under ``options`` in the file, which the protocol reads."""
     models: dict[str, ModelConfig] = {}
     whitelist: tuple[str, ...] | None = None
     blacklist: tuple[str, ...] | None = None
@@ -160,13 +159,13 @@ class AgentConfig(Setting):
 
 
 class CatalogConfig(Setting):
-    """Where ``models --refresh`` fetches the catalogue. Nothing is fetched unless a person asks."""
+    """The URL from which ``models --refresh`` fetches the catalogue. No other command fetches it."""
 
     url: str | None = None
 
 
 class ImageConfig(Setting):
-    """What images of a prompt may measure, and whether larger ones are made smaller."""
+    """The maximum size of a prompt's images, and whether larger images are scaled down."""
 
     auto_resize: bool | None = None
     max_width: Annotated[int, msgspec.Meta(ge=1)] | None = None
@@ -175,13 +174,13 @@ class ImageConfig(Setting):
 
 
 class AttachmentConfig(Setting):
-    """About what is attached to a prompt."""
+    """Settings of prompt attachments."""
 
     image: ImageConfig = ImageConfig()
 
 
 class CompactionConfig(Setting):
-    """When a session is compacted, what is kept of it, and whether old tool outputs are pruned."""
+    """When a session is compacted, how much of it is kept, and whether old tool outputs are pruned."""
 
     auto: bool | None = None
     prune: bool | Literal["always", "pays"] | None = None
@@ -189,24 +188,24 @@ class CompactionConfig(Setting):
     reserved: Annotated[int, msgspec.Meta(ge=0)] | None = None
     """Tokens kept free for the answer."""
     tail_turns: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    """How many of the newest turns are kept word for word at the most; 0: none."""
+    """The most turns that are kept word for word; 0 keeps none."""
     preserve_recent_tokens: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    """How many tokens of the newest history are kept word for word."""
+    """Tokens of the newest history that are kept word for word."""
     max_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    """Compact above so many tokens, even if the model could take more."""
+    """Compact above this many tokens, even if the model accepts more."""
     max_messages: Annotated[int, msgspec.Meta(ge=2)] | None = None
-    """Compact above so many messages."""
+    """Compact above this many messages."""
 
 
 class ToolOutputConfig(Setting):
-    """How much of a tool's output a model is shown; the rest is kept, and can be asked for."""
+    """How much of a tool's output a model is shown. The store keeps the whole output."""
 
     max_lines: Annotated[int, msgspec.Meta(ge=1)] | None = None
     max_bytes: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
 
 class CommandConfig(Setting):
-    """A command: what is said when somebody writes its name, and by whom it is answered."""
+    """A command: its prompt template, and the agent and model that answer it."""
 
     template: str
     description: str | None = None
@@ -230,14 +229,14 @@ class Config(Setting):
     enabled_providers: tuple[str, ...] | None = None
     disabled_providers: tuple[str, ...] = ()
     recovery: Literal["rest", "continue", "ask"] | None = None
-    """What becomes of turns that a dead process left open."""
+    """How to treat turns that a dead process left open."""
     instructions: tuple[str, ...] = ()
-    """Further instruction files: paths, patterns, or addresses."""
+    """Further instruction files: paths, patterns or URLs."""
     timezone: str | None = None
-    """The user's, as ``Europe/Berlin``; the host's if not said."""
+    """The user's time zone, such as ``Europe/Berlin``; the host's by default."""
     shell: str | None = None
     command_environment: tuple[str, ...] = ()
-    """Variables with keys or passwords that the model's commands may see all the same."""
+    """Variables with keys or passwords that commands of the model may see."""
     catalog: CatalogConfig = CatalogConfig()
     attachment: AttachmentConfig = AttachmentConfig()
     tool_output: ToolOutputConfig = ToolOutputConfig()

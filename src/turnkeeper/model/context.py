@@ -1,4 +1,4 @@
-"""Context Epoch: the span of one Baseline System Context, and the checkpoint against which changes are told."""
+"""Context Epoch: the span of one Baseline System Context, and the checkpoint that detects changes."""
 
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
@@ -9,17 +9,17 @@ EpochReason: TypeAlias = Literal["start", "compaction", "model", "move"]
 
 
 class ComponentText(Value):
-    """One component's part of the baseline, under its stable key."""
+    """The text of one component in the baseline, with its key."""
 
     key: str
     text: str
 
 
 class Epoch(Value):
-    """The baseline in its order, stored by key and reused word for word; one hash per key last admitted.
+    """The baseline, in order and reused word for word; ``checkpoint`` has the last admitted hash of each component.
 
-    ``seq`` is the place of the event that began it: system messages before it have left the model's view.
-    ``initial`` is the checkpoint as it was then: with the messages admitted since, it says what the model was told.
+    ``seq`` is the seq of the event that began the epoch: requests leave out system messages before it. ``initial`` is
+    the checkpoint at that event.
     """
 
     number: int
@@ -34,20 +34,20 @@ class Epoch(Value):
 
 
 class Loaded(Value):
-    """A component's value from one sample: how it reads in a baseline, and as news of the current state."""
+    """The loaded value of a component: its text in a baseline, and its text in an update."""
 
     baseline: str
     update: str
 
 
 class Absent(Value):
-    """A component that was looked for and is not there. ``removal`` is what to say if it was there before."""
+    """A component that does not exist. ``removal`` is the update text if it existed before."""
 
     removal: str = ""
 
 
 class Unavailable(Value):
-    """A component that cannot be loaded now. What was effective stays so, and nothing is said."""
+    """A component that cannot be loaded now. Its last admitted value stays valid, and no update is sent."""
 
     reason: str = ""
 
@@ -56,36 +56,35 @@ Sample: TypeAlias = Loaded | Absent | Unavailable
 
 
 class Mark(Value):
-    """A place in a request: how many bytes lie before it, and their hash."""
+    """A place in a request: the number of bytes before it, and their hash."""
 
     bytes: int
     hash: str
 
 
 class Prefix(Value):
-    """How a request extends the one before it: its pieces, their size and hash, and what the provider can reuse.
+    """The pieces of a request, their size and hash, and how many bytes repeat the previous request.
 
-    Words that are meant for one request only stand at its end. ``passing`` counts their bytes; they are in no other
-    field, so the next request is held against what was there to stay.
+    Messages for one request only are at its end. ``passing`` counts their bytes; no other field includes them.
     """
 
     pieces: int
     bytes: int
     hash: str
     reused: int = 0
-    """How many bytes of the request before it the provider can reuse."""
+    """Bytes of the previous request that the provider can reuse."""
     cause: str | None = None
-    """Why less than the whole request before it can be reused; None if all of it can."""
+    """Why the previous request cannot be reused completely; None if it can."""
     note: str | None = None
-    """Why the provider may reuse less than it could: what it does with its cache is its own affair."""
+    """Why the provider may reuse less than ``reused``."""
     before: int = 0
-    """The size of the request before it, passing words included; 0 if there was none."""
+    """The size of the previous request with its passing messages; 0 if there was none."""
     passing: int = 0
     epoch: int = 0
     at: int = 0
     model: str = ""
     choice: str = ""
     tools: Mark | None = None
-    """Behind the tools, which come first of all."""
+    """The mark after the tools, which are the first piece."""
     system: Mark | None = None
-    """Behind the baseline."""
+    """The mark after the baseline."""

@@ -1,7 +1,7 @@
-"""Event: one durable fact about one session, in the past tense. The log is made of these and nothing else is true.
+"""Event: one durable fact about one session, in the past tense. A log consists of events.
 
-Each class names itself on disk by ``KIND`` and the version of its shape: ``part.recorded.1``. A changed shape gets
-the next version and an upcast from the old one (core/entry.py); a golden log of the old one must open for ever.
+The name on disk is ``KIND`` and the version of the shape: ``part.recorded.1``. A changed shape gets the next version,
+an upcast from the old version (core/entry.py) and a golden log of the old version in the tests.
 """
 
 from typing import ClassVar, Literal, TypeAlias
@@ -19,7 +19,7 @@ Delivery: TypeAlias = Literal["steer", "queue"]
 
 
 class EventBase(Value):
-    """What every event class has: its name in the log and the version of its shape."""
+    """Base of all events: the name in the log and the version of the shape."""
 
     KIND: ClassVar[str]
     VERSION: ClassVar[int] = 1
@@ -29,14 +29,14 @@ class EventBase(Value):
 
 
 class SessionCreated(EventBase):
-    """A session began. A fork or an import may bring totals with it."""
+    """A session began. That of a fork or an import may have totals."""
 
     KIND = "session.created"
     session: Session
 
 
 class SessionTitled(EventBase):
-    """The title changed; activity did not."""
+    """The title changed. This is no activity."""
 
     KIND = "session.titled"
     title: str
@@ -49,7 +49,7 @@ class SessionTouched(EventBase):
 
 
 class SessionArchived(EventBase):
-    """The session left the list and kept everything."""
+    """The session was archived: it left the list and kept its data."""
 
     KIND = "session.archived"
     at: int | float
@@ -85,7 +85,7 @@ class SessionUnshared(EventBase):
 
 
 class PermissionsSet(EventBase):
-    """The session's own rules were replaced; None lifts them."""
+    """The session's own permission rules were replaced; None removes them."""
 
     KIND = "permissions.set"
     rules: Ruleset | None
@@ -113,7 +113,7 @@ class ModelSelected(EventBase):
 
 
 class SummaryRecorded(EventBase):
-    """What the session changed on disk was counted anew; ``diffs`` are kept apart from the session."""
+    """The file changes of the session were computed again; ``diffs`` have a document of their own."""
 
     KIND = "summary.recorded"
     summary: Summary | None
@@ -128,7 +128,7 @@ class TodosSet(EventBase):
 
 
 class CompactingSet(EventBase):
-    """A compaction is under way since ``at``, or (None) no longer."""
+    """A compaction began at ``at``, or ended (None)."""
 
     KIND = "compacting.set"
     at: int | None
@@ -142,13 +142,13 @@ class RevertStaged(EventBase):
 
 
 class RevertCleared(EventBase):
-    """What was set aside came back."""
+    """The history that was set aside came back."""
 
     KIND = "revert.cleared"
 
 
 class RevertCommitted(EventBase):
-    """What was set aside is gone from the history."""
+    """The history that was set aside was removed."""
 
     KIND = "revert.committed"
     message_id: str
@@ -158,7 +158,7 @@ class RevertCommitted(EventBase):
 
 
 class MessageRecorded(EventBase):
-    """A message came, or (with its ``seq``) came anew; ``parts`` are new ones that came with it."""
+    """A message was added, or (with a ``seq``) replaced; ``parts`` are its new parts."""
 
     KIND = "message.recorded"
     message: Message
@@ -175,14 +175,14 @@ class MessageRemoved(EventBase):
 
 
 class PartRecorded(EventBase):
-    """A part as it stands now, whole. The only event for parts: nothing can be dropped on the way."""
+    """A part was added or replaced; ``part`` is the whole part."""
 
     KIND = "part.recorded"
     part: Part
 
 
 class PartExtended(EventBase):
-    """Text was added to an open part, so that a kill keeps what was already read. ``PartRecorded`` closes it."""
+    """Text was added to an open part, so that it survives a kill. ``PartRecorded`` closes the part."""
 
     KIND = "part.extended"
     message_id: str
@@ -200,20 +200,17 @@ class PartRemoved(EventBase):
 
 
 class OutputsPruned(EventBase):
-    """Old tool outputs left the model's view. The parts, recorded anew beside it, keep them."""
+    """Old tool outputs are left out of requests. Their parts, recorded with this event, keep them."""
 
     KIND = "outputs.pruned"
     part_ids: tuple[str, ...]
     tokens: int
-    """Roughly how much smaller requests become."""
+    """An estimate of the tokens saved in each request."""
     reason: str
 
 
 class PartsQuarantined(EventBase):
-    """A provider rejected these parts of a message, or they are too large: no request has them from now on.
-
-    They stay in the history.
-    """
+    """Requests leave out these parts, which a provider rejected or which are too large. The history keeps them."""
 
     KIND = "parts.quarantined"
     message_id: str
@@ -225,9 +222,9 @@ class PartsQuarantined(EventBase):
 
 
 class PromptAdmitted(EventBase):
-    """Input was accepted and is safe; the model does not see it yet.
+    """A prompt is durable in the inbox; requests do not include it yet.
 
-    ``digest`` is the hash of what the caller sent, by which the same prompt sent again is known.
+    ``digest`` is the hash of the caller's prompt, by which a repeated prompt is detected.
     """
 
     KIND = "prompt.admitted"
@@ -245,7 +242,7 @@ class PromptPromoted(EventBase):
 
 
 class PromptWithdrawn(EventBase):
-    """An admitted prompt was taken back before it was promoted."""
+    """An admitted prompt was withdrawn before it was promoted."""
 
     KIND = "prompt.withdrawn"
     message_id: str
@@ -262,7 +259,7 @@ class EpochStarted(EventBase):
 
 
 class ContextAdmitted(EventBase):
-    """Changed components were announced: message and checkpoint are one fact and cannot come apart."""
+    """Changed components were announced to the model, with the checkpoint that includes them."""
 
     KIND = "context.admitted"
     message: SystemMessage
@@ -270,7 +267,7 @@ class ContextAdmitted(EventBase):
 
 
 class InstructionDiscovered(EventBase):
-    """A nested instruction file was met while reading and applies from the next boundary on."""
+    """A nested instruction file was found while reading files; it applies from the next boundary on."""
 
     KIND = "instruction.discovered"
     path: str
@@ -280,7 +277,7 @@ class InstructionDiscovered(EventBase):
 
 
 class TurnStarted(EventBase):
-    """A request is about to be sent; what comes of it belongs to this message."""
+    """A request is about to be sent; its answer belongs to this message."""
 
     KIND = "turn.started"
     message: AssistantMessage
@@ -288,14 +285,14 @@ class TurnStarted(EventBase):
 
 
 class TurnEnded(EventBase):
-    """The turn is over; the message is as it will stay."""
+    """The turn ended; the message is final."""
 
     KIND = "turn.ended"
     message: AssistantMessage
 
 
 class UsageRecorded(EventBase):
-    """One row of the ledger: what one attempt cost, whatever came of it."""
+    """One row of the ledger: the usage and cost of one attempt, also of a failed one."""
 
     KIND = "usage.recorded"
     purpose: Literal["turn", "title", "compaction", "summary", "child"]
@@ -308,7 +305,7 @@ class UsageRecorded(EventBase):
 
 
 class StatusChanged(EventBase):
-    """The session became idle or busy, or waits to retry. ``owner`` is the process that runs it, if one does."""
+    """The session became idle or busy, or waits to retry. ``owner`` is the process that runs it, if any."""
 
     KIND = "status.changed"
     status: Status

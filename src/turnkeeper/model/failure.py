@@ -1,16 +1,16 @@
-"""Failure: what went wrong in a conversation, as a value the user and the model can both read.
+"""Failure: an error in a conversation, as a recorded value.
 
     Failure
     ├── AbortedFailure            the user stopped it
     ├── AuthFailure               the provider has no valid key
-    ├── ApiFailure                the provider or the way to it: status, headers, body, worth a retry?
+    ├── ApiFailure                the provider or the connection to it: status, headers, body, whether it is retryable
     ├── OverflowFailure           the request was larger than the context window
-    ├── OutputLengthFailure       the answer hit its limit before anything useful was said
+    ├── OutputLengthFailure       the answer hit its limit without text or tool call
     ├── StructuredOutputFailure   no valid structured answer after the allowed tries
     ├── ContentFilterFailure      the provider refused the content
     └── UnknownFailure            everything else
 
-On the wire a failure is ``{"name": ..., "data": {...}}``; the names are the ones clients know.
+On the wire a failure is ``{"name": ..., "data": {...}}``; the names are those of the opencode API.
 """
 
 from collections.abc import Mapping
@@ -20,45 +20,45 @@ from turnkeeper.model.value import Value
 
 
 class MessageData(Value):
-    """Most failures say only this."""
+    """The data of most failures."""
 
     message: str
 
 
 class AuthData(Value):
-    """Which provider, and what it lacks."""
+    """The provider whose key is missing or was refused."""
 
     provider_id: str
     message: str
 
 
 class UnknownData(Value):
-    """``ref`` names the log line that has the details."""
+    """``ref`` is the reference of the log line with the details."""
 
     message: str
     ref: str | None = None
 
 
 class NoData(Value):
-    """Nothing to add."""
+    """No data."""
 
 
 class StructuredOutputData(Value):
-    """``retries`` counts the further tries that were made."""
+    """``retries`` counts the retries that were made."""
 
     message: str
     retries: int
 
 
 class OverflowData(Value):
-    """``response_body`` is what the provider said, if it spoke."""
+    """``response_body`` is the provider's response, if there was one."""
 
     message: str
     response_body: str | None = None
 
 
 class ApiData(Value):
-    """What is known of a failed request."""
+    """The data of a failed request."""
 
     message: str
     status_code: int | None = None
@@ -81,7 +81,7 @@ class AuthFailure(Value, tag_field="name", tag="ProviderAuthError"):
 
 
 class ApiFailure(Value, tag_field="name", tag="APIError"):
-    """The provider, or the way to it, failed."""
+    """The provider, or the connection to it, failed."""
 
     data: ApiData
 
@@ -111,7 +111,7 @@ class ContentFilterFailure(Value, tag_field="name", tag="ContentFilterError"):
 
 
 class UnknownFailure(Value, tag_field="name", tag="UnknownError"):
-    """Anything we have no better name for."""
+    """Any other failure."""
 
     data: UnknownData
 
@@ -129,5 +129,5 @@ Failure: TypeAlias = (
 
 
 def words_of(failure: Failure) -> str:
-    """What a failure says, or its name if it says nothing."""
+    """The message of a failure, or its type name if it has none."""
     return str(getattr(failure.data, "message", "")) or type(failure).__name__

@@ -3,7 +3,7 @@
 The hex digits are the low 48 bits of ``ms * 4096 + counter``, so only 36 bits of the milliseconds survive:
 the time in an id **wraps every 2**36 ms (795 days)**, last on 2026-08-14T11:19:55.136Z and next on
 2028-10-17T20:04:31.872Z. An id minted just after a wrap sorts before one minted just before it, and callers
-may bring ids of their own; therefore nothing in this system sorts or compares by id.
+may bring ids of their own; therefore nothing in this system sorts by id.
 """
 
 import re
@@ -15,37 +15,11 @@ MessageID = NewType("MessageID", str)
 PartID = NewType("PartID", str)
 ProjectID = NewType("ProjectID", str)
 
-IdKind: TypeAlias = Literal[
-    "session",
-    "message",
-    "part",
-    "event",
-    "permission",
-    "saved permission",
-    "question",
-    "user",
-    "terminal",
-    "tool",
-    "job",
-    "workspace",
-]
-"""What an id can name."""
+IdKind: TypeAlias = Literal["session", "message", "part"]
+"""The kinds of ids that callers may bring."""
 
-PREFIXES: Final[Mapping[IdKind, str]] = {
-    "session": "ses",
-    "message": "msg",
-    "part": "prt",
-    "event": "evt",
-    "permission": "per",
-    "saved permission": "psv",
-    "question": "que",
-    "user": "usr",
-    "terminal": "pty",
-    "tool": "tool",
-    "job": "job",
-    "workspace": "wrk",
-}
-"""How an id of each kind begins, before the underscore."""
+PREFIXES: Final[Mapping[IdKind, str]] = {"session": "ses", "message": "msg", "part": "prt"}
+"""The beginning of an id of each kind, before the underscore."""
 
 DESCENDING: Final = frozenset({"ses"})
 """Prefixes whose hex digits are inverted, so that a file listing shows the newest first within one window."""
@@ -57,16 +31,16 @@ LENGTH_MAX: Final = 64
 
 COUNTER_BITS: Final = 12
 WINDOW_MS: Final = 1 << 36
-"""How many milliseconds fit into an id before its time starts again from zero."""
+"""Milliseconds after which the time in an id starts again from zero."""
 
 _MASK: Final = (1 << 48) - 1
 _ALLOWED: Final = re.compile(r"[A-Za-z0-9_-]+")
-# Fourteen or more: ids with a longer tail occur in old documents and their time reads the same.
+# Fourteen or more: old documents have ids with a longer tail.
 _MINTED: Final = re.compile(r"([a-z]+)_([0-9a-f]{12})([0-9A-Za-z]{14,})")
 
 
 class Parsed(NamedTuple):
-    """A minted id taken apart. ``ms`` is modulo ``WINDOW_MS``; an inverted id is already turned back."""
+    """The fields of a minted id. ``ms`` is modulo ``WINDOW_MS``; inverted digits are already restored."""
 
     prefix: str
     ms: int
@@ -75,13 +49,13 @@ class Parsed(NamedTuple):
 
 
 def pack(ms: int, counter: int, descending: bool) -> str:
-    """The 12 hex digits of a time and a counter. A counter above 4095 runs on into the next millisecond."""
+    """The 12 hex digits of a time and a counter. A counter above 4095 adds milliseconds."""
     value = (ms << COUNTER_BITS) + counter
     return f"{(~value if descending else value) & _MASK:012x}"
 
 
 def parse(identifier: str) -> Parsed:
-    """Take a minted id apart; ValueError for one that was not minted in this form."""
+    """The fields of a minted id. Raises ValueError for any other id."""
     match = _MINTED.fullmatch(identifier)
     if match is None:
         raise ValueError(f"id {identifier!r} carries no time: expected prefix_ + 12 hex digits + 14 base62 characters")
@@ -95,8 +69,7 @@ def parse(identifier: str) -> Parsed:
 def timestamp(identifier: str, near: int | None = None) -> int:
     """When an id was minted: milliseconds modulo ``WINDOW_MS``, or with ``near`` the real time closest to it.
 
-    The closest one is the right one if the id was minted within 397 days of ``near``. Read it for display and
-    for repair, not for order: see the module's first lines.
+    The closest time is right if the id was minted within 397 days of ``near``. Use it for display and repair only.
     """
     ms = parse(identifier).ms
     if near is None:
@@ -106,7 +79,7 @@ def timestamp(identifier: str, near: int | None = None) -> int:
 
 
 def check(kind: IdKind, given: str) -> str:
-    """Return an id that a caller brought, unchanged; ValueError if it cannot name a thing of this kind."""
+    """The id of a caller, unchanged. Raises ValueError if it is not a valid id of this kind."""
     prefix = PREFIXES[kind] + "_"
     is_text = isinstance(given, str)
     if is_text and given.startswith(prefix) and len(prefix) < len(given) <= LENGTH_MAX and _ALLOWED.fullmatch(given):

@@ -1,11 +1,11 @@
-"""LedgerRow: what one attempt at a request cost."""
+"""LedgerRow: the usage and cost of one attempt at a request."""
 
 from turnkeeper.model.session import Tokens
 from turnkeeper.model.value import Value
 
 
 class LedgerRow(Value):
-    """What one attempt cost, whatever came of it; ``time`` is when it was recorded."""
+    """The usage and cost of one attempt, also of a failed one; ``time`` is the time of recording."""
 
     session_id: str
     time: int

@@ -1,4 +1,4 @@
-"""Message: one entry of a session's history, said by the user, the assistant or the system."""
+"""Message: one message of a session's history, from the user, the assistant or the system."""
 
 from collections.abc import Mapping
 from typing import Final, TypeAlias
@@ -11,13 +11,13 @@ from turnkeeper.model.value import Json, JsonObject, Private, Value
 
 
 class MessageTime(Value):
-    """When a message came to be."""
+    """When a message was created."""
 
     created: int
 
 
 class AssistantTime(Value):
-    """When a turn began and when it was over."""
+    """When a turn began and ended."""
 
     created: int
     completed: int | None = None
@@ -32,15 +32,15 @@ class ModelChoice(Value):
 
 
 UNKNOWN_MODEL: Final = "unknown"
-"""Provider and model of an imported prompt that nobody answered, in data too old to say."""
+"""Provider and model of an unanswered imported prompt, if the old data does not name them."""
 
 
 class TextFormat(Value, tag_field="type", tag="text"):
-    """Answer in prose."""
+    """The answer is text."""
 
 
 class JsonSchemaFormat(Value, tag_field="type", tag="json_schema"):
-    """Answer with JSON that fits a schema."""
+    """The answer is JSON that fits a schema."""
 
     schema: JsonObject
     retry_count: int = 2
@@ -50,7 +50,7 @@ OutputFormat: TypeAlias = TextFormat | JsonSchemaFormat
 
 
 class MessageSummary(Value):
-    """What came of a prompt: a title for it and the diffs of its turns."""
+    """The result of a prompt: a title and the diffs of its turns."""
 
     title: str | None = None
     body: str | None = None
@@ -58,17 +58,14 @@ class MessageSummary(Value):
 
 
 class TurnPath(Value):
-    """Where a turn ran."""
+    """The directories of a turn."""
 
     cwd: str
     root: str
 
 
 class ContextUpdate(Value):
-    """The newly effective state of one Context Component, in the exact words sent to the model.
-
-    ``gone``: the words say that the component is no longer there.
-    """
+    """The update text of one Context Component, as it is sent to the model. ``gone``: it announces a removal."""
 
     key: str
     text: str
@@ -76,7 +73,7 @@ class ContextUpdate(Value):
 
 
 class BaseMessage(Value):
-    """What every message has. ``seq`` is the place of the event that made it; 0 until it is recorded."""
+    """The fields of every message. ``seq`` is the seq of the event that added it; 0 until it is recorded."""
 
     id: str
     session_id: str
@@ -97,7 +94,7 @@ class UserMessage(BaseMessage, tag_field="role", tag="user"):
 
 
 class AssistantMessage(BaseMessage, tag_field="role", tag="assistant"):
-    """One provider turn: a request to a model and what came of it. ``mode`` repeats ``agent`` for old clients."""
+    """One provider turn: a request to a model and its answer. ``mode`` repeats ``agent`` for old clients."""
 
     time: AssistantTime
     error: Failure | None = None
@@ -116,7 +113,7 @@ class AssistantMessage(BaseMessage, tag_field="role", tag="assistant"):
 
 
 class SystemMessage(BaseMessage, tag_field="role", tag="system"):
-    """A Mid-Conversation System Message: news of changed Context Components. Hidden from transcripts."""
+    """A Mid-Conversation System Message with changed Context Components. Clients do not show it."""
 
     time: MessageTime
     updates: tuple[ContextUpdate, ...]

@@ -1,4 +1,4 @@
-"""MessageWithParts: a message as clients read it."""
+"""MessageWithParts: a message in the API."""
 
 from turnkeeper.model.message import Message
 from turnkeeper.model.parts import Part

@@ -1,4 +1,4 @@
-"""Notification: what a subscriber hears of a session. Derived from events; never stored."""
+"""Notification: a message to subscribers about a session. Derived from events, not stored."""
 
 from typing import Literal
 
@@ -6,9 +6,9 @@ from turnkeeper.model.value import JsonObject, Value
 
 
 class Notification(Value):
-    """One thing that happened, under the name clients know it by. ``seq`` is the event it comes from.
+    """A change of a session, under its API name. ``seq`` is the seq of its event.
 
-    ``id`` is derived from that event, and ``time`` is when it happened; what no log holds has neither.
+    ``id`` and ``time`` are derived from the event; both are empty for a notification without an event.
     """
 
     type: str
@@ -22,12 +22,12 @@ class Notification(Value):
 
     @property
     def droppable(self) -> bool:
-        """Whether a slow subscriber may miss it: no, it tells of a durable change."""
+        """Whether a slow subscriber may miss it: no, it announces a durable change."""
         return False
 
 
 class Delta(Value):
-    """A stream fragment on its way to a screen: live only, made good by the next ``message.part.updated``."""
+    """A fragment of streaming text, not stored; the next ``message.part.updated`` has the whole text."""
 
     session_id: str
     directory: str
@@ -37,7 +37,7 @@ class Delta(Value):
     delta: str
     offset: int
     kind: Literal["text", "reasoning"] = "text"
-    """What the part is, for clients that keep the two apart."""
+    """The type of the part."""
     type: str = "message.part.delta"
 
     @property

@@ -1,4 +1,4 @@
-"""Page: a bounded piece of a list."""
+"""Page: a bounded number of items of a list."""
 
 from typing import Generic, TypeVar
 
@@ -8,10 +8,10 @@ T = TypeVar("T")
 
 
 class Page(Value, Generic[T]):
-    """Some items in order. ``older`` and ``newer`` are cursors to the neighbouring pages; None where there is none."""
+    """Items in order. ``older`` and ``newer`` are cursors of the neighbouring pages; None if there is none."""
 
     items: tuple[T, ...]
     older: str | None = None
     newer: str | None = None
     damaged: tuple[str, ...] = ()
-    """Names of documents that belong here and cannot be read."""
+    """Names of documents of this page that cannot be read."""

@@ -1,4 +1,4 @@
-"""Permission rules: what an agent may do, as an ordered list of which the last match wins."""
+"""Permission rules: what an agent may do, as an ordered list; the last match wins."""
 
 from typing import Literal, TypeAlias
 
@@ -8,7 +8,7 @@ Action: TypeAlias = Literal["allow", "deny", "ask"]
 
 
 class Rule(Value):
-    """One line of a ruleset: a permission's name, a wildcard pattern and what to do on a match."""
+    """A permission, a wildcard pattern, and the action on a match."""
 
     permission: str
     pattern: str

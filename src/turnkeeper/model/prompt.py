@@ -1,4 +1,4 @@
-"""Prompt: user input on its way in, as clients send it."""
+"""Prompt: user input, as clients send it."""
 
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -11,7 +11,7 @@ from turnkeeper.model.value import JsonObject, Value
 
 
 class TextInput(Value, tag_field="type", tag="text"):
-    """Words."""
+    """Text."""
 
     id: str | None = None
     text: str
@@ -22,9 +22,9 @@ class TextInput(Value, tag_field="type", tag="text"):
 
 
 class FileInput(Value, tag_field="type", tag="file"):
-    """A file by its address: ``file:`` (with ``?start=&end=`` for lines), ``data:`` or ``http(s):``.
+    """A file by its URL: ``file:`` (with ``?start=&end=`` for lines), ``data:`` or ``http(s):``.
 
-    Text behind ``http(s):`` is not fetched; the model is told so. A path that is no address is refused.
+    Text behind ``http(s):`` is not fetched, and a note tells the model. A path that is not a URL is refused.
     """
 
     id: str | None = None
@@ -35,7 +35,7 @@ class FileInput(Value, tag_field="type", tag="file"):
 
 
 class AgentInput(Value, tag_field="type", tag="agent"):
-    """An agent that the user named; refused if there is none of this name."""
+    """An agent that the user mentions; refused if it does not exist."""
 
     id: str | None = None
     name: str
@@ -43,7 +43,7 @@ class AgentInput(Value, tag_field="type", tag="agent"):
 
 
 class SubtaskInput(Value, tag_field="type", tag="subtask"):
-    """Work for a Child Session. Refused, as no subtasks are run yet; clients of opencode may send one."""
+    """A task for a Child Session. Refused: subtasks do not run yet, but clients of opencode may send one."""
 
     id: str | None = None
     prompt: str
@@ -57,7 +57,7 @@ PartInput: TypeAlias = TextInput | FileInput | AgentInput | SubtaskInput
 
 
 class Prompt(Value):
-    """One prompt. With a ``message_id`` of the caller's, sending it again is harmless."""
+    """One prompt. With a ``message_id`` of the caller, a repeated prompt is admitted once."""
 
     message_id: str | None = None
     parts: tuple[PartInput, ...]
@@ -72,7 +72,7 @@ class Prompt(Value):
 
 
 class Receipt(Value):
-    """That a prompt is safe: where it stands in the order of admission."""
+    """The acknowledgement of an admitted prompt; ``seq`` is the seq of its admission."""
 
     message_id: str
     session_id: str

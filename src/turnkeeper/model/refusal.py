@@ -1,35 +1,35 @@
-"""Refusals: what we say no to, as exceptions of one small tree. The message says what to do.
+"""Refusals: exceptions for requests that are refused. The message says what to do.
 
     Refusal
-    ├── NotFound     there is no such thing
-    ├── Conflict     it clashes with what is there
-    ├── Invalid      the input makes no sense
-    ├── Forbidden    a rule says no
-    └── Busy         not while it is running
+    ├── NotFound     the named thing does not exist
+    ├── Conflict     the request conflicts with stored data
+    ├── Invalid      the input is not valid
+    ├── Forbidden    a rule forbids it
+    └── Busy         not while the session is running
 
-Bugs are assertions; what goes wrong in a conversation is a Failure (model/failure.py).
+Bugs are assertions; an error in a conversation is a Failure (model/failure.py).
 """
 
 
 class Refusal(Exception):
-    """Base of what a caller is refused."""
+    """Base of all refusals."""
 
 
 class NotFound(Refusal):
-    """There is no such thing."""
+    """The named thing does not exist."""
 
 
 class Conflict(Refusal):
-    """It clashes with what is there."""
+    """The request conflicts with stored data."""
 
 
 class Invalid(Refusal):
-    """The input makes no sense."""
+    """The input is not valid."""
 
 
 class Forbidden(Refusal):
-    """A rule says no."""
+    """A rule forbids it."""
 
 
 class Busy(Refusal):
-    """Not while it is running."""
+    """Not while the session is running."""

@@ -1,4 +1,4 @@
-"""ModelRequest: what is asked of a model, before a provider's wire protocol gives it its final form."""
+"""ModelRequest: a request to a model, independent of the wire protocol."""
 
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
@@ -8,14 +8,14 @@ from turnkeeper.model.value import Json, JsonObject, Value
 
 
 class Text(Value, tag_field="type", tag="text"):
-    """Words. ``metadata`` is the provider's own, given back to the same model only."""
+    """Text. ``metadata`` of the provider is sent back to the same model only."""
 
     text: str
     metadata: JsonObject | None = None
 
 
 class Media(Value, tag_field="type", tag="media"):
-    """An image, a PDF, sound: base64 in ``data``, or an address the provider fetches itself."""
+    """An image, a PDF or audio: base64 in ``data``, or a URL that the provider fetches."""
 
     mime: str
     data: str | None = None
@@ -24,7 +24,7 @@ class Media(Value, tag_field="type", tag="media"):
 
 
 class Reasoning(Value, tag_field="type", tag="reasoning"):
-    """What the model thought, with signatures or encrypted content in ``metadata``."""
+    """The model's reasoning, with signatures or encrypted content in ``metadata``."""
 
     text: str
     metadata: JsonObject | None = None
@@ -41,7 +41,7 @@ class Call(Value, tag_field="type", tag="call"):
 
 
 class Result(Value, tag_field="type", tag="result"):
-    """What came of a call: text and media in order; ``raw`` is a provider's own result, given back as it was."""
+    """The result of a call: text and media in order; ``raw`` is the result of a hosted tool, sent back unchanged."""
 
     call_id: str
     name: str
@@ -53,25 +53,25 @@ class Result(Value, tag_field="type", tag="result"):
 
 
 class UserTurn(Value, tag_field="role", tag="user"):
-    """What the user said."""
+    """A message of the user."""
 
     content: tuple[Text | Media, ...]
 
 
 class AssistantTurn(Value, tag_field="role", tag="assistant"):
-    """What the model said. Results stand here only for tools that the provider ran itself."""
+    """A message of the model. Its results are those of hosted tools only."""
 
     content: tuple[Text | Reasoning | Call | Result, ...]
 
 
 class ToolTurn(Value, tag_field="role", tag="tool"):
-    """The results of all calls of the assistant turn before it, in the order of the calls."""
+    """The results of all calls of the previous assistant turn, in the order of the calls."""
 
     results: tuple[Result, ...]
 
 
 class SystemTurn(Value, tag_field="role", tag="system"):
-    """A Mid-Conversation System Message at its chronological place."""
+    """A Mid-Conversation System Message at its place in the history."""
 
     text: str
 
@@ -80,7 +80,7 @@ ModelMessage: TypeAlias = UserTurn | AssistantTurn | ToolTurn | SystemTurn
 
 
 class ToolDefinition(Value):
-    """A tool as the model is told of it."""
+    """The name, description and schema of a tool in a request."""
 
     name: str
     description: str
@@ -88,7 +88,7 @@ class ToolDefinition(Value):
 
 
 class ModelRequest(Value):
-    """One request. Equal requests give equal bytes: no clock, no random id, no order by chance."""
+    """One request. Equal requests give equal bytes: without times, random ids or unstable order."""
 
     model: ModelInfo
     system: tuple[str, ...]
@@ -99,7 +99,7 @@ class ModelRequest(Value):
     temperature: float | None = None
     top_p: float | None = None
     session_id: str = ""
-    """Given to providers that route by it, so that requests of one session meet the same cache."""
+    """Sent to providers that route by it, so that requests of one session use the same cache."""
     parent_session_id: str | None = None
     options: JsonObject = {}
     headers: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Session: one durable conversation's settings, totals and times, as the wire writes them."""
+"""Session: the settings, totals and times of one conversation, as in the API."""
 
 from typing import Literal
 
@@ -9,7 +9,7 @@ from turnkeeper.model.value import JsonObject, Private, Value
 
 
 class FileDiff(Value):
-    """Line changes to one file, for people. ``before``/``after`` occur only in old imported data."""
+    """Line changes of one file. ``before`` and ``after`` occur only in old imported data."""
 
     file: str | None = None
     patch: str | None = None
@@ -21,7 +21,7 @@ class FileDiff(Value):
 
 
 class Summary(Value):
-    """What the session changed on disk, in numbers."""
+    """The numbers of changed lines and files of a session."""
 
     additions: int
     deletions: int
@@ -36,7 +36,7 @@ class Share(Value):
 
 
 class Revert(Value):
-    """A pending revert: history from this message (or part) on is set aside until it is committed or cleared."""
+    """A staged revert: the history from this message (or part) on is set aside until it is committed or cleared."""
 
     message_id: str
     part_id: str | None = None
@@ -53,7 +53,7 @@ class CacheTokens(Value):
 
 
 class Tokens(Value):
-    """Usage by kind. ``input`` excludes what was read from the cache."""
+    """Usage by kind. ``input`` excludes tokens read from the cache."""
 
     total: int | None = None
     input: int
@@ -66,7 +66,7 @@ ZERO_TOKENS = Tokens(input=0, output=0, reasoning=0, cache=CacheTokens(read=0, w
 
 
 NO_VARIANT = "default"
-"""The variant of a session's model that has none."""
+"""The variant of a session's model without a variant."""
 
 
 class SessionModel(Value):
@@ -87,7 +87,7 @@ class SessionTime(Value):
 
 
 class Origin(Value):
-    """Where a fork was copied from; ``message_id`` is the first message that was not copied."""
+    """The source of a fork; ``message_id`` is the first message that was not copied."""
 
     session_id: str
     message_id: str | None = None
@@ -117,4 +117,4 @@ class Session(Value):
     revert: Revert | None = None
     time: SessionTime
     extra: Private[JsonObject | None] = msgspec.field(default=None, name="$extra")
-    """Fields of imported data that we do not know, kept for the way back (core/extra.py)."""
+    """Unknown fields of imported data, which an export restores (core/extra.py)."""

@@ -1,4 +1,4 @@
-"""Status: what a session is doing, as told to clients, and which process does it."""
+"""Status: whether a session is idle, busy or waits to retry, and which process runs it."""
 
 from typing import TypeAlias
 
@@ -26,7 +26,7 @@ Status: TypeAlias = Idle | Busy | Retrying
 
 
 class Owner(Value):
-    """The process that runs a session: enough to tell whether it is still alive (workspace/owner.py).
+    """The process that runs a session; the fields show whether it is still alive (workspace/owner.py).
 
     Older logs have neither ``machine`` nor ``boot`` nor ``namespace``.
     """
@@ -35,12 +35,12 @@ class Owner(Value):
     pid: int
     started: str
     runtime: str = ""
-    """Tells two runtimes in one process apart."""
+    """The id of the runtime in the process, which may have several."""
     machine: str = ""
     boot: str = ""
-    """Which start of the machine's kernel the process belongs to."""
+    """The boot id of the machine's kernel."""
     namespace: str = ""
-    """The set of process numbers in which ``pid`` is valid; a container has its own."""
+    """The process id namespace of ``pid``; a container has its own."""
 
 
 IDLE = Idle()

@@ -1,8 +1,8 @@
-"""Stream events: what a provider says while it answers, in words that are the same for all of them.
+"""Stream events: the answer of a provider, piece by piece, in one format for all providers.
 
-Order, for one answer: ``start``, ``start-step``, then blocks and calls, then exactly one ``finish-step`` and one
-``finish``; or, wherever it breaks, one ``error`` as the last event. Every block is closed before ``finish-step``;
-deltas are never empty. Blocks may interleave and are told apart by their id.
+Order of one answer: ``start``, ``start-step``, then blocks and calls, then one ``finish-step`` and one ``finish``. A
+broken answer ends with one ``error``. Every block is closed before ``finish-step``; deltas are not empty. Blocks may
+interleave; ``id`` identifies them.
 """
 
 from typing import TypeAlias
@@ -96,7 +96,7 @@ class ToolInputEnd(Value, tag_field="type", tag="tool-input-end"):
 
 
 class ToolCall(Value, tag_field="type", tag="tool-call"):
-    """A complete call. ``raw`` is the input as the model wrote it; ``input`` is what it means."""
+    """A complete call. ``raw`` is the input as the model wrote it; ``input`` is the parsed input."""
 
     id: str
     name: str
@@ -107,7 +107,7 @@ class ToolCall(Value, tag_field="type", tag="tool-call"):
 
 
 class ToolResult(Value, tag_field="type", tag="tool-result"):
-    """What a tool gave that the provider ran itself."""
+    """The result of a hosted tool."""
 
     id: str
     name: str
@@ -116,7 +116,7 @@ class ToolResult(Value, tag_field="type", tag="tool-result"):
 
 
 class ToolFailed(Value, tag_field="type", tag="tool-error"):
-    """A tool that the provider ran itself failed, or a call that cannot be understood."""
+    """A hosted tool failed, or the provider could not parse a call."""
 
     id: str
     name: str
@@ -125,22 +125,22 @@ class ToolFailed(Value, tag_field="type", tag="tool-error"):
 
 
 class UsageCounted(Value, tag_field="type", tag="usage"):
-    """What the provider has counted until now. The end of the answer has the final count."""
+    """The usage so far. ``finish-step`` has the final usage."""
 
     usage: Usage
 
 
 class File(Value, tag_field="type", tag="file"):
-    """A file that the model made: a ``data:`` address, or one to fetch it from."""
+    """A file that the model made; ``url`` is a ``data:`` or ``http(s):`` URL."""
 
     mime: str
     url: str
 
 
 class FinishStep(Value, tag_field="type", tag="finish-step"):
-    """The answer is over: ``stop``, ``length``, ``tool-calls``, ``content-filter``, ``error`` or ``unknown``.
+    """The answer ended: ``stop``, ``length``, ``tool-calls``, ``content-filter``, ``error`` or ``unknown``.
 
-    ``message`` is the provider's own explanation. ``is_paused``: the provider goes on with it in the next answer.
+    ``message`` is the provider's explanation. ``is_paused``: the provider continues the answer on the next request.
     """
 
     reason: str
@@ -151,14 +151,14 @@ class FinishStep(Value, tag_field="type", tag="finish-step"):
 
 
 class StreamError(Value, tag_field="type", tag="error"):
-    """The answer broke off; nothing follows. ``usage`` is what was counted until then."""
+    """The answer broke off; no event follows. ``usage`` is the usage so far."""
 
     failure: Failure
     usage: Usage | None = None
 
 
 class Finish(Value, tag_field="type", tag="finish"):
-    """Nothing follows."""
+    """The stream ended."""
 
 
 StreamEvent: TypeAlias = (

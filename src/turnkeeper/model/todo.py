@@ -4,7 +4,7 @@ from turnkeeper.model.value import Private, Value
 
 
 class Todo(Value):
-    """A task the agent set itself. ``status`` and ``priority`` are free words; clients know the usual ones."""
+    """A task of the agent. ``status`` and ``priority`` are free text; clients know the usual values."""
 
     content: str
     status: str

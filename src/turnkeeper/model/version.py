@@ -1,3 +1,3 @@
-"""The version of this program, which sessions remember as their maker's."""
+"""The version of this program, which new sessions record."""
 
 __version__ = "0.1.0"

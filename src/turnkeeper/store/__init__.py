@@ -1,1 +1,1 @@
-"""Durable truth: engines, the journal over them, and the read side."""
+"""Durable state: storage engines, the journal that writes to them, and the queries."""

@@ -1,4 +1,4 @@
-"""Batch: the events of one append, folded one by one into all that the append writes and tells."""
+"""Batch: folds the events of one append into entries, documents, blobs and steps."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from turnkeeper.store.documents import DocumentWrites
 
 
 class Step(NamedTuple):
-    """One event, what it changed, and the session after it: all that notifications are derived from."""
+    """One event, its changes, and the view after it: the input of notifications."""
 
     recorded: Recorded
     changes: tuple[Change, ...]
@@ -30,7 +30,7 @@ class Batch:
     def __init__(self, session_id: str, view: SessionView | None, head: str, time: int, known: set[str] | None) -> None:
         self._session_id, self._time = session_id, time
         self._known = known
-        """The blobs that the events may name; None if they name none."""
+        """The blobs that the events may refer to; None if they contain no mark."""
         self.view, self.head = view, head
         self.entries: list[bytes] = []
         self.steps: list[Step] = []
@@ -38,7 +38,7 @@ class Batch:
         self.blobs: dict[str, bytes] = {}
 
     def add(self, event: Event, body: bytes) -> None:
-        """Fold one event, whose JSON is at hand: its entry, its documents, its blobs, its step."""
+        """Fold one event. ``body`` is its JSON."""
         if self._known is not None or len(body) >= BLOB_CHARS_MIN:
             event, body = self._lifted(event, body)
         recorded = Recorded(self.view.seq + 1 if self.view else 1, self._time, event)
@@ -52,8 +52,8 @@ class Batch:
         self.view, self.head = after, link
 
     def _lifted(self, event: Event, body: bytes) -> tuple[Event, bytes]:
-        """The event with marks in the place of its long strings, and its JSON."""
-        # A piece of text is put behind other text, and a mark inside a text would be none.
+        """The event with marks in place of its long strings, and its JSON."""
+        # The text of a PartExtended is appended to other text, where a mark would not be recognised.
         if not isinstance(event, PartExtended):
             event, found = blobs.lift(event, body, self._known or frozenset())
             if found:

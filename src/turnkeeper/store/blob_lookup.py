@@ -1,4 +1,4 @@
-"""Looking up blobs for an append: which the session may name, and what stands behind marks."""
+"""Blob lookups for an append: which blobs the session may refer to, and their contents."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from turnkeeper.store.engine import Engine, Key
 
 
 async def find_blobs(engine: Engine, wanted: set[str], lifted: dict[str, bytes]) -> dict[str, bytes]:
-    """These blobs, of which some were just lifted out of values; one that is missing is left out."""
+    """The wanted blobs; ``lifted`` ones are not read from the store, and missing ones are left out."""
     missing = sorted(wanted - lifted.keys())
     stored = await engine.get([keys.blob(name) for name in missing]) if missing else []
     found = {name: body for name, body in zip(missing, stored, strict=True) if body is not None}
@@ -18,9 +18,9 @@ async def find_blobs(engine: Engine, wanted: set[str], lifted: dict[str, bytes])
 
 
 async def known_blobs(engine: Engine, session_id: str, bodies: Sequence[bytes]) -> set[str] | None:
-    """Of the blobs these events name, those that the session has; the others are text that looks like a mark.
+    """The blobs of the session that these events refer to; None if the events contain no mark.
 
-    None if they name none.
+    Any other mark in the events is text that looks like one.
     """
     if not blobs.is_marked(bodies):
         return None
@@ -30,13 +30,13 @@ async def known_blobs(engine: Engine, session_id: str, bodies: Sequence[bytes]) 
 
 
 async def plain_texts(engine: Engine, writes: DocumentWrites, lifted: dict[str, bytes]) -> dict[Key, str | None]:
-    """The texts for the search index with blobs in the place of marks, so that search finds words and not hashes."""
+    """The texts for the search index, with blobs in place of marks."""
     texts = writes.texts
     named = {name for text in texts.values() if text and blobs.MARK in text for name in blobs.mentioned(text)}
-    # Only a mark that a document holds is one; the same characters inside other text are just text.
+    # Only a mark that a document refers to counts; elsewhere the characters are plain text.
     wanted = named and named & {name for body in writes.documents.values() for name in blobs.references(body or b"")}
     if not wanted:
         return texts
     found = await find_blobs(engine, wanted, lifted)
-    # Cut again: a mark is short, and what it stands for may be megabytes.
+    # Cut again, because a blob may have megabytes.
     return {key: text and blobs.spell_out(text, found)[:TEXT_INDEXED_MAX] for key, text in texts.items()}

@@ -1,4 +1,4 @@
-"""Named places where a test may kill this process: just before and just after something became durable.
+"""Crash points: named places, before and after a durable step, where a test may kill this process.
 
 ``TURNKEEPER_CRASH=sqlite.before-commit:3`` kills when that point is reached for the third time.
 """
@@ -6,11 +6,10 @@
 import os
 
 WRITES: tuple[str, ...] = ("admit", "promote", "attempt", "record", "settle", "end")
-"""What the loop writes: a prompt, its promotion, the begin of a turn, what is streamed, what a call gave, the end."""
+"""Writes of the loop: a prompt, its promotion, the start of a turn, streamed parts, a settled call, the end."""
 
 COMPACTIONS: tuple[str, ...] = ("marker", "compact", "compacted", "prune")
-"""What makes room: the request for a compaction, its beginning, its end with all that follows, and a pruning."""
-
+"""Writes of a compaction: its marker, its start, its end with the repeated prompts, and a pruning."""
 
 POINTS: tuple[str, ...] = (
     *(f"run.{when}-{what}" for what in (*WRITES, *COMPACTIONS) for when in ("before", "after")),
@@ -38,15 +37,15 @@ POINTS: tuple[str, ...] = (
     "files.synced",
     "files.emptied",
 )
-"""Every name that may be armed."""
+"""All crash points."""
 
 VARIABLE = "TURNKEEPER_CRASH"
 EXIT_CODE = 137
-"""What a shell reports for a process that was killed with SIGKILL."""
+"""The exit code that a shell reports after SIGKILL."""
 
 
 class _Fuse:
-    """Counts down to the moment this process dies."""
+    """Counts down to the exit of this process."""
 
     def __init__(self, setting: str) -> None:
         self.name, _, count = setting.partition(":")
@@ -59,7 +58,7 @@ class _Fuse:
             return
         self.left -= 1
         if self.left == 0:
-            # Not sys.exit: no finally block, no buffer and no lock may notice, as with SIGKILL.
+            # Not sys.exit: as with SIGKILL, no finally block runs and no buffer is flushed.
             os._exit(EXIT_CODE)
 
 
@@ -67,6 +66,6 @@ _fuse = _Fuse(os.environ[VARIABLE]) if VARIABLE in os.environ else None
 
 
 def crash_point(name: str) -> None:
-    """Die here, at once and without clean-up, if the environment says so."""
+    """Exit at once, without clean-up, if the environment variable names this point."""
     if _fuse is not None:
         _fuse.burn(name)

@@ -13,12 +13,12 @@ P = TypeVar("P", bound=Value)
 
 
 def cursor(place: Value) -> str:
-    """A place in a list as an opaque word."""
+    """A place in a list as an opaque string."""
     return urlsafe_b64encode(encode(place)).rstrip(b"=").decode()
 
 
 def place_of(text: str, kind: type[P]) -> P:
-    """The place a cursor stands for. Raises Invalid if it is none of ours."""
+    """The place of a cursor. Raises Invalid if the text is not a cursor."""
     try:
         return msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=kind)
     except (ValueError, TypeError) as error:  # binascii.Error and msgspec.MsgspecError are ValueErrors.
@@ -26,7 +26,7 @@ def place_of(text: str, kind: type[P]) -> P:
 
 
 def check_limit(limit: object) -> int:
-    """A page size within bounds."""
+    """A page size, at most PAGE_MAX. Raises Invalid."""
     if not isinstance(limit, int):
         raise Invalid(f"a page size is a whole number, not {limit!r}")
     if limit < 1:

@@ -1,4 +1,4 @@
-"""Reading documents: the base of all queries. Blobs are put back in the place of their marks."""
+"""Reading documents: the base of all queries. Blobs replace their marks."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -23,20 +23,20 @@ class DocumentReader:
         self._engine = engine
 
     async def whole(self, value: V) -> V:
-        """A value taken from a view, with its blobs read back into it."""
+        """A value of a view, with blobs in place of their marks."""
         names = blobs.references(encode(value))
         texts = {name: body.decode("utf-8", "replace") for name, body in (await self._blobs(names)).items()}
         return blobs.lower(value, texts) if texts else value
 
     async def _with_blobs(self, stored: Sequence[bytes], damaged: DamagedNames | None = None) -> list[bytes]:
-        """Documents with their blobs in the place of the marks."""
+        """Documents with blobs in place of their marks."""
         if not blobs.is_marked(stored):
             return list(stored)
         texts = await self._blobs({name for body in stored for name in blobs.references(body)}, damaged)
         return [blobs.spelt(body, texts) for body in stored] if texts else list(stored)
 
     async def _blobs(self, names: Iterable[str], damaged: DamagedNames | None = None) -> dict[str, bytes]:
-        """Blobs by name, if they are what their names say. One that is missing went with its session, or is damaged."""
+        """Blobs by name, checked against their hashes. Missing ones are left out and added to ``damaged``."""
         wanted = sorted(names)
         found = await self._engine.get([keys.blob(name) for name in wanted]) if wanted else ()
         for name, body in zip(wanted, found, strict=True):
@@ -49,6 +49,6 @@ class DocumentReader:
 
 
 def log_damaged(damaged: Iterable[str]) -> None:
-    """Name in the log what was left out."""
+    """Log the documents that were left out."""
     for name in damaged:
         log.warning("%s cannot be read and is left out; run `turnkeeper doctor`", name)

@@ -1,6 +1,6 @@
-"""View to documents and back: what an append writes beside its entries, and how a view is read again.
+"""Documents of a view: which documents an append writes, and how a view is loaded from them.
 
-Documents are derived: folding the log from its start writes the same ones, and ``doctor`` checks that.
+Documents are derived: folding the whole log writes equal documents, and ``doctor`` checks that.
 """
 
 from collections.abc import Callable
@@ -36,25 +36,25 @@ V = TypeVar("V", bound=Value)
 
 
 class State(ViewState):
-    """The state document: where the log stands, the small fields of the view, and where its other documents are."""
+    """The state document: the head of the log, the small fields of the view, and links to its other documents."""
 
     head: str
     project_id: str
     turn: str | None = None
     shape: str = ""
-    """Which fields the writer's ``ViewState`` had. A document of another shape lacks some, so the log is folded."""
+    """A hash of the field names of the writer's ``ViewState``. If it differs from SHAPE, the log is folded instead."""
 
     def is_current(self) -> bool:
-        """Whether this document holds every field of the view."""
+        """Whether the document has the fields of today's ``ViewState``."""
         return self.shape == SHAPE
 
 
 SHAPE: Final = sha1(" ".join(ViewState.__struct_fields__).encode(), usedforsecurity=False).hexdigest()[:8]
-"""The fields of ``ViewState`` in one word, so that adding one cannot leave old state documents in use."""
+"""A hash of the field names of ``ViewState``, so that a new field invalidates old state documents."""
 
 
 class StoredReceipt(Value):
-    """What was admitted under a message id."""
+    """The admission of a prompt, stored under its message id."""
 
     session_id: str
     seq: int
@@ -63,7 +63,7 @@ class StoredReceipt(Value):
 
 
 class Listing(Value):
-    """What an entry of a list says, so that lists can be filtered without reading the sessions."""
+    """The document of a list key, so that lists are filtered without reading the sessions."""
 
     title: str
     created: int
@@ -71,28 +71,24 @@ class Listing(Value):
     archived: bool = False
 
 
-_state = msgspec.json.Decoder(State)
 _session = msgspec.json.Decoder(Session)
 _message: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
 _assistant = msgspec.json.Decoder(AssistantMessage)
 _part: msgspec.json.Decoder[Part] = msgspec.json.Decoder(Part)
-_todos = msgspec.json.Decoder(tuple[Todo, ...])
 _epoch = msgspec.json.Decoder(Epoch)
-_piece = msgspec.json.Decoder(str)
-_admitted = msgspec.json.Decoder(Admitted)
 _place: Callable[[Part], tuple[int, int]] = attrgetter("seq", "nth")
 
-read_admitted = _admitted.decode
+read_admitted = msgspec.json.Decoder(Admitted).decode
 read_admission = msgspec.json.Decoder(StoredReceipt).decode
-read_state = _state.decode
+read_state = msgspec.json.Decoder(State).decode
 read_message = _message.decode
-read_piece = _piece.decode
-read_todos = _todos.decode
+read_piece = msgspec.json.Decoder(str).decode
+read_todos = msgspec.json.Decoder(tuple[Todo, ...]).decode
 read_ledger_row = msgspec.json.Decoder(LedgerRow).decode
 
 
 def is_whole_session(stored: bytes) -> bool:
-    """Whether every field of a session's document can be read."""
+    """Whether every field of a session document can be read."""
     try:
         _session.decode(stored)
     except UNREADABLE:
@@ -101,10 +97,7 @@ def is_whole_session(stored: bytes) -> bool:
 
 
 def read_session(stored: bytes) -> Session:
-    """The session, without optional fields that make no sense. Raises what decoding raises if a needed one is wrong.
-
-    Older versions stored whatever a caller had put into a field.
-    """
+    """The session, without invalid optional fields, which older versions stored. Raises one of UNREADABLE."""
     try:
         return _session.decode(stored)
     except msgspec.ValidationError:
@@ -112,7 +105,7 @@ def read_session(stored: bytes) -> Session:
 
 
 def read_part(stored: bytes) -> Part:
-    """The part; one whose fields make no sense is a foreign part. Raises what decoding raises if it has no ids."""
+    """The part; as a foreign part if its fields are invalid. Raises one of UNREADABLE if it has no ids."""
     try:
         return _part.decode(stored)
     except msgspec.ValidationError:
@@ -122,7 +115,7 @@ def read_part(stored: bytes) -> Part:
 
 
 def _trimmed(said: dict[str, object], kind: type[V]) -> V:
-    """The value without optional fields that do not fit. Raises ValidationError if a needed one does not."""
+    """The value without invalid optional fields. Raises ValidationError if a required field is invalid."""
     kept = dict(said)
     for field in msgspec.structs.fields(kind):
         if not field.required and field.encode_name in said:
@@ -134,7 +127,7 @@ def _trimmed(said: dict[str, object], kind: type[V]) -> V:
 
 
 def state_or_none(stored: bytes | None) -> State | None:
-    """The state document, if it is there and can be read; ``doctor`` must cope with any bytes."""
+    """The state document; None if it is missing or cannot be read."""
     try:
         return read_state(stored) if stored is not None else None
     except UNREADABLE:
@@ -142,14 +135,14 @@ def state_or_none(stored: bytes | None) -> State | None:
 
 
 class DocumentWrites:
-    """What one append writes: documents (None removes) and texts for the search index."""
+    """The documents and search texts that one append writes; None removes."""
 
     def __init__(self) -> None:
         self.documents: dict[Key, bytes | None] = {}
         self.texts: dict[Key, str | None] = {}
 
     def of_change(self, session_id: str, seq: int, change: Change) -> None:
-        """Add what one change writes beside the view's own documents. ``seq`` is the event's place in the log."""
+        """Add the documents of one change, without those of the view. ``seq`` is the seq of the event."""
         match change:
             case c.MessagePut(message=message, parts=parts):
                 self._message(message)
@@ -159,7 +152,7 @@ class DocumentWrites:
                 self._message(message)
             case c.TurnClosed(message=message, turn=turn):
                 self._message(message)
-                # Nothing knows of the pieces once the turn is over, so their parts are written whole.
+                # The view forgets the pieces when the turn ends, so their parts are written whole.
                 for part_id in turn.extended:
                     self._pieces_gone(turn, part_id)
                     self._part(turn.parts[part_id], was_indexed=True)
@@ -196,18 +189,18 @@ class DocumentWrites:
                 | c.PromptGone()
                 | c.PartsRejected()
             ):
-                pass  # In the view, whose documents are written once for the whole append.
+                pass  # Part of the view, whose documents ``of_view`` writes once for the whole append.
             case _:
                 assert_never(change)
 
     def of_blobs(self, session_id: str, body: bytes) -> None:
-        """Add that the session uses the blobs an event's JSON refers to."""
+        """Add index keys for the blobs that the JSON of an event refers to."""
         for name in blobs.references(body):
             self.documents[keys.blob_user(name, session_id)] = b"{}"
             self.documents[keys.blob_used(session_id, name)] = b"{}"
 
     def of_view(self, before: SessionView | None, after: SessionView, head: str) -> None:
-        """Add what the whole append changes in the view. ``head`` is the hash of the log's last entry."""
+        """Add the documents of the view that the append changes. ``head`` is the hash of the log's last entry."""
         session = after.session
         if before is None or before.session is not session:
             self._session(before.session if before is not None else None, session)
@@ -219,10 +212,12 @@ class DocumentWrites:
             self.documents[keys.epoch(session.id)] = None if after.epoch is None else encode(after.epoch)
         if _at_work(before) != _at_work(after):
             self.documents[keys.busy(session.id)] = b"{}" if _at_work(after) else None
-        self.documents[keys.state(session.id)] = encode(_state_of(after, head))
+        turn = after.turn.message.id if after.turn else None
+        state = State(head=head, project_id=session.project_id, turn=turn, shape=SHAPE, **_small(after))
+        self.documents[keys.state(session.id)] = encode(state)
 
     def _session(self, before: Session | None, after: Session) -> None:
-        if before is not None:  # Where it still stands is written again below.
+        if before is not None:  # Keys that do not change are written again below.
             self.documents[keys.session(before.project_id, before.id)] = None
             self.documents.update(dict.fromkeys(keys.places(before)))
         listing = encode(
@@ -235,14 +230,11 @@ class DocumentWrites:
         )
         self.documents[keys.session(after.project_id, after.id)] = encode(after)
         self.documents.update(dict.fromkeys(keys.places(after), listing))
-        if before is None or before.title != after.title:
-            self._title(named_title(before) if before is not None else None, named_title(after), after.id)
+        title = named_title(after)
+        if title != (named_title(before) if before is not None else None):
+            self.texts[keys.text(after.id, "title")] = title
         if (before.share if before else None) != after.share:
             self.documents[keys.share(after.id)] = encode(after.share) if after.share else None
-
-    def _title(self, before: str | None, after: str | None, session_id: str) -> None:
-        if before != after:
-            self.texts[keys.text(session_id, "title")] = after
 
     def _inbox(self, before: tuple[Admitted, ...], after: tuple[Admitted, ...], session_id: str) -> None:
         for prompt in before:
@@ -269,41 +261,36 @@ class DocumentWrites:
         self.texts[keys.text(session_id, message_id, part_id)] = None
 
     def _pieces_gone(self, turn: OpenTurn | None, part_id: str) -> None:
-        """Remove what was written of an open part piece by piece."""
+        """Remove the pieces of text that were added to an open part."""
         if turn is not None:
             for offset in turn.extended.get(part_id, ()):
                 self.documents[keys.extension(turn.message.id, part_id, offset)] = None
 
 
 def named_title(session: Session) -> str | None:
-    """The title, if anybody gave it; nobody looks for the words of one that was not."""
+    """The title for the search index; None for a default title."""
     return None if is_default(session.title) else session.title
 
 
-def _state_of(view: SessionView, head: str) -> State:
-    turn = view.turn.message.id if view.turn else None
-    return State(head=head, project_id=view.session.project_id, turn=turn, shape=SHAPE, **_small(view))
-
-
 def _small(source: ViewState) -> dict[str, Any]:
-    """The small fields of a view or of a state document, whatever they are. ``Any`` because each has its own type."""
+    """The fields of ``ViewState`` by name. ``Any`` because each has its own type."""
     return {name: getattr(source, name) for name in ViewState.__struct_fields__}
 
 
 def _at_work(view: SessionView | None) -> bool:
-    """Whether a process runs the session, or died while it did."""
+    """Whether a process runs the session, or died while it ran it."""
     return view is not None and (view.turn is not None or not isinstance(view.status, Idle))
 
 
 def searchable(part: Part) -> str | None:
-    """The words of a part that search finds, once they are settled; text still streaming is not indexed."""
-    if isinstance(part, TextPart):  # Most parts are, and a pattern costs three times as much.
+    """The text of a part for the search index; None while the text is streaming."""
+    if isinstance(part, TextPart):  # The most frequent type, and a pattern is three times slower.
         return part.text if part.time is None or part.time.end is not None else None
     match part:
         case ReasoningPart(text=text, time=time):
             return text if time.end is not None else None
         case ToolPart(state=ToolCompleted(title=title) as state):
-            return f"{title}\n{whole_output(state)}"  # Also what the model was not shown of it.
+            return f"{title}\n{whole_output(state)}"  # The whole output, also if the model was shown a part of it.
         case ToolPart(state=ToolError(error=error)):
             return error
         case SubtaskPart(prompt=prompt, description=description):
@@ -313,9 +300,9 @@ def searchable(part: Part) -> str | None:
 
 
 async def load(engine: Engine, session_id: str) -> tuple[SessionView, str] | None:
-    """The view that a session's documents stand for, and the hash of the log's head; None if there is none.
+    """The view of a session from its documents, and the hash of the log's head; None if there is no session.
 
-    Where the state document was written by a version whose view had other fields, the log is folded instead.
+    If the state document has another shape, the log is folded instead.
     """
     while True:
         [stored] = await engine.get([keys.state(session_id)])
@@ -328,13 +315,13 @@ async def load(engine: Engine, session_id: str) -> tuple[SessionView, str] | Non
             if [stored] == await engine.get([keys.state(session_id)]):
                 raise
             continue  # The session was removed between the reads.
-        # Several reads make one view. The second look at the state document shows that nothing changed between them.
+        # A view needs several reads. The state document is read again to detect a write between them.
         if [stored] == await engine.get([keys.state(session_id)]):
             return loaded
 
 
 async def _folded(engine: Engine, session_id: str, state: State) -> tuple[SessionView, str]:
-    """The fold of the log up to the event that the state document names."""
+    """The fold of the log up to the seq of the state document."""
     view: SessionView | None = None
     head = ""
     for after in range(0, state.seq, LOG_PAGE):
@@ -353,7 +340,7 @@ async def _load(engine: Engine, session_id: str, state: State) -> tuple[SessionV
     )
     if session is None:
         return None
-    admitted = [_admitted.decode(body) for _, body in await engine.scan(("inbox", session_id))]
+    admitted = [read_admitted(body) for _, body in await engine.scan(("inbox", session_id))]
     view = SessionView(
         session=read_session(session),
         todos=read_todos(todos) if todos else (),
@@ -379,7 +366,7 @@ async def _load_turn(engine: Engine, session_id: str, message_id: str) -> OpenTu
 
 
 def in_order(stored: list[tuple[Key, bytes]]) -> list[Part]:
-    """The parts of a message in the order they came, each with the text that was added to it since."""
+    """The parts of a message in order, each with the text that was added to it."""
     parts = [read_part(body) for key, body in stored if len(key) == 3]
     if len(parts) != len(stored):
         parts = _with_pieces(parts, stored)
@@ -389,8 +376,8 @@ def in_order(stored: list[tuple[Key, bytes]]) -> list[Part]:
 
 def _with_pieces(parts: list[Part], stored: list[tuple[Key, bytes]]) -> list[Part]:
     found = {part.id: part for part in parts}
-    for key, body in stored:  # In key order, so the pieces of a part come by their offsets.
+    for key, body in stored:  # In key order: the pieces of a part are ordered by offset.
         part = found.get(key[2])
         if len(key) == 4 and isinstance(part, TextPart | ReasoningPart):
-            found[part.id] = part.but(text=part.text + _piece.decode(body))
+            found[part.id] = part.but(text=part.text + read_piece(body))
     return list(found.values())

@@ -1,9 +1,9 @@
-"""The seam to durable truth: an engine keeps bytes in logs and under keys, and has never heard of a session.
+"""The interface of storage engines: an engine stores bytes in logs and under keys, and knows nothing of sessions.
 
 Every engine keeps these promises (``turnkeeper.testing.engine_contract`` checks them):
 
-- ``append`` is all or nothing, and once it has returned, the write survives a kill and a power cut.
-- Readers see an append whole or not at all, and never wait for a writer.
+- ``append`` is atomic, and once it has returned, the write survives a kill and a power cut.
+- Readers see all of an append or nothing, and never wait for a writer.
 - Keys are ordered by the UTF-8 bytes of their segments joined with ``/``.
 - Several processes may use one store at the same time.
 """
@@ -12,22 +12,22 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
 Key: TypeAlias = tuple[str, ...]
-"""The place of a document, e.g. ``("part", message_id, part_id)``. No segment is empty or holds ``/`` or NUL."""
+"""The key of a document, such as ``("part", message_id, part_id)``. No segment is empty or has ``/`` or NUL."""
 
 NO_DOCUMENTS: Mapping[Key, bytes | None] = {}
 NO_TEXTS: Mapping[Key, str | None] = {}
 
 
 class EngineError(Exception):
-    """Something an engine refuses or cannot do. Nothing of the refused call was written."""
+    """A call that an engine refuses or cannot do. Nothing of it was written."""
 
 
 class InvalidKey(EngineError, ValueError):
-    """A key or the name of a log that cannot be one: empty, with ``/`` or NUL, not text, or too long for the engine."""
+    """An invalid key or log name: empty, with ``/`` or NUL, not text, or too long for the engine."""
 
 
 class LogConflict(EngineError):
-    """Another writer was first: the log is not as long as the caller believed."""
+    """Another writer was first: the log does not have the expected length."""
 
     def __init__(self, log: str, expected: int, actual: int) -> None:
         has = f"has {actual} entries, not {expected}" if actual != expected else "was begun anew"
@@ -44,7 +44,7 @@ class StaleFence(EngineError):
 
 
 class StoreUnavailable(EngineError):
-    """The disk or the file said no (full, read-only, locked, damaged). The store is as it was before the call."""
+    """The disk or the file failed (full, read-only, locked, damaged). The call changed nothing."""
 
 
 class StoreFull(StoreUnavailable):
@@ -52,15 +52,15 @@ class StoreFull(StoreUnavailable):
 
 
 class StoreDamaged(StoreUnavailable):
-    """What is on the disk cannot be read as a store; other parts of the store may still be sound."""
+    """A part of the store is damaged; other parts may still be readable."""
 
 
 @runtime_checkable
 class Engine(Protocol):
-    """Where bytes are kept."""
+    """Stores entries in logs, documents under keys, and texts for search."""
 
     name: str
-    """How ``--store`` spells this engine's kind: ``sqlite``, ``files``, ``memory``."""
+    """The name of the engine in ``--store``: ``sqlite``, ``files``, ``memory``."""
 
     async def append(
         self,
@@ -73,42 +73,35 @@ class Engine(Protocol):
         fence: int | None = None,
         last: bytes | None = None,
     ) -> None:
-        """Add entries to a log, write documents (``None`` removes) and index texts, all or nothing.
+        """Append entries to a log, write documents (``None`` removes) and index texts, atomically.
 
         Raises LogConflict if the log is not exactly ``after`` long. A ``fence`` lower than the one the log was last
         written with raises StaleFence; a higher one replaces it; ``None`` neither checks nor changes it.
 
-        ``last``, if given, must be the newest entry, else LogConflict: a log that was removed and begun anew may be
-        just as long.
+        ``last``, if given, must be the newest entry, else LogConflict: a log that was removed and created again may
+        have the same length.
         """
-        ...
 
     async def put(self, documents: Mapping[Key, bytes | None]) -> None:
-        """Write documents that belong to no log, all or nothing."""
-        ...
+        """Write documents without entries, atomically."""
 
     async def read(self, log: str, *, after: int = 0, limit: int | None = None) -> list[bytes]:
         """The entries of a log from number ``after + 1`` on. An unknown log is empty.
 
-        An entry that is lost, between others that are not, is empty bytes.
+        A lost entry between readable ones is empty bytes.
         """
-        ...
 
     async def length(self, log: str) -> int:
-        """How many entries a log has."""
-        ...
+        """The number of entries of a log."""
 
     async def fence(self, log: str) -> int:
         """The fence the log was last written with; 0 if none."""
-        ...
 
     async def logs(self, *, after: str = "", limit: int | None = None) -> list[str]:
-        """Names of logs in order, from the first one behind ``after``."""
-        ...
+        """Names of logs in order, after the name ``after``."""
 
     async def get(self, keys: Sequence[Key]) -> list[bytes | None]:
-        """The documents under these keys, in the same order, as of one moment."""
-        ...
+        """The documents under these keys, in their order, from one snapshot."""
 
     async def scan(
         self,
@@ -121,21 +114,18 @@ class Engine(Protocol):
     ) -> list[tuple[Key, bytes]]:
         """Documents strictly below ``prefix`` and strictly between ``after`` and ``before``, in key order.
 
-        ``("a",)`` does not hold ``("ab", "c")``. ``reverse`` walks from the end. ``()`` is the whole store.
-        Cost depends on what is returned, never on what the store holds.
+        ``("ab", "c")`` is not below ``("a",)``. ``reverse`` walks from the end. ``()`` is the whole store.
+        The cost depends on the documents returned, not on the size of the store.
         """
-        ...
 
     async def gather(self, prefixes: Sequence[Key]) -> list[list[tuple[Key, bytes]]]:
-        """The documents strictly below each prefix, in key order, all as of one moment."""
-        ...
+        """The documents strictly below each prefix, in key order, from one snapshot."""
 
     async def search(self, query: str, prefix: Key, *, limit: int = 50) -> list[Key]:
-        """Keys below ``prefix`` whose text holds a word beginning with each word of the query; newest text first.
+        """Keys below ``prefix`` whose text has, for each word of the query, a word with this prefix; newest text first.
 
         Words are runs of letters and digits, compared without case. A query without words finds nothing.
         """
-        ...
 
     async def remove(
         self,
@@ -144,26 +134,22 @@ class Engine(Protocol):
         *,
         orphans: Mapping[Key, Key] | None = None,
     ) -> None:
-        """Remove logs, and every document and text at or below the prefixes, all or nothing.
+        """Remove logs, and every document and text at or below the prefixes, atomically.
 
-        ``logs`` gives each log's length as the caller knows it; LogConflict if one has grown since, for then the
-        caller cannot know all that belongs to it.
+        ``logs`` has the length of each log that the caller read; LogConflict if a log is longer, because the caller
+        then does not know all its documents.
 
-        ``orphans`` maps a key to a prefix: the key goes too, if after the removal nothing is left below that prefix.
+        ``orphans`` maps a key to a prefix: the key is removed too if nothing is left below its prefix.
         """
-        ...
 
     async def version(self) -> int:
         """A number that changes whenever any process has written to the store. Cheap enough to poll."""
-        ...
 
     async def inspect(self) -> dict[str, str | int | list[str]]:
-        """Facts for ``doctor``: ``path``, ``bytes`` on disk, build versions, and ``problems`` found in the medium."""
-        ...
+        """Facts for ``doctor``: ``path``, ``bytes`` on disk, library versions, and ``problems`` of the files."""
 
     async def aclose(self) -> None:
-        """Wait for accepted appends, then let go of the store."""
-        ...
+        """Wait for accepted appends, then close the store."""
 
 
 def path(key: Key) -> str:
@@ -172,7 +158,7 @@ def path(key: Key) -> str:
         joined = "/".join(key)
     except TypeError as error:
         raise InvalidKey(f"a key segment is text: {key!r:.200}") from error
-    # Whole-string tests, and those first that most keys pass.
+    # Tests of the whole string, which are fast for most keys.
     is_whole = joined.count("/") == len(key) - 1 and "\x00" not in joined and "" not in key
     if is_whole and joined.isascii():
         return joined
@@ -182,7 +168,7 @@ def path(key: Key) -> str:
 
 
 def is_key(key: Key) -> bool:
-    """Whether a document can stand under this key; the key of a damaged row may be none."""
+    """Whether a key is valid; the key of a damaged row may not be."""
     try:
         return bool(path(key)) and "\ufffd" not in "".join(key)
     except ValueError:
@@ -190,7 +176,7 @@ def is_key(key: Key) -> bool:
 
 
 def paths(keys: Collection[Key]) -> list[str]:
-    """The paths of many keys, which are looked at as if they were one long key: a fork writes thousands."""
+    """The paths of many keys, checked as one long string: a fork writes thousands of keys."""
     try:
         joined = list(map("/".join, keys))
     except TypeError:

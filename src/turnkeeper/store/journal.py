@@ -1,8 +1,8 @@
-"""The journal: the only way anything becomes true. It appends events, folds them, and tells the bus.
+"""The journal: the only writer of events. It folds events, appends them, and publishes notifications.
 
-``change`` folds the events onto the session's view, commits entries and documents in one engine transaction, swaps
-the view, then notifies. Another process may write to the same log: the engine refuses the later one, the journal
-folds what is new and asks the caller's decision again.
+``change`` folds the events onto the session's view, commits entries and documents in one engine transaction, replaces
+the view, then publishes. If another process wrote to the log first, the engine refuses the append; the journal folds
+the new entries and calls the caller's decision function again.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -31,11 +31,11 @@ from turnkeeper.store.publisher import Publisher
 from turnkeeper.store.view_cache import Slot, ViewCache
 
 ATTEMPTS_MAX = 100
-"""How often a decision is taken again because other processes were first, before the caller hears of it."""
+"""Tries of an append that conflicts with other processes, before the caller gets Conflict."""
 
 
 class Clock(Protocol):
-    """What the journal needs of the Mint."""
+    """The clock of the Mint."""
 
     def now(self) -> int:
         """Milliseconds since 1970."""
@@ -43,14 +43,14 @@ class Clock(Protocol):
 
 
 class Changed(NamedTuple):
-    """The session after a change, and the events that were decided; none if nothing changed."""
+    """The view after a change, and its events; empty if nothing changed."""
 
     view: SessionView
     events: Sequence[Event]
 
 
 class Journal:
-    """Appends, folds and tells."""
+    """Folds, appends and publishes events."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Journal:
         self.cache = ViewCache()
 
     async def view(self, session_id: str) -> SessionView:
-        """The session as it stands, with what other processes wrote. Raises NotFound."""
+        """The newest view, with the events of other processes. Raises NotFound."""
         slot = self.cache.slot(session_id)
         async with slot.lock:
             return await self._current(slot, session_id)
@@ -72,7 +72,7 @@ class Journal:
     async def create(self, session: Session, *events: Event, source: str | None = None) -> SessionView:
         """Begin a session's log, with further events in the same transaction. Raises Conflict if it exists.
 
-        ``source`` is the session the events were copied from; they may refer to its blobs.
+        ``source`` is the session from which the events were copied; they may refer to its blobs.
         """
         slot = self.cache.slot(session.id)
         async with slot.lock:
@@ -86,21 +86,21 @@ class Journal:
                 raise Conflict(f"session {session.id!r} exists already") from None
 
     async def append(self, session_id: str, *events: Event, fence: int | None = None) -> SessionView:
-        """Make events true, all or none, whatever the view is now."""
+        """Append events atomically, independent of the view."""
         return (await self.change(session_id, lambda _: events, fence=fence)).view
 
     async def change(
         self, session_id: str, decide: Callable[[SessionView], Sequence[Event]], *, fence: int | None = None
     ) -> Changed:
-        """Make true what ``decide`` says of the newest view: an atomic read-modify-write. No events change nothing.
+        """Append the events that ``decide`` makes of the newest view: an atomic read-modify-write.
 
-        ``decide`` must be pure: when another process was first, it is asked again.
+        ``decide`` must be pure: after a conflict with another process it is called again.
         """
         slot = self.cache.slot(session_id)
         async with slot.lock:
             events: Sequence[Event] = ()
             if slot.view is not None and slot.last is not None:
-                # Another process may have written since. Then the engine refuses the events, and they are decided anew.
+                # If another process has written since, the engine refuses the events, and ``decide`` is called again.
                 events = _decided(decide, slot.view)
             for _ in range(ATTEMPTS_MAX):
                 if not events:
@@ -111,7 +111,7 @@ class Journal:
                 try:
                     return Changed(await self._commit(slot, session_id, events, fence=fence), events)
                 except LogConflict:
-                    # The log itself is asked: its documents may be behind it, if their writer was killed.
+                    # Read from the log itself: its documents are older if their writer was killed.
                     if slot.view is not None:
                         await self._fold_news(slot, session_id, slot.view)
                     events = ()
@@ -125,7 +125,7 @@ class Journal:
     async def tail(
         self, session_id: str, after: int = 0, *, poll_s: float = TAIL_POLL_S, page: int = 500
     ) -> AsyncIterator[Recorded]:
-        """Events from ``after + 1`` on, then each new one as it comes, of this process and of others. Never ends."""
+        """Events from ``after + 1`` on, then each new event of this and other processes. Never ends."""
         slot = self.cache.slot(session_id)
         while True:
             grown = slot.next_growth()
@@ -133,12 +133,12 @@ class Journal:
                 for recorded in events:
                     after = recorded.seq
                     yield recorded
-            # An append in this process sets the event; one in another process is found by looking again.
+            # An append in this process sets the event; an append of another process is found by polling.
             with anyio.move_on_after(poll_s):
                 await grown.wait()
 
     async def _current(self, slot: Slot, session_id: str) -> SessionView:
-        """The newest view, with every event passed told exactly once."""
+        """The newest view; each new event of other processes is published once."""
         if slot.view is None:
             await self._load(slot, session_id)
         else:
@@ -148,7 +148,7 @@ class Journal:
         return slot.view
 
     async def _load(self, slot: Slot, session_id: str) -> None:
-        """Read the view from its documents, and bring both up to the log if a crash left them behind it."""
+        """Load the view from its documents, and update both from the log if a crash left them outdated."""
         with reading(("state", session_id)):
             loaded = await documents.load(self._engine, session_id)
         view, head = loaded if loaded is not None else (None, entry.genesis(session_id))
@@ -156,7 +156,7 @@ class Journal:
         if behind:
             try:
                 view, head = await self._repair(session_id, view, head, behind)
-            except LogConflict:  # Another process goes on writing, and its documents with it.
+            except LogConflict:  # Another process has written, also to the documents.
                 await self._load(slot, session_id)
                 return
         elif view is not None and (length := await self._engine.length(session_id)) < view.seq:
@@ -166,7 +166,7 @@ class Journal:
     async def _repair(
         self, session_id: str, view: SessionView | None, head: str, behind: list[bytes]
     ) -> tuple[SessionView, str]:
-        """Fold entries that documents do not show yet, and write the documents."""
+        """Fold entries that the documents do not include, and write the documents."""
         before, writes = view, DocumentWrites()
         seq = view.seq if view else 0
         for one, (recorded, link) in zip(behind, entry.chain(session_id, behind, after=seq, prev=head), strict=True):
@@ -182,7 +182,7 @@ class Journal:
         return view, head
 
     async def _catch_up(self, slot: Slot, session_id: str) -> None:
-        """Fold what other processes wrote. One look at the state document tells whether they did."""
+        """Fold the events of other processes, if the state document shows that there are any."""
         view = slot.view
         assert view is not None, "only a loaded slot is caught up"
         [stored] = await self._engine.get([keys.state(session_id)])
@@ -198,7 +198,7 @@ class Journal:
     async def _fold_news(self, slot: Slot, session_id: str, view: SessionView) -> None:
         behind = await self._engine.read(session_id, after=view.seq)
         if not behind or not entry.follows(behind[0], slot.head):
-            slot.drop()  # Removed and created anew by another process: nothing we know of it is true.
+            slot.drop()  # Another process removed the session and created it again.
             await self._load(slot, session_id)
             return
         steps: list[Step] = []
@@ -221,9 +221,9 @@ class Journal:
         fence: int | None = None,
         source: str | None = None,
     ) -> SessionView:
-        """One transaction: entries, documents, texts, blobs. Then the view is swapped and the bus told."""
+        """Commit entries, documents, texts and blobs in one transaction; then replace the view and publish."""
         before = slot.view
-        # What is folded is what was written, so the view in memory is the one that a reader will load.
+        # The decoded JSON is folded, so that the view in memory equals the view that a reader loads.
         events, bodies = zip(*map(_storable, events), strict=True)
         known = await known_blobs(self._engine, source or session_id, bodies)
         batch = Batch(session_id, before, slot.head or entry.genesis(session_id), self._clock.now(), known)
@@ -234,13 +234,13 @@ class Journal:
         texts = await plain_texts(self._engine, batch.writes, batch.blobs)
         after = before.seq if before else 0
         crash_point("journal.before-append")
-        # A caller cancelled from here on leaves the view behind the log, as another process's write would: the next
-        # append is refused, folds what is new and tells the bus of it then.
+        # If the caller is cancelled from here on, the view is outdated, as after a write of another process: the next
+        # append is refused, folds the new events and publishes them then.
         await self._engine.append(
             session_id, after, batch.entries, batch.writes.documents, texts=texts, fence=fence, last=slot.last
         )
         crash_point("journal.after-append")
-        # Derived now and not before the append: a subscriber that came while it was written must not miss it.
+        # Derived after the append, so that a subscriber that came during the append does not miss it.
         notifications = await self.publisher.derived(batch.steps, batch.blobs)
         slot.set(batch.view, batch.head, batch.entries[-1])
         self.publisher.publish(notifications)
@@ -249,12 +249,12 @@ class Journal:
 
 
 def _storable(event: Event) -> tuple[Event, bytes]:
-    """The event as it will be read again, and its JSON: nothing that could not be read again is ever appended."""
+    """The event as it will be read again, and its JSON. Raises Invalid if it could not be read again."""
     return readable(event, type(event), f"the event {event.KIND}", ENTRY_DEPTH_MAX)
 
 
 def _decided(decide: Callable[[SessionView], Sequence[Event]], view: SessionView) -> Sequence[Event]:
-    """What follows from a view that may not be the newest; nothing, if it is refused, for that must be asked anew."""
+    """The events for a view that may be outdated; empty if ``decide`` refuses, because it must see the newest view."""
     try:
         return decide(view)
     except Refusal:

@@ -1,6 +1,6 @@
-"""The keys under which documents stand: the seeds' tree, the state of each session, and the indexes.
+"""The keys of documents: the seeds' tree, the state of each session, and the indexes.
 
-Secondary indexes are keys too, written with the documents they point at, so a list or a page never scans.
+Secondary indexes are keys too, written with their documents, so that lists and pages are range scans.
 """
 
 from functools import lru_cache
@@ -12,11 +12,11 @@ from turnkeeper.model.session import Session
 from turnkeeper.store.engine import InvalidKey, Key, path
 
 SHOWN_CHARS_MAX = 80
-"""How much of a wrong id a refusal shows."""
+"""Characters of an invalid id in an error message."""
 
 
 def checked(given: str) -> str:
-    """An id or a project that a caller named, if it can be a segment of a key. Raises Invalid."""
+    """An id of a caller that is a valid key segment. Raises Invalid."""
     try:
         return path((given,))
     except InvalidKey as error:
@@ -25,17 +25,17 @@ def checked(given: str) -> str:
 
 
 def under(kind: str, name: str) -> Key:
-    """Prefix of the documents of one kind that a session or a message has. Raises Invalid for what is no id."""
+    """Prefix of the documents of one kind of a session or message. Raises Invalid for an invalid id."""
     return (kind, checked(name))
 
 
 def session(project_id: str, session_id: str) -> Key:
-    """The session as the wire writes it."""
+    """The session."""
     return ("session", project_id, session_id)
 
 
 def state(session_id: str) -> Key:
-    """Where the log stands (seq, hash) and what else a view needs that no other document holds."""
+    """The state document: seq and hash of the log, and fields of the view without another document."""
     return ("state", checked(session_id))
 
 
@@ -55,7 +55,7 @@ def extension(message_id: str, part_id: str, offset: int) -> Key:
 
 
 def order(session_id: str, seq: int) -> Key:
-    """The place of a message in the history; the document is the message's id."""
+    """Index key of a message by its seq; the document is the message's id."""
     return ("order", session_id, f"{seq:012d}")
 
 
@@ -65,7 +65,7 @@ def todo(session_id: str) -> Key:
 
 
 def diff(session_id: str) -> Key:
-    """What the session changed on disk, file by file."""
+    """The file changes of a session."""
     return ("session_diff", checked(session_id))
 
 
@@ -85,7 +85,7 @@ def inbox(session_id: str, message_id: str) -> Key:
 
 
 def receipt(message_id: str) -> Key:
-    """What was admitted under a message id, in whichever session: how the same prompt sent twice is known."""
+    """The admission of a prompt, by message id in any session, to detect a repeated prompt."""
     return ("receipt", message_id)
 
 
@@ -100,32 +100,32 @@ def blob(name: str) -> Key:
 
 
 def blob_user(name: str, session_id: str) -> Key:
-    """That a session's log refers to a blob."""
+    """Index key: a session refers to a blob."""
     return ("blobuser", name, session_id)
 
 
 def blob_used(session_id: str, name: str) -> Key:
-    """The same the other way round, so that removing a session finds its blobs without a search."""
+    """Index key: the blobs of a session, which its removal reads."""
     return ("blobused", session_id, name)
 
 
 def busy(session_id: str) -> Key:
-    """That a session is being run, so that those left by dead processes are found at once."""
+    """Index key: a session is running. Recovery finds the sessions of dead processes by it."""
     return ("busy", session_id)
 
 
 def ledger(session_id: str, seq: int) -> Key:
-    """One row of the ledger: what one attempt cost, under the place of its event."""
+    """One row of the ledger, by the seq of its event."""
     return ("ledger", session_id, f"{seq:012d}")
 
 
 def text(session_id: str, *place: str) -> Key:
-    """Where searchable text of a session stands: the title, or a part of a message."""
+    """Key of a text in the search index: the title, or a part of a message."""
     return ("text", session_id, *place)
 
 
 LISTED, UNLISTED = "listed", "unlisted"
-"""The two lists of a scope: of roots that are not archived, and of all other sessions."""
+"""The two lists of a scope: root sessions that are not archived, and all other sessions."""
 
 
 def recent(scope: Key, which: str) -> Key:
@@ -134,10 +134,8 @@ def recent(scope: Key, which: str) -> Key:
 
 
 ADOPTED: Key = ("meta", "adopted")
-"""That the sessions of an older tree have their logs ..."""
-
 ADOPTED_MARK = b"{}"
-"""... and what stands there."""
+"""The document under ADOPTED: logs were made for the sessions of an older tree."""
 
 STORE: Key = ("store", "-")
 """The scope of all sessions."""
@@ -150,11 +148,8 @@ def in_project(project_id: str) -> Key:
 
 @lru_cache(maxsize=1024)
 def in_directory(directory: str) -> Key:
-    """The scope of a directory's sessions. A path holds slashes, so its hash stands for it."""
-    return (
-        "directory",
-        sha1(directory.encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest(),
-    )
+    """The scope of a directory's sessions: the hash of the path, which has slashes."""
+    return ("directory", sha1(directory.encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest())
 
 
 def below(parent_id: str) -> Key:
@@ -163,12 +158,12 @@ def below(parent_id: str) -> Key:
 
 
 def stamp(milliseconds: int | float) -> str:
-    """A time as a key segment: padded, so that the order of keys is the order of time."""
+    """A time as a key segment, padded so that keys are in the order of time."""
     return f"{max(0, int(milliseconds)):015d}"
 
 
 def activity(owner: Session) -> list[Key]:
-    """Every place where a session stands in the lists: in one of each scope."""
+    """The keys of a session in the lists, one for each scope."""
     parent_id, time = owner.parent_id, owner.time
     which = LISTED if parent_id is None and time.archived is None else UNLISTED
     place = (stamp(time.updated), owner.id)
@@ -184,12 +179,12 @@ def _lists(project_id: str, directory: str, parent_id: str | None, which: str) -
 
 
 def forks(project_id: str, base: str) -> Key:
-    """Prefix of the fork numbers in use behind a title."""
+    """Prefix of the fork numbers in use for a title."""
     return ("fork", project_id, sha1(base.encode("utf-8", "replace"), usedforsecurity=False).hexdigest())
 
 
 def places(owner: Session) -> list[Key]:
-    """Every place where a session stands in an index."""
+    """All index keys of a session."""
     found = activity(owner)
     if number := number_of_fork(owner.title):
         found.append((*forks(owner.project_id, base_of_fork(owner.title)), f"{number:015d}", owner.id))
@@ -197,11 +192,11 @@ def places(owner: Session) -> list[Key]:
 
 
 ONE_EACH = ("state", "todo", "session_diff", "share", "epoch", "busy")
-"""Kinds of which a session has at most one document, under its id."""
+"""Kinds with at most one document for each session, under its id."""
 
 MANY_EACH = ("message", "order", "inbox", "blobused", "ledger")
-"""Kinds of which a session has any number, below its id."""
+"""Kinds with any number of documents for each session, below its id."""
 
 
 OWN = (*ONE_EACH, *MANY_EACH, "text")
-"""Kinds below which a session's id holds all that is its own, but for its parts, its blobs and where it is listed."""
+"""Kinds of all documents of a session, except its parts, its blobs and its list keys."""

@@ -1,4 +1,4 @@
-"""Reading messages with their parts: one, pages with cursors, and whole histories. Never waits for a writer."""
+"""Reads messages with their parts: one, pages with cursors, and whole histories. Never waits for a writer."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import NamedTuple
@@ -19,9 +19,9 @@ from turnkeeper.store.engine import Key
 from turnkeeper.store.session_reader import SessionReader
 
 WAITING_USUAL = 20
-"""An inbox hardly ever has more prompts, and an engine is quicker with a bounded scan."""
+"""Limit of the first scan of an inbox: an engine is quicker with a bounded scan, and few inboxes have more."""
 WALKED_MAX = 2000
-"""How many messages of a whole history are read at once; then other tasks have a turn."""
+"""Messages of a whole history that are read at once; then other tasks may run."""
 
 
 class _MessagePlace(Value):
@@ -40,7 +40,7 @@ class _Documents(NamedTuple):
     key: Key
     info: bytes
     parts: list[tuple[Key, bytes]]
-    """By key, which is no order; text that was added to an open part stands below it."""
+    """Sorted by key, not in message order; the keys of added text are below the key of the part."""
 
     def value(self) -> MessageWithParts:
         """The message. Raises DamagedDocument."""
@@ -52,7 +52,7 @@ class _Documents(NamedTuple):
             raise DamagedDocument(damaged[0] if damaged else "/".join(self.key), error) from error
 
     def values(self, damaged: DamagedNames | None) -> Iterator[MessageWithParts]:
-        """The message, once. With a list for what is damaged: what of it can be read, if anything can."""
+        """The message. With a list for damaged names: its readable parts, or nothing if it is unreadable itself."""
         try:
             yield self.value()
         except DamagedDocument:
@@ -76,7 +76,7 @@ class _Documents(NamedTuple):
 
 
 class MessageReader(SessionReader):
-    """What can be asked of messages."""
+    """Queries for messages."""
 
     async def message(self, session_id: str, message_id: str) -> MessageWithParts:
         """One message with its parts. Raises NotFound."""
@@ -100,9 +100,9 @@ class MessageReader(SessionReader):
     async def messages(
         self, session_id: str, *, limit: int = 50, before: str | None = None, after: str | None = None
     ) -> Page[MessageWithParts]:
-        """A page of the history in the order it happened: the newest ones, or those next to a cursor.
+        """A page of the history, oldest first: the newest messages, or those next to a cursor.
 
-        What cannot be read is left out, and named in the page.
+        Damaged documents are left out, and the page has their names.
         """
         limit = check_limit(limit)
         low = keys.order(session_id, place_of(after, _MessagePlace).seq) if after is not None else None
@@ -126,7 +126,7 @@ class MessageReader(SessionReader):
         )
 
     async def waiting(self, session_id: str) -> list[MessageWithParts]:
-        """Prompts that are admitted and not yet part of the history, in the order they came."""
+        """The prompts in the inbox, in the order of admission."""
         found = await self._engine.scan(keys.under("inbox", session_id), limit=WAITING_USUAL)
         if len(found) == WAITING_USUAL:
             found = await self._engine.scan(keys.under("inbox", session_id))
@@ -137,9 +137,9 @@ class MessageReader(SessionReader):
     async def stream(
         self, session_id: str, *, reverse: bool = True, damaged: DamagedNames | None = None
     ) -> AsyncIterator[MessageWithParts]:
-        """Every message, newest first unless asked otherwise, a few at a time: a history is never loaded whole.
+        """Every message, newest first by default, read a few at a time.
 
-        A document that cannot be read raises DamagedDocument; with a list for their names, it is left out.
+        A damaged document raises DamagedDocument; with a list ``damaged`` for the names, it is left out.
         """
         place: Key | None = None
         while True:
@@ -158,9 +158,10 @@ class MessageReader(SessionReader):
     async def walk(
         self, session_id: str, *, with_marks: bool = False, damaged: DamagedNames | None = None
     ) -> AsyncIterator[Iterator[MessageWithParts]]:
-        """The whole history in order, many messages at a time: quicker than ``stream`` if all of it is wanted.
+        """The whole history in order, read many messages at a time: quicker than ``stream`` for a whole history.
 
-        ``with_marks`` leaves marks in the place of blobs, for copies inside the store. Damage as in ``stream``.
+        ``with_marks`` keeps marks instead of blobs, for copies inside the store. A damaged document raises
+        DamagedDocument; with a list ``damaged`` for the names, it is left out.
         """
         found = await self._engine.scan(keys.under("message", session_id))
         if not found:
@@ -173,7 +174,7 @@ class MessageReader(SessionReader):
             yield (value for one in whole for value in one.values(damaged))
 
     async def _documents(self, session_id: str, names: Sequence[str]) -> list[_Documents]:
-        """The documents of these messages; one that was removed in between is left out."""
+        """The documents of these messages; removed messages are left out."""
         wanted = [keys.message(session_id, name) for name in names]
         infos = await self._engine.get(wanted)
         return await self._joined([(key, info) for key, info in zip(wanted, infos, strict=True) if info is not None])
@@ -183,14 +184,14 @@ class MessageReader(SessionReader):
         return [_Documents(key, info, parts) for (key, info), parts in zip(infos, groups, strict=True)]
 
     async def _filled(self, found: list[_Documents], damaged: DamagedNames | None = None) -> list[_Documents]:
-        """The documents with their blobs in the place of the marks."""
+        """The documents with blobs in place of their marks."""
         bodies = [body for one in found for body in (one.info, *(part for _, part in one.parts))]
         whole = iter(await self._with_blobs(bodies, damaged))
         return [one._replace(info=next(whole), parts=[(key, next(whole)) for key, _ in one.parts]) for one in found]
 
 
 def end_cursor(state: State) -> str | None:
-    """A cursor before which the whole history lies; None if there is no history."""
+    """The cursor after the newest message; None if there are no messages."""
     return cursor(_MessagePlace(seq=state.seq + 1)) if state.messages else None
 
 
@@ -199,14 +200,14 @@ def _seq_cursor(found: tuple[Key, bytes]) -> str:
 
 
 def _place_of_message(key: Key, body: bytes, damaged: DamagedNames | None) -> list[int]:
-    """The place of a message in the history; nothing if it cannot be read."""
+    """The seq of a message in a list; empty if the message cannot be read."""
     with skipping(key, damaged):
         return [_placed.decode(body).seq]
     return []
 
 
 def _names(found: Sequence[tuple[Key, bytes]], damaged: DamagedNames | None) -> list[str]:
-    """The messages that entries of the order name."""
+    """The message ids in documents of the index ``order``."""
     names: list[str] = []
     for key, body in found:
         with skipping(key, damaged):

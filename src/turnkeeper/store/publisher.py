@@ -1,4 +1,4 @@
-"""Publisher: the notifications of events that a journal wrote or read, with blobs in the place of their marks."""
+"""Publisher: derives the notifications of a journal's events, with blobs in place of their marks."""
 
 import logging
 from collections import Counter
@@ -18,14 +18,14 @@ log = logging.getLogger(__name__)
 
 
 class ReadLog(Protocol):
-    """Reads events of a session's log."""
+    """A function that reads events of a session's log."""
 
     async def __call__(self, session_id: str, *, after: int = 0, limit: int | None = None) -> list[Recorded]:
         """Events from ``after + 1`` on."""
 
 
 Deriver: TypeAlias = Callable[[ReadLog, Step], Awaitable[Sequence[Notification]]]
-"""Makes further notifications of an event. It may read the log."""
+"""A function that makes further notifications of an event. It may read the log."""
 
 
 class Publisher:
@@ -42,9 +42,9 @@ class Publisher:
         self._derivers: Counter[Deriver] = Counter()
 
     def add(self, derive: Deriver) -> None:
-        """Publish what ``derive`` makes of each event, before the event's own notifications.
+        """Publish the notifications that ``derive`` makes of each event, before the event's own notifications.
 
-        A deriver that is added twice still runs once for each event, until it was removed as often.
+        A deriver that is added twice runs once for each event, until it is removed twice.
         """
         self._derivers[derive] += 1
 
@@ -53,9 +53,9 @@ class Publisher:
         self._derivers -= Counter([derive])
 
     async def derived(self, steps: Sequence[Step], lifted: dict[str, bytes] | None = None) -> list[Notification]:
-        """The notifications of these events. None if there is no subscriber: a fork has thousands of events.
+        """The notifications of these events; empty without a subscriber, because a fork has thousands of events.
 
-        ``lifted`` are blobs that are at hand because they were just written.
+        ``lifted`` are blobs that the same append wrote.
         """
         if not self._is_heard():
             return []
@@ -67,7 +67,7 @@ class Publisher:
         return await self._with_blobs(found, lifted or {})
 
     def publish(self, notifications: Sequence[Notification]) -> None:
-        """Hand notifications to the bus."""
+        """Pass notifications to the bus."""
         for notification in notifications:
             self._publish(notification)
 
@@ -75,7 +75,7 @@ class Publisher:
         try:
             return await derive(self._read, step)
         except Exception:
-            # The event is durable: a deriver that fails must not tell the writer otherwise.
+            # The event is durable, so a failing deriver must not raise to the writer.
             log.exception("nothing was derived from event %s of %s", step.recorded.seq, step.after.session.id)
             return ()
 

@@ -1,4 +1,4 @@
-"""The read side: everything that can be asked of a store, from documents alone. Never waits for a writer."""
+"""All queries of a store. They read documents only, and never wait for a writer."""
 
 from collections.abc import AsyncIterator
 
@@ -19,7 +19,7 @@ _diffs = msgspec.json.Decoder(tuple[FileDiff, ...])
 
 
 class SearchHit(Value):
-    """Where a search found its words: a session's title, or a part of a message."""
+    """A search hit: the title of a session, or a part of a message."""
 
     session_id: str
     message_id: str | None = None
@@ -27,7 +27,7 @@ class SearchHit(Value):
 
 
 class Queries(MessageReader):
-    """Everything that can be asked of a store: sessions, messages, and what stands beside them."""
+    """All queries of a store: sessions, messages, task lists, ledger, diffs and search."""
 
     async def todos(self, session_id: str) -> tuple[Todo, ...]:
         """The task list."""
@@ -36,7 +36,7 @@ class Queries(MessageReader):
             return documents.read_todos(*await self._with_blobs([stored])) if stored is not None else ()
 
     async def ledger(self, session_id: str | None = None) -> AsyncIterator[LedgerRow]:
-        """The rows of the ledger, of one session or of all; by session, then in the order they were recorded."""
+        """The rows of the ledger, of one session or of all; by session, then in the order of recording."""
         prefix: Key = keys.under("ledger", session_id) if session_id is not None else ("ledger",)
         place: Key | None = None
         while True:
@@ -50,13 +50,13 @@ class Queries(MessageReader):
             place = found[-1][0]
 
     async def diffs(self, session_id: str) -> tuple[FileDiff, ...]:
-        """What the session changed on disk."""
+        """The file changes of a session."""
         [stored] = await self._engine.get([keys.diff(session_id)])
         with reading(keys.diff(session_id)):
             return _diffs.decode(*await self._with_blobs([stored])) if stored is not None else ()
 
     async def search(self, words: str, *, session_id: str | None = None, limit: int = 50) -> list[SearchHit]:
-        """Where these words were said, newest first, in all sessions or in one. Raises Invalid if none are wanted."""
+        """The hits for these words, newest first, in all sessions or in one. Raises Invalid for a limit below 1."""
         check_limit(limit)
         prefix: Key = keys.under("text", session_id) if session_id is not None else ("text",)
         return [_found(key) for key in await self._engine.search(words, prefix, limit=limit)]

@@ -1,4 +1,4 @@
-"""Recall: any text of a session by its handle or its words, from documents alone, also what no model is shown."""
+"""Recall: finds any text of a session by its handle or by words, also text that requests leave out."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Literal
@@ -16,20 +16,17 @@ from turnkeeper.store.cursor import check_limit
 from turnkeeper.store.queries import Queries
 
 LOOKED_AT_MAX = 100
-"""How many places the search index may name: visible ones must not crowd out those that are hidden."""
+"""Hits of the search index that are read: more than shown, because hidden texts are listed first."""
 
 
 class SessionRecall:
-    """What one session ever knew."""
+    """Finds texts of one session."""
 
     def __init__(self, queries: Queries, session_id: str) -> None:
         self._queries, self._session_id = queries, session_id
 
     async def find(self, handle: str) -> Recalled:
-        """The text of this handle, from the newest message that has it. Raises NotFound.
-
-        The history is walked from its end and never held whole.
-        """
+        """The text of this handle, from the newest message that has it. Raises NotFound."""
         if HANDLE.fullmatch(handle) is None:
             raise Invalid(f"{handle!r} is no handle; one is the letter r and ten hexadecimal digits")
         async for entry in self._entries():
@@ -39,10 +36,10 @@ class SessionRecall:
         raise NotFound(f"there is no text with the handle {handle!r} in session {self._session_id!r}")
 
     async def search(self, query: str, limit: int = RECALL_HITS_MAX) -> list[RecallHit]:
-        """Where these words were said: what the model is no longer shown first, then the newest first.
+        """The hits for these words: texts that requests leave out first, then the newest first.
 
-        What the search index does not hold (inputs of calls, attached files, the far end of huge outputs) is looked
-        through only if the index knows no place.
+        Texts outside the search index (inputs of calls, attached files, the end of huge outputs) are searched only if
+        the index has no hit.
         """
         check_limit(limit)
         words = words_of(query)
@@ -62,7 +59,7 @@ class SessionRecall:
             try:
                 entry = _entry(await self._queries.message(self._session_id, place.message_id))
             except NotFound:
-                continue  # It went meanwhile.
+                continue  # The message was removed meanwhile.
             own = [piece for piece in _searched(entry) if piece.part_id == place.part_id]
             found.extend((entry, piece) for piece in holding(own, words) or own[-1:])
         return found
@@ -76,7 +73,7 @@ class SessionRecall:
         return found
 
     async def _begins(self, oldest: int) -> int:
-        """The seq from which on the model is shown the history; 0 if that is before ``oldest``."""
+        """The seq of the oldest message that requests include; 0 if it is before ``oldest``."""
         summarised: set[str] = set()
         async for entry in self._entries():
             message = entry.message
@@ -107,13 +104,13 @@ def _entry(message: MessageWithParts) -> HistoryItem:
 
 
 def _searched(entry: HistoryItem) -> list[RecallText]:
-    """The texts of a message but for what was itself recalled, and for the whole: its texts are found one by one."""
+    """The texts of a message, without outputs of the recall tool and without the whole message."""
     copies = {part.id for part in entry.parts if isinstance(part, ToolPart) and part.tool == TOOL}
     return [piece for piece in pieces(entry) if piece.part_id not in copies and not piece.is_whole]
 
 
 def _files(entry: HistoryItem, piece: RecallText) -> Iterator[NamedFile]:
-    """The files that came with the same call, by which a picture beside an output is found again."""
+    """The other files in the part of a text, such as the image of a tool output."""
     for other in pieces(entry):
         if other.part_id == piece.part_id and other.mime is not None and other != piece:
             yield NamedFile(handle=other.handle, label=other.label)

@@ -1,4 +1,4 @@
-"""Reading sessions: one, its state, and lists with cursors. Never waits for a writer."""
+"""Reads sessions: one, its state, and lists with cursors. Never waits for a writer."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -21,14 +21,14 @@ from turnkeeper.store.engine import Engine, Key
 
 
 class _ListPlace(Value):
-    """A place in a list of sessions: behind this session as it stood then. Activity since then does not move it."""
+    """A place in a list of sessions: after this id and time of activity."""
 
     updated: str
     id: str
 
 
 class _Belonging(Value):
-    """The project of a session, of all that its state document says."""
+    """The project in a state document; other fields are not decoded."""
 
     project_id: str
 
@@ -43,15 +43,15 @@ PROJECTS_CACHED_MAX = 5000
 
 
 class SessionReader(DocumentReader):
-    """What can be asked of sessions."""
+    """Queries for sessions."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
         self._projects: dict[str, str] = {}
-        """The project under which a session was found last. It may have moved since, so a miss is looked up again."""
+        """Cache of the project of each session. A session may have moved, so a miss is looked up again."""
 
     async def state(self, session_id: str) -> State:
-        """Where a session's log stands. Raises NotFound."""
+        """The state document of a session. Raises NotFound."""
         [stored] = await self._engine.get([keys.state(session_id)])
         if stored is None:
             raise NotFound(f"there is no session {session_id!r}")
@@ -66,8 +66,8 @@ class SessionReader(DocumentReader):
             return documents.read_session(whole)
 
     async def _where_last(self, names: Sequence[str]) -> list[bytes | None]:
-        """The documents of sessions where they were found last; None for one that never was, or is not there now."""
-        # A session that moves leaves no document behind, so what is found is the session.
+        """The documents of sessions under their cached projects; None if there is no project or no document."""
+        # A session that moves leaves no document in its old project.
         known = [(name, self._projects[name]) for name in names if name in self._projects]
         found = await self._engine.get([keys.session(project, name) for name, project in known]) if known else ()
         by_name = {name: body for (name, _), body in zip(known, found, strict=True)}
@@ -76,7 +76,7 @@ class SessionReader(DocumentReader):
     async def _looked_up(self, session_id: str) -> bytes:
         state = await self.state(session_id)
         [stored] = await self._engine.get([keys.session(state.project_id, session_id)])
-        if stored is None:  # It moved to another project, or went, between the two reads.
+        if stored is None:  # The session was moved or removed between the two reads.
             if (await self.state(session_id)).project_id == state.project_id:
                 raise DamagedDocument("/".join(keys.session(state.project_id, session_id)), "it is missing")
             return await self._looked_up(session_id)
@@ -97,10 +97,10 @@ class SessionReader(DocumentReader):
         limit: int = 100,
         after: str | None = None,
     ) -> Page[Session]:
-        """A page of sessions from some lists, newest activity first; each list may be filtered by what it says.
+        """A page of sessions from some lists, newest activity first; each list may have a filter.
 
-        Sessions with the same time of activity come newest first, too: their ids count down. What cannot be read is
-        left out, and named in the page.
+        Sessions with equal time of activity are ordered by id, which counts down with time. Damaged documents are left
+        out, and the page has their names.
         """
         limit = check_limit(limit)
         damaged: DamagedNames = []
@@ -124,7 +124,7 @@ class SessionReader(DocumentReader):
     async def _newest(
         self, lists: Sequence[Key], since: int | None, place: _ListPlace | None, limit: int
     ) -> list[tuple[Key, bytes]]:
-        """The newest entries of these lists together, behind a place that may be in any of them."""
+        """The newest keys of these lists together, after a place in any of them."""
         found: list[tuple[Key, bytes]] = []
         for prefix in lists:
             found += await self._newest_of(prefix, since, place, limit)
@@ -136,7 +136,7 @@ class SessionReader(DocumentReader):
     async def _newest_of(
         self, prefix: Key, since: int | None, place: _ListPlace | None, limit: int
     ) -> list[tuple[Key, bytes]]:
-        """The newest entries of one list behind a place. Its keys count up, so ids of one moment are turned round."""
+        """The newest keys of one list after a place. Keys of one moment are in the order of their ids."""
         found: list[tuple[Key, bytes]] = []
         floor: Key | None = (*prefix, keys.stamp(since - 1), "~") if since else None
         end: Key | None = None
@@ -149,20 +149,20 @@ class SessionReader(DocumentReader):
             older = await self._engine.scan(prefix, after=floor, before=end, limit=wanted + 1, reverse=True)
             found += _by_moment(older[:wanted])
             if len(older) > wanted and older[wanted][0][-2] == older[wanted - 1][0][-2]:
-                # The page ends inside a moment, and the engine gave the end of it.
+                # The page ends inside a moment, and the reverse scan gave its last ids instead of its first.
                 moment: Key = (*prefix, older[wanted][0][-2])
                 found = [one for one in found if one[0][:-1] != moment]
                 found += await self._engine.scan(moment, limit=limit - len(found))
         return found
 
     async def _sessions(self, names: Sequence[str], damaged: DamagedNames) -> list[Session]:
-        """These sessions, without those that were removed in between or cannot be read."""
+        """These sessions, without removed and damaged ones."""
         self._make_room()
         unknown = [name for name in names if name not in self._projects]
         states = await self._engine.get(list(map(keys.state, unknown))) if unknown else ()
         for name, state in zip(unknown, states, strict=True):
             if state is not None:
-                with suppress(*UNREADABLE):  # It is looked up below, and named then.
+                with suppress(*UNREADABLE):  # It is looked up below, and reported as damaged then.
                     self._projects[name] = intern(_belongs.decode(state).project_id)
         there: dict[str, bytes] = {}
         for name, found in zip(names, await self._where_last(names), strict=True):
@@ -175,7 +175,7 @@ class SessionReader(DocumentReader):
         return items
 
     async def children(self, session_id: str, *, recursive: bool = False) -> list[Session]:
-        """The Child Sessions of a session, newest activity first; with all their descendants if asked."""
+        """The Child Sessions of a session, newest activity first; with all descendants if ``recursive``."""
         found: list[Session] = []
         pending = [session_id]
         while pending:
@@ -196,5 +196,5 @@ def _list_place(key: Key) -> _ListPlace:
 
 
 def _by_moment(older: list[tuple[Key, bytes]]) -> list[tuple[Key, bytes]]:
-    """Entries from the newest moment to the oldest, and inside a moment by id."""
+    """Keys from the newest moment to the oldest, and inside a moment by id."""
     return [one for _, same in groupby(older, key=lambda one: one[0][-2]) for one in reversed(list(same))]

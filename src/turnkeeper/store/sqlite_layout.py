@@ -1,4 +1,4 @@
-"""How sessions are stored in SQLite: which documents are small, views for people, and what earlier versions wrote."""
+"""The SQLite layout of sessions: kinds of small documents, SQL views, and upgrades of older stores."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""The seeds' Storage: JSON values under keys in the files engine's tree, with its locks and its safety."""
+"""The seeds' Storage interface on top of the files engine: JSON values under keys."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +10,7 @@ from turnkeeper.store.engine import EngineError, Key, path
 from turnkeeper.store.engines.files import FilesEngine, open_files
 
 Json = Any
-"""A JSON value: whatever msgspec can write as JSON, and what it reads back. Any: its shape is the caller's affair."""
+"""Any value that msgspec can encode as JSON. ``Any``, because callers define its shape."""
 
 
 class StorageNotFound(EngineError):
@@ -28,7 +28,7 @@ class Storage:
         self._engine = engine
 
     async def write(self, key: Key, content: Json) -> None:
-        """Store a value, over what was there."""
+        """Store a value, replacing the old one."""
         await self._engine.put({key: msgspec.json.encode(content)})
 
     async def read(self, key: Key) -> Json:
@@ -37,10 +37,10 @@ class Storage:
         return _value(key, body)
 
     async def update(self, key: Key, change: Callable[[Json], Json]) -> Json:
-        """Replace a value by what ``change`` makes of it, with no other writer in between, and return it.
+        """Replace a value by the result of ``change``, atomically, and return it. Raises NotFound.
 
-        ``change`` runs in a worker thread. If it returns None, what it did to the value it was given is stored. If it
-        raises, nothing is. Raises NotFound.
+        ``change`` runs in a worker thread. If it returns None, it has changed its argument in place. If it raises,
+        nothing is stored.
         """
         stored: list[Json] = []
 
@@ -54,7 +54,7 @@ class Storage:
         return stored[-1]
 
     async def remove(self, key: Key) -> None:
-        """Take away what is stored under a key, if anything is."""
+        """Remove the value under a key, if there is one."""
         await self._engine.put({key: None})
 
     async def list(self, prefix: Key) -> list[Key]:
@@ -62,12 +62,12 @@ class Storage:
         return await self._engine.keys(prefix)
 
     async def aclose(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         await self._engine.aclose()
 
 
 async def open_storage(directory: Path) -> Storage:
-    """Open the tree in a directory; make it if it does not exist. ``interop.opencode_v0`` migrates an old one."""
+    """Open the tree in a directory; create it if it does not exist. ``interop.opencode_v0`` migrates an old tree."""
     return Storage(await open_files(directory))
 
 

@@ -9,11 +9,11 @@ from turnkeeper.store.queries import Queries
 
 
 class Store(msgspec.Struct, frozen=True):
-    """What every use case works with."""
+    """The objects that every use case needs."""
 
     engine: Engine
     journal: Journal
     queries: Queries
     mint: Mint
     projects: set[str] = msgspec.field(default_factory=set)
-    """Those whose documents this process has seen; nothing here ever removes one."""
+    """Projects whose documents this process has seen; they are never removed."""

@@ -1,4 +1,4 @@
-"""View cache: the sessions that a journal has in memory, the least recently used ones dropped."""
+"""View cache: the session views that a journal keeps in memory, bounded by least recent use."""
 
 from collections import OrderedDict
 
@@ -16,7 +16,7 @@ class Slot:
         self.view: SessionView | None = None
         self.head = ""
         self.last: bytes | None = None
-        """The newest entry, if this process read or wrote it: by it the engine tells whether the view is the newest."""
+        """The newest entry, if this process read or wrote it: the engine compares it to detect an outdated view."""
         self._grown: anyio.Event | None = None  # Made by a tail that waits; most sessions have none.
 
     def set(self, view: SessionView | None, head: str, last: bytes | None) -> None:
@@ -24,16 +24,16 @@ class Slot:
         self.view, self.head, self.last = view, head, last
 
     def drop(self) -> None:
-        """Forget the view, and the hash with it: a session created anew under the same id has another chain."""
+        """Forget the view and its hash: a session created again under the same id has another chain."""
         self.set(None, "", None)
 
     def next_growth(self) -> anyio.Event:
-        """An event that is set when the log has grown."""
+        """An event that is set at the next append."""
         self._grown = self._grown or anyio.Event()
         return self._grown
 
     def wake(self) -> None:
-        """Wake the tails that wait."""
+        """Wake the waiting tails."""
         if self._grown is not None:
             self._grown.set()
             self._grown = None
@@ -49,7 +49,7 @@ class ViewCache:
         return len(self._slots)
 
     def slot(self, session_id: str) -> Slot:
-        """The slot of a session, made if there is none."""
+        """The slot of a session; created if there is none."""
         slot = self._slots.get(session_id)
         if slot is None:
             slot = self._slots[session_id] = Slot()
@@ -71,7 +71,7 @@ class ViewCache:
             slot.wake()
 
     def _evict(self) -> None:
-        """Drop the least recently used views. A slot in use stays: its lock orders the writers."""
+        """Drop the least recently used slots. A slot with a locked lock stays."""
         if len(self._slots) <= VIEWS_CACHED_MAX:
             return
         *older, _ = self._slots  # The newest is about to be used.

@@ -1,4 +1,4 @@
-"""The twelve part types (and the keeper of unknown ones). A new type is a file here and a line in ``Part``."""
+"""The twelve part types, and ForeignPart for unknown types. A new type is a file here and a line in ``Part``."""
 
 from typing import TypeAlias
 

@@ -1,4 +1,4 @@
-"""BasePart: what every part has."""
+"""BasePart: the fields of every part, and values that several parts share."""
 
 import msgspec
 
@@ -6,10 +6,10 @@ from turnkeeper.model.value import JsonObject, Private, Value
 
 
 class BasePart(Value):
-    """The smallest addressed piece of a message.
+    """The smallest piece of a message with an id.
 
-    ``seq`` is the place of the event that made it (0 until recorded) and ``nth`` its place among the parts of that
-    event. Their order is the order of parts in a message; ids say nothing about it.
+    ``seq`` is the seq of the event that added it (0 until recorded), ``nth`` its index among the parts of that event.
+    Parts of a message are ordered by both, not by id.
     """
 
     id: str
@@ -21,14 +21,14 @@ class BasePart(Value):
 
 
 class Span(Value):
-    """From when to when; without an end it is still open."""
+    """A time span; open without an end."""
 
     start: int
     end: int | None = None
 
 
 class Mention(Value):
-    """The stretch of a prompt's text that stands for an attachment."""
+    """The range of a prompt's text that mentions an attachment."""
 
     value: str
     start: int

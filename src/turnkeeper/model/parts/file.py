@@ -1,4 +1,4 @@
-"""FilePart: an attached file, image or resource, and where in the prompt it was named."""
+"""FilePart: an attached file, image or resource, and where the prompt mentions it."""
 
 from typing import TypeAlias
 
@@ -7,28 +7,28 @@ from turnkeeper.model.value import Value
 
 
 class Position(Value):
-    """A place in a text document, counted from 0 as language servers do."""
+    """A position in a text document, counted from 0 as in the language server protocol."""
 
     line: int
     character: int
 
 
 class Range(Value):
-    """A stretch of a text document."""
+    """A range of a text document."""
 
     start: Position
     end: Position
 
 
 class FileSource(Value, tag_field="type", tag="file"):
-    """The file was named by its path."""
+    """The prompt mentions the file by its path."""
 
     path: str
     text: Mention
 
 
 class SymbolSource(Value, tag_field="type", tag="symbol"):
-    """The file was named by a symbol in it, as a language server reports one."""
+    """The prompt mentions the file by a symbol in it, as a language server reports it."""
 
     path: str
     range: Range
@@ -49,7 +49,7 @@ FilePartSource: TypeAlias = FileSource | SymbolSource | ResourceSource
 
 
 class FilePart(BasePart, tag_field="type", tag="file"):
-    """``url`` is a ``data:``, ``file:`` or ``http(s):`` address."""
+    """An attached file. ``url`` is a ``data:``, ``file:`` or ``http(s):`` URL."""
 
     mime: str
     filename: str | None = None

@@ -1,10 +1,10 @@
-"""ForeignPart: a part of a type we do not know, imported and kept word for word."""
+"""ForeignPart: an imported part of an unknown type, kept unchanged."""
 
 from turnkeeper.model.parts.base import BasePart
 from turnkeeper.model.value import JsonObject
 
 
 class ForeignPart(BasePart, tag_field="type", tag="foreign"):
-    """Never shown to a model; written back as it came on export."""
+    """An imported part of an unknown type. Requests leave it out; an export writes it back unchanged."""
 
     body: JsonObject

@@ -1,4 +1,4 @@
-"""Marks: parts that carry no words of their own but say what happened at their place in a message."""
+"""Marks: parts without text that record an event at their place in a message."""
 
 import msgspec
 
@@ -10,7 +10,7 @@ from turnkeeper.model.value import Value
 
 
 class StepStartPart(BasePart, tag_field="type", tag="step-start"):
-    """A provider turn began on this snapshot."""
+    """A provider turn began; ``snapshot`` is the tree of the project's files."""
 
     snapshot: str | None = None
 
@@ -38,14 +38,14 @@ class PatchPart(BasePart, tag_field="type", tag="patch"):
 
 
 class AgentPart(BasePart, tag_field="type", tag="agent"):
-    """The user named an agent."""
+    """The user mentioned an agent."""
 
     name: str
     source: Mention | None = None
 
 
 class SubtaskPart(BasePart, tag_field="type", tag="subtask"):
-    """Work to be done by a Child Session."""
+    """A task for a Child Session."""
 
     prompt: str
     description: str
@@ -69,7 +69,7 @@ class RetryPart(BasePart, tag_field="type", tag="retry"):
 
 
 class CompactionPart(BasePart, tag_field="type", tag="compaction"):
-    """History before this message was replaced by a Summary, but for the tail from ``tail_start_id`` on."""
+    """A Summary replaces the history before this message, except the tail from ``tail_start_id`` on."""
 
     auto: bool
     overflow: bool | None = None

@@ -1,4 +1,4 @@
-"""TextPart: words, of the user or the model."""
+"""TextPart: text of the user or the model."""
 
 from turnkeeper.model.parts.base import BasePart, Span
 from turnkeeper.model.value import JsonObject

@@ -1,9 +1,9 @@
-"""ToolPart: one tool call, from the model's first byte of it to its result.
+"""ToolPart: one tool call and its state.
 
     pending ──▶ running ──▶ completed
        └───────────┴──────▶ error
 
-A call never goes back (``may_follow``); ``raw`` keeps the input as the model wrote it.
+A call never returns to an earlier state (``may_follow``); ``raw`` is the input as the model wrote it.
 """
 
 from typing import TypeAlias
@@ -28,14 +28,14 @@ class SettledTime(Value):
 
 
 class ToolPending(Value, tag_field="status", tag="pending"):
-    """The model is still writing the input, or it waits to be run."""
+    """The input is incomplete, or the call waits to run."""
 
     input: JsonObject
     raw: str
 
 
 class ToolRunning(Value, tag_field="status", tag="running"):
-    """The tool is at work; ``metadata`` carries its progress."""
+    """The tool is running; ``metadata`` has its progress."""
 
     input: JsonObject
     raw: Private[str | None] = None
@@ -45,8 +45,9 @@ class ToolRunning(Value, tag_field="status", tag="running"):
 
 
 class ToolCompleted(Value, tag_field="status", tag="completed"):
-    """The tool returned. ``full`` is the whole output, where ``output`` was bounded for the model; ``output_paths`` are
-    files that hold it too. ``withheld`` are files that were too many or too large to show.
+    """The tool returned. ``full`` is the whole output if ``output`` was bounded; ``output_paths`` are files with it.
+
+    ``withheld`` are attachments that requests leave out, because they are too many or too large.
     """
 
     input: JsonObject
@@ -77,7 +78,7 @@ ToolState: TypeAlias = ToolPending | ToolRunning | ToolCompleted | ToolError
 
 
 class ToolProvider(Value):
-    """Whether the provider ran the tool itself, and what it said with the call and with the result."""
+    """Whether the provider ran the tool itself, and its metadata of the call and of the result."""
 
     executed: bool
     metadata: JsonObject | None = None
@@ -92,14 +93,19 @@ class ToolPart(BasePart, tag_field="type", tag="tool"):
     state: ToolState
     metadata: JsonObject | None = None
     provider: Private[ToolProvider | None] = None
-    """The second generation has a place for it."""
+    """Sent in the second generation of the API only."""
+
+    @property
+    def is_hosted(self) -> bool:
+        """Whether the provider ran the tool itself."""
+        return self.provider is not None and self.provider.executed
 
 
 _RANK = {ToolPending: 0, ToolRunning: 1, ToolCompleted: 2, ToolError: 2}
 
 
 def may_follow(before: ToolState, after: ToolState) -> bool:
-    """Whether a call in the first state may be recorded in the second: forward, or a settled one unchanged in kind."""
+    """Whether ``after`` may follow ``before``: a later state, or the same one; a settled call keeps its state type."""
     if _RANK[type(before)] == 2:
         return type(after) is type(before)
     return _RANK[type(after)] >= _RANK[type(before)]

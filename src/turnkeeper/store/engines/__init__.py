@@ -12,11 +12,11 @@ ENGINES: dict[str, str] = {
     "files": "turnkeeper.store.engines.files:open_files",
     "memory": "turnkeeper.store.engines.memory:open_memory",
 }
-"""How ``--store`` spells an engine, and what opens it. Named, not imported: opening one loads no other."""
+"""The name of an engine in ``--store``, and the function that opens it, imported on use."""
 
 
 async def open_engine(url: str) -> Engine:
-    """Open the store named by ``sqlite:PATH``, ``files:DIR`` or ``memory:``; make it if it is not there."""
+    """Open the store ``sqlite:PATH``, ``files:DIR`` or ``memory:``; create it if it does not exist."""
     scheme, separator, place = url.partition(":")
     if scheme not in ENGINES or not separator:
         known = ", ".join(f"{name}:" for name in ENGINES)
@@ -31,5 +31,5 @@ async def open_engine(url: str) -> Engine:
         raise ValueError(f"{url!r} names no place; write '{scheme}:PATH'")
     if scheme == "sqlite" and place.startswith(":memory:"):
         raise ValueError(f"{url!r} would be a file of that name; for a store in memory write 'memory:'")
-    # The table holds names, so the checker cannot see the openers' types; the contract suite opens each.
+    # The type checker does not know the type of a function imported by name; the contract suite opens each engine.
     return await cast(Callable[[Path], Awaitable[Engine]], opener)(Path(place).expanduser())

@@ -1,4 +1,4 @@
-"""The memory engine: everything in this process and gone with it; the reference for the other engines."""
+"""The memory engine: keeps a store in this process only; the reference for the other engines."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from turnkeeper.store.engines.words import words
 
 
 class MemoryEngine:
-    """A private store. No method gives way to another task, so each one is all or nothing by itself."""
+    """A store in memory. No method awaits, so each call is atomic."""
 
     name = "memory"
 
@@ -24,7 +24,7 @@ class MemoryEngine:
         self._logs: dict[str, list[bytes]] = {}
         self._fences: dict[str, int] = {}
         self._documents: dict[str, bytes] = {}
-        self._order: list[str] = []  # The paths of the documents, sorted: a scan finds its start by bisection.
+        self._order: list[str] = []  # The sorted paths of the documents, for bisection.
         self._texts: dict[str, list[str]] = {}  # Oldest first: a text that is written again moves to the end.
         self._version = 0
         self._is_closed = False
@@ -188,7 +188,7 @@ class MemoryEngine:
                 del self._order[bisect_left(self._order, place)]
 
     def _below(self, place: str) -> tuple[int, int]:
-        """Where the documents strictly below a path start and end; "0" is the character behind "/"."""
+        """The range of the documents strictly below a path; "0" is the character after "/"."""
         if not place:
             return 0, len(self._order)
         return bisect_left(self._order, place + "/"), bisect_left(self._order, place + "0")

@@ -1,4 +1,4 @@
-"""The system calls with which the files engine changes a disk. Whatever they create is private to its owner."""
+"""The system calls of the files engine. New files and directories are private to their owner."""
 
 import errno
 import os
@@ -8,23 +8,23 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 SYNC_THREADS = 4
-"""Syncs asked for at the same time share one commit of the file system: measured five times faster than in a row."""
+"""Concurrent syncs share one commit of the file system, which is five times faster than one after another."""
 
 FILE_MODE, DIRECTORY_MODE = 0o600, 0o700
 
 _OPEN_FLAGS = os.O_CLOEXEC | os.O_NONBLOCK
-"""A pipe in the place of a file must not be waited for. Ordinary files take no notice."""
+"""O_NONBLOCK: opening a pipe in place of a file must not block."""
 
 
 class NotAFile(OSError):
-    """Something else than an ordinary file has the name of one: a pipe, a directory, a device."""
+    """A pipe, directory or device is in place of an ordinary file."""
 
     def __init__(self, target: str) -> None:
         super().__init__(errno.EINVAL, "not an ordinary file", target)
 
 
 class Disk:
-    """Plain system calls. A subclass may make ``about_to`` raise, as a full or broken disk would."""
+    """System calls. A test's subclass may make ``about_to`` raise, as a full or broken disk would."""
 
     def about_to(self, action: str, target: str) -> None:
         """Called before each change with its name and the file."""
@@ -43,12 +43,12 @@ class Disk:
             os.close(handle)
 
     def truncate(self, target: str, size: int) -> None:
-        """Cut a file."""
+        """Truncate a file."""
         self.about_to("truncate", target)
         os.truncate(target, size)
 
     def rename(self, source: str, target: str) -> None:
-        """Move a file over whatever has its new name."""
+        """Rename a file, replacing the target."""
         self.about_to("rename", target)
         os.rename(source, target)
 
@@ -64,7 +64,7 @@ class Disk:
             return
         self.make_directory(os.path.dirname(target))
         self.about_to("make", target)
-        # Another process may have made it meanwhile. Something else of this name fails where it is used.
+        # Another process may have made it meanwhile. A file of this name fails where it is used.
         with suppress(FileExistsError):
             os.mkdir(target, DIRECTORY_MODE)
 

@@ -1,4 +1,4 @@
-"""Documents on disk: formatted JSON under their keys, or any other body as it is, with another suffix."""
+"""Documents on disk: formatted JSON files, or raw files for bodies that JSON formatting would change."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ from turnkeeper.store.engines.files.names import JSON, RAW, decoded, relative
 
 @dataclass(frozen=True)
 class Staged:
-    """A document that is written and not yet in its place. Without a file it is one that will be removed."""
+    """A document in the staging directory; without a file it is to be removed."""
 
     place: str
     file: str | None
@@ -22,13 +22,13 @@ class Staged:
 
 
 class FileDocuments:
-    """The documents of one store. When a method may be called is the tree's business."""
+    """The documents of one store. ``Tree`` does the locking."""
 
     def __init__(self, directory: str, staging: str, disk: Disk) -> None:
         self._directory, self._staging, self._disk = directory, staging, disk
 
     def read(self, place: str) -> bytes | None:
-        """The body under a path; empty, which no decoder takes, if its file is damaged."""
+        """The body under a path; empty bytes, which no decoder accepts, if its file is damaged."""
         try:
             return self.sound(place)
         except StoreDamaged:
@@ -48,7 +48,7 @@ class FileDocuments:
             raise StoreDamaged(f"{file + JSON} is damaged: {error}") from error
 
     def stage(self, documents: Iterable[tuple[str, bytes | None]]) -> list[Staged]:
-        """Write bodies where no reader looks, and make the directories they go into."""
+        """Write bodies to the staging directory, and make their target directories."""
         staged: list[Staged] = []
         for number, (place, body) in enumerate(documents):
             if body is None:
@@ -62,7 +62,7 @@ class FileDocuments:
         return staged
 
     def place(self, staged: list[Staged]) -> None:
-        """Put staged documents in their places, then remove the others and the directories this empties."""
+        """Rename staged documents into place, then remove documents and empty directories."""
         for document in sorted(staged, key=lambda document: document.file is None):
             file = self._file(document.place)
             if document.file is not None:
@@ -75,7 +75,7 @@ class FileDocuments:
             crash_point("files.document-placed")
 
     def files(self, place: str) -> Iterator[str]:
-        """What must be synced for a change of this document to last: its file, and every directory above."""
+        """The files to sync after a change of this document: its file, and every directory above."""
         file = self._file(place)
         yield from (file + JSON, file + RAW)
         while file != self._directory:
@@ -91,7 +91,7 @@ class FileDocuments:
 
 
 class Listings:
-    """The names in the directories of a store at one version, each directory listed when it is first needed."""
+    """Caches the names in the directories of a store at one version."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
@@ -114,7 +114,7 @@ class Listings:
                 yield place
 
     def _names_in(self, parent: str) -> list[str]:
-        """A document by its segment, a directory by its segment and ``/``: sorted, they are in the order of keys."""
+        """The sorted names of documents, and of directories with ``/``, which gives the order of keys."""
         names = self._names.get(parent)
         if names is None:
             names = sorted({name for _, name in entries(self._directory, parent) if name is not None})
@@ -123,7 +123,7 @@ class Listings:
 
 
 def entries(directory: str, parent: str) -> Iterator[tuple[str, str | None]]:
-    """Each file and directory in the directory of a path, and the name under which it is listed, if any."""
+    """Each file and directory in the directory of a path, with its key segment; None if the name is no key."""
     folder = f"{directory}/{relative(parent)}" if parent else directory
     try:
         with os.scandir(folder) as found:
@@ -141,7 +141,7 @@ def entries(directory: str, parent: str) -> Iterator[tuple[str, str | None]]:
 
 
 def _encoded(body: bytes) -> tuple[str, bytes]:
-    """The suffix and content of the file for a body: JSON only if it comes back byte for byte."""
+    """The suffix and content of the file for a body: JSON only if it can be restored byte for byte."""
     try:
         formatted = msgspec.json.format(body, indent=2)
         if msgspec.json.format(formatted, indent=-1) == body:

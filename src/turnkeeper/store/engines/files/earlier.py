@@ -1,7 +1,7 @@
-"""What the files engine of 0.2 may have left, and what a store that today's engine has opened never holds.
+"""Takes over a store of the files engine of 0.2.
 
-That engine kept up to 64 writes in its journal, and ``.store/state`` said how far they were in the files. It wrote
-lines to a log before they were committed.
+That engine kept up to 64 writes in its journal, and ``.store/state`` recorded how many were in place. It wrote lines to
+a log before they were committed.
 """
 
 import os
@@ -12,13 +12,13 @@ from turnkeeper.store.engines.files.logs import Logs
 from turnkeeper.store.engines.files.names import decoded
 
 UNCOMMITTED = "uncommitted"
-"""The kind of what is set aside although nothing is wrong: lines of a write that was never acknowledged."""
+"""The name of set-aside lines of a write that was not acknowledged; they are no damage."""
 
 _STATE = struct.Struct("<4sQQQB")
 
 
 def placed(own: str) -> tuple[int, bool]:
-    """The offset in its journal up to which writes were put in place, and whether the next one was being put there."""
+    """The journal offset up to which writes were in place, and whether the next one was being placed."""
     state = read(f"{own}/state") or b""
     if len(state) != _STATE.size:
         return 0, False
@@ -27,7 +27,7 @@ def placed(own: str) -> tuple[int, bool]:
 
 
 def take_over(own: str, logs: Logs, disk: Disk) -> None:
-    """Set aside the lines that were never committed, and remove what only that engine needs."""
+    """Set aside lines that were not committed, and remove the state file."""
     if size_of(f"{own}/state") is None:
         return
     for name in os.listdir(logs.indexes):

@@ -1,4 +1,4 @@
-"""The engine's calls: each is a question to the tree, asked in a reader's thread, or a plan for its writer."""
+"""The calls of the files engine: a read runs in a reader thread, a write in the writer thread."""
 
 import asyncio
 from bisect import bisect_right
@@ -127,7 +127,7 @@ class FilesEngine:
         limit: int | None = None,
         reverse: bool = False,
     ) -> list[tuple[Key, bytes]]:
-        """See Engine.scan. The first scan behind a write lists the directory; later ones cost what they return."""
+        """See Engine.scan. The first scan after a write lists the directory; later scans use the cached listing."""
         parent = _place(prefix)
         first, last = None if after is None else path(after), None if before is None else path(before)
 
@@ -203,11 +203,11 @@ class FilesEngine:
             await asyncio.wrap_future(last)
 
     async def _write(self, decide: Callable[[], Write]) -> None:
-        """Return once the write is durable. If cancelled, it is made whole or not at all."""
+        """Return once the write is durable. A cancelled write is made completely or not at all."""
         self._refuse_if_closed()
         done: Future[None] = Future()
         self._writer.submit(self.tree.write, decide, done)
-        # Cancelling this wait cancels a write that has not been begun, and leaves alone one that has.
+        # Cancelling this wait cancels a write that has not begun.
         await asyncio.wrap_future(done)
 
     async def _read(self, question: Callable[[Listings], T]) -> T:
@@ -227,7 +227,7 @@ class FilesEngine:
 
 
 async def open_files(directory: Path, *, disk: Disk | None = None) -> FilesEngine:
-    """Open the store in a directory; make it if it does not exist, finish what a kill left unfinished."""
+    """Open the store in a directory; create it if it does not exist, and finish an unfinished write."""
     tree = Tree(str(directory.absolute()), disk)
     try:
         await anyio.to_thread.run_sync(tree.open)
@@ -241,7 +241,7 @@ def _documents(documents: Mapping[Key, bytes | None]) -> list[tuple[str, bytes |
 
 
 def _place(key: Key) -> str:
-    """The path of a key. Raises InvalidKey for one that cannot be a file here."""
+    """The path of a key. Raises InvalidKey for a key that cannot be a file name."""
     place = path(key)
     relative(place)
     return place

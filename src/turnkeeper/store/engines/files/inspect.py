@@ -1,4 +1,4 @@
-"""What ``doctor`` wants to know about a tree: its size, and every file that is not as it should be."""
+"""The facts of a tree for ``doctor``: its size, and problems of its files."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What processes that share a store have in common: the writers' lock, and the counter that readers check."""
+"""The writers' lock of a store, and the counter by which readers detect writes."""
 
 import fcntl
 import os
@@ -14,9 +14,9 @@ PAUSE_S = 0.0005
 
 
 class StoreLock:
-    """The lock of a store. The system releases it when its holder dies.
+    """The writers' lock. The operating system releases it when its holder dies.
 
-    Each holder opens the file anew, so ``flock`` separates threads of one process just as it separates processes.
+    Each holder opens the file again, so ``flock`` also excludes other threads of the process.
     """
 
     def __init__(self, file: str, *, wait_s: float = WAIT_S) -> None:
@@ -24,7 +24,7 @@ class StoreLock:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the lock. Raises StoreUnavailable after a long wait: a stopped process must not block all others."""
+        """Hold the lock. Raises StoreUnavailable after a timeout: a stopped process must not block all others."""
         deadline = time.monotonic() + self._wait_s
         handle = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
@@ -39,9 +39,9 @@ class StoreLock:
 
 
 class Counter:
-    """A number in a file that the holder of the lock raises before and after it puts a write in place.
+    """A number in a file that the holder of the lock increments before and after it places a write.
 
-    So an odd number means that files are being changed, and two equal even ones that nothing changed between them.
+    An odd number means that files are being changed. Two equal even numbers mean that nothing changed between them.
     """
 
     def __init__(self, file: str, disk: Disk) -> None:
@@ -52,11 +52,11 @@ class Counter:
         return int.from_bytes(read_range(self.file, 0, 8), "little")
 
     def begin(self) -> None:
-        """Say that files are about to be changed."""
+        """Make the number odd: files are about to be changed."""
         self._save(self.load() | 1)
 
     def end(self) -> None:
-        """Say that every file is in its place."""
+        """Make the number even: every file is in place."""
         self._save((self.load() | 1) + 1)
 
     def _save(self, number: int) -> None:

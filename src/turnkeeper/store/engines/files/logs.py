@@ -1,7 +1,7 @@
 """Logs on disk: one entry a line in ``log/NAME.jsonl``, and an index with the fence and the end of each line.
 
-The lines are the truth. A log is only ever written at its end, and nothing but an incomplete last line is ever cut from
-it. The index holds numbers of 8 bytes: the fence, a 0, then where each line ends; a lost one is made from the lines.
+A log is only written at its end, and only an incomplete last line is cut from it. The index holds numbers of 8 bytes:
+the fence, a 0, then the end of each line; a lost index is made again from the lines.
 """
 
 import os
@@ -18,11 +18,11 @@ from turnkeeper.store.engines.files.names import LOG_DIRECTORY, LOG_SUFFIX, deco
 _HEAD = 2
 """Numbers in the index of a log without entries."""
 _ENCODED = b"="
-"""Begins a line whose entry could not be a line by itself. No JSON begins like this."""
+"""The first byte of a line with an entry in base64. No JSON begins with it."""
 
 
 class Logs:
-    """The logs of one store. When a method may be called is the tree's business."""
+    """The logs of one store. ``Tree`` does the locking."""
 
     def __init__(self, directory: str, own: str, disk: Disk, set_aside: Callable[[str, bytes], None]) -> None:
         self.directory, self.indexes = f"{directory}/{LOG_DIRECTORY}", f"{own}/index"
@@ -39,7 +39,7 @@ class Logs:
         return sorted(log for log in (decoded(stem, top=False) for stem in stems) if log is not None)
 
     def length(self, log: str) -> int:
-        """How many entries a log has."""
+        """The number of entries of a log."""
         return len(self._index(log)) - _HEAD
 
     def fence(self, log: str) -> int:
@@ -47,7 +47,7 @@ class Logs:
         return self._index(log)[0]
 
     def read(self, log: str, after: int, limit: int | None) -> list[bytes]:
-        """The entries from number ``after + 1`` on. Raises StoreUnavailable if the lines are not what they were."""
+        """The entries from number ``after + 1`` on. Raises StoreUnavailable if the lines do not match the index."""
         index = self._index(log)
         length = len(index) - _HEAD
         last = length if limit is None else min(after + limit, length)
@@ -55,7 +55,7 @@ class Logs:
             return []
         start, end = index[after + 1], index[last + 1]
         size = size_of(self.files(log)[0]) or 0
-        # From the line break before the first of them: an index that was changed must not give pieces of lines.
+        # From the line break before the first line, to detect an altered index that points into a line.
         data = read_range(self.files(log)[0], min(max(start - 1, 0), size), min(end, size))
         pieces = (data if start else b"\n" + data).split(b"\n")
         if len(pieces) != last - after + 2 or pieces[0] or pieces[-1]:
@@ -63,7 +63,7 @@ class Logs:
         return [_entry(line) for line in pieces[1:-1]]
 
     def prepare(self, log: str) -> None:
-        """Make sure that a log can be extended. Raises StoreUnavailable."""
+        """Check that a log can be appended to, and set aside an incomplete last line. Raises StoreUnavailable."""
         file, end = self.files(log)[0], self._index(log)[-1]
         size = size_of(file) or 0
         if size < end:
@@ -75,13 +75,13 @@ class Logs:
             self.cut(log, "line", end)
 
     def cut(self, log: str, what: str, end: int) -> None:
-        """Set aside what stands behind an offset."""
+        """Set aside the bytes after an offset."""
         file = self.files(log)[0]
         self._set_aside(f"{what}.{os.path.basename(file)}", read_range(file, end, size_of(file) or 0))
         self._disk.truncate(file, end)
 
     def place(self, log: str, after: int, entries: list[bytes], fence: int | None) -> None:
-        """Add lines and make them count. Raises StoreUnavailable if something else stands in their place."""
+        """Write lines and their index. Raises StoreUnavailable if other lines are in their place."""
         file, index = self.files(log)
         numbers = self._index(log)[: after + _HEAD]
         lines = [_line(entry) for entry in entries]
@@ -104,7 +104,7 @@ class Logs:
             self._disk.unlink(file)
 
     def problems(self, log: str) -> list[str]:
-        """What is wrong with the files of a log."""
+        """The problems of the files of a log."""
         file, index = self.files(log)
         try:
             numbers, counted = self._index(log), self._ends(log)
@@ -134,7 +134,7 @@ class Logs:
         return numbers
 
     def _ends(self, log: str) -> "array[int]":
-        """Where each line ends, counted in the file itself."""
+        """The end of each line, counted in the file."""
         lines = (read(self.files(log)[0]) or b"").split(b"\n")[:-1]
         return array("Q", accumulate(len(line) + 1 for line in lines))
 

@@ -1,8 +1,7 @@
-"""The file names of keys and logs: the seeds' paths, with characters that a file name cannot hold written as ``%XX``.
+"""The file names of keys and logs: the seeds' paths, with ``%XX`` for characters that a file name cannot have.
 
-A document ``("part", "msg_1", "prt_1")`` is ``part/msg_1/prt_1.json``. Any key has a name, and no key can take the
-name of something else in the directory: ``log``, ``migration`` and ``.store`` are ours, so a document's first segment
-that is spelled like one of them is written with its first letter escaped.
+A document ``("part", "msg_1", "prt_1")`` is ``part/msg_1/prt_1.json``. The engine itself uses ``log``, ``migration``
+and ``.store``, so the first letter of an equal first segment of a key is escaped.
 """
 
 import re
@@ -11,14 +10,14 @@ from urllib.parse import unquote
 from turnkeeper.store.engine import InvalidKey
 
 JSON, RAW = ".json", ".raw"
-"""A body that formatted JSON can hold without losing a byte, and any other body."""
+"""The suffixes of formatted JSON, and of a body that JSON formatting would change."""
 
 LOG_DIRECTORY, LOG_SUFFIX = "log", ".jsonl"
 MARKER = "migration"
 OWN_DIRECTORY = ".store"
 RESERVED = frozenset({LOG_DIRECTORY, MARKER})
 OWN_NAMES = RESERVED | {OWN_DIRECTORY}
-"""Names at the top of a tree that belong to no document. No key begins with a dot once it is a file name."""
+"""Names at the top of a tree that are no documents. File names of keys do not begin with a dot."""
 
 NAME_BYTES_MAX = 255 - len(LOG_SUFFIX)
 PATH_BYTES_MAX = 2048
@@ -46,7 +45,7 @@ def log_name(log: str) -> str:
 
 
 def decoded(name: str, *, top: bool) -> str | None:
-    """The segment that a name without its suffix stands for; None for a name that we do not give."""
+    """The key segment of a file name without its suffix; None for a name that is no key."""
     if _PLAIN.fullmatch(name) and not (top and name in RESERVED) and len(name) < NAME_BYTES_MAX:
         return name
     try:

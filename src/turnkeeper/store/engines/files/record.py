@@ -1,4 +1,4 @@
-"""The journal: the record of a write, from which it can be made again, is synced before any file is changed."""
+"""The record of a write in the journal, which is synced before files are changed, so that the write can be redone."""
 
 import struct
 import zlib
@@ -11,7 +11,7 @@ _MAGIC = b"TKJ1"
 
 
 class Write(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
-    """One write. Making it twice is the same as making it once."""
+    """One write. It is idempotent."""
 
     documents: list[tuple[str, bytes | None]] = []
     """Paths and bodies; None removes."""
@@ -20,10 +20,10 @@ class Write(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     entries: list[bytes] = []
     fence: int | None = None
     texts: list[tuple[str, str | None]] = []
-    """Paths and words, separated by blanks; None removes."""
+    """Paths, and words separated by blanks; None removes."""
     removed_logs: list[str] = []
     removed_texts: list[str] = []
-    """Paths: every text at or below one is removed. The empty path is above everything."""
+    """Paths whose texts, at and below them, are removed. The empty path removes all."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -31,13 +31,13 @@ _decode = msgspec.msgpack.Decoder(Write).decode
 
 
 def encoded(number: int, write: Write) -> bytes:
-    """A write as the journal holds it."""
+    """The record of a write in the journal."""
     payload = _encode(write)
     return _HEADER.pack(_MAGIC, len(payload), _checksum(number, payload), number) + payload
 
 
 def decoded(data: bytes) -> tuple[list[Write], int]:
-    """The whole records at the beginning of a journal, and where they end. An engine of 0.2 left up to 64 of them."""
+    """The complete records at the beginning of a journal, and their end. The engine of 0.2 left up to 64 records."""
     writes: list[Write] = []
     offset, expected = 0, None
     while len(data) - offset >= _HEADER.size and not is_cut_short(data, offset):
@@ -52,7 +52,7 @@ def decoded(data: bytes) -> tuple[list[Write], int]:
 
 
 def is_cut_short(data: bytes, offset: int) -> bool:
-    """Whether the record at an offset only ends too early, as one does whose writer was killed."""
+    """Whether the record at an offset is incomplete, as after the kill of its writer."""
     if len(data) - offset < _HEADER.size:
         return True
     magic, length, _, _ = _HEADER.unpack_from(data, offset)

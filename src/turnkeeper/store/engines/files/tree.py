@@ -1,4 +1,4 @@
-"""The directory of one store: how a write is made, how an unfinished one is finished, how readers see whole writes."""
+"""The directory of one store: makes writes, finishes an unfinished write, and lets readers see complete writes."""
 
 import errno
 import os
@@ -24,13 +24,13 @@ from turnkeeper.store.engines.files.record import Write, decoded, encoded, is_cu
 from turnkeeper.store.engines.files.words import FileWords
 
 FORM = 2
-"""The newest form of a tree, as the seeds number it in the file ``migration``. The engine itself needs none."""
+"""The newest layout number of a tree in the seeds' file ``migration``. The engine itself does not use it."""
 
 PATIENCE_S = 0.05
-"""How long a reader waits for a write to be put in place before it looks whether the writer is dead."""
+"""Seconds that a reader waits for a write to be placed before it takes the lock."""
 
 ATTEMPTS_MAX = 100
-"""How often a reader tries between two writes before it keeps writers out."""
+"""Reads without the lock before a reader takes the lock."""
 
 ASIDE_NAME_MAX = 60
 """Characters, of which each may take four bytes of a file name."""
@@ -54,7 +54,7 @@ class Tree:
         self._listed = -1, Listings(directory)
 
     def open(self) -> None:
-        """Make the store if it does not exist, and finish what a killed process or a power cut left unfinished."""
+        """Create the store if it does not exist, and finish a write that a kill or a power cut left unfinished."""
         for folder in (f"{self.own}/lock", self._staging, self.logs.indexes, self.logs.directory):
             self.disk.make_directory(folder)
         with self._lock.held():
@@ -67,13 +67,13 @@ class Tree:
                 self.disk.unlink(f"{self._staging}/{left}")
 
     def form(self) -> int | None:
-        """The form of the tree, as its file ``migration`` says; None without one."""
+        """The layout number in the file ``migration``; None without the file."""
         marker = read(self._marker)
         number = re.match(rb"\s*(\d+)", marker or b"")
         return None if marker is None else int(number[1]) if number else 0
 
     def set_form(self, number: int) -> None:
-        """Note the form that the tree has now."""
+        """Write the layout number to the file ``migration``."""
         with self._lock.held():
             self._replace(self._marker, b"%d" % number)
 
@@ -82,7 +82,7 @@ class Tree:
         return self._counter.load() // 2
 
     def read(self, question: Callable[[Listings], T]) -> T:
-        """The answer to a question about the files, with no write put in place while it was looked for."""
+        """The result of a read function during which no write was placed."""
         for _ in range(ATTEMPTS_MAX):
             number = self._settled()
             try:
@@ -98,13 +98,13 @@ class Tree:
             return question(self.listings())
 
     def listings(self) -> Listings:
-        """The names in the directories now. Only for the holder of the lock."""
+        """The current directory listings. Only for the holder of the lock."""
         return self._listings(self._counter.load())
 
     def write(self, decide: Callable[[], Write], done: "Future[None]") -> None:
-        """Make the write that ``decide`` gives while no other writer is in. ``done`` has the answer once it is durable.
+        """Make the write that ``decide`` returns under the lock. ``done`` is resolved once the write is durable.
 
-        Nothing is written if ``decide`` raises, and that is then the answer.
+        If ``decide`` raises, nothing is written and ``done`` gets the exception.
         """
         if not done.set_running_or_notify_cancel():
             return
@@ -115,13 +115,13 @@ class Tree:
                 is_placed = self._commit(write)
                 done.set_result(None)
                 if is_placed:
-                    with suppress(OSError):  # Then the record stays, and the next to hold the lock uses it.
+                    with suppress(OSError):  # The record stays, and the next holder of the lock finishes the write.
                         self._finish([write])
-        except Exception as error:  # A caller waits, and must get an answer whatever happened.
+        except Exception as error:  # The waiting caller must get an answer in any case.
             done.set_exception(unavailable(error) if isinstance(error, OSError) else error)
 
     def _commit(self, write: Write) -> bool:
-        """Make a write durable; whether it is in place too. Raises OSError or EngineError with nothing written."""
+        """Make a write durable; returns whether it is in place too. If it raises, nothing is written."""
         staged = self.documents.stage(write.documents)
         crash_point("files.staged")
         try:
@@ -131,7 +131,7 @@ class Tree:
             crash_point("files.intent-synced")
             self._counter.begin()
         except OSError:
-            # If this fails too, the write may turn out to be there. A caller that was refused reads the log again.
+            # If this fails too, the write may be made later. A refused caller reads the log again.
             with suppress(OSError):
                 self.disk.truncate(self._journal, 0)
                 self.disk.sync([self._journal])
@@ -139,11 +139,11 @@ class Tree:
         try:
             self._place(write, staged)
         except (OSError, EngineError):
-            return False  # It is durable, so it is not refused: the next reader or writer places it again.
+            return False  # It is durable: the next reader or writer places it again.
         return True
 
     def _place(self, write: Write, staged: list[Staged]) -> None:
-        """Put a write into the files that readers read."""
+        """Change the files that readers read."""
         crash_point("files.place-begun")
         for log in write.removed_logs:
             self.logs.remove(log)
@@ -164,7 +164,7 @@ class Tree:
         try:
             self.disk.sync(targets)
         except OSError:
-            # What could not be synced may be lost although a later sync succeeds: readers must not rely on it.
+            # Data that was not synced may be lost although a later sync succeeds, so the write is placed again.
             self._counter.begin()
             raise
         crash_point("files.synced")
@@ -174,7 +174,7 @@ class Tree:
         crash_point("files.emptied")
 
     def _settle(self) -> None:
-        """Make the write in the journal again. If it cannot be read it is set aside, and no file is changed for it."""
+        """Make the write in the journal again. A damaged journal is set aside, and no file is changed."""
         data, is_placing = read(self._journal) or b"", bool(self._counter.load() % 2)
         if not data:
             if is_placing:
@@ -182,8 +182,8 @@ class Tree:
             return
         writes, end = decoded(data)
         placed, was_placing = earlier.placed(self.own)
-        # The record of a write that was being put in place was whole once. And to make writes again that stand before
-        # one which cannot be read would replace newer documents with older ones.
+        # The record of a write that was being placed was complete once, so an incomplete one is damage. Making only the
+        # writes before a damaged record would replace newer documents by older ones.
         is_damaged = is_placing or was_placing or not is_cut_short(data, end)
         if placed > end or (end < len(data) and is_damaged):
             self._give_up(data)
@@ -194,19 +194,19 @@ class Tree:
             self._counter.begin()
             try:
                 self._place(replace(write, log=None) if is_log_gone else write, staged)
-            except StoreUnavailable:  # A log holds something else in the place of its entries.
+            except StoreUnavailable:  # A log has other lines in place of the entries.
                 self._give_up(data)
                 return
         self._finish(writes)
 
     def _give_up(self, data: bytes) -> None:
-        """Set the journal aside, where inspection finds it, and go on with the files as they are."""
+        """Set the journal aside, where ``inspect`` reports it, and leave the files unchanged."""
         self._set_aside("journal", data)
         self.disk.truncate(self._journal, 0)
         self._counter.end()
 
     def _set_aside(self, name: str, data: bytes) -> None:
-        """Keep bytes in a file of their own."""
+        """Write bytes to a new file in the directory ``aside``."""
         self.disk.make_directory(self.aside)
         held = os.listdir(self.aside)
         number = next(number for number in count(1) if not any(one.startswith(f"{number}.") for one in held))
@@ -222,7 +222,7 @@ class Tree:
         self.disk.sync([os.path.dirname(target)])
 
     def _settled(self) -> int:
-        """The counter, once every file is in its place. A dead writer's work is finished first."""
+        """The counter, once every file is in place. The write of a dead writer is finished first."""
         deadline = time.monotonic() + PATIENCE_S
         while (number := self._counter.load()) % 2:
             if time.monotonic() < deadline:
@@ -233,7 +233,7 @@ class Tree:
         return number
 
     def _listings(self, number: int) -> Listings:
-        """Kept from question to question until something is written."""
+        """The listings at this value of the counter, cached until the next write."""
         listed, listings = self._listed
         if listed != number:
             listings = Listings(self.directory)
@@ -242,8 +242,8 @@ class Tree:
 
 
 def unavailable(error: OSError) -> StoreUnavailable:
-    """What a caller is told when the disk fails."""
-    said = StoreUnavailable(f"the disk said no: {error}")
+    """The exception for a failure of the disk."""
+    said = StoreUnavailable(f"the disk failed: {error}")
     if isinstance(error, NotAFile) or error.errno == errno.EIO:
         said = StoreDamaged(str(said))
     elif error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -1,7 +1,7 @@
 """The text index: one file with a line of words for each text, the newest last; a search scans it from the end.
 
-A line begins with its line break, so a line that was cut short ends where the next one begins. Of several lines for one
-path the last counts. The file is rewritten without the others once they outweigh the rest.
+A line begins with its line break, so an incomplete line ends where the next one begins. Of several lines for one path
+the last counts. The file is rewritten without outdated lines once it has doubled.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,14 +24,14 @@ class FileWords:
         self.file, self._disk = file, disk
 
     def add(self, removed: Sequence[str], texts: Sequence[tuple[str, str | None]]) -> None:
-        """Remove the texts at and below paths, and take in others (None removes). Twice is the same as once."""
+        """Remove the texts at and below paths, and add others (None removes). Idempotent."""
         lines = [_line(place, _GONE_BELOW) for place in removed]
         lines += [_line(place, _GONE if words is None else f" {words} ".encode()) for place, words in texts]
         if lines:
             self._disk.write(self.file, b"".join(lines), size_of(self.file) or 0)
 
     def search(self, wanted: Sequence[str], below: str, limit: int) -> list[str]:
-        """Paths that begin with ``below`` and whose text has a word beginning with each wanted one, newest first."""
+        """Paths below a prefix whose text has, for each wanted word, a word with this prefix; newest first."""
         if not wanted or limit < 1:
             return []
         starts = [b" " + word.encode() for word in wanted]
@@ -39,18 +39,18 @@ class FileWords:
         return list(islice((place for place in map(_place, matches) if place and place.startswith(below)), limit))
 
     def is_due(self) -> bool:
-        """Whether the file has grown so much that it should be rewritten. A rewritten file begins with its size."""
+        """Whether the file has doubled since it was rewritten. A rewritten file begins with its size."""
         size = size_of(self.file) or 0
         first = read_range(self.file, 0, 32).partition(b"\n")[0]
         return size > 2 * (int(first) if first.isdigit() else 0) + SLACK_BYTES
 
     def rewritten(self) -> bytes:
-        """The file without the lines that no longer count."""
+        """The content of the file without outdated lines."""
         body = b"".join(b"\n" + path + b"\t" + words for path, words in reversed([*self._live()]))
         return b"%d" % len(body) + body
 
     def _live(self) -> Iterator[tuple[bytes, bytes]]:
-        """Path, as JSON, and words of each line that counts, the newest first."""
+        """The path, as JSON, and the words of each current line, newest first."""
         decided: set[bytes] = set()
         removed: tuple[bytes, ...] = ()
         for line in reversed((read(self.file) or b"").split(b"\n")):
@@ -59,7 +59,7 @@ class FileWords:
                 continue
             decided.add(path)
             if words == _GONE_BELOW:
-                # JSON escapes each character by itself, so what begins alike before begins alike after.
+                # JSON escapes each character separately, so a common prefix stays one when it is encoded.
                 removed += (path[:-1] + b"/" if path != b'""' else b'"',)
             elif words != _GONE:
                 yield path, words
@@ -70,7 +70,7 @@ def _line(place: str, words: bytes) -> bytes:
 
 
 def _place(path: bytes) -> str | None:
-    """The path of a line; None for a line that was damaged."""
+    """The path of a line; None for a damaged line."""
     try:
         return msgspec.json.decode(path, type=str)
     except msgspec.DecodeError:

@@ -1,4 +1,4 @@
-"""The file of a SQLite store: how connections are opened, how long they wait for a lock, what their errors mean."""
+"""The file of a SQLite store: opens connections, sets their busy timeout, and translates their errors."""
 
 import itertools
 import os
@@ -15,12 +15,11 @@ from turnkeeper.store.engines.sqlite import wal, words
 from turnkeeper.store.engines.sqlite.schema import SCHEMA, ForeignStore, Layout, migrate, schema_of, small_kinds
 
 BUSY_TIMEOUT_S = 10.0
-"""How long one call waits for another process before it gives up."""
+"""Seconds that a call waits for the lock of another process."""
 BUSY_PAUSE_S = 0.001
-"""Short, because a transaction is. SQLite's own pauses grow to 100 ms, so another process would always be first."""
+"""Short, like a transaction. SQLite's own pauses grow to 100 ms, so that other processes would always be first."""
 PAGE_BYTES = 2048
-"""A commit writes whole pages and changes a few bytes in many of them. Half the usual size writes a third less, and
-reads as fast."""
+"""A commit changes a few bytes in many pages. Half the usual page size writes a third less, and reads as fast."""
 CACHE_KIB = 16_384
 WAL_KEPT_BYTES = 64 * 1024 * 1024
 
@@ -55,7 +54,7 @@ class StoreFile:
         self._is_full = False
         """Whether the disk was full when the store was opened."""
         self.small_kinds: frozenset[str] = frozenset()
-        """Kinds of documents that are in the table of small ones, as the store records them."""
+        """Kinds of documents in the table ``small_document``, as the store records them."""
         self.has_leftovers = False
         """Whether the word index had texts of removed sessions when the store was opened."""
 
@@ -68,7 +67,7 @@ class StoreFile:
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             connection = self._open()
             try:
-                schema_of(connection)  # Before anything is set: another program's database is left as it is.
+                schema_of(connection)  # Before any pragma is set: a foreign database must not be changed.
                 self._retry_busy(lambda: wal.keep_lost(connection, self.path))
                 self._configure(connection)
                 migrate(connection, self._layout, self.crash)
@@ -109,7 +108,7 @@ class StoreFile:
         return False
 
     def connect(self, *, waits: bool = True) -> apsw.Connection:
-        """A connection whose commits are on disk when they return, and whether it waits for locks of others."""
+        """A connection whose commits are on disk when they return. ``waits``: whether it waits for locks."""
         connection = self._open()
         try:
             self._configure(connection)
@@ -121,7 +120,7 @@ class StoreFile:
         return connection
 
     def disconnect(self, connection: apsw.Connection) -> None:
-        """Close a connection. An open transaction is rolled back; what was committed is on disk already."""
+        """Close a connection and roll back its transaction."""
         # The last one to close copies the write-ahead log into the file. If that fails, the next one to open does.
         with suppress(apsw.Error):
             connection.close(force=True)
@@ -150,7 +149,7 @@ class StoreFile:
         BusyWait(self._busy_timeout_s).retry(action)
 
     def unavailable(self, error: Exception) -> StoreUnavailable:
-        """The error to raise for one of SQLite's: it says what to do."""
+        """The exception for an error of SQLite, with advice."""
         if self._is_full and isinstance(error, apsw.ReadOnlyError | apsw.FullError | apsw.IOError):
             words = "the disk was full when it was opened, so it can only be read; make room and start again"
             return StoreFull(f"the store {str(self.path)!r}: {words} ({error})")
@@ -162,29 +161,29 @@ class StoreFile:
         return refusal
 
     def closed(self) -> StoreUnavailable:
-        """The error to raise when a closed store is used."""
+        """The exception for a call to a closed store."""
         return StoreUnavailable(f"the store {str(self.path)!r} was closed; open it again")
 
     def bytes_on_disk(self) -> int:
-        """The size of the file and its companions."""
+        """The size of the file with its -wal and -shm files."""
         names = [self.path, *(self.path.with_name(self.path.name + ending) for ending in ("-wal", "-shm"))]
         return sum(name.stat().st_size for name in names if name.exists())
 
 
 def _beside_writers(path: Path, vfs: str | None) -> apsw.Connection:
-    """Read a store that another user may be writing: the index of its write-ahead log is there."""
+    """Open a store that another user may be writing: the index of its write-ahead log exists."""
     return apsw.Connection(_uri(path), flags=_READ_FLAGS, vfs=vfs)
 
 
 def _with_own_index(path: Path, vfs: str | None) -> apsw.Connection:
-    """Read a store with a write-ahead log that no process writes: no file is locked, and the index is in memory."""
+    """Open a store with a write-ahead log that no process writes: without locks, with the index in memory."""
     connection = apsw.Connection(_uri(path), flags=_READ_FLAGS, vfs=vfs or "unix-none")
     connection.pragma("locking_mode", "exclusive")
     return connection
 
 
 def _immutable(path: Path, vfs: str | None) -> apsw.Connection:
-    """Read a store that consists of its file alone."""
+    """Open a store without a write-ahead log."""
     log = wal.companion(path)
     if log.exists() and log.stat().st_size:
         raise apsw.CantOpenError("the write-ahead log would be ignored")
@@ -193,7 +192,7 @@ def _immutable(path: Path, vfs: str | None) -> apsw.Connection:
 
 _READ_FLAGS = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 _READ_ONLY = (_beside_writers, _with_own_index, _immutable)
-"""How a store that cannot be written is read; the first way that works is used."""
+"""Ways to open a store that cannot be written; the first that works is used."""
 
 
 def _uri(path: Path) -> str:
@@ -201,7 +200,7 @@ def _uri(path: Path) -> str:
 
 
 def _make_directories(directory: Path) -> None:
-    """Make what is missing, and sync each new name: a power cut must not take the store's directory."""
+    """Make missing directories, and sync each new name so that it survives a power cut."""
     if directory.is_dir():
         return
     _make_directories(directory.parent)
@@ -221,7 +220,7 @@ class BusyWait:
         self._deadline = 0.0
 
     def wait(self, tries: int) -> bool:
-        """Pause before the next try; False once the time is over."""
+        """Pause before the next try; False after the timeout."""
         if tries == 0:
             self._deadline = time.monotonic() + self._timeout_s
         time.sleep(BUSY_PAUSE_S)

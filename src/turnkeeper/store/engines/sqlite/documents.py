@@ -1,4 +1,4 @@
-"""Documents in SQLite: two tables, one of them for kinds that are many and small (see schema.py)."""
+"""Documents in SQLite: two tables, one of them for kinds with many small documents (see schema.py)."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import cast
@@ -9,7 +9,7 @@ import msgspec
 from turnkeeper.store.engine import Key
 
 _BEHIND_ALL_KEYS = b""
-"""SQLite orders every blob behind every text, so this is an upper bound for keys."""
+"""SQLite orders every blob after every text, so this is an upper bound for keys."""
 
 # Keys and values are read as bytes, and a NULL value as empty bytes: one damaged row must not end a read of many rows.
 _KEY, _VALUE = "CAST(found.key AS BLOB)", "CAST(coalesce(found.value, '') AS BLOB)"
@@ -22,7 +22,7 @@ _BELOW = (
 
 
 class Documents:
-    """Reads and writes documents; the first segment of a path, its kind, says in which table they are."""
+    """Reads and writes documents; the first segment of a path, its kind, determines the table."""
 
     def __init__(self, small_kinds: Collection[str]) -> None:
         self._small_kinds = frozenset(small_kinds)
@@ -59,7 +59,7 @@ class Documents:
         return not self.scan(connection, path, *below(path), limit=1)
 
     def get(self, connection: apsw.Connection, paths: Sequence[str]) -> list[bytes | None]:
-        """The documents under these paths, as of one moment."""
+        """The documents under these paths, from one snapshot."""
         if len(paths) == 1:  # Most calls.
             sql = f"SELECT {_VALUE} FROM {self._table(paths[0])} AS found WHERE key = ?"
             return [connection.execute(sql, (paths[0],)).get]
@@ -97,7 +97,7 @@ class Documents:
         return [(_key(key), value) for key, value in cast("list[tuple[bytes, bytes]]", rows.fetchall())]
 
     def gather(self, connection: apsw.Connection, prefixes: Sequence[str]) -> list[list[tuple[Key, bytes]]]:
-        """The documents below each prefix, in order, as of one moment."""
+        """The documents below each prefix, in order, from one snapshot."""
         found: list[list[tuple[bytes, bytes]]] = [[] for _ in prefixes]
         wanted = json_array(prefixes)
         with connection:
@@ -116,21 +116,21 @@ class Documents:
         return "small_document" if path.partition("/")[0] in self._small_kinds else "document"
 
     def _tables(self, paths: Iterable[str]) -> set[str]:
-        """The tables to look in for these paths and what is below them; everything is below the empty path."""
+        """The tables with documents at or below these paths; everything is below the empty path."""
         kinds = {path.partition("/")[0] for path in paths}
         return {"document", "small_document"} if "" in kinds else {self._table(kind) for kind in kinds}
 
 
 def below(path: str) -> tuple[str, str | bytes]:
-    """The bounds, both outside, of the keys strictly below a path; "0" is the character behind "/"."""
+    """The exclusive bounds of the keys strictly below a path; "0" is the character after "/"."""
     return (path + "/", path + "0") if path else ("", _BEHIND_ALL_KEYS)
 
 
 def json_array(paths: Sequence[str]) -> str:
-    """Paths as one binding, for ``json_each``."""
+    """Paths as one SQL parameter, for ``json_each``."""
     return msgspec.json.encode(paths).decode()
 
 
 def _key(path: bytes) -> Key:
-    """The key of a row. Bytes that are not UTF-8 are replaced, and such a key finds nothing."""
+    """The key of a row; invalid UTF-8 is replaced."""
     return tuple(path.decode("utf-8", "replace").split("/"))

@@ -1,4 +1,4 @@
-"""The calls of the SQLite engine: each checks its keys and hands the work to the writer or to a reader."""
+"""The calls of the SQLite engine: each checks its keys and passes the work to the writer or a reader."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ from turnkeeper.store.engines.words import words
 
 PROBLEMS_MAX = 20
 INLINE_ROWS_MAX = 128
-"""Reads of at most this many rows may run on the event loop's thread: pages and lists do."""
+"""Reads of at most this many rows, such as pages, may run on the event loop's thread."""
 
 
 class SqliteEngine:
@@ -93,7 +93,7 @@ class SqliteEngine:
         """See Engine.read."""
         most = -1 if limit is None else limit
         if after or limit is not None:
-            # The caller probably follows the log, and wants a few new entries at its end.
+            # The caller probably follows the log and reads a few new entries at its end.
             few = INLINE_ROWS_MAX + 1 if limit is None else min(limit, INLINE_ROWS_MAX + 1)
             found = await self._reader.read_few(lambda reader: entries.read_end(reader, log, after, few))
             is_unpacked = not found or found[0][0] == after + 1
@@ -142,7 +142,7 @@ class SqliteEngine:
     async def gather(self, prefixes: Sequence[Key]) -> list[list[tuple[Key, bytes]]]:
         """See Engine.gather."""
         wanted = [path(prefix) for prefix in prefixes]
-        # The number of rows is not known before. If there are many, the policy sends the next reads to threads.
+        # The number of rows is unknown. If there are many, the policy sends the next reads to threads.
         read = self._reader.read_few if len(prefixes) <= INLINE_ROWS_MAX else self._reader.read
         return await read(lambda reader: self._documents.gather(reader, wanted))
 
@@ -182,14 +182,14 @@ class SqliteEngine:
         self._writer.join()
 
     def _examine(self) -> tuple[list[str], int]:
-        """What is wrong with the file, and how many removed texts the word index still has."""
+        """The problems of the file, and the number of removed texts in the word index."""
         problems = list(wal.kept(self._file.path))
         try:
-            # A connection of its own: FTS5 compares the word index with what the connection knew of it last, and would
-            # report what another process has written since as damage.
+            # A new connection: FTS5 compares the word index with the connection's cached state, and would report a
+            # write of another process as damage.
             reader = self._file.connect()
             try:
-                reader.execute("BEGIN")  # Everything is read as of one moment.
+                reader.execute("BEGIN")  # One snapshot for both reads.
                 found = reader.execute(f"PRAGMA integrity_check({PROBLEMS_MAX})").fetchall()
                 problems += [str(row[0]) for row in found if row[0] != "ok"]
                 return problems, word_index.leftovers(reader)

@@ -1,7 +1,6 @@
 """Entries of logs in SQLite: the newest of each log are rows of their own, older ones are packed many to a row.
 
-A log repeats itself, so packed entries are much smaller, and old entries are hardly ever read. Readers that follow a
-log read its end and find plain rows there.
+Entries compress well, and old entries are rarely read. Readers that follow a log read its end, which is not packed.
 """
 
 import zlib
@@ -14,16 +13,16 @@ from turnkeeper.store.engine import LogConflict, StaleFence
 
 ENTRIES_PER_PACK = 128
 UNPACKED_MIN = 64
-"""The last entries of a log, this many, are never packed."""
+"""Entries at the end of a log that are not packed."""
 
 _SEQ_BITS = 32
 _SEQ_MAX = (1 << _SEQ_BITS) - 1
 _SEPARATOR = b"\n"
-"""Compact JSON has no line break inside."""
+"""Compact JSON has no line breaks."""
 
 
 class LogHead:
-    """A log as a writer finds it, inside its transaction."""
+    """The id, fence and length of a log, read inside a write transaction."""
 
     def __init__(self, connection: apsw.Connection, name: str, last: bytes | None = None) -> None:
         found = connection.execute("SELECT id, CAST(coalesce(fence, 0) AS INTEGER) FROM log WHERE name = ?", (name,))
@@ -41,7 +40,7 @@ class LogHead:
 def append(
     connection: apsw.Connection, name: str, after: int, entries: Sequence[bytes], fence: int | None, last: bytes | None
 ) -> bool:
-    """Add entries to a log; whether it now has enough of them to pack. See Engine.append for what is refused."""
+    """Append entries to a log; returns whether it has enough entries to pack. Raises as Engine.append."""
     head = LogHead(connection, name, last)
     if fence is not None and fence < head.fence:
         raise StaleFence(name, fence, head.fence)
@@ -68,7 +67,7 @@ def remove(connection: apsw.Connection, name: str) -> None:
 
 
 def pack(connection: apsw.Connection, name: str) -> bool:
-    """Pack the oldest plain entries of a log if there are enough; whether there may be more. In a transaction."""
+    """Pack the oldest plain entries of a log if there are enough; returns whether it packed. In a transaction."""
     head = LogHead(connection, name)
     plain = _plain(connection, head.id, 0, ENTRIES_PER_PACK)
     if len(plain) < ENTRIES_PER_PACK or _seq(plain[-1][0]) > head.length - UNPACKED_MIN:
@@ -85,7 +84,7 @@ def pack(connection: apsw.Connection, name: str) -> bool:
 
 
 def read(connection: apsw.Connection, name: str, after: int, limit: int) -> list[bytes]:
-    """The entries of a log behind number ``after``; all of them if the limit is negative. Sees one moment."""
+    """The entries of a log after number ``after``, from one snapshot; all of them if the limit is negative."""
     found: list[bytes] = []
     with connection:
         log = connection.execute("SELECT id FROM log WHERE name = ?", (name,)).get
@@ -98,7 +97,7 @@ def read(connection: apsw.Connection, name: str, after: int, limit: int) -> list
 
 
 def read_end(connection: apsw.Connection, name: str, after: int, limit: int) -> list[tuple[int, bytes]]:
-    """Entries behind number ``after`` that are not packed, with their numbers. One statement, so it sees one moment."""
+    """Entries after number ``after`` that are not packed, with their numbers. One statement, so one snapshot."""
     found = connection.execute(
         "SELECT entry.id & 4294967295, CAST(coalesce(entry.body, '') AS BLOB) FROM log CROSS JOIN entry"
         " ON entry.id > (log.id << 32 | ?) AND entry.id <= (log.id << 32 | 4294967295)"
@@ -109,7 +108,7 @@ def read_end(connection: apsw.Connection, name: str, after: int, limit: int) -> 
 
 
 def length(connection: apsw.Connection, name: str) -> int:
-    """How many entries a log has: the number of its last one, which is never packed."""
+    """The number of entries of a log: that of its last entry, which is not packed."""
     found = connection.execute(
         "SELECT entry.id FROM log CROSS JOIN entry ON entry.id BETWEEN log.id << 32 AND log.id << 32 | 4294967295"
         " WHERE log.name = ? ORDER BY entry.id DESC LIMIT 1",
@@ -124,7 +123,7 @@ def fence(connection: apsw.Connection, name: str) -> int:
 
 
 def logs(connection: apsw.Connection, after: str, limit: int) -> list[str]:
-    """Names of logs that have entries, in order, behind ``after``."""
+    """Names of logs with entries, in order, after the name ``after``."""
     rows = connection.execute(
         "SELECT CAST(name AS BLOB) FROM log WHERE name > ?"
         " AND EXISTS (SELECT 1 FROM entry WHERE id BETWEEN log.id << 32 AND log.id << 32 | 4294967295)"
@@ -142,7 +141,7 @@ def _unpacked(connection: apsw.Connection, log: int, after: int, limit: int) -> 
     )
     for last, packed in cast("list[tuple[int, bytes]]", packs):
         bodies = _bodies(connection, last, packed)
-        # Only the first pack may begin before the entry that was asked for.
+        # Only the first pack may begin before the first wanted entry.
         found.extend(bodies[max(0, after + len(found) + len(bodies) - _seq(last)) :])
         if 0 <= limit <= len(found):
             break
@@ -150,7 +149,7 @@ def _unpacked(connection: apsw.Connection, log: int, after: int, limit: int) -> 
 
 
 def _bodies(connection: apsw.Connection, last: int, packed: bytes) -> list[bytes]:
-    """The entries of one pack. In a damaged pack each entry keeps its number; one that is lost is empty."""
+    """The entries of one pack. In a damaged pack, lost entries are empty, so that each keeps its number."""
     try:
         return zlib.decompress(packed).split(_SEPARATOR)
     except zlib.error:
@@ -162,7 +161,7 @@ def _bodies(connection: apsw.Connection, last: int, packed: bytes) -> list[bytes
 
 
 def _readable(packed: bytes) -> bytes:
-    """As much of a damaged pack as can be inflated. Its end may be wrong; the hash chain of the log shows where."""
+    """The bytes of a damaged pack that can be inflated. Its end may be wrong, which the hash chain detects."""
     inflating, found = zlib.decompressobj(), b""
     try:
         for byte in packed:  # One byte at a time: an error discards what was inflated in the same call.
@@ -186,10 +185,10 @@ def _id(log: int, seq: int) -> int:
 
 
 def _behind(log: int, seq: int) -> tuple[int, int]:
-    """The ids of a log's rows behind an entry: above the first of these two, up to the second."""
+    """The range of the ids of a log's rows after an entry: above the first number, up to the second."""
     return _id(log, min(seq, _SEQ_MAX)), _id(log, _SEQ_MAX)
 
 
 def _seq(row_id: int | None) -> int:
-    """The number in its log of a row; 0 if there is no row."""
+    """The entry number of a row; 0 if there is no row."""
     return row_id & _SEQ_MAX if row_id is not None else 0

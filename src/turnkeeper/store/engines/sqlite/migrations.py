@@ -1,4 +1,4 @@
-"""Steps from each earlier schema of a SQLite store to the next. A released step is never changed, only followed."""
+"""Migrations from each earlier schema of a SQLite store to the next. A released step is never changed."""
 
 _PACKED_ENTRIES_AND_SMALL_DOCUMENTS = """
 CREATE TABLE small (
@@ -60,4 +60,4 @@ STEPS: tuple[str, ...] = (
     _ENTRIES_CLUSTERED_BY_LOG,
     _SMALL_KINDS_RECORDED,
 )
-"""The first leads from schema 1 to schema 2."""
+"""The first step leads from schema 1 to schema 2."""

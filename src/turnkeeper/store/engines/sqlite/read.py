@@ -1,4 +1,4 @@
-"""Reads from a SQLite store: on the event loop's thread while they are quick, else on one of a few threads."""
+"""Reads from a SQLite store: on the event loop's thread if they are quick, else on a thread pool."""
 
 import asyncio
 import threading
@@ -12,7 +12,7 @@ import apsw
 from turnkeeper.store.engines.sqlite.connection import StoreFile
 
 READ_THREADS = 3
-"""One long search or inspection leaves the others free; more threads would only compete for the interpreter."""
+"""Enough for short reads beside a long one; more threads would only compete for the interpreter."""
 
 T = TypeVar("T")
 
@@ -20,10 +20,10 @@ T = TypeVar("T")
 class InlinePolicy:
     """Decides whether a read of a few rows may run on the event loop's thread.
 
-    If its pages are in memory, such a read takes some 20 us, and through a thread ten times as long. If it waits for
-    the disk, it holds up everything else on the loop. So each inline read is charged the time it took. Once the charges
-    pass LIMIT_S, reads go to a thread, and each pays LIMIT_S back. A loop of quick reads thus gives way to other tasks
-    now and then, and slow reads are nearly all made by threads.
+    Such a read takes some 20 us if its pages are in memory, and ten times as long through a thread. If it waits for the
+    disk, it blocks the event loop. So the time of each inline read is added up. Once the sum passes LIMIT_S, reads go
+    to a thread, and each subtracts LIMIT_S. Quick reads thus let other tasks run now and then, and most slow reads run
+    on threads.
     """
 
     LIMIT_S: Final = 0.002
@@ -39,12 +39,12 @@ class InlinePolicy:
         return False
 
     def charge(self, seconds: float) -> None:
-        """Note how long an inline read took."""
+        """Add the time of an inline read."""
         self._charged_s += seconds
 
 
 class SqliteReader:
-    """Reads for any event loop, several at a time."""
+    """Runs reads for any event loop, several at a time."""
 
     def __init__(self, file: StoreFile) -> None:
         self._file = file
@@ -56,7 +56,7 @@ class SqliteReader:
         self._inline_lock = threading.Lock()
 
     async def read(self, work: Callable[[apsw.Connection], T]) -> T:
-        """What the function reads, on a thread, with a connection of its own. It must not write."""
+        """Run a read function on a thread, with a connection of its own."""
         try:
             reading = asyncio.get_running_loop().run_in_executor(self._pool, self._read_here, work)
         except RuntimeError as error:  # The pool was shut down.
@@ -64,7 +64,7 @@ class SqliteReader:
         return await reading
 
     async def read_few(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Like ``read`` for a few rows that are probably in memory: inline if the policy allows it."""
+        """Run a read function for a few rows inline if the policy allows it, else on a thread."""
         if not self._inline_lock.acquire(blocking=False):
             return await self.read(work)
         try:
@@ -83,7 +83,7 @@ class SqliteReader:
         return await self.read(work)
 
     async def version(self) -> int:
-        """A number that changes with every commit of any other connection: the inline one, which never writes."""
+        """A number that changes with every commit of another connection; the inline connection does not write."""
 
         def ask(_: apsw.Connection) -> int:
             with self._inline_lock:
@@ -93,11 +93,11 @@ class SqliteReader:
         return await self.read(ask)
 
     def close(self) -> None:
-        """Refuse new reads on threads from now on; those already asked for are made."""
+        """Refuse new reads on threads; accepted reads are finished."""
         self._pool.shutdown(wait=False)
 
     def join(self) -> None:
-        """Block until the last read is made, and close every connection."""
+        """Block until the last read is finished, and close all connections."""
         self._pool.shutdown()
         with self._inline_lock:
             for connection in (*self._idle, self._inline):

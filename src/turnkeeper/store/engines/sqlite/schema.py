@@ -1,4 +1,4 @@
-"""The tables of a SQLite store, and what an application adds to them.
+"""The tables of a SQLite store, and the application's additions to them.
 
 Bodies and values are bytes to the engine but stored as TEXT, so that a person who opens the store sees JSON. They are
 written with ``CAST(? AS TEXT)`` and read with ``CAST(... AS BLOB)``, which changes no byte.
@@ -66,11 +66,11 @@ CREATE TABLE word_queue (
 
 
 class Layout(NamedTuple):
-    """What an application tells the engine about its documents."""
+    """The application's settings for its documents."""
 
     small_kinds: tuple[str, ...] = ()
-    """Kinds of documents (first segments of keys) that are many and small; they get a table that is its own index. The
-    store records them when it is created. A kind that is added later is moved when the store is next opened."""
+    """Kinds (first segments of keys) with many small documents, for a table that is its own index. The store records
+    them. A kind that is added later is moved when the store is next opened."""
     views: str = ""
     """CREATE VIEW statements for people who read the store with SQL."""
     upgrades: Mapping[int, str] = MappingProxyType({})
@@ -78,7 +78,7 @@ class Layout(NamedTuple):
 
 
 class ForeignStore(Exception):
-    """The file is a database, but not one this program may write to."""
+    """The file is a database that this program must not write to."""
 
 
 def schema_of(connection: apsw.Connection) -> int:
@@ -95,7 +95,7 @@ def schema_of(connection: apsw.Connection) -> int:
 
 
 def small_kinds(connection: apsw.Connection) -> frozenset[str]:
-    """The kinds of documents that are in the table of small ones."""
+    """The kinds of documents in the table ``small_document``."""
     return frozenset(
         name for (name,) in cast("Iterable[tuple[str]]", connection.execute("SELECT name FROM small_kind"))
     )
@@ -104,8 +104,7 @@ def small_kinds(connection: apsw.Connection) -> frozenset[str]:
 def migrate(connection: apsw.Connection, layout: Layout, crash: Callable[[str], None]) -> None:
     """Create the tables, or bring an older store to the newest schema and layout, in one transaction.
 
-    If several processes open the store at the same time, one does the work. If it fails, closing the connection rolls
-    it back.
+    Of several processes that open the store at once, one migrates. If it fails, closing the connection rolls back.
     """
     wanted = set(layout.small_kinds)
     if schema_of(connection) == SCHEMA and wanted <= small_kinds(connection):
@@ -141,7 +140,7 @@ def _bring_up(connection: apsw.Connection, schema: int, layout: Layout) -> None:
 
 
 def _drop_views(connection: apsw.Connection) -> None:
-    """Views refer to tables that a step replaces; they are created again at the end."""
+    """Drop the views, which refer to tables that a step replaces; they are created again at the end."""
     views = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'view'").fetchall()
     for (name,) in cast("list[tuple[str]]", views):
         connection.execute(f'DROP VIEW "{name}"')

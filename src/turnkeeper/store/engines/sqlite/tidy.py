@@ -1,8 +1,8 @@
-"""Tidying of a SQLite store: the work between transactions that keeps it small and quick.
+"""Tidying of a SQLite store: background maintenance between transactions.
 
-Three things, in this order: copy the write-ahead log into the file (a checkpoint), pack old entries, index words. Each
-is done a piece at a time, and pieces take at most a given share of the time, so appends hardly ever wait for one. Work
-that is left undone is found again later; nothing depends on it.
+Three tasks, in this order: copy the write-ahead log into the file (a checkpoint), pack old entries, index words. Each
+is done in short pieces that take at most a given share of the time, so that appends rarely wait. Unfinished work is
+found again later.
 """
 
 import time
@@ -17,13 +17,13 @@ from turnkeeper.store.engines.sqlite.connection import StoreFile
 TIDY_SHARE = 0.05
 """Tidying takes at most this share of the time."""
 CHECKPOINT_PAGES = 2000
-"""A write-ahead log with fewer pages stays as it is."""
+"""Pages of the write-ahead log at which a checkpoint is due."""
 REMOVALS_S = 1.0
-"""How long closing a store may go on removing texts from the word index."""
+"""Seconds that closing a store may take to remove texts from the word index."""
 
 
 class Tidying:
-    """What is to be tidied, and when. Used by the writer's thread only."""
+    """Decides when to tidy, and does it. Used by the writer's thread only."""
 
     def __init__(self, file: StoreFile, share: float = TIDY_SHARE, checkpoint_pages: int = CHECKPOINT_PAGES) -> None:
         self._file, self._share, self._checkpoint_pages = file, share, checkpoint_pages
@@ -33,7 +33,7 @@ class Tidying:
         self._not_before = 0.0
 
     def watch(self, connection: apsw.Connection) -> None:
-        """Learn from a new connection what earlier processes left, and how long the write-ahead log gets."""
+        """Count the queued words, and watch the length of the write-ahead log."""
         # With this hook SQLite makes no checkpoints by itself, inside a commit that a caller waits for.
         connection.set_wal_hook(self._note_wal)
         self._queued_words = words.waiting(connection)
@@ -43,15 +43,15 @@ class Tidying:
         return apsw.SQLITE_OK
 
     def note_long_log(self, name: str) -> None:
-        """Entries of this log can be packed."""
+        """Note that entries of this log can be packed."""
         self._long_logs[name] = None
 
     def note_words(self, count: int) -> None:
-        """Changes were added to the word queue."""
+        """Note that changes were added to the word queue."""
         self._queued_words += count
 
     def forget(self) -> None:
-        """After an error: leave things as they are until more is written."""
+        """After an error: stop tidying until more is written."""
         self._long_logs, self._queued_words = {}, 0
 
     def due_in(self) -> float | None:
@@ -62,7 +62,7 @@ class Tidying:
         return max(0.0, self._not_before - time.monotonic())
 
     def do_one(self, connection: apsw.Connection) -> None:
-        """Do the next piece, and note when the one after it may begin."""
+        """Do the next piece, and compute when another may begin."""
         begun = time.monotonic()
         try:
             if self._wal_pages >= self._checkpoint_pages:
@@ -77,7 +77,7 @@ class Tidying:
             self._not_before = now + (now - begun) * (1 / self._share - 1)
 
     def finish_removals(self, connection: apsw.Connection) -> None:
-        """Remove from the word index what was removed from the store, for a bounded time."""
+        """Remove deleted texts from the word index, for at most REMOVALS_S."""
         deadline = time.monotonic() + REMOVALS_S
         while words.leftovers(connection) and time.monotonic() < deadline:
             with self._transaction(connection):

@@ -1,12 +1,12 @@
-"""Commits that a damaged write-ahead log holds and SQLite does not give back.
+"""Detects commits in a damaged write-ahead log that SQLite discards, and copies the log.
 
-When a store is opened after a crash, SQLite reads the write-ahead log up to the first frame whose checksum is wrong,
-and the next write overwrites the rest. If frames of the same generation behind that place end a commit, that commit was
-written once. It is gone from the store, so the log is copied before it is overwritten, and ``doctor`` reports the copy.
+When a store is opened after a crash, SQLite reads the write-ahead log up to the first frame with a wrong checksum, and
+the next write overwrites the rest. If later frames of the same generation end a commit, that commit is lost. The log is
+copied before it is overwritten, and ``doctor`` reports the copy.
 
-What this cannot see: damage in the last frame, for a process that ends while it writes leaves the same trace; and
-damage in pages that were copied into the file. A power cut may write later frames and not an earlier one: then a commit
-is reported that was never acknowledged.
+Not detected: damage in the last frame, which looks like a process that ended while it wrote; and damage in pages that
+were copied into the file. A power cut may write later frames and not an earlier one: then a commit is reported that was
+not acknowledged.
 """
 
 import glob
@@ -26,7 +26,7 @@ _CHECKED_WORDS: Final = {
     b"\x37\x7f\x06\x82": struct.Struct("<II"),
     b"\x37\x7f\x06\x83": struct.Struct(">II"),
 }
-"""The magic number a log begins with says in which byte order its checksums are computed."""
+"""The byte order of the checksums, by the magic number of the log."""
 _SUMS: Final = struct.Struct(">II")
 _ENDING: Final = ".damaged"
 
@@ -34,21 +34,21 @@ log = logging.getLogger(__name__)
 
 
 class _Lost(NamedTuple):
-    """How many commits of a generation are lost."""
+    """The number of lost commits of a generation."""
 
     salt: bytes
     commits: int
 
 
 class _Log:
-    """A write-ahead log as it stands in its file."""
+    """The file of a write-ahead log."""
 
     def __init__(self, file: int, page_bytes: int) -> None:
         self._file, self._frame_bytes = file, FRAME_HEADER_BYTES + page_bytes
         self._header = os.pread(file, HEADER_BYTES, 0)
         self._words = _CHECKED_WORDS.get(self._header[:4])
         self._is_sound = self._words is not None and self._checksum(self._header[:24]) == self._header[24:]
-        # Without a sound header SQLite takes nothing of the log; then the first frame says which generation it is.
+        # With a damaged header SQLite ignores the log; then the first frame has the generation.
         self.salt = self._header[16:24] if self._is_sound else self._frame(1)[8:16]
 
     def commits(self) -> list[int]:
@@ -91,7 +91,7 @@ class _Log:
 
 
 def keep_lost(connection: apsw.Connection, path: Path) -> None:
-    """Copy the write-ahead log of a store that was just opened if SQLite found fewer commits in it than there are."""
+    """Copy the write-ahead log of a store that was just opened, if SQLite found fewer commits than it has."""
     try:
         with open(companion(path), "rb") as file:
             if (lost := _lost(connection, file.fileno())) is not None:
@@ -103,7 +103,7 @@ def keep_lost(connection: apsw.Connection, path: Path) -> None:
 
 
 def kept(path: Path) -> Iterator[str]:
-    """What ``doctor`` reports: one sentence for each damaged log that was copied."""
+    """A sentence for ``doctor`` about each damaged log that was copied."""
     for copy in sorted(path.parent.glob(f"{glob.escape(companion(path).name)}.*{_ENDING}")):
         yield (
             f"the write-ahead log was damaged, and commits behind the damage were lost when the store was opened; "
@@ -122,13 +122,13 @@ def _lost(connection: apsw.Connection, file: int) -> _Lost | None:
     commits = found.commits()
     if not commits or commits[-1] <= _frames_known(connection):
         return None
-    # Another process may be between writing a commit and publishing it. It holds the lock until it has.
+    # Another process may have written a commit that is not published yet. It holds the lock until then.
     connection.execute("BEGIN IMMEDIATE; ROLLBACK")
-    # Its header is read anew: the log may have been empty at the first look, and begun since.
+    # The header is read anew: the log may have been empty at the first read.
     bad = _Log(file, page_bytes).first_bad(_frames_known(connection))
-    # Without a frame behind it the bad one was being written when its process ended: that commit was not acknowledged.
+    # A bad frame at the end was being written when its process ended: its commit was not acknowledged.
     lost = sum(number > bad for number in commits)
-    # A log that was begun anew meanwhile was copied into the file before, whole.
+    # A log with a new salt was restarted after a complete checkpoint, so nothing is lost.
     return _Lost(found.salt, lost) if lost and _Log(file, page_bytes).salt == found.salt else None
 
 
@@ -137,7 +137,7 @@ def _frames_known(connection: apsw.Connection) -> int:
 
 
 def _copy(file: int, path: Path, lost: _Lost) -> None:
-    """Copy the log once; the generation in the name keeps another process from copying it again."""
+    """Copy the log once: the name has the generation, so another process does not copy it again."""
     copy = companion(path).with_name(f"{companion(path).name}.{lost.salt.hex()}{_ENDING}")
     log.warning(
         "the write-ahead log of %s is damaged: %d commits behind the damage are lost; a copy of it is %s",

@@ -1,8 +1,8 @@
 """The word index in SQLite, and the queue of changes before it.
 
-To index one text costs as much as everything else an append writes, and so does removing one; to do many together costs
-little more. So an append only adds to the queue, which the writer thread works off later. A search reads the queue
-first: what is there is newer than the index.
+Indexing or removing one text costs as much as the rest of an append; many together cost little more. So an append only
+adds to the queue, which the writer thread processes later. A search reads the queue first, which is newer than the
+index.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,24 +14,24 @@ from turnkeeper.store.engines.sqlite.documents import below, json_array
 from turnkeeper.store.engines.words import words
 
 QUEUE_MIN = 64
-"""A shorter queue is left alone, unless it holds a removal."""
+"""A shorter queue is not processed, unless it has a removal."""
 CHANGES_PER_PIECE = 128
-"""Texts that are indexed or removed in one transaction, so that no append waits long for it."""
+"""Texts that are indexed or removed in one transaction, so that no append waits long."""
 
 _SUBTREE_MARK = "/"
 """A key in the queue that ends with this removes everything at and below its path."""
 
 _KEY_AND_TEXT = "CAST(coalesce(key, '') AS BLOB), CAST(content AS BLOB)"
-"""Read as bytes: damaged text must not end a search."""
+"""Read as bytes, so that damaged text does not break a search."""
 
 
 def enqueue(connection: apsw.Connection, texts: Iterable[tuple[str, str | None]]) -> None:
-    """Have texts indexed, in this order; None removes what a path had."""
+    """Queue texts for indexing, in this order; None removes the text of a path."""
     connection.executemany("INSERT INTO word_queue (key, content) VALUES (?, ?)", texts)
 
 
 def enqueue_removal(connection: apsw.Connection, paths: Sequence[str]) -> None:
-    """Have everything at and below these paths removed from the index; remove it from the queue now."""
+    """Queue the removal of everything at and below these paths from the index; remove it from the queue."""
     found = connection.execute(
         "SELECT value FROM json_each(:paths) AS wanted WHERE EXISTS (SELECT 1 FROM text WHERE key = wanted.value)"
         " OR EXISTS (SELECT 1 FROM text WHERE key > iif(wanted.value = '', '', wanted.value || '/')"
@@ -51,7 +51,7 @@ def enqueue_removal(connection: apsw.Connection, paths: Sequence[str]) -> None:
 
 
 def work_off(connection: apsw.Connection) -> int:
-    """Make some of the oldest changes; how many wait still (see ``waiting``). In a transaction."""
+    """Process some of the oldest changes; returns ``waiting``. In a transaction."""
     rows = connection.execute(
         f"SELECT id, {_KEY_AND_TEXT} FROM word_queue ORDER BY id LIMIT ?", (CHANGES_PER_PIECE,)
     ).fetchall()
@@ -73,14 +73,14 @@ def work_off(connection: apsw.Connection) -> int:
 
 
 def waiting(connection: apsw.Connection) -> int:
-    """How many changes wait. A removal counts as QUEUE_MIN: removed texts do not stay in the index."""
+    """The length of the queue. A removal adds QUEUE_MIN, so that removed texts do not stay in the index."""
     return int(
         connection.execute("SELECT count(*) + iif(sum(key GLOB '*/') > 0, ?, 0) FROM word_queue", (QUEUE_MIN,)).get
     )
 
 
 def leftovers(connection: apsw.Connection) -> int:
-    """How many texts that were removed are still in the index."""
+    """The number of removed texts that are still in the index."""
     return int(
         connection.execute(
             "SELECT count(*) FROM word_queue AS gone JOIN text ON text.key = rtrim(gone.key, '/')"
@@ -95,12 +95,12 @@ def search(connection: apsw.Connection, wanted: Sequence[str], prefix: str, limi
     """Paths below a prefix whose texts have words that begin with these, newest first."""
     low, high = below(prefix)
     found: list[str] = []
-    with connection:  # Queue and index are read as of one moment, for texts move from one to the other.
+    with connection:  # One snapshot of queue and index, because texts move between them.
         queue = _Queue(connection)
         for path, text in queue.texts():
             if low < path and (isinstance(high, bytes) or path < high) and _has(text, wanted):
                 found.append(path)
-        # CROSS JOIN makes the word index the outer loop: it gives the newest first, and the walk ends at the limit.
+        # CROSS JOIN makes the word index the outer loop, which gives the newest first and stops at the limit.
         rows = connection.execute(
             "SELECT CAST(text.key AS BLOB) FROM word CROSS JOIN text ON text.id = word.rowid"
             " WHERE word MATCH ? AND text.key > ? AND text.key < ? ORDER BY word.rowid DESC",
@@ -116,7 +116,7 @@ def search(connection: apsw.Connection, wanted: Sequence[str], prefix: str, limi
 
 
 class _Queue:
-    """The queue, newest first, and which texts of the index it replaces."""
+    """The queue, newest first, and the indexed texts that it replaces."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         rows = connection.execute(f"SELECT {_KEY_AND_TEXT} FROM word_queue ORDER BY id DESC").fetchall()
@@ -134,7 +134,7 @@ class _Queue:
             self._keys.add(key)
 
     def replaces(self, path: str) -> bool:
-        """Whether a newer row changes or removes the text of this path. Call it after ``texts`` was walked."""
+        """Whether a newer row replaces or removes the text of this path. Call it after iterating ``texts``."""
         return path in self._keys or any(above + _SUBTREE_MARK in self._keys for above in _at_or_above(path))
 
 
@@ -172,7 +172,7 @@ def _index(connection: apsw.Connection, texts: Mapping[str, str | None]) -> None
 
 
 def _remove_subtree(connection: apsw.Connection, path: str) -> bool:
-    """Remove some of the texts at and below a path; whether those were all."""
+    """Remove some of the texts at and below a path; returns whether none is left."""
     found = connection.execute(
         "SELECT id FROM text WHERE key = ? OR (key > ? AND key < ?) LIMIT ?", (path, *below(path), CHANGES_PER_PIECE)
     ).fetchall()

@@ -1,7 +1,7 @@
-"""The writer of a SQLite store: a thread that commits together the jobs that wait at the same time.
+"""The writer of a SQLite store: a thread that commits the waiting jobs in one transaction (group commit).
 
-A commit waits for the disk as long for one job as for a hundred. So the thread takes all jobs that queued up while the
-disk was busy, writes them in one transaction, and answers each after the commit.
+A commit of a hundred jobs waits for the disk as long as a commit of one. So the thread takes all jobs that queued up
+while the disk was busy, writes them in one transaction, and answers each after the commit.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from turnkeeper.store.engines.sqlite.documents import Documents
 from turnkeeper.store.engines.sqlite.tidy import Tidying
 
 GROUP_JOBS_MAX = 256
-"""Jobs in one transaction, so that the first of them is not answered late."""
+"""Jobs in one transaction; more would delay the answer to the first."""
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class Append(msgspec.Struct, eq=False):
 
 
 class Removal(msgspec.Struct, eq=False):
-    """Logs, and paths with everything below them, to remove; orphans are keys that go if their path is then empty."""
+    """Logs and subtrees to remove. ``orphans`` are keys that are removed if their path is then empty."""
 
     logs: Mapping[str, int]
     paths: Sequence[str]
@@ -60,7 +60,7 @@ class WriteConnection:
         self._connection: apsw.Connection | None = None
 
     def write(self, jobs: Sequence[Job]) -> list[EngineError | None]:
-        """Write the jobs in one transaction; it is on disk when this returns. For each job, why it was refused.
+        """Write the jobs in one transaction, on disk when this returns. Returns the refusal of each job, or None.
 
         Any other error is raised and concerns all jobs; then call ``roll_back``.
         """
@@ -70,7 +70,7 @@ class WriteConnection:
         refusals: list[EngineError | None] = []
         for job in jobs:
             try:
-                # Each job is checked before any of it is written, so a refused one leaves no trace.
+                # Each job is checked before it is written, so a refused job writes nothing.
                 if isinstance(job, Append):
                     self._append(connection, job)
                 else:
@@ -100,16 +100,16 @@ class WriteConnection:
         self._documents.remove_below(connection, job.paths)
         words.enqueue_removal(connection, job.paths)
         self._tidying.note_words(words.QUEUE_MIN)
-        # All are looked at before any is removed, so that the result does not depend on their order.
+        # All are checked before one is removed, so that their order does not matter.
         empty = [key for key, path in job.orphans if self._documents.is_empty(connection, path)]
         self._documents.write(connection, [(key, None) for key in empty])
 
     def seconds_until_tidying(self) -> float | None:
-        """When there is something to tidy; None if there is nothing."""
+        """Seconds until the next piece of tidying; None if there is nothing to tidy."""
         return self._tidying.due_in() if self._connection is not None else None
 
     def tidy(self) -> None:
-        """Do one piece of tidying if it is time."""
+        """Do one piece of tidying if it is due."""
         if self._connection is not None and self._tidying.due_in() == 0:
             try:
                 self._tidying.do_one(self._connection)
@@ -118,9 +118,9 @@ class WriteConnection:
                 self.roll_back()
 
     def finish_removals(self) -> None:
-        """Before the store is closed, remove from the word index what removed sessions left there.
+        """Before the store is closed, remove texts of removed sessions from the word index.
 
-        A short command would otherwise leave it to a later one. The time is bounded, and a lock is not waited for.
+        Otherwise a short command would leave them there. The time is bounded, and locks are not waited for.
         """
         if self._connection is None and not self._file.has_leftovers:
             return
@@ -166,7 +166,7 @@ class Writer:
         self._thread.start()
 
     async def submit(self, job: Job) -> None:
-        """Have the job written; returns once it is durable. If cancelled, it is done completely or not at all."""
+        """Write a job; returns once it is durable. A cancelled job is done completely or not at all."""
         done = asyncio.get_running_loop().create_future()
         with self._lock:
             if self._is_closed:
@@ -175,7 +175,7 @@ class Writer:
         await done
 
     def close(self) -> None:
-        """Refuse new jobs from now on; the accepted ones are still done."""
+        """Refuse new jobs; accepted jobs are finished."""
         with self._lock:
             if not self._is_closed:
                 self._is_closed = True
@@ -199,7 +199,7 @@ class Writer:
                 self._connection.tidy()
             self._connection.finish_removals()
         except BaseException as error:
-            # The thread ends here, so every caller that waits, or comes later, must get an error.
+            # The thread ends here, so every waiting or later caller must get an error.
             log.exception("the writer of %s ended", self._file.path)
             self._connection.roll_back()  # First, so that the store is not left locked.
             self._refuse_all(group, error)
@@ -207,12 +207,12 @@ class Writer:
             self._connection.close()
 
     def _next_group(self) -> tuple[list[Call], bool]:
-        """Wait for a job, or until there is something to tidy, and take the other jobs that wait; False at the end."""
+        """Wait for a job or until tidying is due, and take all waiting jobs; False after the last job."""
         group: list[Call] = []
         try:
             call = self._queue.get(timeout=self._connection.seconds_until_tidying())
             while call is not None:
-                if not call[1].cancelled():  # A caller that was cancelled before its turn writes nothing.
+                if not call[1].cancelled():  # A job whose caller was cancelled is not written.
                     group.append(call)
                 if len(group) == GROUP_JOBS_MAX:
                     break
@@ -226,15 +226,15 @@ class Writer:
         try:
             return [*self._connection.write(jobs)]
         except Exception as error:
-            # Whatever it was, the callers must be answered and the next group served.
+            # After any error the callers must be answered, and the next group written.
             self._connection.roll_back()
-            # A lock concerns all jobs; trying each alone would multiply the wait.
+            # A lock blocks all jobs; trying each alone would multiply the wait.
             if len(jobs) == 1 or isinstance(error, apsw.BusyError):
                 return [self._file.unavailable(error) if isinstance(error, apsw.Error) else error for _ in jobs]
         return [failure for job in jobs for failure in self._commit([job])]
 
     def _refuse_all(self, group: list[Call], error: BaseException) -> None:
-        """Answer every job that waits, now that nothing is written any more."""
+        """Fail every waiting job, because the writer has ended."""
         self.close()
         while not self._queue.empty():
             if (call := self._queue.get()) is not None:
@@ -244,12 +244,12 @@ class Writer:
 
 
 def _answer(group: list[Call], failures: Sequence[Exception | None]) -> None:
-    """Resolve the futures of a group. Each event loop is woken once, for that costs as much as writing a job."""
+    """Resolve the futures of a group. Each event loop is woken once: that costs as much as writing a job."""
     by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[None], Exception | None]]] = {}
     for (_, done), failure in zip(group, failures, strict=True):
         by_loop.setdefault(done.get_loop(), []).append((done, failure))
     for loop, answers in by_loop.items():
-        with suppress(RuntimeError):  # That event loop has ended, and its callers with it.
+        with suppress(RuntimeError):  # The event loop has ended, with its callers.
             loop.call_soon_threadsafe(_resolve, answers)
 
 
