@@ -99,9 +99,7 @@ def frame(request: ModelRequest, endpoint: Endpoint, messages: list[Wire]) -> Wi
 
 def _thinking(options: JsonObject) -> Wire | None:
     given = options.get("thinking")
-    if not isinstance(given, Mapping):
-        return None
-    return codec.renamed(given, {"budgetTokens": "budget_tokens"})
+    return codec.renamed(given, {"budgetTokens": "budget_tokens"}) if isinstance(given, Mapping) else None
 
 
 def _output(request: ModelRequest, thinking: Wire | None) -> int:

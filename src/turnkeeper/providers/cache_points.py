@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.value import JsonObject
+from turnkeeper.providers import codec
 from turnkeeper.providers.endpoint import Endpoint
 
 BUDGET = 4
@@ -52,15 +53,12 @@ def markable(messages: list[dict[str, object]]) -> list[int]:
     """The indexes of the messages of a conversation's prefix that later requests may mark."""
     system = [index for index, one in enumerate(messages) if one.get("role") in ("system", "developer")]
     others = [index for index, one in enumerate(messages) if one.get("role") not in ("system", "developer")]
-    said = [index for index, one in enumerate(messages) if one.get("role") == "user" and _says(one)]
+    said = [index for index, one in enumerate(messages) if one.get("role") == "user" and _has_prompt(one)]
     return sorted({*system[:2], *others[-2:], *said[-1:]})
 
 
-def _says(message: dict[str, object]) -> bool:
-    content = message.get("content")
-    return isinstance(content, list) and any(
-        isinstance(block, dict) and block.get("type") != "tool_result" for block in content
-    )
+def _has_prompt(message: dict[str, object]) -> bool:
+    return any(block.get("type") != "tool_result" for block in codec.objects(message.get("content")))
 
 
 def _mark(blocks: list[dict[str, object]], mark: JsonObject) -> None:

@@ -5,6 +5,7 @@ or in ``reasoning`` if the host sent it there. Other reasoning is left out: some
 refuse it in requests. Signatures and encrypted reasoning are sent back to the host that sent them.
 """
 
+from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.request import (
     AssistantTurn,
     Call,
@@ -15,6 +16,7 @@ from turnkeeper.model.request import (
     Result,
     SystemTurn,
     Text,
+    ToolDefinition,
     ToolTurn,
     UserTurn,
 )
@@ -95,10 +97,7 @@ def frame(request: ModelRequest, endpoint: Endpoint, messages: list[Wire]) -> Wi
         cache_points.mark_messages(messages, cache_points.marker(options))
     wire: Wire = {"model": request.model.api_id, "messages": messages}
     if request.tools:
-        wire["tools"] = [
-            _tool(tool.name, tool.description, schemas.for_model(tool.schema, request.model), is_openai)
-            for tool in request.tools
-        ]
+        wire["tools"] = [_tool(tool, request.model, is_openai) for tool in request.tools]
         wire["tool_choice"] = request.tool_choice
     if request.output_max is not None:
         wire["max_completion_tokens" if is_openai else "max_tokens"] = request.output_max
@@ -136,8 +135,9 @@ def _system(request: ModelRequest, is_openai: bool, endpoint: Endpoint) -> list[
     return [{"role": role, "content": text} for text in parts]
 
 
-def _tool(name: str, description: str, schema: Wire, is_openai: bool) -> Wire:
-    function: Wire = {"name": name, "description": description, "parameters": schema}
+def _tool(tool: ToolDefinition, model: ModelInfo, is_openai: bool) -> Wire:
+    schema = schemas.for_model(tool.schema, model)
+    function: Wire = {"name": tool.name, "description": tool.description, "parameters": schema}
     return {"type": "function", "function": {**function, "strict": False} if is_openai else function}
 
 

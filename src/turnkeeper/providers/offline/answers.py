@@ -40,6 +40,7 @@ STRUCTURED: Final = "StructuredOutput"
 
 _ATTACHED: Final = re.compile(r"The \w+ tool was called for the user with this input: ")
 """The runtime's announcement of a file attached to a prompt; the next text is the file's content."""
+_SUMMARY: Final = re.compile(r"summar|compact|continu\w+ (?:our|this|the) conversation", re.IGNORECASE)
 _OTHER_NAMES: Final = {"filePath": ("path", "file_path"), "path": ("directory",), "replaceAll": ("replace_all",)}
 
 
@@ -67,11 +68,8 @@ def respond(request: ModelRequest) -> list[StreamEvent]:
     return [Start(), StartStep(), *answer.take()]
 
 
-Decided = tuple[str, str, list[tuple[str, JsonObject]]]
-"""The reasoning, the text, and the tool calls as names and arguments."""
-
-
-def _decided(request: ModelRequest) -> Decided:
+def _decided(request: ModelRequest) -> tuple[str, str, list[tuple[str, JsonObject]]]:
+    """The reasoning, the text, and the tool calls as names and arguments."""
     asked, after = _last_prompts(request.messages)
     if not request.tools and _asks_for_title(request):
         return "", title(next(filter(None, map(_words_of, _prompts(request.messages))), "")), []
@@ -94,11 +92,8 @@ def _decided(request: ModelRequest) -> Decided:
             return thought, _announced(step), [(task.tool, _arguments(task, tools[task.tool])) for task in step]
     text = _told(meant, done, settled, tools)
     if request.tool_choice == "required" and STRUCTURED in tools:
-        return (
-            "All steps are done; the answer must fit a form.",
-            "",
-            [(STRUCTURED, form.filled(tools[STRUCTURED].schema, text))],
-        )
+        filled = form.filled(tools[STRUCTURED].schema, text)
+        return "All steps are done; the answer must fit a form.", "", [(STRUCTURED, filled)]
     return _reflection(meant, settled), f"{text}\n\n{HONEST}", []
 
 
@@ -153,14 +148,7 @@ def _asks_for_title(request: ModelRequest) -> bool:
 
 
 def _asks_for_summary(request: ModelRequest, asked: str) -> bool:
-    return (
-        re.search(
-            r"summar|compact|continu\w+ (?:our|this|the) conversation",
-            " ".join((*request.system, asked)),
-            re.IGNORECASE,
-        )
-        is not None
-    )
+    return _SUMMARY.search(" ".join((*request.system, asked))) is not None
 
 
 # --- Saying something --------------------------------------------------------------------------------------------
