@@ -1,7 +1,7 @@
-"""Providers: one codec a wire protocol. A new one is a module here and a line in PROVIDERS.
+"""Providers: one codec for each wire protocol. A new one is a module here and a line in PROVIDERS.
 
-``http.HttpProvider`` sends requests and reads streams; a codec says what they look like. Codecs are imported when
-they are first used: nobody pays for a protocol that is not spoken.
+``http.HttpProvider`` sends requests and reads streams; a codec serialises and parses them. A codec is imported on first
+use, so that unused protocols add nothing to the start-up time.
 """
 
 from collections.abc import Callable, Mapping
@@ -43,11 +43,11 @@ PROVIDERS: Final[Mapping[str, Callable[[], "Codec"]]] = {
     "openai-responses": _openai_responses,
     "gemini": _gemini,
 }
-"""The wire protocols we speak, by the name a model's catalogue entry gives."""
+"""The codecs of the supported wire protocols, by the name in a model's catalogue entry."""
 
 
 def codec_of(protocol: str) -> "Codec":
-    """The codec of a protocol. Raises Invalid, and names those there are."""
+    """The codec of a protocol. Raises Invalid, which lists the supported protocols."""
     if protocol not in PROVIDERS:
         raise Invalid(f"there is no protocol {protocol!r}; known are {', '.join(sorted(PROVIDERS))}")
     return PROVIDERS[protocol]()

@@ -1,7 +1,7 @@
-"""Answer: keeps the promises of the stream events, whatever a provider's wire does.
+"""Answer: builds the stream events of an answer in a valid order, whatever the provider sends.
 
-Blocks open before their first delta and close once; deltas are never empty; a call is announced, written and given
-whole; one ``finish`` or one ``error`` is last.
+Blocks open before their first delta and close once; deltas are never empty; a tool call has a start, deltas, an end and
+the whole call; one ``finish`` or one ``error`` is last.
 """
 
 import msgspec
@@ -38,8 +38,8 @@ class MalformedStream(Exception):
     """The stream contradicts itself or its protocol."""
 
 
-class _Writing(msgspec.Struct):
-    """A call while the model writes it."""
+class _OpenCall(msgspec.Struct):
+    """A tool call whose input is incomplete."""
 
     name: str
     executed: bool
@@ -47,7 +47,7 @@ class _Writing(msgspec.Struct):
 
 
 class AnswerStream:
-    """The events of one answer, in the order in which they become known."""
+    """Collects the stream events of one answer."""
 
     def __init__(self) -> None:
         self.events: list[StreamEvent] = []
@@ -57,26 +57,26 @@ class AnswerStream:
         self.has_said = False
         self._texts: dict[str, None] = {}
         self._reasonings: dict[str, None] = {}
-        self._calls: dict[str, _Writing] = {}
+        self._calls: dict[str, _OpenCall] = {}
         self._closed: set[str] = set()
         self._awaited: set[str] = set()
         self._cited: list[JsonObject] = []
         self._uncited = 0
-        """How many sources, at the end of the list, no text was closed with yet."""
+        """Number of sources, at the end of ``_cited``, that no text block has in its metadata yet."""
 
     def take(self) -> list[StreamEvent]:
-        """The events since the last time."""
+        """The events since the previous call."""
         events, self.events = self.events, []
         return events
 
     def open_text(self, block: str, metadata: JsonObject | None = None) -> None:
-        """A block of text begins."""
+        """Open a text block."""
         self._fresh(block)
         self._texts[block] = None
         self.events.append(TextStart(id=block, metadata=metadata))
 
     def text(self, block: str, text: str) -> None:
-        """More text; opens the block if it is not open."""
+        """Add text to a block, which is opened if it is not open."""
         if text:
             if block not in self._texts:
                 self.open_text(block)
@@ -84,7 +84,7 @@ class AnswerStream:
             self.events.append(TextDelta(id=block, text=text))
 
     def close_text(self, block: str, metadata: JsonObject | None = None) -> None:
-        """A block of text is complete. Nothing happens if it was never open."""
+        """Close a text block if it is open."""
         if block in self._texts:
             del self._texts[block]
             self._closed.add(block)
@@ -94,8 +94,9 @@ class AnswerStream:
             self.events.append(TextEnd(id=block, metadata=metadata))
 
     def cite(self, source: JsonObject, *, url: object = None, title: object = None) -> None:
-        """Name a source of the answer once; the next text that closes carries it. ``url`` and ``title`` are set where
-        the provider has other words for them.
+        """Add a source of the answer; the next text block that closes has it in its metadata.
+
+        ``url`` and ``title`` are for providers with other field names.
         """
         named = {"url": url, "title": title}
         source = {**source, **{key: value for key, value in named.items() if isinstance(value, str) and value}}
@@ -104,100 +105,99 @@ class AnswerStream:
             self._uncited += 1
 
     def file(self, mime: str, url: str) -> None:
-        """A file that the model made, as a ``data:`` address or one to fetch it from."""
+        """Add a file that the model generated, as a ``data:`` URL or a URL to fetch it from."""
         self.has_said = True
         self.events.append(File(mime=mime, url=url))
 
     def has_text(self, block: str) -> bool:
-        """Whether this block was opened."""
+        """Whether a text block was opened."""
         return block in self._texts or block in self._closed
 
     def open_reasoning(self, block: str, metadata: JsonObject | None = None) -> None:
-        """A block of reasoning begins."""
+        """Open a reasoning block."""
         self._fresh(block)
         self._reasonings[block] = None
         self.events.append(ReasoningStart(id=block, metadata=metadata))
 
     def reasoning(self, block: str, text: str) -> None:
-        """More reasoning; opens the block if it is not open."""
+        """Add reasoning to a block, which is opened if it is not open."""
         if text:
             if block not in self._reasonings:
                 self.open_reasoning(block)
             self.events.append(ReasoningDelta(id=block, text=text))
 
     def close_reasoning(self, block: str, metadata: JsonObject | None = None) -> None:
-        """A block of reasoning is complete. Nothing happens if it was never open."""
+        """Close a reasoning block if it is open."""
         if block in self._reasonings:
             del self._reasonings[block]
             self._closed.add(block)
             self.events.append(ReasoningEnd(id=block, metadata=metadata))
 
     def open_call(self, call_id: str, name: str, *, executed: bool = False) -> None:
-        """The model begins to write a call."""
+        """Open a tool call. ``executed``: the provider runs it."""
         if not call_id or not name:
             raise MalformedStream(f"a call has no {'id' if name else 'name'}")
         self._fresh(call_id)
-        self._calls[call_id] = _Writing(name, executed, [])
+        self._calls[call_id] = _OpenCall(name, executed, [])
         self.events.append(ToolInputStart(id=call_id, name=name, executed=executed))
 
     def call_input(self, call_id: str, text: str) -> None:
-        """More of a call's input."""
+        """Add text to the input of an open tool call."""
         if text:
-            writing = self._calls.get(call_id)
-            if writing is None:
+            if call_id not in self._calls:
                 raise MalformedStream(f"there is input for the call {call_id!r}, which is not open")
-            writing.pieces.append(text)
+            self._calls[call_id].pieces.append(text)
             self.events.append(ToolInputDelta(id=call_id, text=text))
 
     def close_call(
         self, call_id: str, *, raw: str = "", given: JsonObject | None = None, metadata: JsonObject | None = None
     ) -> None:
-        """The call is complete. ``raw``, where the protocol repeats the input, wins over the pieces; ``given`` is
-        what was said with the beginning, and counts if no pieces came.
+        """Close a tool call. ``raw`` is the whole input, if the protocol repeats it; ``given`` is the input of the
+        start event, used if there were no deltas.
         """
-        writing = self._calls.pop(call_id, None)
-        if writing is None:
+        call = self._calls.pop(call_id, None)
+        if call is None:
             raise MalformedStream(f"the call {call_id!r} ends without a beginning")
         self._closed.add(call_id)
-        written = "".join(writing.pieces)
+        written = "".join(call.pieces)
         if not raw and not written and given:
             raw = encode(given).decode()
         if raw and not written:
             self.events.append(ToolInputDelta(id=call_id, text=raw))
         raw = raw or written
         self.events.append(ToolInputEnd(id=call_id))
-        self.has_calls = self.has_calls or not writing.executed
-        if writing.executed:
+        self.has_calls = self.has_calls or not call.executed
+        if call.executed:
             self._awaited.add(call_id)
         self.has_said = True
-        understood, parsed = parse_input(raw)
-        if not understood:
-            error = f"The input of {writing.name} is not a JSON object: {raw[:RAW_SHOWN_MAX]!r}"
-            self.events.append(ToolFailed(id=call_id, name=writing.name, error=error, metadata=metadata))
+        is_object, parsed = parse_input(raw)
+        if not is_object:
+            error = f"The input of {call.name} is not a JSON object: {raw[:RAW_SHOWN_MAX]!r}"
+            self.events.append(ToolFailed(id=call_id, name=call.name, error=error, metadata=metadata))
             return
         self.events.append(
-            ToolCall(id=call_id, name=writing.name, input=parsed, raw=raw, executed=writing.executed, metadata=metadata)
+            ToolCall(id=call_id, name=call.name, input=parsed, raw=raw, executed=call.executed, metadata=metadata)
         )
 
     def call(
         self, call_id: str, name: str, given: object, *, executed: bool = False, metadata: JsonObject | None = None
     ) -> None:
-        """A call that comes whole."""
+        """Add a complete tool call."""
         self.open_call(call_id, name, executed=executed)
         self.close_call(call_id, raw=encode(given).decode(), metadata=metadata)
 
     def result(self, call_id: str, name: str, output: Json, metadata: JsonObject | None = None) -> None:
-        """What a tool gave that the provider ran."""
+        """Add the result of a hosted tool call."""
         self._settle(call_id)
         self.events.append(ToolResult(id=call_id, name=name, output=output, metadata=metadata))
 
     def result_failed(self, call_id: str, name: str, error: str, metadata: JsonObject | None = None) -> None:
-        """A tool that the provider ran has failed."""
+        """Add the error of a hosted tool call."""
         self._settle(call_id)
         self.events.append(ToolFailed(id=call_id, name=name, error=error, metadata=metadata))
 
     def item(self, item_id: str, kind: str, item: JsonObject, metadata: JsonObject) -> None:
-        """An item of the provider's own kind, neither text nor a call: kept whole, like the result of a hosted tool."""
+        """Add an item of an unknown kind, stored whole as the result of a hosted tool call."""
         self.call(item_id, kind, {}, executed=True, metadata=metadata)
         self.result(item_id, kind, item)
 
@@ -213,7 +213,7 @@ class AnswerStream:
     def finish(
         self, reason: str, metadata: JsonObject | None = None, *, message: str | None = None, is_paused: bool = False
     ) -> None:
-        """The answer is over. ``message`` is the provider's explanation of the reason."""
+        """End the answer. ``message`` is the provider's explanation of the reason."""
         self.close_blocks()
         if self._uncited:
             self.open_text(SOURCES)
@@ -227,12 +227,12 @@ class AnswerStream:
         self.is_over = True
 
     def fail(self, failure: Failure) -> None:
-        """The answer broke off."""
+        """End the answer with an error."""
         self.events.append(StreamError(failure=failure, usage=self.usage))
         self.is_over = True
 
     def is_awaited(self, call_id: str) -> bool:
-        """Whether the result of this hosted call is still to come."""
+        """Whether a hosted call has no result yet."""
         return call_id in self._awaited
 
     def _settle(self, call_id: str) -> None:
@@ -246,7 +246,7 @@ class AnswerStream:
 
 
 def parse_input(raw: str) -> tuple[bool, JsonObject]:
-    """Whether a call's input is a JSON object, and the object. No input at all is an empty object."""
+    """Whether a tool call's input is a JSON object, and the object. Blank input is an empty object."""
     if not raw.strip():
         return True, {}
     if is_too_deep(raw):

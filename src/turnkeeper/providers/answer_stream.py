@@ -1,4 +1,4 @@
-"""The answer of a provider, which may be code from outside: it ends with a finish or a failure, and can be stored."""
+"""Validates the answers of providers, which may be plugins: each ends with a finish or an error and can be stored."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -17,7 +17,7 @@ INCOMPLETE = "The provider ended its answer without a finish or an error."
 
 
 async def answer_stream(provider: Provider, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
-    """The portions of an answer. One that stops without a finish ends with a failure, which is worth another try."""
+    """The portions of an answer. An answer that stops without a finish ends with a retryable failure."""
     is_over = False
     async with aclosing(provider.stream(request)) as answer:
         while True:
@@ -32,11 +32,11 @@ async def answer_stream(provider: Provider, request: ModelRequest) -> AsyncGener
 
 
 def _storable(event: StreamEvent) -> StreamEvent:
-    """The event with each lone surrogate replaced: no text that has one can be written."""
+    """The event with lone surrogates replaced, which the store cannot encode."""
     try:
         encode(event)
     except UnicodeEncodeError:
         return msgspec.convert(clean_json(msgspec.to_builtins(event)), type(event))
     except (TypeError, ValueError, RecursionError):
-        pass  # What it holds is looked at by those who use it.
+        pass  # Other values that cannot be encoded are checked where they are used.
     return event

@@ -1,8 +1,7 @@
-"""Anthropic Messages: the wire protocol of Claude and of the hosts that speak like it."""
+"""Anthropic Messages: the wire protocol of Claude and of hosts with a compatible API."""
 
 from collections.abc import Mapping, Sequence
 
-from turnkeeper.model.failure import Failure
 from turnkeeper.model.request import (
     AssistantTurn,
     Call,
@@ -28,19 +27,19 @@ BASE_URL = "https://api.anthropic.com/v1"
 MESSAGES = "messages"
 VERSION = "2023-06-01"
 OUTPUT_DEFAULT = 4096
-"""Tokens to ask for if neither the request nor the catalogue knows better; the protocol demands a number."""
+"""``max_tokens`` if neither the request nor the catalogue has a limit; the protocol requires one."""
 
 _OPTIONS = {"serviceTier": "service_tier", "stopSequences": "stop_sequences", "cacheControl": "cache_control"}
 _OURS = ("thinking", "effort", "disableParallelToolUse", "cacheTtl", "toolStreaming", "sendReasoning")
 
 
 def path(request: ModelRequest) -> str:
-    """The same for every model."""
+    """The URL path, equal for every model."""
     return "/messages"
 
 
 def headers(endpoint: Endpoint) -> dict[str, str]:
-    """Version and key. Subscription tokens are carried as a bearer."""
+    """Version and API key. A subscription token is sent as a bearer token."""
     own = {"anthropic-version": VERSION}
     if endpoint.api_key:
         if endpoint.api_key.startswith("sk-ant-oat"):
@@ -50,23 +49,26 @@ def headers(endpoint: Endpoint) -> dict[str, str]:
     return own
 
 
-def failure(status: int, headers: Mapping[str, str], body: str, endpoint: Endpoint) -> Failure:
-    """What an answer with an error status means."""
-    return codec.plain_failure(status, headers, body, endpoint)
+failure = codec.plain_failure
 
 
 def body(request: ModelRequest, endpoint: Endpoint) -> Wire:
-    """The request on the wire."""
+    """The whole body of a request."""
     return frame(request, endpoint, conversation(request, endpoint))
 
 
 def conversation(request: ModelRequest, endpoint: Endpoint) -> list[Wire]:
-    """The messages of a request on the wire."""
-    return _messages(transforms.prepare(request, endpoint))
+    """The messages of a request in the wire format: roles alternate, and tool results come first in a user message."""
+    request = transforms.prepare(request, endpoint)
+    messages = codec.alternating(_message(request.messages, index) for index in range(len(request.messages)))
+    for role, blocks in messages:
+        if role == "user":
+            blocks.sort(key=lambda block: block["type"] != "tool_result")
+    return [{"role": role, "content": blocks} for role, blocks in messages]
 
 
 def frame(request: ModelRequest, endpoint: Endpoint, messages: list[Wire]) -> Wire:
-    """The rest of a request around its messages."""
+    """The body of a request with these messages, to which it adds cache points."""
     options = codec.merged(request.model.options, request.options)
     thinking = _thinking(options)
     wire: Wire = {"model": request.model.api_id, "max_tokens": _output(request, thinking)}
@@ -90,20 +92,18 @@ def frame(request: ModelRequest, endpoint: Endpoint, messages: list[Wire]) -> Wi
     wire.update(_sampled(request, thinking, endpoint))
     if isinstance(effort := options.get("effort"), str):
         wire["output_config"] = {"effort": effort}
-    wire.update(codec.renamed({key: value for key, value in options.items() if key not in _OURS}, _OPTIONS))
+    wire.update(codec.renamed(options, _OPTIONS, without=_OURS))
     wire["stream"] = True
     return wire
 
 
 def _thinking(options: JsonObject) -> Wire | None:
     given = options.get("thinking")
-    if not isinstance(given, Mapping):
-        return None
-    return codec.renamed(given, {"budgetTokens": "budget_tokens"})
+    return codec.renamed(given, {"budgetTokens": "budget_tokens"}) if isinstance(given, Mapping) else None
 
 
 def _output(request: ModelRequest, thinking: Wire | None) -> int:
-    """The limit counts thinking too, so what is asked for is asked for behind the thinking."""
+    """``max_tokens``. It includes thinking tokens, so a limit below the thinking budget is added to the budget."""
     limit = request.output_max or request.model.limits.output or OUTPUT_DEFAULT
     budget = (thinking or {}).get("budget_tokens")
     if isinstance(budget, int) and limit <= budget:
@@ -114,19 +114,19 @@ def _output(request: ModelRequest, thinking: Wire | None) -> int:
 
 
 def _sampled(request: ModelRequest, thinking: Wire | None, endpoint: Endpoint) -> Wire:
-    """Thinking, or sampling: they are refused beside each other, and sampling by newer models and versions at all."""
+    """Thinking or sampling fields: a request may not have both, and newer models and versions refuse sampling."""
     is_thinking = thinking is not None and thinking.get("type") != "disabled"
     version = {name.lower(): value for name, value in endpoint.headers.items()}.get("anthropic-version", VERSION)
     if is_thinking or not request.model.temperature or version != VERSION:
         return {"thinking": thinking} if thinking is not None else {}
     chosen = sampling.of(request)
     wire: Wire = {"temperature": chosen.temperature, "top_p": chosen.top_p, "top_k": chosen.top_k, "thinking": thinking}
-    return {key: value for key, value in wire.items() if value is not None}
+    return codec.present(wire)
 
 
 def _tool_choice(request: ModelRequest, options: JsonObject) -> Wire:
     if request.tool_choice == "none":
-        # The tools stay: they come first of all, and without them nothing of the cache would be reused.
+        # The tools are still sent: the cached prefix begins with them.
         return {"type": "none"}
     choice: Wire = {"type": "any" if request.tool_choice == "required" else "auto"}
     if options.get("disableParallelToolUse") is True:
@@ -134,47 +134,28 @@ def _tool_choice(request: ModelRequest, options: JsonObject) -> Wire:
     return choice
 
 
-def _messages(request: ModelRequest) -> list[Wire]:
-    """Messages whose roles alternate; in a user's message, results stand first."""
-    merged: list[tuple[str, list[Wire]]] = []
-    for index, message in enumerate(request.messages):
-        role, blocks = _message(message)
-        if role == "system" and not _may_stand(request.messages, index):
-            role, blocks = "user", [{"type": "text", "text": transforms.system_update(_system_text(message))}]
-        if merged and merged[-1][0] == role:
-            merged[-1][1].extend(blocks)
-        elif blocks:
-            merged.append((role, blocks))
-    for role, blocks in merged:
-        if role == "user":
-            blocks.sort(key=lambda block: block["type"] != "tool_result")
-    return [{"role": role, "content": blocks} for role, blocks in merged]
-
-
-def _may_stand(messages: Sequence[ModelMessage], index: int) -> bool:
-    """Whether a native system message is allowed here: behind the user or results, before the assistant or the end.
-
-    Neighbours are one message, so that words for this request alone, at its end, leave those before them as they are.
-    """
-    before = next((one for one in reversed(messages[:index]) if not isinstance(one, SystemTurn)), None)
-    after = next((one for one in messages[index + 1 :] if not isinstance(one, SystemTurn)), None)
-    return isinstance(before, UserTurn | ToolTurn) and (after is None or isinstance(after, AssistantTurn))
-
-
-def _system_text(message: ModelMessage) -> str:
-    return message.text if isinstance(message, SystemTurn) else ""
-
-
-def _message(message: ModelMessage) -> tuple[str, list[Wire]]:
-    match message:
+def _message(messages: Sequence[ModelMessage], index: int) -> tuple[str, list[Wire]]:
+    match messages[index]:
         case UserTurn(content=content):
             return "user", [_said(part) for part in content]
         case ToolTurn(results=results):
             return "user", [_result(result) for result in results]
-        case SystemTurn(text=text):
+        case SystemTurn(text=text) if _is_system_allowed(messages, index):
             return "system", [{"type": "text", "text": text}]
-        case AssistantTurn():
-            return "assistant", _assistant(message)
+        case SystemTurn(text=text):
+            return "user", [{"type": "text", "text": transforms.system_update(text)}]
+        case AssistantTurn() as turn:
+            return "assistant", _assistant(turn)
+
+
+def _is_system_allowed(messages: Sequence[ModelMessage], index: int) -> bool:
+    """Whether the provider takes a system message here: after a user or tool turn, before an assistant turn or the end.
+
+    Adjacent system messages count as one, so that Passing Words at the end do not change how earlier ones are sent.
+    """
+    before = next((one for one in reversed(messages[:index]) if not isinstance(one, SystemTurn)), None)
+    after = next((one for one in messages[index + 1 :] if not isinstance(one, SystemTurn)), None)
+    return isinstance(before, UserTurn | ToolTurn) and (after is None or isinstance(after, AssistantTurn))
 
 
 def _said(part: Text | Media) -> Wire:
@@ -222,7 +203,7 @@ def _assistant(turn: AssistantTurn) -> list[Wire]:
 
 
 def _reasoning(part: Reasoning) -> Wire:
-    """Thinking with its signature. Without one the provider would refuse it, so it is sent as text."""
+    """Thinking with its signature. The provider refuses thinking without one, so that is sent as text."""
     own = codec.own(part.metadata, "anthropic")
     if own.get("redactedData"):
         return {"type": "redacted_thinking", "data": own["redactedData"]}

@@ -1,8 +1,7 @@
-"""Anthropic Messages, the answer: events of a message become stream events."""
+"""Anthropic Messages: parses the events of an answer into stream events."""
 
 import msgspec
 
-from turnkeeper.model.failure import OverflowData, OverflowFailure
 from turnkeeper.model.stream import Usage
 from turnkeeper.model.value import JsonObject
 from turnkeeper.providers import codec
@@ -61,7 +60,7 @@ _CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 
 
 class _Block:
-    """A content block while it is open."""
+    """An open content block."""
 
     def __init__(self, kind: str, name: str, given: JsonObject | None = None) -> None:
         self.kind, self.name, self.given = kind, name, given
@@ -71,7 +70,7 @@ class _Block:
 
 
 class Reader(codec.Reader):
-    """Reads the events of one message."""
+    """Parses the events of one message."""
 
     def __init__(self, provider_id: str = "") -> None:
         super().__init__(provider_id)
@@ -84,7 +83,7 @@ class Reader(codec.Reader):
         self._details: object = None
 
     def read(self, name: bytes, data: bytes) -> None:
-        """Take in one event."""
+        """Parse one event."""
         event = codec.decode(_decoder, data)
         kind = event.type
         if kind == "content_block_delta":
@@ -105,14 +104,14 @@ class Reader(codec.Reader):
             self.fail_with(msgspec.json.decode(data))
 
     def complete(self) -> bool:
-        """A stop reason says it all, even if the last event is missing."""
+        """Finish if there is a stop reason, even if the last event is missing."""
         if self._reason is None:
             return False
         self._finish(self._reason)
         return True
 
     def _begin(self, message: _Message) -> None:
-        """Some hosts say the beginning twice; a beginning of another message is not of this answer."""
+        """Some hosts repeat ``message_start``; one with another id does not belong to this answer."""
         name = message.id or ""
         if self._begun is not None and (not name or name != self._begun):
             raise MalformedStream("the message begins twice")
@@ -121,8 +120,7 @@ class Reader(codec.Reader):
 
     def _finish(self, reason: str | None) -> None:
         if reason == "model_context_window_exceeded" and not self.answer.has_said:
-            message = "The conversation fills the model's context window; there is no room for an answer."
-            self.answer.fail(OverflowFailure(data=OverflowData(message=message)))
+            self.fail_with_overflow()
             return
         said: Wire = {"stopReason": reason} if reason in ("pause_turn", "refusal") else {}
         if self._details is not None:
@@ -162,7 +160,7 @@ class Reader(codec.Reader):
         call_id, content = codec.text_of(block.get("tool_use_id")), block.get("content")
         tool = self._tools.get(call_id)
         if tool is None:
-            # The call was made in the answer before this one, which the provider paused.
+            # The call is part of the previous answer, which the provider paused.
             tool = codec.text_of(block.get("type")).removesuffix("_tool_result")
             self.answer.call(call_id, tool, {}, executed=True, metadata={"anthropic": {"isContinued": True}})
         failed = isinstance(content, dict) and codec.text_of(content.get("type")).endswith("_tool_result_error")
@@ -175,9 +173,7 @@ class Reader(codec.Reader):
     def _delta(self, index: int, delta: _Delta | None) -> None:
         if delta is None:
             raise MalformedStream("a delta is empty")
-        block = self._blocks.get(index)
-        if block is None:
-            block = self._begun_late(index, delta)
+        block = self._blocks.get(index) or self._opened_late(index, delta)
         if delta.text is not None:
             self.answer.text(block.name, delta.text)
         elif delta.thinking is not None:
@@ -199,8 +195,8 @@ class Reader(codec.Reader):
             if named or title:
                 self.answer.cite(named, title=title)
 
-    def _begun_late(self, index: int, delta: _Delta) -> _Block:
-        """A block whose beginning never came. Words can do without; a call cannot, for it has no name."""
+    def _opened_late(self, index: int, delta: _Delta) -> _Block:
+        """Open a text or thinking block that has no start event. A call without one has no name and is refused."""
         if index in self._closed or delta.type not in ("text_delta", "thinking_delta"):
             raise MalformedStream(f"there is a delta for block {index}, which is not open")
         kind = delta.type.removesuffix("_delta")
@@ -222,17 +218,17 @@ class Reader(codec.Reader):
         elif block.kind == "redacted_thinking":
             self.answer.close_reasoning(block.name, block.given)
         elif block.kind in _CALLS:
-            # Some hosts give the input whole with the beginning and send no pieces.
+            # Some hosts send the whole input in the start event and no deltas.
             metadata = {"anthropic": {"callType": block.kind}} if block.kind == "mcp_tool_use" else None
             self.answer.close_call(block.name, given=block.given, metadata=metadata)
         elif block.given is not None:
-            # A kind of block that is not known here, such as a compaction: kept, and given back as it came.
+            # An unknown kind of block, such as a compaction, is stored and sent back unchanged.
             said = {"content": block.content} if block.content else {}
             own = {"anthropic": {"isItem": True}}
             self.answer.item(f"block-{index}", block.kind, {**block.given, **said}, metadata=own)
 
     def _count(self, usage: _Usage | None) -> None:
-        """Counts come twice and in parts; the later of each wins."""
+        """Merge token counts, which come in several events; for each count the latest value wins."""
         if usage is None:
             return
         known = self._usage

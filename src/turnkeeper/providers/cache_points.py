@@ -1,20 +1,21 @@
-"""Cache points: where a request tells the provider that its prefix is worth keeping. At most four."""
+"""Cache points: marks up to four places in a request whose prefix the provider should cache."""
 
 from collections.abc import Iterator
 
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.value import JsonObject
+from turnkeeper.providers import codec
 from turnkeeper.providers.endpoint import Endpoint
 
 BUDGET = 4
 LONG_S = 3600
-"""From this many seconds on, the hour-long cache is asked for."""
+"""A ``cacheTtl`` of at least this many seconds requests the one-hour cache."""
 
 _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 
 
 def marker(options: JsonObject) -> dict[str, object]:
-    """The mark itself. ``cacheTtl`` (seconds) chooses how long the provider keeps the prefix."""
+    """The wire format of a cache point. ``cacheTtl`` is in seconds."""
     ttl = options.get("cacheTtl")
     if isinstance(ttl, int | float) and ttl >= LONG_S:
         return {"type": "ephemeral", "ttl": "1h"}
@@ -22,7 +23,7 @@ def marker(options: JsonObject) -> dict[str, object]:
 
 
 def takes_markers(model: ModelInfo, endpoint: Endpoint) -> bool:
-    """Whether a host of the chat protocol understands marks: those that pass them on to Anthropic or Alibaba."""
+    """Whether a host of the chat protocol supports cache points: those in front of Anthropic or Alibaba models."""
     names = f"{endpoint.provider_id} {model.provider_id} {model.api_id}".lower()
     return "vercel" not in names and any(word in names for word in ("anthropic", "claude", "alibaba"))
 
@@ -30,9 +31,9 @@ def takes_markers(model: ModelInfo, endpoint: Endpoint) -> bool:
 def mark_anthropic(
     system: list[dict[str, object]], messages: list[dict[str, object]], tools: list[dict[str, object]], mark: JsonObject
 ) -> None:
-    """Mark the last tool, the last system part, the latest user message, and the very end.
+    """Mark the last tool, the last system part, the latest user message, and the end of the conversation.
 
-    The end is marked because a turn with many tool calls grows behind the user's message.
+    The end is marked because a turn with many tool calls adds messages after the user message.
     """
     blocks = [part for part in (_last(tools), _last(system)) if part is not None]
     users = [message for message in messages if message["role"] == "user"]
@@ -42,25 +43,22 @@ def mark_anthropic(
 
 
 def mark_messages(messages: list[dict[str, object]], mark: JsonObject) -> None:
-    """Mark the first two system messages and the last two others, on their last content part."""
+    """Mark the last content part of the first two system messages and of the last two other messages."""
     system = [m for m in messages if m["role"] in ("system", "developer")][:2]
     others = [m for m in messages if m["role"] not in ("system", "developer")][-2:]
     _mark([block for message in (*system, *others) if (block := _last_block(message)) is not None], mark)
 
 
 def markable(messages: list[dict[str, object]]) -> list[int]:
-    """Which of the messages at a conversation's beginning can get a mark, however it goes on; in order."""
+    """The indexes of the messages of a conversation's prefix that later requests may mark."""
     system = [index for index, one in enumerate(messages) if one.get("role") in ("system", "developer")]
     others = [index for index, one in enumerate(messages) if one.get("role") not in ("system", "developer")]
-    said = [index for index, one in enumerate(messages) if one.get("role") == "user" and _says(one)]
+    said = [index for index, one in enumerate(messages) if one.get("role") == "user" and _has_prompt(one)]
     return sorted({*system[:2], *others[-2:], *said[-1:]})
 
 
-def _says(message: dict[str, object]) -> bool:
-    content = message.get("content")
-    return isinstance(content, list) and any(
-        isinstance(block, dict) and block.get("type") != "tool_result" for block in content
-    )
+def _has_prompt(message: dict[str, object]) -> bool:
+    return any(block.get("type") != "tool_result" for block in codec.objects(message.get("content")))
 
 
 def _mark(blocks: list[dict[str, object]], mark: JsonObject) -> None:
@@ -74,7 +72,7 @@ def _mark(blocks: list[dict[str, object]], mark: JsonObject) -> None:
 
 
 def _latest_said(message: dict[str, object]) -> dict[str, object] | None:
-    """The last text of what a user said, or its last part; None for a message that only holds results."""
+    """The last text of a user message, else its last part; None for a message with only tool results."""
     said = [block for block in _blocks(message) if block.get("type") != "tool_result"]
     texts = [block for block in said if block.get("type") == "text"]
     return _last(texts) or _last(said)

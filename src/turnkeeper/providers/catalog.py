@@ -1,7 +1,7 @@
-"""Catalogue: which providers and models there are, what they cost, and which is chosen when nobody says.
+"""Catalogue: the providers and models that can be used, with addresses and prices.
 
-A snapshot of models.dev is shipped (``data/``); a newer one that ``refresh`` fetched takes its place; configuration
-adds to it and changes it. Nothing is fetched unless ``refresh`` is called, and a provider is decoded when asked for.
+A snapshot of models.dev is shipped in ``data/``. A newer one fetched by ``refresh`` replaces it, and the configuration
+adds to it and overrides it. Only ``refresh`` uses the network. Each provider is decoded on first use.
 """
 
 import gzip
@@ -32,7 +32,7 @@ OFFLINE: Final = ModelInfo(
     temperature=False,
     released="2025-01-01",
 )
-"""The rule-based model that is always there."""
+"""The rule-based model, available without network and key."""
 
 _ADDRESSES: Final = {
     "azure-cognitive-services": "https://${AZURE_COGNITIVE_SERVICES_RESOURCE_NAME}.cognitiveservices.azure.com/openai/v1"
@@ -40,28 +40,28 @@ _ADDRESSES: Final = {
 
 
 class ProviderInfo(Value):
-    """A provider: its models and how to reach it. Headers may hold secrets, so they are not shown."""
+    """A provider: its models and how to reach it. ``repr`` leaves out headers, which may hold secrets."""
 
     id: str
     name: str
     protocol: str
-    """What its models speak, unless they say otherwise."""
-    env: tuple[str, ...]
-    """The variables that may hold its key."""
+    """The protocol of its models, unless a model has its own."""
+    env: tuple[str, ...] = ()
+    """The environment variables that may hold its API key."""
     models: dict[str, ModelInfo]
-    urls: dict[str, str]
-    """The base address by protocol; may hold ``${VARIABLE}``."""
-    options: ProviderOptions
-    own_options: JsonObject
-    """What the configuration sets beside the options we know; the protocol's own matter."""
-    configured: bool
-    """Does the configuration speak of it?"""
+    urls: dict[str, str] = {}
+    """The base URL by protocol; may contain ``${VARIABLE}``."""
+    options: ProviderOptions = ProviderOptions()
+    own_options: JsonObject = {}
+    """Configured options without a meaning of their own here; the codec reads them."""
+    configured: bool = False
+    """Whether the configuration has an entry for it."""
 
     def __repr__(self) -> str:
         return f"ProviderInfo(id={self.id!r}, protocol={self.protocol!r}, models={len(self.models)})"
 
     def base_url(self, protocol: str, environ: Mapping[str, str]) -> str:
-        """Where to send requests. Raises Invalid if it is not known, or a variable in it is not set."""
+        """The base URL for requests. Raises Invalid if there is none, or a variable in it is not set."""
         url = self.options.base_url or self.urls.get(protocol)
         if not url:
             raise Invalid(f"provider {self.id!r} has no address; set provider.{self.id}.options.baseURL")
@@ -75,28 +75,31 @@ class ProviderInfo(Value):
 
 
 class _Head(Setting):
-    """An entry without its models."""
+    """The fields of a catalogue entry that are read without decoding its models."""
 
     name: str = ""
     env: tuple[str, ...] = ()
 
 
 class Catalog:
-    """All providers and models that may be used here."""
+    """All providers and models that the configuration allows."""
 
     def __init__(self, config: Config, *, refreshed: Path | None = None) -> None:
         self._config = config
         self._entries = _snapshot(refreshed) if refreshed else _shipped()
-        self._known: dict[str, ProviderInfo] = {OFFLINE.provider_id: _offline()}
+        offline = ProviderInfo(
+            id=OFFLINE.provider_id, name="Offline", protocol=OFFLINE.protocol, models={OFFLINE.id: OFFLINE}
+        )
+        self._known: dict[str, ProviderInfo] = {offline.id: offline}
         self._key_variables: frozenset[str] | None = None
 
     def providers(self) -> tuple[str, ...]:
-        """Their ids: those of the configuration first, in its order, then the others by name."""
+        """The ids of all providers: configured ones first, in the configuration's order, then the others by name."""
         ids = dict.fromkeys([*self._config.provider, *sorted(self._entries), OFFLINE.provider_id])
         return tuple(provider_id for provider_id in ids if self._allows(provider_id))
 
     def provider(self, provider_id: str) -> ProviderInfo:
-        """One provider. Raises NotFound, and names ids that look alike."""
+        """One provider. Raises NotFound, which suggests similar ids."""
         if provider_id not in self._known:
             if provider_id not in self.providers():
                 raise NotFound(f"there is no provider {provider_id!r}{_like(provider_id, self.providers())}")
@@ -106,16 +109,16 @@ class Catalog:
         return self._known[provider_id]
 
     def is_configured(self, provider_id: str) -> bool:
-        """Does the configuration speak of it?"""
+        """Whether the configuration has an entry for a provider."""
         return provider_id in self._config.provider
 
     def variables(self, provider_id: str) -> tuple[str, ...]:
-        """The environment variables a provider of the snapshot looks at. Cheaper than the provider itself."""
+        """The environment variables of a provider in the snapshot, without decoding its models."""
         entry = self._entries.get(provider_id)
         return msgspec.json.decode(entry, type=_Head).env if entry else ()
 
     def key_variables(self) -> frozenset[str]:
-        """Every environment variable that some provider looks at."""
+        """The environment variables of all providers."""
         if self._key_variables is None:
             given = (one.env or () for one in self._config.provider.values())
             self._key_variables = frozenset(
@@ -124,20 +127,20 @@ class Catalog:
         return self._key_variables
 
     def title(self, provider_id: str) -> str:
-        """What people call a provider. Cheaper than the provider itself."""
+        """The display name of a provider, without decoding its models."""
         given, entry = self._config.provider.get(provider_id), self._entries.get(provider_id)
         named = given.name if given is not None else None
         return named or (msgspec.json.decode(entry, type=_Head).name if entry else "") or provider_id
 
     def find(self, provider_id: str, model_id: str) -> ModelInfo:
-        """One model. Raises NotFound, and names ids that look alike."""
+        """One model. Raises NotFound, which suggests similar ids."""
         models = self.provider(provider_id).models
         if model_id not in models:
             raise NotFound(f"provider {provider_id!r} has no model {model_id!r}{_like(model_id, models)}")
         return models[model_id]
 
     def named(self, name: str) -> ModelInfo:
-        """One model by ``provider/model``, as people write it."""
+        """One model by ``provider/model``. Raises NotFound, which suggests similar ids."""
         provider_id, slash, model_id = name.partition("/")
         if not slash or not model_id:
             raise NotFound(f"{name!r} names no model; write it as provider/model{_like(name, self.providers())}")
@@ -150,7 +153,7 @@ class Catalog:
 
 def _provider(provider_id: str, entry: CatalogueProvider | None, config: ProviderConfig | None) -> ProviderInfo:
     given = config or ProviderConfig()
-    # An npm name nobody knows is some SDK for a compatible host more often than anything else.
+    # An unknown npm package is most likely an SDK for a host with the OpenAI chat protocol.
     route = ROUTES.get(given.npm or (entry.npm if entry else ""), SdkRoute("openai-chat"))
     protocol = given.protocol or route.protocol
     default = given.api or (entry.api if entry else None) or _ADDRESSES.get(provider_id) or route.base_url
@@ -174,10 +177,10 @@ def _provider(provider_id: str, entry: CatalogueProvider | None, config: Provide
 
 
 def _models(shipped: Mapping[str, ModelConfig], given: ProviderConfig) -> dict[str, ModelConfig]:
-    """The models of the catalogue with what the configuration says of them, then those only the configuration has."""
+    """The models of the catalogue with the configuration's overrides, then the models that are only configured."""
     models = dict(shipped)
     for key, changes in given.models.items():
-        # A model may be a second name for one of the catalogue, by the id it has there.
+        # A configured model may be an alias of a catalogue model, named by ``id``.
         before = models.get(key) or models.get(changes.id or "") or ModelConfig()
         both = merged([msgspec.to_builtins(before), msgspec.to_builtins(changes)])
         models[key] = msgspec.convert(both, ModelConfig)
@@ -189,27 +192,13 @@ def _models(shipped: Mapping[str, ModelConfig], given: ProviderConfig) -> dict[s
 
 
 def _keys(variables: tuple[str, ...]) -> tuple[str, ...]:
-    """Of the variables a provider needs, those that hold a key; the others (a region, a host) stand in its address."""
+    """The variables that hold an API key; the others, such as a region or a host, are part of the base URL."""
     keys = tuple(name for name in variables if re.search(r"KEY|TOKEN|SECRET|_PAT$", name))
     return keys or variables
 
 
-def _offline() -> ProviderInfo:
-    return ProviderInfo(
-        id=OFFLINE.provider_id,
-        name="Offline",
-        protocol=OFFLINE.protocol,
-        env=(),
-        models={OFFLINE.id: OFFLINE},
-        urls={},
-        options=ProviderOptions(),
-        own_options={},
-        configured=False,
-    )
-
-
 def _like(name: str, names: Mapping[str, object] | tuple[str, ...]) -> str:
-    from difflib import get_close_matches  # Only mistakes pay for it.
+    from difflib import get_close_matches  # Imported here: only error messages need it.
 
     lower = {known.lower(): known for known in names}
     near = get_close_matches(name.lower(), lower, n=3, cutoff=0.5)
@@ -219,13 +208,16 @@ def _like(name: str, names: Mapping[str, object] | tuple[str, ...]) -> str:
 
 @cache
 def _shipped() -> dict[str, msgspec.Raw]:
-    packed = (Path(__file__).parent / "data" / "models.json.gz").read_bytes()
-    return msgspec.json.decode(gzip.decompress(packed), type=dict[str, msgspec.Raw])
+    return _read(Path(__file__).parent / "data" / "models.json.gz")
 
 
 def _snapshot(refreshed: Path) -> dict[str, msgspec.Raw]:
-    """What ``refresh`` left; what is missing or damaged there is made good by the shipped one."""
+    """The catalogue that ``refresh`` fetched; the shipped one if that is missing or damaged."""
     try:
-        return msgspec.json.decode(gzip.decompress(refreshed.read_bytes()), type=dict[str, msgspec.Raw])
+        return _read(refreshed)
     except (OSError, EOFError, zlib.error, msgspec.DecodeError):
         return _shipped()
+
+
+def _read(packed: Path) -> dict[str, msgspec.Raw]:
+    return msgspec.json.decode(gzip.decompress(packed.read_bytes()), type=dict[str, msgspec.Raw])

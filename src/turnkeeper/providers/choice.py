@@ -1,4 +1,4 @@
-"""Choice: which model answers when nobody names one, which is small enough for titles, and how each is reached."""
+"""Choice: the default model, the small model for titles, and the endpoint of a model."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -13,39 +13,39 @@ from turnkeeper.providers.endpoint import Endpoint, Timeouts
 from turnkeeper.workspace.auth import Credentials, FoundKey
 
 PREFERRED: Final = ("anthropic", "openai", "google", "openrouter", "opencode")
-"""Whom a default model is taken from, if several have a key. The others follow by name."""
+"""The order of providers for the default model. Others follow by name."""
 
 FAMILIES: Final = ("claude-sonnet", "claude-opus", "gpt", "gpt-codex", "gemini-pro", "kimi", "glm", "qwen", "deepseek")
-"""Which family a default model is of, first match."""
+"""The order of model families for the default model."""
 
 SMALL_FAMILIES: Final = ("gemini-flash", "gpt-nano", "claude-haiku")
 SMALL_FAMILIES_BY_PROVIDER: Final[Mapping[str, tuple[str, ...]]] = {
     "opencode": ("gpt-nano",),
     "github-copilot": ("gpt-mini", *SMALL_FAMILIES),
-    # A deployment on Azure has the name its owner gave it, so no model can be assumed to be there.
+    # The owner of an Azure deployment chooses its name, so no model can be assumed to exist.
     "azure": (),
     "azure-cognitive-services": (),
 }
 
-# Tokens that people have set for other purposes: they let a provider be used, but do not make it the default.
+# Tokens that users set for other programs: their provider can be used, but does not become the default.
 _SHARED: Final = frozenset({"GITHUB_TOKEN", "GITLAB_TOKEN", "HF_TOKEN", "DIGITALOCEAN_ACCESS_TOKEN"})
 
 
 def key(provider: ProviderInfo, credentials: Credentials) -> FoundKey | None:
-    """The key for a provider, and where it was found."""
+    """The API key of a provider, and its origin."""
     return credentials.key(provider.id, provider.env, provider.options.api_key)
 
 
 def available(catalog: Catalog, credentials: Credentials) -> list[ProviderInfo]:
-    """The providers that can be asked now: those with a key, those configured with an address, and the offline one."""
-    worth_a_look = [provider_id for provider_id in catalog.providers() if _may_be(catalog, provider_id, credentials)]
-    return [each for each in map(catalog.provider, worth_a_look) if _reachable(each, credentials)]
+    """The usable providers: those with a key, those with a configured base URL, and the offline one."""
+    candidates = [each for each in catalog.providers() if _is_candidate(catalog, each, credentials)]
+    return [each for each in map(catalog.provider, candidates) if _is_usable(each, credentials)]
 
 
 def default_model(catalog: Catalog, config: Config, credentials: Credentials) -> ModelInfo:
-    """``model`` of the configuration; else of what can be asked the best guess; else the offline model.
+    """The configured ``model``, else the best model of a usable provider, else the offline model.
 
-    Raises NotFound if the configuration names a model that is not there.
+    Raises NotFound if the configured model does not exist.
     """
     if config.model:
         return catalog.named(config.model)
@@ -60,10 +60,7 @@ def default_model(catalog: Catalog, config: Config, credentials: Credentials) ->
 
 
 def small_model(catalog: Catalog, config: Config, provider_id: str) -> ModelInfo | None:
-    """A cheap model for titles: ``small_model`` of the configuration, else the newest of a small family; None if none.
-
-    The caller then uses the session's own model.
-    """
+    """A cheap model for titles: the configured ``small_model``, else the newest of a small family, else None."""
     try:
         if config.small_model:
             return catalog.named(config.small_model)
@@ -75,7 +72,7 @@ def small_model(catalog: Catalog, config: Config, provider_id: str) -> ModelInfo
 
 
 def find(catalog: Catalog, wanted: ModelChoice) -> ModelInfo:
-    """A model of the catalogue, with its variant's options. Raises NotFound with what looks alike."""
+    """A model of the catalogue, with its variant's options. Raises NotFound, which suggests similar ids."""
     if wanted.provider_id == OFFLINE.provider_id and wanted.model_id == OFFLINE.id:
         return OFFLINE
     model = catalog.find(wanted.provider_id, wanted.model_id)
@@ -84,7 +81,7 @@ def find(catalog: Catalog, wanted: ModelChoice) -> ModelInfo:
 
 
 def endpoint(provider: ProviderInfo, model: ModelInfo, credentials: Credentials) -> Endpoint:
-    """How a model is reached. Raises Invalid if its address needs a variable that is not set."""
+    """The endpoint of a model. Raises Invalid if its base URL needs a variable that is not set."""
     found = key(provider, credentials)
     options = provider.options
     offline = model.protocol == OFFLINE.protocol
@@ -106,7 +103,7 @@ def endpoint(provider: ProviderInfo, model: ModelInfo, credentials: Credentials)
 
 
 def _address(provider: ProviderInfo, model: ModelInfo, credentials: Credentials) -> str:
-    """Where requests go: ``OPENAI_BASE_URL`` and its like are stronger than the catalogue, weaker than the files."""
+    """The base URL: from the configuration, else a variable such as ``OPENAI_BASE_URL``, else the catalogue."""
     variable = f"{provider.id.upper().replace('-', '_')}_BASE_URL"
     named = credentials.environ.get(variable, "").strip()
     if named and provider.options.base_url is None:
@@ -114,31 +111,32 @@ def _address(provider: ProviderInfo, model: ModelInfo, credentials: Credentials)
     return provider.base_url(model.protocol, credentials.environ)
 
 
-def _may_be(catalog: Catalog, provider_id: str, credentials: Credentials) -> bool:
-    """Could it be reachable? Asked of all providers, so without decoding their models."""
-    told = provider_id in credentials.stored or provider_id == OFFLINE.provider_id or catalog.is_configured(provider_id)
-    return told or any(credentials.environ.get(name) for name in catalog.variables(provider_id))
+def _is_candidate(catalog: Catalog, provider_id: str, credentials: Credentials) -> bool:
+    """Whether a provider may be usable, decided without decoding its models."""
+    if provider_id in (*credentials.stored, OFFLINE.provider_id) or catalog.is_configured(provider_id):
+        return True
+    return any(credentials.environ.get(name) for name in catalog.variables(provider_id))
 
 
-def _reachable(provider: ProviderInfo, credentials: Credentials) -> bool:
+def _is_usable(provider: ProviderInfo, credentials: Credentials) -> bool:
     if provider.id == OFFLINE.provider_id or key(provider, credentials) is not None:
         return True
     return provider.configured and bool(provider.models) and provider.options.base_url is not None
 
 
 def _preference(provider: ProviderInfo) -> tuple[int, int]:
-    """Those of the configuration first, in its order; the rest by rank, then in the order they came."""
+    """The sort key of a provider: configured ones first, then by PREFERRED; sorting keeps the order of equal keys."""
     if provider.configured:
         return (0, 0)
     return (1, PREFERRED.index(provider.id) if provider.id in PREFERRED else len(PREFERRED))
 
 
 def best(provider: ProviderInfo) -> ModelInfo | None:
-    """Which of a provider's models answers if nobody names one; None if it has none."""
+    """The default model of a provider; None if it has no models."""
     models = list(provider.models.values())
     able = [model for model in models if model.tool_call and model.status == "active"]
     if provider.configured and not any(model.released for model in models):
-        return next(iter(able or models), None)  # All of them were written by hand: the first one is meant.
+        return next(iter(able or models), None)  # All models are configured by hand: the first one is the default.
     return _newest_of(FAMILIES, able) or _newest(able) or next(iter(models), None)
 
 
@@ -148,7 +146,7 @@ def _newest_of(families: Iterable[str], models: list[ModelInfo]) -> ModelInfo | 
 
 
 def _newest(models: list[ModelInfo]) -> ModelInfo | None:
-    # Of equally new ones the shorter name: it is the one without a date or a variant.
+    # Of equally new models the shorter name: the one without a date or a variant.
     return min(sorted(models, key=lambda model: (len(model.id), model.id)), key=_age, default=None)
 
 

@@ -1,7 +1,7 @@
-"""Codec: one wire protocol without I/O. A request becomes path, headers and body; events of a stream become ours."""
+"""Codec: one wire protocol without I/O. It serialises requests and parses streamed answers into stream events."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -9,16 +9,17 @@ import msgspec
 from turnkeeper.core.failures import broken, http_failure, stream_failure
 from turnkeeper.core.limits import JSON_DEPTH_MAX
 from turnkeeper.core.storable import is_too_deep
-from turnkeeper.model.failure import Failure
+from turnkeeper.model.failure import Failure, OverflowData, OverflowFailure
 from turnkeeper.model.request import ModelRequest
 from turnkeeper.model.stream import StreamEvent
 from turnkeeper.model.value import JsonObject
 from turnkeeper.providers.answer import AnswerStream, MalformedStream
 from turnkeeper.providers.endpoint import Endpoint
 from turnkeeper.providers.sse import SseEvent
+from turnkeeper.text.surrogates import clean_json
 
 Wire = dict[str, object]
-"""A JSON object on its way to a provider."""
+"""A JSON object of a provider's wire format."""
 
 T = TypeVar("T")
 
@@ -26,12 +27,11 @@ SHOWN_BYTES_MAX = 2000
 _HALF_CHARACTER = re.compile(
     rb"\\ud[89ab][0-9a-f]{2}(?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f]{2})\\ud[c-f][0-9a-f]{2}", re.I
 )
-_SURROGATES = re.compile("[\ud800-\udfff]")
 _encoder = msgspec.json.Encoder()
 
 
 class Reader:
-    """Reads one answer: fed events, gives stream events; says when the answer is over. Never raises."""
+    """Parses one answer: takes server-sent events and returns stream events. ``feed`` and ``end`` never raise."""
 
     def __init__(self, provider_id: str = "") -> None:
         self.answer = AnswerStream()
@@ -39,11 +39,11 @@ class Reader:
 
     @property
     def is_over(self) -> bool:
-        """Whether ``finish`` or ``error`` was given. What follows is ignored."""
+        """Whether ``finish`` or ``error`` was returned. Later events are ignored."""
         return self.answer.is_over
 
     def feed(self, name: bytes, data: bytes) -> list[StreamEvent]:
-        """What this event says."""
+        """Parse one server-sent event into stream events."""
         answer = self.answer
         if answer.is_over:
             return []
@@ -57,14 +57,14 @@ class Reader:
         return answer.take()
 
     def end(self, tail: Sequence[SseEvent] = (), cause: Failure | None = None) -> list[StreamEvent]:
-        """The stream is at its end, or broke for a ``cause``. ``tail`` is what was left when it did."""
+        """The last events of a stream that ended, or broke for a ``cause``. ``tail`` are events not parsed yet."""
         answer = self.answer
         for name, data in tail:
             if not answer.is_over:
                 try:
                     self.read(name, data)
                 except (MalformedStream, ValueError, RecursionError):
-                    break  # The last event was cut; that the stream is incomplete is said below.
+                    break  # The last event was truncated; the incomplete stream is reported below.
         if not answer.is_over and not self._is_complete():
             cut = "The provider ended its answer before it was complete."
             answer.fail(cause or broken(cut, code="incomplete_stream", is_retryable=True))
@@ -74,78 +74,81 @@ class Reader:
         try:
             return self.complete()
         except MalformedStream:
-            return False  # The event that was cut left something half done.
+            return False  # The truncated event left a call or block incomplete.
 
     def read(self, name: bytes, data: bytes) -> None:
-        """Take in one event of the protocol."""
+        """Parse one event of the protocol into ``answer``."""
         raise NotImplementedError
 
     def complete(self) -> bool:
-        """Finish, if all that matters was said although the stream did not end as it should."""
+        """Finish an answer whose stream lacks its last event; False if the answer itself is incomplete."""
         return False
 
     def fail_with(self, error: object) -> None:
         """The provider reports an error inside the stream."""
         self.answer.fail(stream_failure(error, provider_id=self._provider_id))
 
+    def fail_with_overflow(self) -> None:
+        """The provider stopped before any output because the context window is full."""
+        message = "The conversation fills the model's context window; there is no room for an answer."
+        self.answer.fail(OverflowFailure(data=OverflowData(message=message)))
+
 
 def _is_garbled(error: Exception) -> bool:
-    """Whether an event is not JSON at all: damaged on its way, so that another request may get a whole one."""
-    if isinstance(error, msgspec.ValidationError):
-        return False
-    return isinstance(error, msgspec.DecodeError | UnicodeError)
+    """Whether an event is not JSON at all: it was damaged in transit, and a retry may receive it intact."""
+    return isinstance(error, msgspec.DecodeError | UnicodeError) and not isinstance(error, msgspec.ValidationError)
 
 
 class Codec(Protocol):
-    """What a module of a wire protocol offers."""
+    """The interface of a wire protocol's module."""
 
     @property
     def BASE_URL(self) -> str:  # noqa: N802 - A module's constant.
-        """Where the protocol's own provider is."""
+        """The base URL of the protocol's own provider."""
         ...
 
     @property
     def Reader(self) -> type[Reader]:  # noqa: N802 - A module's class.
-        """Reads an answer."""
+        """The parser of an answer."""
         ...
 
     def path(self, request: ModelRequest) -> str:
-        """Where to send the request, behind the base URL."""
+        """The URL path of the request, relative to the base URL."""
         ...
 
     def headers(self, endpoint: Endpoint) -> dict[str, str]:
-        """The protocol's headers, with the key."""
+        """The protocol's headers, including the API key."""
         ...
 
     @property
     def MESSAGES(self) -> str:  # noqa: N802 - A module's constant.
-        """Where in a body the conversation stands."""
+        """The field of a body that holds the conversation."""
         ...
 
     def conversation(self, request: ModelRequest, endpoint: Endpoint) -> list[Wire]:
-        """The messages of a request on the wire."""
+        """The messages of a request in the wire format."""
         ...
 
     def frame(self, request: ModelRequest, endpoint: Endpoint, messages: list[Wire]) -> Wire:
-        """The rest of a request around these messages, which get their cache points here."""
+        """The body of a request with these messages, to which it adds cache points."""
         ...
 
     def body(self, request: ModelRequest, endpoint: Endpoint) -> Wire:
-        """The request on the wire: its conversation in its frame. Equal requests give equal bodies."""
+        """The whole body of a request: ``frame`` around ``conversation``. Equal requests give equal bodies."""
         ...
 
     def failure(self, status: int, headers: Mapping[str, str], body: str, endpoint: Endpoint) -> Failure:
-        """What an answer with an error status means."""
+        """The typed failure of an answer with an error status."""
         ...
 
 
 def plain_failure(status: int, headers: Mapping[str, str], body: str, endpoint: Endpoint) -> Failure:
-    """What an error status means where the protocol has nothing of its own to say."""
+    """The typed failure of an error status, for protocols without error fields of their own."""
     return http_failure(status, headers, body, provider_id=endpoint.provider_id, url=endpoint.shown_url)
 
 
 def decode(decoder: "msgspec.json.Decoder[T]", data: bytes) -> T:
-    """Typed JSON. Halves of surrogate pairs, which some providers cut apart, are replaced. Raises Malformed."""
+    """Decode typed JSON. Lone surrogates, which some providers send, are replaced. Raises MalformedStream."""
     if is_too_deep(data):
         raise MalformedStream(f"it is nested more than {JSON_DEPTH_MAX} deep")
     try:
@@ -156,34 +159,16 @@ def decode(decoder: "msgspec.json.Decoder[T]", data: bytes) -> T:
         return decoder.decode(_HALF_CHARACTER.sub(rb"\\ufffd", data))
 
 
-def encode_body(body: Wire) -> bytes:
-    """A body as bytes. Lone surrogates, which JSON cannot carry, are replaced."""
-    return encode_value(body)
-
-
-def encode_value(value: object) -> bytes:
-    """A piece of a body as bytes, in the same way."""
+def encode_body(value: object) -> bytes:
+    """Encode a body or a part of it. Lone surrogates, which JSON cannot hold, are replaced."""
     try:
         return _encoder.encode(value)
     except UnicodeEncodeError:
-        return _encoder.encode(whole(value))
-
-
-def whole(value: object) -> object:
-    """The same value without lone surrogates in any of its strings."""
-    match value:
-        case str():
-            return _SURROGATES.sub("\ufffd", value)
-        case Mapping():
-            return {whole(key): whole(item) for key, item in value.items()}
-        case list() | tuple():
-            return [whole(item) for item in value]
-        case _:
-            return value
+        return _encoder.encode(clean_json(value))
 
 
 def merged(*layers: JsonObject) -> dict[str, object]:
-    """Options of several layers; the later wins, objects are merged, None removes."""
+    """Options merged from several layers: a later layer wins, objects are merged, None removes a key."""
     result: dict[str, object] = {}
     for layer in layers:
         for key, value in layer.items():
@@ -192,22 +177,38 @@ def merged(*layers: JsonObject) -> dict[str, object]:
     return {key: value for key, value in result.items() if value is not None}
 
 
-def renamed(options: JsonObject, names: Mapping[str, str]) -> dict[str, object]:
-    """Options under their wire names; those the table does not know pass as they are."""
-    return {names.get(key, key): value for key, value in options.items()}
+def renamed(options: JsonObject, names: Mapping[str, str], *, without: Collection[str] = ()) -> dict[str, object]:
+    """Options under their wire names, except those in ``without``; names missing in the table stay unchanged."""
+    return {names.get(key, key): value for key, value in options.items() if key not in without}
+
+
+def present(fields: Wire) -> Wire:
+    """The fields that are not None."""
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def alternating(messages: Iterable[tuple[str, list[Wire]]]) -> list[tuple[str, list[Wire]]]:
+    """Messages as pairs of role and content, where neighbours with one role are joined and empty ones left out."""
+    joined: list[tuple[str, list[Wire]]] = []
+    for role, content in messages:
+        if joined and joined[-1][0] == role:
+            joined[-1][1].extend(content)
+        elif content:
+            joined.append((role, content))
+    return joined
 
 
 def own(metadata: JsonObject | None, namespace: str) -> JsonObject:
-    """A provider's own part of metadata; empty if there is none."""
+    """The metadata of one provider; empty if there is none."""
     found = (metadata or {}).get(namespace)
     return found if isinstance(found, dict) else {}
 
 
 def objects(value: object) -> list[dict[str, object]]:
-    """The objects of a list; none if it is no list."""
+    """The objects in a list; empty if the value is not a list."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def text_of(value: object) -> str:
-    """A string, or nothing."""
+    """The value if it is a string, else an empty string."""
     return value if isinstance(value, str) else ""

@@ -1,7 +1,7 @@
-"""One connection to a provider: HTTP/1.1 read by httptools, a network packet at a time.
+"""One connection to a provider: HTTP/1.1 parsed by httptools, one network packet at a time.
 
-An answer arrives in many small chunks. Reading them one by one in Python costs more than the rest of a turn; here the
-chunks of a packet are read as one piece.
+An answer has many small HTTP chunks. Handling each in Python costs more than the rest of a turn, so the chunks of a
+packet are joined.
 """
 
 import asyncio
@@ -13,32 +13,32 @@ import httptools
 import httpx2
 
 BUFFER_MAX: Final = 1024 * 1024
-"""How much of an answer may wait to be read before reading from the socket is paused."""
+"""Unread bytes of an answer above which reading from the socket is paused."""
 PIECE_MAX: Final = 128 * 1024
-"""How much of an answer is read at once, so that a reader that fell behind still sees it grow."""
+"""Maximum size of one read, so that a slow consumer still gets the answer in several portions."""
 WRITE_MAX: Final = 256 * 1024
-"""How much of a request is written at once: the time limit for writing is for a piece of this size."""
+"""Maximum size of one write; the write timeout applies to each write."""
 HEAD_MAX: Final = 256 * 1024
-"""How long the head of an answer may be."""
+"""Maximum size of the head of an answer."""
 STALE_S: Final = 2.0
-"""A reused connection that is closed within this time, without a byte of an answer, was closed before the request came.
+"""A reused connection that closes within this time without a byte of an answer is taken to have been closed already.
 
-After a longer time the provider may have worked on the request, and sending it again is a retry that a user must see.
+Later, the provider may have processed the request, and sending it again is a retry that the user must see.
 """
 
 _SOCKET_OPTIONS: Final = (
     ("TCP_KEEPIDLE", 30),  # Seconds without traffic before the first probe.
-    ("TCP_KEEPALIVE", 30),  # The name of the same option on macOS.
+    ("TCP_KEEPALIVE", 30),  # TCP_KEEPIDLE on macOS.
     ("TCP_KEEPINTVL", 10),
     ("TCP_KEEPCNT", 3),
-    ("TCP_USER_TIMEOUT", 60_000),  # Milliseconds until data that is not acknowledged ends the connection.
+    ("TCP_USER_TIMEOUT", 60_000),  # Milliseconds until unacknowledged data closes the connection.
 )
 
 Sent = bytes | memoryview
 
 
 def keep_alive(connected: socket.socket) -> None:
-    """Let the system find out within a minute that the other side is gone, also while we only wait for an answer."""
+    """Set TCP keep-alive options, so that a lost peer is detected within a minute while waiting for an answer."""
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _SOCKET_OPTIONS:
         if (option := getattr(socket, name, None)) is not None:
@@ -54,14 +54,14 @@ class ResponseHead:
 
     @property
     def is_framed(self) -> bool:
-        """Whether the answer says where it ends; otherwise it ends with the connection."""
+        """Whether the headers determine where the body ends; otherwise it ends with the connection."""
         return any(name.lower() in (b"content-length", b"transfer-encoding") for name, _ in self.headers)
 
 
 class ProviderConnection(asyncio.Protocol):
     """A connection with one request and one answer at a time. httptools calls the methods that begin with ``on_``.
 
-    Only one task waits for it at a time: it sends a request, waits for the head, then reads the body.
+    Only one task uses it at a time: ``send``, then ``head``, then ``read``.
     """
 
     def __init__(self, stale_s: float = STALE_S) -> None:
@@ -81,7 +81,7 @@ class ProviderConnection(asyncio.Protocol):
         self._has_head = self._is_over = self._is_paused = self._is_kept = self._is_sent = False
         self._sent_at = 0.0
         self.is_stale = False
-        """Whether it was closed before the other side can have seen the request."""
+        """Whether the peer closed the connection before it can have received the request."""
 
     # Called by asyncio.
 
@@ -92,7 +92,7 @@ class ProviderConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._is_over:
-            self.close()  # Nothing was asked, so this is no answer.
+            self.close()  # Data without a request.
             return
         if not self._has_head:
             self._head_size += len(data)
@@ -134,7 +134,7 @@ class ProviderConnection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         self._head.status = self._parser.get_status_code()
-        # An interim answer (100) is followed by the real one.
+        # An interim answer (status 1xx) is followed by the final one.
         self._has_head = self._head.status >= 200
 
     def on_body(self, body: bytes) -> None:
@@ -151,17 +151,17 @@ class ProviderConnection(asyncio.Protocol):
 
     @property
     def is_reusable(self) -> bool:
-        """Whether another request can be sent on it: this one was sent and its answer read, both completely."""
+        """Whether another request can be sent: the last one was sent and its answer read completely."""
         return self.is_open and self._is_kept and self._is_sent and not self._is_full and not self._pieces
 
     async def send(self, parts: Iterable[Sent], request: httpx2.Request) -> None:
-        """Send a request, no faster than it is taken. An answer that comes before its end stops it."""
+        """Send a request with flow control. It stops if the answer begins or the connection closes."""
         assert self._transport is not None, "it is connected"
         self._reset()
         self._sent_at = asyncio.get_running_loop().time()
         for piece in _pieces(parts):
             if self._has_head or not self.is_open:
-                return  # ``head`` says which.
+                return  # ``head`` returns the answer or raises the error.
             self._transport.write(piece)
             while self._is_full and self.is_open and not self._has_head:
                 await self._wait(request, "write")
@@ -174,41 +174,31 @@ class ProviderConnection(asyncio.Protocol):
         return self._head
 
     async def read(self, request: httpx2.Request) -> bytes:
-        """The part of the body that has arrived; nothing at its end."""
+        """The next bytes of the body, as soon as there are some; empty at its end."""
         while not self._pieces:
             if self._is_over:
                 return b""
             await self._wait(request, "read")
-        arrived, self._pieces = self._taken()
-        self._size -= len(arrived)
+        size = count = 0
+        while size < PIECE_MAX and count < len(self._pieces):
+            size += len(self._pieces[count])
+            count += 1
+        arrived, self._pieces = b"".join(self._pieces[:count]), self._pieces[count:]
+        self._size -= size
         if self._is_paused and self._transport is not None and self.is_open:
             self._is_paused = False
             self._transport.resume_reading()
         return arrived
 
-    def _taken(self) -> tuple[bytes, list[bytes]]:
-        """What is read at once, and the rest."""
-        if self._size <= PIECE_MAX:
-            return b"".join(self._pieces), []
-        size = count = 0
-        while size < PIECE_MAX:
-            size += len(self._pieces[count])
-            count += 1
-        return b"".join(self._pieces[:count]), self._pieces[count:]
-
     def close(self) -> None:
-        """Close the connection; at once if a request or an answer is under way."""
+        """Close the connection; abort it if a request or an answer is incomplete."""
         self.is_open = False
         if self._transport is not None:
-            self._transport.close() if self.is_done else self._transport.abort()
-
-    @property
-    def is_done(self) -> bool:
-        """Whether nothing is under way."""
-        return self._is_over and self._is_sent and not self._pieces
+            is_done = self._is_over and self._is_sent and not self._pieces
+            self._transport.close() if is_done else self._transport.abort()
 
     async def _wait(self, request: httpx2.Request, kind: str) -> None:
-        """Wait until something arrives, there is room to write, or the connection is lost."""
+        """Wait until data arrives, the write buffer has room, or the connection is lost."""
         if self._failure is not None:
             raise self._failure
         loop = asyncio.get_running_loop()
@@ -231,14 +221,14 @@ class ProviderConnection(asyncio.Protocol):
 
 
 def time_limit(request: httpx2.Request, kind: str) -> float | None:
-    """How long a request may wait for ``connect``, ``read`` or ``write``; None has no limit."""
+    """The timeout of a request for ``connect``, ``read`` or ``write``; None for no timeout."""
     limits = request.extensions.get("timeout")
     limit = limits.get(kind) if isinstance(limits, dict) else None
     return float(limit) if isinstance(limit, int | float) else None
 
 
 def _pieces(parts: Iterable[Sent]) -> Iterator[Sent]:
-    """A request in pieces that are not too large, uncopied."""
+    """The parts of a request in pieces of at most WRITE_MAX, uncopied."""
     for part in parts:
         if len(part) <= WRITE_MAX:
             yield part

@@ -17,6 +17,7 @@ from turnkeeper.model.request import (
     Result,
     SystemTurn,
     Text,
+    ToolDefinition,
     ToolTurn,
     UserTurn,
 )
@@ -31,24 +32,24 @@ __all__ = ["BASE_URL", "MESSAGES", "Reader", "body", "conversation", "failure", 
 BASE_URL = "https://generativelanguage.googleapis.com/v1beta"
 MESSAGES = "contents"
 UNSIGNED = "skip_thought_signature_validator"
-"""Stands for the signature of a call that another model made; the newer models refuse a call without one."""
+"""Placeholder signature for a tool call by another model; newer models refuse a call without a signature."""
 
 _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 _OURS = frozenset({"thinkingConfig", "safetySettings", "cachedContent", "cacheTtl", "labels"})
 
 
 def path(request: ModelRequest) -> str:
-    """Names the model; the answer is asked for as server-sent events."""
+    """The URL path: the model, and a request for server-sent events."""
     return f"/models/{quote(request.model.api_id, safe='/')}:streamGenerateContent?alt=sse"
 
 
 def headers(endpoint: Endpoint) -> dict[str, str]:
-    """The key, in a header and never in the address."""
+    """The API key, in a header and never in the URL."""
     return {"x-goog-api-key": endpoint.api_key} if endpoint.api_key else {}
 
 
 def failure(status: int, headers: Mapping[str, str], body: str, endpoint: Endpoint) -> Failure:
-    """What an answer with an error status means. How long to wait is said in the body and put where others say it."""
+    """The typed failure of an error status. The retry delay in the body becomes a ``retry-after`` header."""
     found = codec.plain_failure(status, headers, body, endpoint)
     wait = _retry_delay(body)
     if isinstance(found, ApiFailure) and wait and "retry-after" not in headers:
@@ -57,24 +58,27 @@ def failure(status: int, headers: Mapping[str, str], body: str, endpoint: Endpoi
 
 
 def body(request: ModelRequest, endpoint: Endpoint) -> Wire:
-    """The request on the wire."""
+    """The whole body of a request."""
     return frame(request, endpoint, conversation(request, endpoint))
 
 
 def conversation(request: ModelRequest, endpoint: Endpoint) -> list[Wire]:
-    """The messages of a request on the wire."""
-    return _contents(transforms.prepare(request, endpoint))
+    """The messages of a request in the wire format: roles alternate."""
+    request = transforms.prepare(request, endpoint)
+    wire_ids: dict[str, object] = {}
+    messages = (_message(message, request.model, wire_ids) for message in request.messages)
+    return [{"role": role, "parts": parts} for role, parts in codec.alternating(messages)]
 
 
 def frame(request: ModelRequest, endpoint: Endpoint, messages: list[Wire]) -> Wire:
-    """The rest of a request around its messages."""
+    """The body of a request with these messages."""
     options = codec.merged(_base(request.model), request.model.options, request.options)
     wire: Wire = {}
     if system := [{"text": text} for text in request.system if text]:
         wire["systemInstruction"] = {"parts": system}
     wire["contents"] = messages
     if request.tools:
-        wire["tools"] = [{"functionDeclarations": [_tool(request, index) for index in range(len(request.tools))]}]
+        wire["tools"] = [{"functionDeclarations": [_tool(tool, request.model) for tool in request.tools]}]
         wire["toolConfig"] = {"functionCallingConfig": {"mode": _MODES[request.tool_choice]}}
     chosen = sampling.of(request)
     config: Wire = {
@@ -84,8 +88,7 @@ def frame(request: ModelRequest, endpoint: Endpoint, messages: list[Wire]) -> Wi
         "topK": chosen.top_k,
         "thinkingConfig": options.get("thinkingConfig"),
     }
-    config = {key: value for key, value in config.items() if value is not None}
-    wire["generationConfig"] = {**config, **{key: value for key, value in options.items() if key not in _OURS}}
+    wire["generationConfig"] = {**codec.present(config), **codec.renamed(options, {}, without=_OURS)}
     wire.update({key: options[key] for key in ("safetySettings", "cachedContent", "labels") if key in options})
     return wire
 
@@ -97,25 +100,11 @@ def _base(model: ModelInfo) -> Wire:
     return {"thinkingConfig": {"includeThoughts": True, **level}}
 
 
-def _tool(request: ModelRequest, index: int) -> Wire:
-    tool = request.tools[index]
-    schema = schemas.for_model(tool.schema, request.model)
+def _tool(tool: ToolDefinition, model: ModelInfo) -> Wire:
+    schema = schemas.for_model(tool.schema, model)
     declared: Wire = {"name": tool.name, "description": tool.description}
-    # An object without properties is refused; a tool without input leaves it out.
+    # The provider refuses a schema without properties, so a tool without input has no schema.
     return {**declared, "parameters": schema} if schema.get("properties") else declared
-
-
-def _contents(request: ModelRequest) -> list[Wire]:
-    """Contents whose roles alternate."""
-    merged: list[tuple[str, list[Wire]]] = []
-    wire_ids: dict[str, object] = {}
-    for message in request.messages:
-        role, parts = _message(message, request.model, wire_ids)
-        if merged and merged[-1][0] == role:
-            merged[-1][1].extend(parts)
-        elif parts:
-            merged.append((role, parts))
-    return [{"role": role, "parts": parts} for role, parts in merged]
 
 
 def _message(message: ModelMessage, model: ModelInfo, wire_ids: dict[str, object]) -> tuple[str, list[Wire]]:
@@ -139,7 +128,7 @@ def _said(part: Text | Media) -> Wire:
 
 
 def _result(result: Result, model: ModelInfo, wire_ids: dict[str, object]) -> list[Wire]:
-    """A result; its media inside it where the model takes them there, else behind it."""
+    """A tool result. Its media are inside it for models that accept that, else in parts after it."""
     files = [_said(part) for part in result.output if isinstance(part, Media)]
     response: Wire = {"error" if result.is_error else "output": transforms.result_text(result)}
     answered: Wire = {"name": result.name, "response": response}
@@ -193,16 +182,14 @@ def _hosted(call: Call, result: Result | None) -> list[Wire]:
 
 
 def _retry_delay(body: str) -> str | None:
-    """Seconds from ``error.details[].retryDelay``, which reads like ``34.07s``."""
+    """The seconds in ``error.details[].retryDelay``, which has the form ``34.07s``."""
     try:
         parsed = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
-    error = (parsed[0] if isinstance(parsed, list) and parsed else parsed) or {}
-    error = error.get("error") if isinstance(error, dict) else None
-    details = error.get("details") if isinstance(error, dict) else None
-    for detail in details if isinstance(details, list) else ():
-        delay = detail.get("retryDelay") if isinstance(detail, dict) else None
-        if isinstance(delay, str) and delay.endswith("s"):
+    answer = next(iter(codec.objects(parsed if isinstance(parsed, list) else [parsed])), {})
+    for detail in codec.objects(codec.own(answer, "error").get("details")):
+        delay = codec.text_of(detail.get("retryDelay"))
+        if delay.endswith("s"):
             return delay[:-1]
     return None

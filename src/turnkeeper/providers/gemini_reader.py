@@ -1,4 +1,4 @@
-"""Google Gemini, the answer: pieces of a candidate become stream events."""
+"""Google Gemini: parses the chunks of an answer into stream events."""
 
 import msgspec
 
@@ -81,7 +81,7 @@ _FILTERED = (
     "IMAGE_RECITATION",
 )
 _NUMBERED = ("FINISH_REASON_UNSPECIFIED", "STOP", "MAX_TOKENS", "SAFETY", "RECITATION")
-"""Finish reasons by the numbers that gateways send which write enumerations as numbers."""
+"""Finish reasons by number, for gateways that send enumerations as numbers."""
 _BROKEN = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE")
 _REASONS = {
     "STOP": "stop",
@@ -92,7 +92,7 @@ _REASONS = {
 
 
 class Reader(codec.Reader):
-    """Reads the chunks of one answer."""
+    """Parses the chunks of one answer."""
 
     def __init__(self, provider_id: str = "") -> None:
         super().__init__(provider_id)
@@ -102,12 +102,12 @@ class Reader(codec.Reader):
         self._signature: str | None = None
         self._calls = 0
         self._ran = ""
-        self._writing: _Written | None = None
+        self._writing: _OpenCall | None = None
         self._reason: str | None = None
         self._said: Wire = {}
 
     def read(self, name: bytes, data: bytes) -> None:
-        """Take in one chunk."""
+        """Parse one chunk."""
         chunk = codec.decode(_decoder, data)
         if chunk.error is not None:
             self.fail_with(msgspec.json.decode(data))
@@ -118,7 +118,7 @@ class Reader(codec.Reader):
             self._reason = "SAFETY"
             self._said["blockReason"] = chunk.prompt_feedback.block_reason
         for candidate in chunk.candidates or ():
-            if not candidate.index:  # We ask for one answer.
+            if not candidate.index:  # Requests ask for one candidate.
                 self._candidate(candidate)
 
     def _candidate(self, candidate: _Candidate) -> None:
@@ -135,7 +135,7 @@ class Reader(codec.Reader):
                 self._said["finishMessage"] = candidate.finish_message
 
     def complete(self) -> bool:
-        """The protocol has no last event: the stream ends, and a finish reason was given or it was not."""
+        """Finish if there is a finish reason. The protocol has no last event."""
         if self._reason is None:
             return False
         self._end_call()
@@ -159,9 +159,7 @@ class Reader(codec.Reader):
             self._hosted(part, codec.decode(_whole_decoder, raw))
 
     def _hosted(self, part: _Part, whole: Wire) -> None:
-        """A tool of the provider's own, or a part of a kind that is not known here. They go back with the signatures
-        that stand beside them, so they are kept whole.
-        """
+        """A hosted tool or an unknown kind of part. It is stored whole: the provider takes it back with signatures."""
         kinds = whole.keys() - {"thought", "thoughtSignature", "partMetadata"}
         if part.executable_code is not None:
             self._ran = self._hosted_call("", "code_execution", part.executable_code, whole)
@@ -192,7 +190,7 @@ class Reader(codec.Reader):
             self._is_thought = part.thought
             self._block = f"{'reasoning' if part.thought else 'text'}-{self._blocks}"
             self._blocks += 1
-            # Opened even without words: a signature must have a place to be kept.
+            # Opened even without text: the block stores the signature.
             (self.answer.open_reasoning if part.thought else self.answer.open_text)(self._block)
         if part.thought_signature:
             self._signature = part.thought_signature
@@ -209,11 +207,11 @@ class Reader(codec.Reader):
         self._block, self._signature = "", None
 
     def _call(self, call: _Call, signature: str | None) -> None:
-        """A call; where a host sends its arguments piece by piece, the pieces have no name."""
+        """A tool call, or further arguments of the open call: those have no name."""
         if call.name:
             self._end_call()
             self._end_block()
-            self._writing = _Written(call.id or self._next_call(), call.name, dict(call.args or {}))
+            self._writing = _OpenCall(call.id or self._next_call(), call.name, dict(call.args or {}))
             if signature or self._signature:
                 self._writing.own["thoughtSignature"] = signature or self._signature
                 self._signature = None
@@ -257,7 +255,7 @@ class Reader(codec.Reader):
         self.answer.file(mime, f"data:{mime};base64,{data}" if data else codec.text_of(file.get("fileUri")))
 
     def _cite(self, candidate: _Candidate) -> None:
-        """The pages and documents that a candidate names. They are listed again with every chunk."""
+        """Cite the pages and documents of a candidate, which repeats them in every chunk."""
         for chunk in codec.objects(_at(candidate.grounding_metadata, "groundingChunks")):
             found = next((one for one in chunk.values() if isinstance(one, dict)), {})
             self.answer.cite(
@@ -274,7 +272,7 @@ class Reader(codec.Reader):
     def _count(self, usage: _Usage) -> None:
         thought = usage.thoughts_token_count or 0
         given = (usage.prompt_token_count or 0) + (usage.tool_use_prompt_token_count or 0)
-        said = usage.candidates_token_count + thought if usage.candidates_token_count is not None else thought
+        said = (usage.candidates_token_count or 0) + thought
         self.answer.usage = Usage(
             input=given,
             output=said,
@@ -284,8 +282,8 @@ class Reader(codec.Reader):
         )
 
 
-class _Written:
-    """A call while its arguments come."""
+class _OpenCall:
+    """A tool call whose arguments are incomplete."""
 
     def __init__(self, call_id: str, name: str, given: Wire) -> None:
         self.call_id, self.name, self.given = call_id, name, given

@@ -1,6 +1,6 @@
-"""HttpProvider: asks a provider over HTTP and reads its stream. Every trouble of the network becomes one ``error``.
+"""HttpProvider: sends requests over HTTP and reads streamed answers. A network error becomes one ``error`` event.
 
-Nothing is tried again here: whether and when is decided by ``core.retry``, and shown to the user.
+There are no retries here: ``core.retry`` decides about them, and the user sees them.
 """
 
 import math
@@ -19,11 +19,11 @@ from turnkeeper.model.request import ModelRequest
 from turnkeeper.model.stream import Start, StartStep, StreamEvent, UsageCounted
 from turnkeeper.providers import codec_of
 from turnkeeper.providers.bodies import Bodies
-from turnkeeper.providers.codec import Codec, Reader
+from turnkeeper.providers.codec import Codec
 from turnkeeper.providers.endpoint import ERROR_BYTES_MAX, Endpoint, without_secrets
 from turnkeeper.providers.network import network_failure, timed_out
 from turnkeeper.providers.pool import Body, ConnectionPool, Pieces
-from turnkeeper.providers.sse import EventTooLarge, SseEvent, SseParser
+from turnkeeper.providers.sse import EventTooLarge, SseParser
 
 REQUEST_IDS = ("request-id", "x-request-id", "apim-request-id", "x-goog-request-id", "cf-ray")
 CONNECTIONS_MAX = 200
@@ -31,19 +31,16 @@ IDLE_CONNECTIONS_MAX = 20
 
 DRAIN_S = 0.1
 DRAIN_CHUNKS_MAX = 8
-"""A provider that does not end its stream after the last event costs a connection, not a wait."""
+"""Limits for reading the rest of a stream after its last event; beyond them the connection is closed."""
 
 _Ask: TypeAlias = Callable[[], Awaitable[httpx2.Response]]
 
 _NOT_STREAMS = ("application/json", "text/html")
-_TROUBLES = (httpx2.HTTPError, httpx2.InvalidURL, EventTooLarge, UnicodeError, OSError)
+_NETWORK_ERRORS = (httpx2.HTTPError, httpx2.InvalidURL, EventTooLarge, UnicodeError, OSError)
 
 
 def new_client(*, user_agent: str) -> httpx2.AsyncClient:
-    """The client that all providers of an application share. The caller closes it.
-
-    Where the environment names a proxy, httpx2's own transport is used, which supports them.
-    """
+    """The HTTP client that all providers share; the caller closes it. With a proxy it uses httpx2's own transport."""
     headers = {"user-agent": user_agent}
     if getproxies().keys() - {"no"}:
         limits = httpx2.Limits(max_connections=CONNECTIONS_MAX, max_keepalive_connections=IDLE_CONNECTIONS_MAX)
@@ -52,7 +49,7 @@ def new_client(*, user_agent: str) -> httpx2.AsyncClient:
 
 
 class DirectClient(httpx2.AsyncClient):
-    """A client whose connection pool can be used without it, and so without its proxies, cookies and redirects."""
+    """A client that exposes its connection pool, for requests without proxies, cookies and redirects."""
 
     def __init__(self, pool: ConnectionPool, headers: Mapping[str, str]) -> None:
         super().__init__(headers=dict(headers), transport=pool)
@@ -70,13 +67,13 @@ class HttpProvider:
         self._shown_url = without_secrets(self._base_url)
         self._urls: dict[str, httpx2.URL] = {}
         self._is_proven = False
-        """Whether the address has answered before."""
+        """Whether the base URL has answered a request before."""
         self._usual_headers = dict(client.headers)
         limits = endpoint.timeouts
         self._timeout = httpx2.Timeout(None, connect=limits.connect_s, write=limits.write_s).as_dict()
 
     def wire_length(self, request: ModelRequest) -> int:
-        """How many messages the provider counts in this request; see ``Measuring``."""
+        """The number of messages in the body of a request; see ``Measuring``."""
         body = self._codec.body(request, self._endpoint)
         messages = next((body[name] for name in ("messages", "input", "contents") if name in body), ())
         return len(messages) if isinstance(messages, list) else 0
@@ -101,9 +98,9 @@ class HttpProvider:
                 chunks = await stack.enter_async_context(aclosing(_chunks(response)))
                 counted = None
                 while not reader.is_over and (chunk := await wait.next(chunks)) is not None:
-                    events = _read(parser.feed(chunk), reader)
+                    events = [event for name, data in parser.feed(chunk) for event in reader.feed(name, data)]
                     if not reader.is_over and (usage := reader.answer.usage) is not None and usage is not counted:
-                        # Known before the end, and paid even if the end never comes.
+                        # Reported early: these tokens are billed even if the answer never ends.
                         counted = usage
                         events = [*events, UsageCounted(usage=usage)]
                     if events:
@@ -112,8 +109,8 @@ class HttpProvider:
                     await _drain(response, chunks)
                 else:
                     yield reader.end(parser.end())
-        except (_TimedOut, *_TROUBLES) as error:
-            # What breaks behind the end of an answer says nothing.
+        except (_TimedOut, *_NETWORK_ERRORS) as error:
+            # Errors after the end of an answer are ignored.
             if events := reader.end(cause=self._failure(error)):
                 yield events
 
@@ -137,14 +134,14 @@ class HttpProvider:
         return AuthFailure(data=AuthData(provider_id=endpoint.provider_id, message=message))
 
     async def _sent(self, asking: httpx2.Request) -> httpx2.Response:
-        """Send a request; its answer, of which only the head was read."""
+        """Send a request and return its answer with an unread body."""
         if isinstance(self._client, DirectClient) and not asking.url.userinfo:
             return await self._client.pool.handle_async_request(asking)
-        # A key must not follow to where it was not sent.
+        # A redirect would send the API key to another host.
         return await self._client.send(asking, stream=True, follow_redirects=False)
 
     def _asking(self, request: ModelRequest) -> httpx2.Request:
-        """The request on the wire. It is put together here: a client that can do all takes its time."""
+        """The HTTP request. It is built here because httpx2's ``build_request`` is slower."""
         body, url = Pieces(self._bodies.pieces(request)), self._url(self._codec.path(request))
         headers = {
             "host": url.netloc.decode("ascii"),
@@ -167,7 +164,7 @@ class HttpProvider:
         return self._urls[path]
 
     async def _refused(self, response: httpx2.Response, wait: "_Wait") -> Failure | None:
-        """Why there is no stream to read; None if there is one."""
+        """The failure of an answer that is not a stream; None if it is one."""
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if response.is_success and kind not in _NOT_STREAMS:
             return None
@@ -184,18 +181,16 @@ class HttpProvider:
 
 
 def all_headers(codec: Codec, request: ModelRequest, endpoint: Endpoint) -> dict[str, str]:
-    """The headers of a request: the protocol's, those that keep a session together, the endpoint's, the request's.
-
-    The later wins, whatever case it is written in.
+    """The headers of a request in lower case: the protocol's, the session's, the endpoint's, the request's; later ones
+    override earlier ones.
     """
     own = {"content-type": "application/json", "accept": "text/event-stream", "accept-encoding": "identity"}
-    layers: list[Mapping[str, str]] = [own, codec.headers(endpoint), _affinity(request), endpoint.headers]
-    layers.append(request.headers)
+    layers = (own, codec.headers(endpoint), _affinity(request), endpoint.headers, request.headers)
     return {name.lower(): value for layer in layers for name, value in layer.items()}
 
 
 def _affinity(request: ModelRequest) -> dict[str, str]:
-    """By these, hosts send the requests of a session to the machine that has its cache."""
+    """Headers by which hosts route the requests of a session to the machine with its cache."""
     if not request.session_id:
         return {}
     own = {"x-session-affinity": request.session_id, "x-session-id": request.session_id}
@@ -204,20 +199,13 @@ def _affinity(request: ModelRequest) -> dict[str, str]:
     return own
 
 
-def _read(arrived: list[SseEvent], reader: Reader) -> list[StreamEvent]:
-    """What the events that arrived together say."""
-    if len(arrived) == 1:
-        return reader.feed(*arrived[0])
-    return [event for name, data in arrived for event in reader.feed(name, data)]
-
-
 def _chunks(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
-    """The bytes of an answer, decoded if they must be."""
+    """The bytes of an answer, decompressed if they are compressed."""
     return response.aiter_bytes() if "content-encoding" in response.headers else response.aiter_raw()
 
 
 async def _drain(response: httpx2.Response, chunks: AsyncGenerator[bytes, None]) -> None:
-    """Read what little may be left behind the answer, so that the connection can be used again."""
+    """Read the rest of a stream after its last event, so that the connection can be reused."""
     if isinstance(response.stream, Body) and response.stream.is_read:
         return
     with anyio.move_on_after(DRAIN_S):
@@ -227,7 +215,7 @@ async def _drain(response: httpx2.Response, chunks: AsyncGenerator[bytes, None])
 
 
 class _TimedOut(Exception):
-    """We waited long enough."""
+    """A timeout, as a typed failure."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure)
@@ -235,10 +223,10 @@ class _TimedOut(Exception):
 
 
 class _Wait:
-    """Waits for a provider, no longer than its endpoint allows.
+    """Applies the timeouts of an endpoint.
 
-    Between two pieces the connection itself watches the time: a scope of our own around each would cost more than
-    reading it. Only a limit for the whole answer needs one.
+    The connection checks the idle timeout: a cancel scope for each chunk would cost more than reading the chunk. Only
+    the timeouts for the first byte and the whole answer use a cancel scope.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -249,16 +237,16 @@ class _Wait:
         self._has_begun = False
 
     async def first(self, ask: _Ask) -> httpx2.Response:
-        """The beginning of an answer."""
+        """Wait for the head of an answer."""
         with anyio.CancelScope(deadline=self._until_first()) as scope:
             response = await ask()
-            # From here on silence is counted; before, it was a provider that thinks.
+            # The idle timeout starts here; before the head, the first-byte timeout applies.
             response.request.extensions["timeout"]["read"] = self._limits.idle_s
             return response
         raise self._expired(scope)
 
     async def next(self, chunks: AsyncGenerator[bytes, None]) -> bytes | None:
-        """The next piece; None at the end."""
+        """Wait for the next chunk; None at the end."""
         if self._has_begun and self._total_at == math.inf:
             return await anext(chunks, None)
         with anyio.CancelScope(deadline=self._total_at if self._has_begun else self._until_first()) as scope:
@@ -277,7 +265,7 @@ class _Wait:
 
 
 async def _error_text(response: httpx2.Response, wait: _Wait) -> str:
-    """The body of an error, as much of it as is worth keeping; what was read before it broke, if it does."""
+    """The beginning of an error's body; if reading fails, the part before that."""
     pieces: list[bytes] = []
     size = 0
     try:
@@ -286,7 +274,7 @@ async def _error_text(response: httpx2.Response, wait: _Wait) -> str:
                 pieces.append(chunk)
                 size += len(chunk)
     except (httpx2.HTTPError, _TimedOut):
-        pass  # The status says enough.
+        pass  # The status is enough for a failure.
     return b"".join(pieces)[:ERROR_BYTES_MAX].decode("utf-8", "replace")
 
 

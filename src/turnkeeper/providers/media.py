@@ -1,4 +1,4 @@
-"""Media: what of a file a provider can take, and the text that stands for it when it cannot."""
+"""Media: checks files before they are sent, and makes the text that replaces one that cannot be sent."""
 
 import binascii
 
@@ -14,7 +14,7 @@ PDF = "application/pdf"
 
 
 def modality(mime: str) -> str | None:
-    """The modality of a type, in the catalogue's words; None for types without one."""
+    """The modality of a media type, as named in the catalogue; None for types without one."""
     if mime == PDF:
         return "pdf"
     family = mime.partition("/")[0]
@@ -22,17 +22,17 @@ def modality(mime: str) -> str | None:
 
 
 def named(media: Media) -> str:
-    """How a text calls the file."""
+    """The file's name or type, for texts."""
     return f'"{media.filename}"' if media.filename else f"A file of type {media.mime}"
 
 
 def stand_in(media: Media, reason: str) -> Text:
-    """The text that is sent in a file's place: it says why, so that the model can tell the user."""
+    """The text that replaces a file. It contains the reason, so that the model can tell the user."""
     return Text(text=f"[{named(media)} could not be sent: {reason}. Tell the user if it matters.]")
 
 
 def refusal(media: Media) -> str | None:
-    """Why nobody would take this file; None if it is sound."""
+    """Why no provider accepts this file; None if it is valid."""
     if media.data is None:
         return None if media.url else "it is empty"
     if not media.data:
@@ -49,7 +49,7 @@ def refusal(media: Media) -> str | None:
 
 
 def checked(media: Media, modalities: tuple[str, ...]) -> Media | Text:
-    """The file, if this model can read its kind and it is sound; else the text that stands for it."""
+    """The file if it is valid and the model reads its modality, else the text that replaces it."""
     kind = modality(media.mime)
     if kind is not None and kind not in modalities:
         return stand_in(media, f"this model does not read {kind}")
@@ -58,5 +58,5 @@ def checked(media: Media, modalities: tuple[str, ...]) -> Media | Text:
 
 
 def data_url(media: Media) -> str:
-    """The file as an address: its own, or one that holds its content."""
+    """The URL of a file: its own, or a ``data:`` URL with its content."""
     return media.url if media.data is None and media.url else f"data:{media.mime};base64,{media.data}"

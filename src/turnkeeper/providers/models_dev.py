@@ -1,7 +1,6 @@
-"""models.dev: the catalogue's shape, reduced to what we use, and lowered to ModelInfo.
+"""models.dev: the format of the catalogue, reduced to the fields in use, and its conversion to ModelInfo.
 
-Our vendored snapshot, a refreshed one and the ``provider`` section of a configuration file all have this shape, so
-that one function reads them all.
+The shipped snapshot, a refreshed one and the ``provider`` section of a configuration file have this format.
 """
 
 from collections.abc import Mapping
@@ -10,12 +9,12 @@ from typing import Final, NamedTuple
 import msgspec
 
 from turnkeeper.model.catalog import Limits, ModelInfo, Price, PriceTier
-from turnkeeper.model.config import CostConfig, InterleavedConfig, ModelConfig, PriceConfig, Setting
+from turnkeeper.model.config import CostConfig, InterleavedConfig, LimitConfig, ModelConfig, PriceConfig, Setting
 from turnkeeper.model.refusal import Invalid
 
 
 class SdkRoute(NamedTuple):
-    """How a package of the AI SDK, by which models.dev and opencode name protocols, is reached without it."""
+    """The protocol and base URL of an AI SDK package, by which models.dev and opencode name protocols."""
 
     protocol: str
     base_url: str | None = None
@@ -41,7 +40,7 @@ ROUTES: Final[Mapping[str, SdkRoute]] = {
     "@openrouter/ai-sdk-provider": SdkRoute("openai-chat", "https://openrouter.ai/api/v1"),
     "venice-ai-sdk-provider": SdkRoute("openai-chat", "https://api.venice.ai/api/v1"),
 }
-"""Packages that are not here speak a protocol we do not; the models of their providers are left out."""
+"""The supported AI SDK packages. Providers with another package are left out of the catalogue."""
 
 _OVER_200K: Final = 200_000
 
@@ -57,7 +56,7 @@ class CatalogueProvider(Setting):
 
 
 def reduced(raw: bytes) -> bytes:
-    """A download of models.dev with only what we use: providers whose protocol we speak, models that write text."""
+    """A models.dev download reduced to supported providers, models with text output and the fields in use."""
     try:
         everything = msgspec.json.decode(raw, type=dict[str, CatalogueProvider])
     except msgspec.DecodeError as error:
@@ -71,8 +70,8 @@ def reduced(raw: bytes) -> bytes:
 
 
 def model_info(provider_id: str, key: str, model: ModelConfig, protocol: str) -> ModelInfo:
-    """One entry as the rest of the program knows models. ``protocol`` is its provider's, unless it has its own."""
-    limit, cost = model.limit, model.cost or CostConfig()
+    """The ModelInfo of a catalogue entry. ``protocol`` is the provider's; the model may have its own."""
+    limit, cost = model.limit or LimitConfig(), model.cost or CostConfig()
     modalities = (model.modalities.input if model.modalities else None) or ("text",)
     return ModelInfo(
         provider_id=provider_id,
@@ -80,9 +79,7 @@ def model_info(provider_id: str, key: str, model: ModelConfig, protocol: str) ->
         name=model.name or key,
         api_id=model.id or key,
         protocol=own_protocol(model) or protocol,
-        limits=Limits(context=limit.context or 0, input=limit.input or 0, output=limit.output or 0)
-        if limit
-        else Limits(),
+        limits=Limits(context=limit.context or 0, input=limit.input or 0, output=limit.output or 0),
         price=price(cost),
         tiers=tiers(cost),
         modalities=modalities,
@@ -99,7 +96,7 @@ def model_info(provider_id: str, key: str, model: ModelConfig, protocol: str) ->
 
 
 def own_protocol(model: ModelConfig) -> str | None:
-    """The protocol of a model that does not speak its provider's."""
+    """The protocol of a model, if it differs from its provider's."""
     route = model.provider
     if route is None:
         return None
@@ -108,7 +105,7 @@ def own_protocol(model: ModelConfig) -> str | None:
 
 
 def price(cost: PriceConfig) -> Price:
-    """A row of prices; what is not said costs nothing."""
+    """The Price of a catalogue row; a missing price is zero."""
     return Price(
         input=cost.input or 0,
         output=cost.output or 0,
@@ -118,10 +115,10 @@ def price(cost: PriceConfig) -> Price:
 
 
 def tiers(cost: CostConfig) -> tuple[PriceTier, ...]:
-    """The prices of long requests, shortest first.
+    """The price tiers of long requests, shortest first.
 
-    models.dev repeats the first tier under ``context_over_200k`` whatever its size, for readers that know no tiers.
-    Such a copy would begin too early, so it counts only where it says something of its own.
+    models.dev repeats the first tier, of any size, as ``context_over_200k`` for readers without tiers. That copy is
+    ignored: it would apply to shorter requests than the tier.
     """
     found = {row.tier.size: price(row) for row in cost.tiers or () if row.tier.type == "context"}
     if cost.context_over_200k is not None and (over := price(cost.context_over_200k)) not in found.values():

@@ -1,4 +1,4 @@
-"""Network failures: what broke on the way to a provider, as a typed Failure."""
+"""Network failures: converts network exceptions to typed failures."""
 
 import errno
 import re
@@ -28,9 +28,9 @@ _UNREACHABLE = "{place} cannot be reached: {detail}. Check the network connectio
 
 
 def network_failure(error: Exception, url: str, *, is_proven: bool = False) -> ApiFailure:
-    """What an exception on the way to ``url`` means. What another request would meet again is not retryable.
+    """The typed failure of an exception during a request to ``url``. An error that would recur is not retryable.
 
-    ``is_proven``: the address has answered before, so a connection that cannot be opened is an outage, which passes.
+    ``is_proven``: the URL has answered before, so that failing to connect is a temporary outage.
     """
     causes = tuple(_causes(error))
     detail = str(error) or type(error).__name__
@@ -54,7 +54,7 @@ def network_failure(error: Exception, url: str, *, is_proven: bool = False) -> A
 
 
 def _unreachable(code: str, url: str, detail: str, is_proven: bool) -> ApiFailure:
-    """No connection could be opened. The connection pool has tried that more than once already."""
+    """The failure to open a connection, which the connection pool has retried already."""
     words = {"ECONNREFUSED": _REFUSED, "ENOTFOUND": _UNKNOWN}.get(code, _UNREACHABLE)
     address = urlsplit(url)
     host = address.hostname or url
@@ -64,7 +64,7 @@ def _unreachable(code: str, url: str, detail: str, is_proven: bool) -> ApiFailur
 
 
 def timed_out(what: str, code: str, limit_s: float) -> ApiFailure:
-    """A wait that was longer than allowed."""
+    """The failure of a timeout."""
     return broken(f"{what} ({limit_s:g} s).", code=code, is_retryable=True, timeoutMs=str(round(limit_s * 1000)))
 
 
@@ -80,13 +80,13 @@ def _code(causes: tuple[BaseException, ...], default: str = "EHOSTUNREACH") -> s
 
 
 def _errno(error: OSError) -> int:
-    """The system's error number. asyncio joins the errors of several addresses into one text."""
+    """The system's error number; from the message if asyncio joined the errors of several addresses."""
     found = _ERRNO.search(str(error)) if error.errno is None else None
     return int(found[1]) if found else error.errno or 0
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The exception and what led to it, nearest first; groups are looked into."""
+    """The exception and its causes, nearest first, including the members of exception groups."""
     seen: set[int] = set()
     waiting = [error]
     while waiting:

@@ -1,4 +1,4 @@
-"""Ask a model once, outside the turns of a session: for a title, for a Summary. One request, one text."""
+"""One-shot requests to a model outside the turns of a session: for a title or a Summary."""
 
 from contextlib import aclosing
 
@@ -12,7 +12,7 @@ from turnkeeper.providers.provider import Provider
 
 
 class OneShotAnswer(Value):
-    """What came back. A model that called tools instead of answering has ``called``."""
+    """The answer of a one-shot request. ``called``: the model called tools."""
 
     text: str = ""
     usage: Usage | None = None
@@ -21,7 +21,7 @@ class OneShotAnswer(Value):
 
 
 async def ask(provider: Provider, request: ModelRequest) -> OneShotAnswer:
-    """Ask once and take in the whole answer. What a provider does wrong is in the answer, never raised."""
+    """Send a request and collect the whole answer. A provider's error is in the answer and not raised."""
     pieces: list[str] = []
     answer = OneShotAnswer()
     async with aclosing(answer_stream(provider, request)) as stream:

@@ -1,13 +1,11 @@
 """OpenAI Chat Completions: the wire protocol of OpenAI's older models and of most other hosts.
 
-The protocol has no place for reasoning. Its text goes back in the field that the catalogue names (``interleaved``), or
-in ``reasoning`` if it came in that field. Reasoning that came elsewhere is left out: some hosts send
-``reasoning_content`` and refuse it in requests. Signatures and encrypted reasoning go back to each host that sent them.
+The protocol has no field for reasoning. Its text is sent back in the field that the catalogue names (``interleaved``),
+or in ``reasoning`` if the host sent it there. Other reasoning is left out: some hosts send ``reasoning_content`` and
+refuse it in requests. Signatures and encrypted reasoning are sent back to the host that sent them.
 """
 
-from collections.abc import Mapping
-
-from turnkeeper.model.failure import Failure
+from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.request import (
     AssistantTurn,
     Call,
@@ -18,6 +16,7 @@ from turnkeeper.model.request import (
     Result,
     SystemTurn,
     Text,
+    ToolDefinition,
     ToolTurn,
     UserTurn,
 )
@@ -32,7 +31,7 @@ __all__ = ["BASE_URL", "MESSAGES", "Reader", "body", "conversation", "failure", 
 BASE_URL = "https://api.openai.com/v1"
 MESSAGES = "messages"
 PLAIN = "reasoning"
-"""The field in which most hosts send plain reasoning and take it back."""
+"""The field in which most hosts send and accept plain reasoning."""
 FROM_TOOL = "These files come from the tool results above:"
 
 _OPTIONS = {
@@ -54,12 +53,12 @@ _AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/
 
 
 def path(request: ModelRequest) -> str:
-    """The same for every model."""
+    """The URL path, equal for every model."""
     return "/chat/completions"
 
 
 def headers(endpoint: Endpoint) -> dict[str, str]:
-    """The key, as a bearer; Azure has a header of its own."""
+    """The API key as a bearer token, or in Azure's own header."""
     if not endpoint.api_key:
         return {}
     if endpoint.provider_id.startswith("azure"):
@@ -67,37 +66,30 @@ def headers(endpoint: Endpoint) -> dict[str, str]:
     return {"authorization": f"Bearer {endpoint.api_key}"}
 
 
-def failure(status: int, headers: Mapping[str, str], body: str, endpoint: Endpoint) -> Failure:
-    """What an answer with an error status means."""
-    return codec.plain_failure(status, headers, body, endpoint)
+failure = codec.plain_failure
 
 
 def cache_key(request: ModelRequest, endpoint: Endpoint) -> Wire:
-    """The key by which requests of one session find the same cache, for hosts that know one."""
+    """The prompt cache key of a session, for hosts that support one. ``setCacheKey`` of the options overrides that."""
     wanted = endpoint.options.get("setCacheKey")
-    if (
-        wanted is False
-        or not request.session_id
-        or (wanted is not True and endpoint.provider_id not in _CACHE_KEY_HOSTS)
-    ):
-        return {}
-    return {"prompt_cache_key": request.session_id}
+    is_wanted = wanted if isinstance(wanted, bool) else endpoint.provider_id in _CACHE_KEY_HOSTS
+    return {"prompt_cache_key": request.session_id} if is_wanted and request.session_id else {}
 
 
 def body(request: ModelRequest, endpoint: Endpoint) -> Wire:
-    """The request on the wire."""
+    """The whole body of a request."""
     return frame(request, endpoint, conversation(request, endpoint))
 
 
 def conversation(request: ModelRequest, endpoint: Endpoint) -> list[Wire]:
-    """The messages of a request on the wire."""
+    """The messages of a request in the wire format."""
     request = transforms.prepare(request, endpoint)
     is_openai = transforms.is_openai(request.model, endpoint)
     return [item for message in request.messages for item in _message(message, request, is_openai)]
 
 
 def frame(request: ModelRequest, endpoint: Endpoint, messages: list[Wire]) -> Wire:
-    """The rest of a request around its messages."""
+    """The body of a request with these messages, to which it adds cache points."""
     is_openai = transforms.is_openai(request.model, endpoint)
     options = codec.merged(_base(request, endpoint), request.model.options, request.options)
     messages = [*_system(request, is_openai, endpoint), *messages]
@@ -105,10 +97,7 @@ def frame(request: ModelRequest, endpoint: Endpoint, messages: list[Wire]) -> Wi
         cache_points.mark_messages(messages, cache_points.marker(options))
     wire: Wire = {"model": request.model.api_id, "messages": messages}
     if request.tools:
-        wire["tools"] = [
-            _tool(tool.name, tool.description, schemas.for_model(tool.schema, request.model), is_openai)
-            for tool in request.tools
-        ]
+        wire["tools"] = [_tool(tool, request.model, is_openai) for tool in request.tools]
         wire["tool_choice"] = request.tool_choice
     if request.output_max is not None:
         wire["max_completion_tokens" if is_openai else "max_tokens"] = request.output_max
@@ -118,8 +107,8 @@ def frame(request: ModelRequest, endpoint: Endpoint, messages: list[Wire]) -> Wi
         "top_p": chosen.top_p,
         "top_k": None if is_openai else chosen.top_k,
     }
-    wire.update({key: value for key, value in sampled.items() if value is not None})
-    wire.update(codec.renamed({key: value for key, value in options.items() if key not in _OURS}, _OPTIONS))
+    wire.update(codec.present(sampled))
+    wire.update(codec.renamed(options, _OPTIONS, without=_OURS))
     wire["stream"] = True
     if endpoint.options.get("includeUsage") is not False and endpoint.provider_id != "mistral":
         wire["stream_options"] = {"include_usage": True}
@@ -138,7 +127,7 @@ def _base(request: ModelRequest, endpoint: Endpoint) -> Wire:
 
 
 def _system(request: ModelRequest, is_openai: bool, endpoint: Endpoint) -> list[Wire]:
-    """System messages. Many hosts take only one, so parts are kept apart only where that serves a cache."""
+    """System messages. Many hosts accept only one, so parts are sent separately only where caching needs it."""
     parts = [text for text in request.system if text]
     role = "developer" if is_openai and request.model.reasoning else "system"
     if not is_openai and not cache_points.takes_markers(request.model, endpoint):
@@ -146,8 +135,9 @@ def _system(request: ModelRequest, is_openai: bool, endpoint: Endpoint) -> list[
     return [{"role": role, "content": text} for text in parts]
 
 
-def _tool(name: str, description: str, schema: Wire, is_openai: bool) -> Wire:
-    function: Wire = {"name": name, "description": description, "parameters": schema}
+def _tool(tool: ToolDefinition, model: ModelInfo, is_openai: bool) -> Wire:
+    schema = schemas.for_model(tool.schema, model)
+    function: Wire = {"name": tool.name, "description": tool.description, "parameters": schema}
     return {"type": "function", "function": {**function, "strict": False} if is_openai else function}
 
 
@@ -164,7 +154,7 @@ def _message(message: ModelMessage, request: ModelRequest, is_openai: bool) -> l
 
 
 def _content(parts: list[Wire]) -> object:
-    """A lone text stands as a string, which every host understands."""
+    """The content of a message: a single text as a string, which every host accepts."""
     if len(parts) == 1 and parts[0]["type"] == "text":
         return parts[0]["text"]
     return parts
@@ -188,7 +178,7 @@ def _said(part: Text | Media) -> Wire:
 
 
 def _results(results: tuple[Result, ...]) -> list[Wire]:
-    """One message for each result. Their media follow as a user's, for a tool's message takes only words."""
+    """One message for each result. Tool messages accept only text, so media follow in a user message."""
     messages: list[Wire] = [
         {"role": "tool", "tool_call_id": result.call_id, "content": transforms.result_text(result)}
         for result in results
@@ -215,7 +205,7 @@ def _assistant(turn: AssistantTurn, field: str | None) -> list[Wire]:
                 sealed |= {"extra_content": extra} if extra else {}
                 sealed |= {"annotations": own["annotations"]} if own.get("annotations") else {}
             case Call(executed=True) if own.get("isInAnswer") is True:
-                is_plain_taken = False  # The host ran it while it answered, and takes only the answer back.
+                is_plain_taken = False  # The host ran the tool inside its answer, and accepts only the answer's text.
             case Call(executed=True):
                 texts.append(transforms.hosted_text(part, hosted.get(part.id)))
             case Call():
@@ -225,19 +215,19 @@ def _assistant(turn: AssistantTurn, field: str | None) -> list[Wire]:
                 message_extra = own.get("messageExtraContent")
                 sealed |= {"extra_content": message_extra} if message_extra else {}
             case _:
-                pass  # Reasoning goes to its field, results to their calls.
+                pass  # Reasoning is sent in its own field, a result with its call.
     text = "\n\n".join(texts) if hosted else "".join(texts)
     sealed |= _reasoning([part for part in turn.content if isinstance(part, Reasoning)], field)
     if not is_plain_taken or not (text or calls):
         sealed.pop(PLAIN, None)
     if not text and not calls and not sealed:
-        return []  # It held nothing but reasoning; hosts refuse an empty message.
+        return []  # The turn has only reasoning, and hosts refuse an empty message.
     message: Wire = {"role": "assistant", "content": text or (None if calls else ""), **sealed}
     return [{**message, "tool_calls": calls} if calls else message]
 
 
 def _reasoning(parts: list[Reasoning], field: str | None) -> Wire:
-    """Reasoning under the names by which hosts take it back."""
+    """Reasoning in the fields in which hosts accept it."""
     found = [codec.own(part.metadata, "openrouter").get("reasoning_details") for part in parts]
     details = [item for one in found for item in codec.objects(one)]
     wire: Wire = {"reasoning_details": details} if details else {}

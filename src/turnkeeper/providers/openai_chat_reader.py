@@ -1,8 +1,7 @@
-"""OpenAI Chat Completions, the answer: chunks become stream events, in the dialects of the hosts that speak it."""
+"""OpenAI Chat Completions: parses the chunks of an answer into stream events, in the dialects of many hosts."""
 
 import msgspec
 
-from turnkeeper.model.failure import OverflowData, OverflowFailure
 from turnkeeper.model.stream import Usage
 from turnkeeper.model.value import JsonObject
 from turnkeeper.providers import codec
@@ -25,7 +24,7 @@ class _ToolCall(msgspec.Struct):
 
 
 class _Piece(msgspec.Struct):
-    """Content as a list, which Mistral sends for models that think."""
+    """An element of list content, which Mistral sends for reasoning models."""
 
     type: str = ""
     text: str = ""
@@ -93,14 +92,14 @@ _REASONS = {
 
 
 class Reader(codec.Reader):
-    """Reads the chunks of one completion."""
+    """Parses the chunks of one completion."""
 
     def __init__(self, provider_id: str = "") -> None:
         super().__init__(provider_id)
         self._text = self._reasoning = 0
         self._is_reasoning = False
         self._is_named = False
-        """Whether the reasoning came in the field ``reasoning``."""
+        """Whether the host sent the reasoning in the field ``reasoning``."""
         self._details: list[object] = []
         self._calls: dict[int, str] = {}
         self._metadata: dict[str, object] = {}
@@ -115,7 +114,7 @@ class Reader(codec.Reader):
         self._parsed: list[Item] = []
 
     def read(self, name: bytes, data: bytes) -> None:
-        """Take in one chunk."""
+        """Parse one chunk."""
         if data == b"[DONE]":
             self._finish()
             return
@@ -130,7 +129,7 @@ class Reader(codec.Reader):
         self._found(chunk.citations)
         for choice in chunk.choices or ():
             if choice.index:
-                continue  # We ask for one answer; a second would be mixed into it.
+                continue  # Requests ask for one choice; another would be mixed into the answer.
             if choice.error is not None:
                 self.fail_with(choice.error)
                 return
@@ -143,7 +142,7 @@ class Reader(codec.Reader):
                 self._end_calls()
 
     def complete(self) -> bool:
-        """A finish reason says it all; hosts forget the closing mark."""
+        """Finish if there is a finish reason; some hosts leave out ``[DONE]``."""
         if self._reason is None:
             return False
         self._finish()
@@ -151,11 +150,10 @@ class Reader(codec.Reader):
 
     def _delta(self, delta: _Delta) -> None:
         content = delta.content
-        if content.__class__ is str:
-            if content:
-                self._content(str(content))
+        if isinstance(content, str):
+            self._divided(*(("", content) if self._tags.is_over else self._tags.feed(content)))
         elif content:
-            self._pieces([piece for piece in content if isinstance(piece, _Piece)])
+            self._pieces(content)
         if thought := delta.reasoning_content or delta.reasoning:
             self._think(thought)
             self._is_named = not delta.reasoning_content
@@ -177,12 +175,6 @@ class Reader(codec.Reader):
         for call in delta.tool_calls or ():
             self._call(call)
 
-    def _content(self, content: str) -> None:
-        if self._tags.is_over:
-            self._say(content)
-            return
-        self._divided(*self._tags.feed(content))
-
     def _divided(self, thought: str, text: str) -> None:
         if thought:
             self._think(thought)
@@ -190,8 +182,7 @@ class Reader(codec.Reader):
             self._say(text)
 
     def _say(self, text: str) -> None:
-        if self._is_reasoning:
-            self._end_reasoning()
+        self._end_reasoning()
         self.answer.text(f"text-{self._text}", text)
 
     def _think(self, text: str) -> None:
@@ -202,6 +193,8 @@ class Reader(codec.Reader):
         self.answer.reasoning(block, text)
 
     def _end_reasoning(self) -> None:
+        if not self._is_reasoning:
+            return
         own: Item | None = {"openai": {"field": "reasoning"}} if self._is_named else None
         if self._details:
             own = {"openrouter": {"reasoning_details": self._details}}
@@ -219,14 +212,13 @@ class Reader(codec.Reader):
 
     def _call(self, call: _ToolCall) -> None:
         self._divided(*self._tags.end())
-        if self._is_reasoning:
-            self._end_reasoning()
+        self._end_reasoning()
         index = call.index if call.index is not None else len(self._calls) - (0 if call.id else 1)
         name = call.function.name if call.function else None
         known = self._calls.get(index)
         if known is None or (call.id and name and call.id != known):
-            if known is not None and known not in self._finished:
-                self._end_call(known)  # A host that gives every call the same index.
+            if known is not None:
+                self._end_call(known)  # Some hosts send every call with one index.
             known = call.id or f"call_{len(self._calls)}"
             self.answer.open_call(known, name or "")
             self._calls[index] = known
@@ -237,13 +229,12 @@ class Reader(codec.Reader):
             self.answer.call_input(known, given if isinstance(given, str) else msgspec.json.encode(given).decode())
 
     def _executed(self, item: Item) -> None:
-        """A tool that Groq ran: said once when it is called and once more with what came of it."""
+        """A tool that Groq ran. Groq sends it once when it starts and once more with its output."""
         place = item.get("index")
         index = place if isinstance(place, int) else len(self._ran)
         name = codec.text_of(item.get("type")) or "tool"
         if index not in self._ran:
-            if self._is_reasoning:
-                self._end_reasoning()
+            self._end_reasoning()
             self._ran[index] = f"executed_{index}"
             _, given = parse_input(codec.text_of(item.get("arguments")))
             own = {"openai": {"isInAnswer": True}}
@@ -254,7 +245,7 @@ class Reader(codec.Reader):
         self._found(searched.get("results") if isinstance(searched, dict) else None)
 
     def _annotated(self, annotation: Item) -> None:
-        """A page that was cited, or a file that was parsed: given its content back, the host parses it only once."""
+        """A cited page, or a parsed file: sent back with the answer, the host does not parse that file again."""
         cited, file = annotation.get("url_citation"), annotation.get("file")
         if isinstance(cited, dict):
             self.answer.cite({**annotation, **cited})
@@ -265,7 +256,7 @@ class Reader(codec.Reader):
             self.answer.cite(annotation)
 
     def _found(self, listed: object) -> None:
-        """Pages that were searched. Hosts list them with every chunk, as addresses or as objects with a title."""
+        """Collect search results. Hosts repeat them in every chunk, as URLs or as objects with a title."""
         for one in listed if isinstance(listed, list) else ():
             found: JsonObject = one if isinstance(one, dict) else {"url": one}
             url = codec.text_of(found.get("url"))
@@ -281,27 +272,26 @@ class Reader(codec.Reader):
 
     def _end_calls(self) -> None:
         for call_id in self._calls.values():
-            if call_id not in self._finished:
-                self._end_call(call_id)
+            self._end_call(call_id)
 
     def _end_call(self, call_id: str) -> None:
+        if call_id in self._finished:
+            return
         self._finished.add(call_id)
         own: Item = {}
         if (extra := self._metadata.get(call_id)) is not None:
             own["extraContent"] = extra
         if self._extra is not None and not self.answer.has_text(f"text-{self._text}"):
-            # The message has no text that could carry its own signature, so its first call does.
+            # The message has no text to hold the message's signature, so its first call holds it.
             own["messageExtraContent"], self._extra = self._extra, None
         self.answer.close_call(call_id, metadata={"openai": own} if own else None)
 
     def _finish(self) -> None:
         if self._reason == "model_context_window_exceeded" and not self.answer.has_said:
-            message = "The conversation fills the model's context window; there is no room for an answer."
-            self.answer.fail(OverflowFailure(data=OverflowData(message=message)))
+            self.fail_with_overflow()
             return
         self._divided(*self._tags.end())
-        if self._is_reasoning:
-            self._end_reasoning()
+        self._end_reasoning()
         self._end_calls()
         for source in self._sources.values():
             self.answer.cite(source)
@@ -322,7 +312,7 @@ class Reader(codec.Reader):
         write = details.get("cache_write_tokens")
         thought = (usage.completion_tokens_details or {}).get("reasoning_tokens")
         if usage.total_tokens is not None and not usage.citation_tokens:
-            # Hosts that leave thinking out of the completion count it in the total.
+            # Some hosts count reasoning tokens in the total and not in the completion.
             said = max(said, usage.total_tokens - given)
         self.answer.usage = Usage(
             input=given,

@@ -1,8 +1,5 @@
-"""OpenAI Responses: the wire protocol of OpenAI's reasoning models. Nothing is stored at the provider by default."""
+"""OpenAI Responses: the wire protocol of OpenAI's reasoning models. By default the provider stores nothing."""
 
-from collections.abc import Mapping
-
-from turnkeeper.model.failure import Failure
 from turnkeeper.model.request import (
     AssistantTurn,
     Call,
@@ -16,7 +13,7 @@ from turnkeeper.model.request import (
     ToolTurn,
     UserTurn,
 )
-from turnkeeper.model.value import JsonObject, encode
+from turnkeeper.model.value import encode
 from turnkeeper.providers import codec, media, openai_chat, sampling, schemas, transforms
 from turnkeeper.providers.codec import Wire
 from turnkeeper.providers.endpoint import Endpoint
@@ -41,34 +38,28 @@ _OURS = ("reasoningEffort", "reasoningSummary", "textVerbosity", "cacheTtl", "se
 
 
 def path(request: ModelRequest) -> str:
-    """The same for every model."""
+    """The URL path, equal for every model."""
     return "/responses"
 
 
-def headers(endpoint: Endpoint) -> dict[str, str]:
-    """The key, as for OpenAI's other protocol."""
-    return openai_chat.headers(endpoint)
-
-
-def failure(status: int, headers: Mapping[str, str], body: str, endpoint: Endpoint) -> Failure:
-    """What an answer with an error status means."""
-    return codec.plain_failure(status, headers, body, endpoint)
+headers = openai_chat.headers
+failure = codec.plain_failure
 
 
 def body(request: ModelRequest, endpoint: Endpoint) -> Wire:
-    """The request on the wire."""
+    """The whole body of a request."""
     return frame(request, endpoint, conversation(request, endpoint))
 
 
 def conversation(request: ModelRequest, endpoint: Endpoint) -> list[Wire]:
-    """The items of a request on the wire."""
+    """The messages of a request as items of the wire format."""
     request = transforms.prepare(request, endpoint)
     stores = _options(request, endpoint).get("store") is True
     return [item for message in request.messages for item in _items(message, _role(request), stores)]
 
 
 def frame(request: ModelRequest, endpoint: Endpoint, messages: list[Wire]) -> Wire:
-    """The rest of a request around its messages."""
+    """The body of a request with these items."""
     options = _options(request, endpoint)
     system: list[Wire] = [{"role": _role(request), "content": text} for text in request.system if text]
     wire: Wire = {"model": request.model.api_id, "input": [*system, *messages]}
@@ -87,10 +78,13 @@ def frame(request: ModelRequest, endpoint: Endpoint, messages: list[Wire]) -> Wi
     if request.output_max is not None:
         wire["max_output_tokens"] = request.output_max
     chosen = sampling.of(request)
-    sampled: Wire = {"temperature": chosen.temperature, "top_p": chosen.top_p}
-    wire.update({key: value for key, value in sampled.items() if value is not None})
-    wire.update(_spoken(options))
-    wire.update(codec.renamed({key: value for key, value in options.items() if key not in _OURS}, _OPTIONS))
+    wire.update(codec.present({"temperature": chosen.temperature, "top_p": chosen.top_p}))
+    reasoning = {"effort": options.get("reasoningEffort"), "summary": options.get("reasoningSummary")}
+    if any(reasoning.values()):
+        wire["reasoning"] = {key: value for key, value in reasoning.items() if value}
+    if options.get("textVerbosity"):
+        wire["text"] = {"verbosity": options["textVerbosity"]}
+    wire.update(codec.renamed(options, _OPTIONS, without=_OURS))
     wire["stream"] = True
     return wire
 
@@ -104,7 +98,7 @@ def _role(request: ModelRequest) -> str:
 
 
 def _base(request: ModelRequest, endpoint: Endpoint) -> Wire:
-    """What is asked for unless someone says otherwise."""
+    """The default options, which the model's and the request's options override."""
     base: Wire = {"store": False, **openai_chat.cache_key(request, endpoint)}
     if request.model.reasoning:
         base["include"] = [ENCRYPTED]
@@ -114,17 +108,6 @@ def _base(request: ModelRequest, endpoint: Endpoint) -> Wire:
         if "gpt-5." in name and "codex" not in name and not endpoint.provider_id.startswith("azure"):
             base["textVerbosity"] = "low"
     return base
-
-
-def _spoken(options: JsonObject) -> Wire:
-    """Effort, summary and verbosity stand in objects of their own."""
-    wire: Wire = {}
-    reasoning = {"effort": options.get("reasoningEffort"), "summary": options.get("reasoningSummary")}
-    if any(reasoning.values()):
-        wire["reasoning"] = {key: value for key, value in reasoning.items() if value}
-    if options.get("textVerbosity"):
-        wire["text"] = {"verbosity": options["textVerbosity"]}
-    return wire
 
 
 def _items(message: ModelMessage, role: str, stores: bool) -> list[Wire]:
@@ -181,13 +164,12 @@ def _assistant(turn: AssistantTurn, stores: bool) -> list[Wire]:
                 items.append({**call, "namespace": namespace} if namespace else call)
             case Result():
                 pass  # Sent with its call.
+    # The protocol refuses a reasoning item with neither its encrypted form nor its text.
     return [item for item in items if item.get("type") != "reasoning" or item.keys() & {"encrypted_content", "content"}]
 
 
 def _reasoning(part: Reasoning, items: list[Wire], stores: bool) -> None:
-    """One item for all summaries of one reasoning. A provider that stores nothing reads its encrypted form, or its
-    whole text where that was sent; an item with neither is left out, as the protocol asks.
-    """
+    """Add one item for all summaries of one reasoning, with its encrypted form or its whole text if there is one."""
     own = codec.own(part.metadata, "openai")
     item_id = own.get("itemId")
     if not isinstance(item_id, str):

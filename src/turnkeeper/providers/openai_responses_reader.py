@@ -1,4 +1,4 @@
-"""OpenAI Responses, the answer: events of a response become stream events."""
+"""OpenAI Responses: parses the events of an answer into stream events."""
 
 import msgspec
 
@@ -70,9 +70,9 @@ _INCOMPLETE = {"max_output_tokens": "length", "content_filter": "content-filter"
 
 
 class Reader(codec.Reader):
-    """Reads the events of one response.
+    """Parses the events of one response.
 
-    An item is known by its id. Some hosts give every event another id; there the item is known by its output index.
+    An item is identified by its id, or by its output index for hosts that send a new id with every event.
     """
 
     def __init__(self, provider_id: str = "") -> None:
@@ -87,7 +87,7 @@ class Reader(codec.Reader):
         self._has_refused = False
 
     def read(self, name: bytes, data: bytes) -> None:
-        """Take in one event."""
+        """Parse one event."""
         event = codec.decode(_decoder, data)
         self._in_order(event.sequence_number)
         match event.type:
@@ -117,16 +117,14 @@ class Reader(codec.Reader):
                 self._end(self._known_name(_item_id(item), event.output_index), item)
             case "response.completed" | "response.incomplete" | "response.failed":
                 self._finish(event.type, event.response or _Response())
-            case "error":
-                self.fail_with(msgspec.json.decode(data))
-            case _ if name == b"error" or (not event.type and event.error is not None):
+            case _ if event.type == "error" or name == b"error" or (not event.type and event.error is not None):
                 self.fail_with(msgspec.json.decode(data))
             case _:
-                pass  # Progress of hosted tools, and events that are not invented yet. Items are read when they end.
+                pass  # Progress of hosted tools, and unknown events. Items are parsed when they end.
 
     def _in_order(self, number: int | None) -> None:
         if number is not None:
-            # Hosts that do not count send 0 throughout.
+            # Some hosts send 0 with every event.
             if 0 < self._sequence >= number:
                 raise MalformedStream(f"event {number} comes after event {self._sequence}")
             self._sequence = number
@@ -135,7 +133,7 @@ class Reader(codec.Reader):
         return self._known_name(event.item_id, event.output_index)
 
     def _known_name(self, item_id: str, place: int | None) -> str:
-        """The name of the item that an event belongs to: its first id."""
+        """The name of an event's item: the first id of that item."""
         if item_id in self._names:
             return item_id
         name = self._places.get(place) if place is not None else None
@@ -157,7 +155,7 @@ class Reader(codec.Reader):
         return block
 
     def _say_whole(self, event: _Event, text: str) -> None:
-        """The text again, whole; it counts only where no pieces came."""
+        """Add the whole text of a block, unless its deltas were received."""
         block = self._text(event)
         if not self.answer.has_text(block):
             self.answer.text(block, text)
@@ -219,7 +217,7 @@ class Reader(codec.Reader):
         for index, part in enumerate(codec.objects(item.get("content"))):
             block = f"{name}:{index}" if index else name
             if not self.answer.has_text(block):
-                # Hosts that send no pieces say the text with the end of the item.
+                # Some hosts send no deltas and the text only with the end of the item.
                 self._has_refused = self._has_refused or part.get("type") == "refusal"
                 self.answer.text(block, codec.text_of(part.get("text")) or codec.text_of(part.get("refusal")))
                 self._texts.setdefault(name, []).append(block)
@@ -289,7 +287,7 @@ def _item_id(item: Item) -> str:
 
 
 def _tool(kind: str) -> str:
-    """The tool that an item reports on. An item of a kind that is not in the table is named by its kind."""
+    """The name of an item's tool; for an unknown kind of item, the kind."""
     return HOSTED.get(kind) or kind
 
 
@@ -301,12 +299,11 @@ def _call_metadata(item: Item) -> Item:
 
 
 def _given(kind: str, item: Item) -> JsonObject:
-    """What a hosted tool was asked, as far as the item tells."""
+    """The input of a hosted tool, as far as its item contains it."""
     if kind == "mcp_call":
         _, parsed = parse_input(codec.text_of(item.get("arguments")))
         return {"name": item.get("name"), "server": item.get("server_label"), "arguments": parsed}
-    keys = {"web_search_call": "action", "computer_call": "action", "local_shell_call": "action"}
-    given = item.get(keys.get(kind, ""))
-    if isinstance(given, dict):
+    given = item.get("action")
+    if kind in ("web_search_call", "computer_call", "local_shell_call") and isinstance(given, dict):
         return given
     return {key: item[key] for key in ("queries", "code", "revised_prompt") if item.get(key) is not None}

@@ -1,4 +1,4 @@
-"""Partial arguments: a call's input that Gemini sends value by value, each with the path of its place."""
+"""Partial arguments: assembles a tool call's input, which Gemini sends as values with JSON paths."""
 
 import re
 from itertools import pairwise
@@ -8,14 +8,14 @@ from turnkeeper.providers.answer import MalformedStream
 from turnkeeper.providers.codec import Wire, text_of
 
 ITEMS_MAX: Final = 10_000
-"""How long a list may become."""
+"""Maximum length of a list."""
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 _VALUES = ("stringValue", "numberValue", "boolValue", "nullValue")
 
 
 def add(given: Wire, piece: Wire) -> None:
-    """Put a value at its place in the input; a string that is there already grows."""
+    """Set a value at its path in the input, or append it to the string there."""
     path = [int(index) if index else name for name, index in _STEP.findall(text_of(piece.get("jsonPath")))]
     if not path:
         raise MalformedStream("a piece of an input has no place")
@@ -29,7 +29,7 @@ def add(given: Wire, piece: Wire) -> None:
 
 
 def _child(holder: object, step: str | int, empty: object) -> object:
-    """The value at a step of a path; ``empty`` is put there if there is none."""
+    """The value at a step of a path, which is set to ``empty`` if there is none."""
     if isinstance(holder, dict) and isinstance(step, str):
         return holder.setdefault(step, empty)
     if isinstance(holder, list) and isinstance(step, int) and step < ITEMS_MAX:

@@ -1,4 +1,4 @@
-"""Connection pool to providers: a transport for httpx2 that raises the errors of httpx2's own."""
+"""Connection pool to providers: a transport for httpx2 that raises httpx2's exceptions."""
 
 import asyncio
 import re
@@ -13,11 +13,11 @@ import httpx2
 from turnkeeper.providers.connection import STALE_S, ProviderConnection, Sent, time_limit
 
 IDLE_S: Final = 30.0
-"""How long an unused connection is kept; many hosts and routers forget one after a minute."""
+"""How long an idle connection is kept; many hosts and routers drop one after a minute."""
 CONNECT_PAUSES_S: Final = (0.5, 1.5)
-"""Waits before connecting is tried again. Nothing was sent, so nothing can run twice."""
+"""Pauses before connecting is retried. Nothing was sent yet, so nothing can run twice."""
 TOGETHER_MAX: Final = 64 * 1024
-"""A request up to this size is sent in one piece."""
+"""A first part up to this size is joined to the head of its request."""
 PORT_MAX: Final = 65_535
 
 _NAME: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
@@ -27,7 +27,7 @@ Origin = tuple[str, str, int]
 
 
 class Pieces(httpx2.AsyncByteStream):
-    """A body that is sent piece by piece, so that it need not be joined."""
+    """A request body in pieces, which are sent without joining them."""
 
     def __init__(self, pieces: Sequence[Sent]) -> None:
         self.pieces, self.size = pieces, sum(map(len, pieces))
@@ -38,7 +38,7 @@ class Pieces(httpx2.AsyncByteStream):
 
 
 class _Idle(NamedTuple):
-    """A connection that waits for its next request; ``timer`` closes it."""
+    """An idle connection; ``timer`` closes it."""
 
     connection: ProviderConnection
     since: float
@@ -46,9 +46,9 @@ class _Idle(NamedTuple):
 
 
 class ConnectionPool(httpx2.AsyncBaseTransport):
-    """Opens connections, and keeps them for the next request to the same origin.
+    """Opens connections and reuses idle ones for the next request to an origin.
 
-    ``clock`` is wall time: a monotonic clock stands still while a laptop sleeps, and connections do not survive that.
+    ``clock`` is wall time: a monotonic clock stops while a laptop sleeps, and connections time out meanwhile.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class ConnectionPool(httpx2.AsyncBaseTransport):
             raise
 
     async def aclose(self) -> None:
-        """Close idle connections. Answers that are still being read go on."""
+        """Close idle connections. Connections in use stay open."""
         for kept in self._idle.values():
             for connection, _, timer in kept:
                 timer.cancel()
@@ -86,7 +86,7 @@ class ConnectionPool(httpx2.AsyncBaseTransport):
         self._idle.clear()
 
     def give_back(self, origin: Origin, connection: ProviderConnection) -> None:
-        """Keep a connection whose answer was read; close it if it cannot be used again."""
+        """Return a connection to the pool; close it if it cannot be reused."""
         self._room.release()
         if not connection.is_reusable or self._idle_count() >= self._idle_max:
             connection.close()
@@ -95,7 +95,7 @@ class ConnectionPool(httpx2.AsyncBaseTransport):
         self._idle[origin].append(_Idle(connection, self._clock(), timer))
 
     def _idle_count(self) -> int:
-        """How many idle connections there are; those that were closed since are forgotten."""
+        """The number of idle connections, after removing closed ones."""
         for origin, kept in list(self._idle.items()):
             if still_open := [one for one in kept if one.connection.is_open]:
                 self._idle[origin] = still_open
@@ -104,7 +104,7 @@ class ConnectionPool(httpx2.AsyncBaseTransport):
         return sum(map(len, self._idle.values()))
 
     async def _sent(self, request: httpx2.Request, parts: Sequence[Sent]) -> httpx2.Response:
-        """Send on an idle connection, or on a new one if there is none or it proves to be closed."""
+        """Send on an idle connection; on a new one if there is none, or the peer had closed it."""
         connection = self._kept(_origin(request))
         if connection is not None:
             try:
@@ -127,7 +127,7 @@ class ConnectionPool(httpx2.AsyncBaseTransport):
         return httpx2.Response(head.status, headers=head.headers, stream=body, request=request)
 
     def _kept(self, origin: Origin) -> ProviderConnection | None:
-        """An idle connection that is still good, the one last used."""
+        """The idle connection to an origin that was used last; None if none is usable."""
         waiting = self._idle.get(origin)
         while waiting:
             connection, since, timer = waiting.pop()
@@ -173,7 +173,7 @@ class ConnectionPool(httpx2.AsyncBaseTransport):
 
 
 class Body(httpx2.AsyncByteStream):
-    """The body of an answer, packet by packet. Closing it gives its connection back."""
+    """The body of an answer. Closing it returns its connection to the pool."""
 
     def __init__(
         self, pool: ConnectionPool, origin: Origin, connection: ProviderConnection, request: httpx2.Request
@@ -183,7 +183,7 @@ class Body(httpx2.AsyncByteStream):
 
     @property
     def is_read(self) -> bool:
-        """Whether all of it has arrived and was read."""
+        """Whether the whole body was read."""
         return self._connection.is_reusable
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -202,15 +202,15 @@ def _origin(request: httpx2.Request) -> Origin:
 
 
 async def _parts(request: httpx2.Request) -> tuple[Sent, ...]:
-    """A request in the parts in which it is sent."""
+    """The parts of a request to send: its head and the pieces of its body."""
     head, stream = _encoded_head(request), request.stream
     first, *rest = stream.pieces if isinstance(stream, Pieces) else (await request.aread(),)
-    # A large part is not copied to join it to the head, though it then takes two packets.
+    # Joining a large part to the head would copy it; it is sent in a packet of its own instead.
     return (head, first, *rest) if len(first) > TOGETHER_MAX else (b"".join((head, first)), *rest)
 
 
 def _encoded_head(request: httpx2.Request) -> bytes:
-    """The head of a request on the wire."""
+    """The request line and headers of a request."""
     lines = [b"%b %b HTTP/1.1\r\n" % (request.method.encode("ascii"), request.url.raw_path)]
     for name, value in request.headers.raw:
         if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):

@@ -1,4 +1,4 @@
-"""Provider: the seam to a model. Request in, stream events out."""
+"""Provider: the interface to a model. It takes a request and streams events."""
 
 from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol, runtime_checkable
@@ -9,20 +9,20 @@ from turnkeeper.model.stream import StreamEvent
 
 @runtime_checkable
 class Measuring(Protocol):
-    """A provider that knows how many messages a request has on its wire: so a complaint about one can be placed."""
+    """A provider that can count the messages of a request in its wire format, to locate a rejected message."""
 
     def wire_length(self, request: ModelRequest) -> int:
-        """How many messages the provider counts in this request."""
+        """The number of messages of a request in the wire format."""
         ...
 
 
 class Provider(Protocol):
-    """Something that answers requests."""
+    """Streams the answers of a model."""
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
-        """The answer, in the portions in which it arrived: whoever shows it sends one delta for a portion.
+        """The answer in portions: the events that arrived together.
 
-        Never raises for what a provider or a network does: that is the last event, an ``error`` with a typed Failure.
-        Never tries again by itself. Closing the generator closes the connection.
+        An error of the provider or the network is not raised: it is the last event, an ``error`` with a typed Failure.
+        There are no retries. Closing the generator closes the connection.
         """
         ...

@@ -1,4 +1,4 @@
-"""Refresh: a newer catalogue, fetched when a person asks for it and from the address they gave."""
+"""Refresh: fetches a newer catalogue from a URL, only on the user's request."""
 
 import gzip
 from collections.abc import Mapping
@@ -14,14 +14,14 @@ TIMEOUT_S: Final = 60.0
 
 
 def location(environ: Mapping[str, str]) -> Path:
-    """Where a refreshed catalogue is kept, and looked for. It may be deleted at any time."""
+    """The path of the refreshed catalogue. The file may be deleted at any time."""
     return paths.cache(environ) / "models.json.gz"
 
 
 async def refresh(url: str, target: Path) -> int:
-    """Fetch models.dev's JSON from ``url`` and keep what we need of it in ``target``; gives its size in bytes.
+    """Fetch models.dev's JSON from ``url`` and write a reduced copy to ``target``; returns its size in bytes.
 
-    Raises Invalid, and leaves what was there, if the answer is no catalogue.
+    Raises Invalid, and leaves ``target`` unchanged, if the answer is not a catalogue.
     """
     packed = gzip.compress(reduced(await _fetched(url)), compresslevel=9, mtime=0)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -31,7 +31,7 @@ async def refresh(url: str, target: Path) -> int:
 
 
 async def _fetched(url: str) -> bytes:
-    import httpx2  # Loading it takes longer than most commands; those that fetch nothing do without.
+    import httpx2  # Imported here: it takes longer to load than most commands take to run.
 
     content = bytearray()
     try:

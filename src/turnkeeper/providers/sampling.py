@@ -1,4 +1,4 @@
-"""Sampling: the temperature, top-p and top-k a model family wants when nobody says otherwise."""
+"""Sampling: the default temperature, top-p and top-k of model families."""
 
 import re
 
@@ -8,7 +8,7 @@ from turnkeeper.model.value import Value
 
 
 class SamplingParameters(Value):
-    """None leaves it to the provider."""
+    """Sampling parameters of a request; the provider chooses those that are None."""
 
     temperature: float | None = None
     top_p: float | None = None
@@ -35,7 +35,7 @@ _DEEPSEEK = re.compile(r"deepseek-v4-flash")
 
 
 def defaults(model: ModelInfo) -> SamplingParameters:
-    """What the table says of a model."""
+    """The default sampling parameters of a model."""
     name = model.api_id.lower()
     if _DEEPSEEK.search(name) and ("0731" in name or model.provider_id in ("deepseek", "opencode")):
         return SamplingParameters(top_p=0.95)
@@ -43,7 +43,7 @@ def defaults(model: ModelInfo) -> SamplingParameters:
 
 
 def of(request: ModelRequest) -> SamplingParameters:
-    """What a request samples with: its own values, else the table's. Temperature only where the model has one."""
+    """The sampling parameters of a request: its own, else the model's; no temperature if the model refuses it."""
     table = defaults(request.model)
     temperature = request.temperature if request.temperature is not None else table.temperature
     return SamplingParameters(

@@ -1,4 +1,4 @@
-"""Schemas: a tool's JSON schema in the dialect a provider accepts."""
+"""Schemas: converts a tool's JSON schema to the dialect that a provider accepts."""
 
 from collections.abc import Callable, Mapping
 
@@ -8,9 +8,9 @@ from turnkeeper.model.value import JsonObject, encode
 Schema = dict[str, object]
 
 REFERENCE_DEPTH_MAX = 6
-"""How deep references are written out."""
+"""How many nested references are replaced by their target."""
 
-_KEPT = (
+_OPENAI_KEYWORDS = (
     "$ref",
     "description",
     "enum",
@@ -26,7 +26,7 @@ _KEPT = (
     "type",
 )
 _NUMERIC = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
-_GEMINI_KEPT = frozenset(
+_GEMINI_KEYWORDS = frozenset(
     {
         "type",
         "format",
@@ -52,7 +52,7 @@ _GEMINI_KEPT = frozenset(
 
 
 def for_model(schema: JsonObject, model: ModelInfo) -> Schema:
-    """The schema of a tool's input as this model's provider takes it: an object with properties."""
+    """The schema of a tool's input in the dialect of the model's provider: an object with properties."""
     name = model.api_id.lower()
     if model.protocol == "anthropic":
         return rooted(schema)
@@ -66,7 +66,7 @@ def for_model(schema: JsonObject, model: ModelInfo) -> Schema:
 
 
 def rooted(schema: JsonObject) -> Schema:
-    """A schema whose root is an object, which every provider demands."""
+    """The schema with an object at its root, which every provider requires."""
     given = {key: value for key, value in schema.items() if key != "$schema"}
     if given.get("type") == "object" and isinstance(given.get("properties"), Mapping):
         return given
@@ -74,7 +74,7 @@ def rooted(schema: JsonObject) -> Schema:
 
 
 def flattened(schema: JsonObject) -> Schema:
-    """One object in place of a choice of objects at the root. What not all of them require is optional."""
+    """The schema with one object in place of a root ``anyOf``; a property is required if every choice requires it."""
     choices = schema.get("anyOf")
     if not isinstance(choices, list | tuple):
         return dict(schema)
@@ -83,16 +83,15 @@ def flattened(schema: JsonObject) -> Schema:
         return dict(schema)
     properties: Schema = {}
     for choice in objects:
-        properties.update(
-            {key: value for key, value in _mapping(choice["properties"]).items() if key not in properties}
-        )
+        for key, value in _mapping(choice["properties"]).items():
+            properties.setdefault(key, value)
     required = [key for key in properties if all(key in _names(choice.get("required")) for choice in objects)]
     rest = {key: value for key, value in schema.items() if key != "anyOf"}
     return {**rest, "type": "object", "properties": properties, **({"required": required} if required else {})}
 
 
 def inlined(node: object, root: JsonObject, depth: int = 0) -> object:
-    """A schema with its local references written out, for dialects without them. Recursion ends as any object."""
+    """The schema with local references replaced by their targets; below the depth limit, by an empty object."""
     if isinstance(node, list | tuple):
         return [inlined(item, root, depth) for item in node]
     if not isinstance(node, Mapping):
@@ -109,10 +108,10 @@ def inlined(node: object, root: JsonObject, depth: int = 0) -> object:
 
 
 def openai(schema: object) -> Schema:
-    """The keywords OpenAI knows. What has no type gets the one its other keywords speak of."""
+    """OpenAI's dialect: unknown keywords are removed, and a missing type is inferred from the other keywords."""
     if not isinstance(schema, Mapping):
         return {"type": "string"}
-    node: Schema = {key: schema[key] for key in _KEPT if key in schema}
+    node: Schema = {key: schema[key] for key in _OPENAI_KEYWORDS if key in schema}
     if "const" in schema and "enum" not in node:
         node["enum"] = [schema["const"]]
     _below(node, openai)
@@ -128,24 +127,21 @@ def openai(schema: object) -> Schema:
 
 
 def moonshot(schema: object) -> Schema:
-    """A reference stands alone; a tuple of items is its first."""
+    """Moonshot's dialect: a reference has no other keywords, and a tuple of items becomes its first item."""
     if not isinstance(schema, Mapping):
         return {"type": "string"}
     if "$ref" in schema:
         return {"$ref": schema["$ref"]}
     node = dict(schema)
-    items = node.get("items")
-    if isinstance(items, list | tuple):
-        node["items"] = items[0] if items else {"type": "string"}
     _below(node, moonshot)
     return node
 
 
 def gemini(schema: object) -> Schema:
-    """Gemini's dialect: enums are strings, types are single, what is required exists, arrays say of what."""
+    """Gemini's dialect: string enums, one type, only known properties required, and ``items`` in every array."""
     if not isinstance(schema, Mapping):
         return {"type": "string"}
-    node: Schema = {key: value for key, value in schema.items() if key in _GEMINI_KEPT}
+    node: Schema = {key: value for key, value in schema.items() if key in _GEMINI_KEYWORDS}
     if "const" in schema and "enum" not in node:
         node["enum"] = [schema["const"]]
     if "oneOf" in schema and "anyOf" not in node:
@@ -153,7 +149,7 @@ def gemini(schema: object) -> Schema:
     _below(node, gemini)
     _single_type(node)
     if isinstance(values := node.get("enum"), list | tuple):
-        node["enum"] = [value if isinstance(value, str) else _spelt(value) for value in values]
+        node["enum"] = [value if isinstance(value, str) else encode(value).decode() for value in values]
         node["type"] = "string"
     if node.get("type") == "object":
         _only_known_are_required(node)
@@ -167,7 +163,7 @@ def gemini(schema: object) -> Schema:
 
 
 def _below(node: Schema, change: Callable[[object], Schema]) -> None:
-    """Change every schema that stands inside this one."""
+    """Convert every schema nested in this one; a tuple of ``items`` becomes its first item."""
     for key in ("properties", "$defs", "definitions"):
         if isinstance(inner := node.get(key), Mapping):
             node[key] = {name: change(value) for name, value in inner.items()}
@@ -211,11 +207,6 @@ def _only_known_are_required(node: Schema) -> None:
     node.pop("required", None)
     if required:
         node["required"] = required
-
-
-def _spelt(value: object) -> str:
-    """A value of an enum as JSON spells it."""
-    return encode(value).decode()
 
 
 def _mapping(value: object) -> Mapping[str, object]:

@@ -1,9 +1,9 @@
-"""Script: what a fake model will say, written as a chain of words. Played in process or over HTTP.
+"""Script: the answers of a fake model, built by chained calls. Played in process or over HTTP.
 
     Script().thinks("hm").calls("bash", command="ls").then().says("two files")
 
-Each answer is a list of acts, played in order; ``then`` begins the next answer. Nothing waits for time: a Gate holds
-an answer until a test opens it.
+Each answer is a list of acts, played in order; ``then`` begins the next answer. A Gate blocks an answer until a test
+opens it, so that tests need no sleeps.
 """
 
 from collections.abc import Mapping
@@ -19,28 +19,28 @@ from turnkeeper.model.stream import Usage
 from turnkeeper.model.value import Json, encode
 
 DEFAULT_USAGE: Final = Usage(input=10, output=5, total=15)
-"""What an answer costs that says nothing of it."""
+"""The usage of an answer without its own."""
 
 WireFault: TypeAlias = Literal["garbage", "truncated", "scrambled", "duplicated"]
 
 
 class Gate:
-    """A place in an answer where it stops until a test lets it go on."""
+    """Blocks an answer at one act until a test opens it."""
 
     def __init__(self) -> None:
         self._reached = anyio.Event()
         self._opened = anyio.Event()
 
     def open(self) -> None:
-        """Let the answer go on, now or when it comes here."""
+        """Let the answer pass, now or later."""
         self._opened.set()
 
     async def wait_reached(self) -> None:
-        """Until the answer has come here."""
+        """Wait until the answer has reached the gate."""
         await self._reached.wait()
 
     async def pass_through(self) -> None:
-        """Called by what plays the script."""
+        """Wait until the gate is open. Called by the player of the script."""
         self._reached.set()
         await self._opened.wait()
 
@@ -54,7 +54,7 @@ class Says:
 
 @dataclass(frozen=True)
 class Thinks:
-    """Reasoning, in these pieces, signed at the end."""
+    """Reasoning in these pieces, with an optional signature."""
 
     pieces: tuple[str, ...]
     signature: str | None
@@ -62,7 +62,7 @@ class Thinks:
 
 @dataclass(frozen=True)
 class Calls:
-    """A tool call; ``raw`` is its input as text, whether or not it is JSON. ``output``: the provider ran it itself."""
+    """A tool call. ``raw`` is its input, which may be invalid JSON. ``executed``: a hosted call with this output."""
 
     name: str
     raw: str
@@ -80,21 +80,21 @@ class Waits:
 
 @dataclass(frozen=True)
 class Paces:
-    """From here on, this many seconds pass before every piece."""
+    """A pause in seconds before every following event."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class Fails:
-    """The provider refuses, or breaks off with this failure."""
+    """The answer fails."""
 
     failure: Failure
 
 
 @dataclass(frozen=True)
 class Hangs:
-    """Silence, for ever."""
+    """The answer sends nothing more and does not end."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Cuts:
 
 @dataclass(frozen=True)
 class Garbles:
-    """The bytes make no sense from here on, in this way."""
+    """The rest of the stream is damaged."""
 
     fault: WireFault
 
@@ -114,7 +114,7 @@ Act: TypeAlias = Says | Thinks | Calls | Waits | Paces | Fails | Hangs | Cuts | 
 
 @dataclass
 class ScriptedAnswer:
-    """One answer."""
+    """The acts, usage and finish reason of one answer."""
 
     acts: list[Act] = field(default_factory=list)
     usage: Usage | None = DEFAULT_USAGE
@@ -122,13 +122,13 @@ class ScriptedAnswer:
 
     @property
     def finish(self) -> str:
-        """Why it ends, unless it says so itself: for its calls, or because all is said."""
+        """The finish reason: the scripted one, else ``tool-calls`` or ``stop``."""
         calls = any(isinstance(act, Calls) and not act.executed for act in self.acts)
         return self.reason or ("tool-calls" if calls else "stop")
 
 
 class Script:
-    """Answers in the order in which they will be asked for."""
+    """A list of answers, one for each request."""
 
     def __init__(self) -> None:
         self._answers = [ScriptedAnswer()]
@@ -139,11 +139,11 @@ class Script:
     # --- Writing it ---------------------------------------------------------------------------------------------
 
     def says(self, text: str, *, pieces: int | None = None) -> Self:
-        """Text; word by word, or in this many pieces of equal length."""
+        """Text, word by word or in this many pieces of equal length."""
         return self._act(Says(_split(text, pieces)))
 
     def thinks(self, text: str, *, signature: str | None = "c2lnbmVk", pieces: int | None = None) -> Self:
-        """Reasoning, with a signature that must come back."""
+        """Reasoning with a signature."""
         return self._act(Thinks(_split(text, pieces), signature))
 
     def calls(self, name: str, /, *, call_id: str | None = None, **arguments: Json) -> Self:
@@ -155,16 +155,16 @@ class Script:
         return self._act(Calls(name, raw, call_id))
 
     def runs(self, name: str, /, *, output: Json, call_id: str | None = None, **arguments: Json) -> Self:
-        """A tool that the provider runs itself, with its result."""
+        """A hosted tool call with its result."""
         return self._act(Calls(name, encode(arguments).decode(), call_id, executed=True, output=output))
 
     def usage(self, usage: Usage | None = None, /, **counts: int) -> Self:
-        """What this answer costs; None: nothing is reported."""
+        """The usage of this answer; None for an answer without usage."""
         self._answers[-1].usage = Usage(**counts) if counts else usage
         return self
 
     def finishes(self, reason: str) -> Self:
-        """Why this answer ends: ``length``, ``content-filter``, ``pause`` (the provider goes on later) and so on."""
+        """The finish reason of this answer: ``length``, ``content-filter``, ``pause`` and so on."""
         self._answers[-1].reason = reason
         return self
 
@@ -173,22 +173,22 @@ class Script:
         return self._act(Waits(gate))
 
     def paces(self, seconds: float) -> Self:
-        """Be slow from here on, for people who watch."""
+        """Pause before every following event, so that people can watch."""
         return self._act(Paces(seconds))
 
     def fails(self, failure: Failure | int, *, message: str = "", headers: Mapping[str, str] | None = None) -> Self:
-        """A failure, or the status of a refusal with these headers."""
+        """Fail with a failure, or with an HTTP status and these headers."""
         if isinstance(failure, int):
             body = encode({"error": {"message": message or f"scripted {failure}"}}).decode()
             failure = http_failure(failure, headers or {}, body, provider_id="scripted")
         return self._act(Fails(failure))
 
     def overflows(self) -> Self:
-        """The request is larger than the context window."""
+        """Fail because the request is larger than the context window."""
         return self._act(Fails(OverflowFailure(data=OverflowData(message="prompt is too long: 9 tokens > 8 maximum"))))
 
     def hangs(self) -> Self:
-        """Say nothing more, and do not end."""
+        """Send nothing more, and do not end."""
         return self._act(Hangs())
 
     def cuts(self) -> Self:
@@ -196,28 +196,28 @@ class Script:
         return self._act(Cuts())
 
     def garbles(self, fault: WireFault = "garbage") -> Self:
-        """Send what makes no sense: broken JSON, an end without an ending, events out of order, events twice."""
+        """Damage the stream: broken JSON, a truncated end, events out of order, or duplicated events."""
         return self._act(Garbles(fault))
 
     def then(self) -> Self:
-        """What follows is the next answer."""
+        """Begin the next answer."""
         self._answers.append(ScriptedAnswer())
         return self
 
     def forever(self) -> Self:
-        """The last answer is given again and again."""
+        """Repeat the last answer for all further requests."""
         self._repeats = True
         return self
 
     def titles(self, title: str) -> Self:
-        """Requests for a title are answered with this, and take no answer from the others."""
+        """Answer requests for a title with this title, without using up an answer of the script."""
         self._title = title
         return self
 
     # --- Playing it ---------------------------------------------------------------------------------------------
 
     def take(self, *, is_title: bool = False) -> ScriptedAnswer:
-        """The next answer. A script that has none left is a mistake in the test."""
+        """The next answer. A script without another answer is an error in the test."""
         if is_title and self._title is not None:
             return ScriptedAnswer([Says(_split(self._title, None))])
         if self._repeats and self._given >= len(self._answers):
@@ -228,7 +228,7 @@ class Script:
 
     @property
     def is_over(self) -> bool:
-        """Have all answers been given?"""
+        """Whether all answers were used."""
         return self._given >= len(self._answers)
 
     def _act(self, act: Act) -> Self:
@@ -237,12 +237,12 @@ class Script:
 
 
 def lost_connection() -> Failure:
-    """What a cut connection looks like from here."""
+    """The failure of a lost connection."""
     return broken("The connection was lost.", code="ECONNRESET", is_retryable=True)
 
 
 def nonsense(fault: WireFault) -> Failure:
-    """What bytes without sense look like from here."""
+    """The failure of a damaged stream."""
     if fault == "truncated":
         return broken("The answer ended before it was complete.", code="incomplete_stream", is_retryable=True)
     return broken(
@@ -251,13 +251,13 @@ def nonsense(fault: WireFault) -> Failure:
 
 
 def is_title(request: ModelRequest) -> bool:
-    """Is this a request for a session's title?"""
+    """Whether a request asks for a session's title."""
     return not request.tools and any("title" in text.lower() for text in request.system)
 
 
 def _split(text: str, pieces: int | None) -> tuple[str, ...]:
     if pieces is None:
-        # Word by word, each with the space behind it; space at the beginning goes with the first.
+        # Each word keeps the space after it.
         words = text.split(" ")
         return tuple(each for each in [*(f"{word} " for word in words[:-1]), words[-1]] if each)
     size = max(1, -(-len(text) // pieces))

@@ -1,18 +1,18 @@
-"""Server-sent events, read incrementally from bytes. Bounded: no line or event can fill the memory."""
+"""Server-sent events: an incremental parser with a maximum event size."""
 
 EVENT_BYTES_MAX = 16 * 1024 * 1024
-"""The largest event we take: a generated image is a few MiB in one line."""
+"""Maximum size of an event; a generated image is a few MiB in one line."""
 
 SseEvent = tuple[bytes, bytes]
-"""The event's name, empty if it has none, and its data; several data lines are joined by newlines."""
+"""The name of an event, which may be empty, and its data lines joined by newlines."""
 
 
 class EventTooLarge(Exception):
-    """An event grew past the limit."""
+    """An event is larger than the limit."""
 
 
 class SseParser:
-    """Fed bytes as they come, cut anywhere; gives the events that are complete."""
+    """Parses chunks of bytes, split anywhere, and returns complete events."""
 
     def __init__(self, *, event_bytes_max: int = EVENT_BYTES_MAX) -> None:
         self._limit = event_bytes_max
@@ -25,7 +25,7 @@ class SseParser:
         self._data_size = 0
 
     def feed(self, chunk: bytes) -> list[SseEvent]:
-        """The events that this chunk completes."""
+        """Parse a chunk and return the events that it completes."""
         if self._ends_in_cr or b"\r" in chunk:
             chunk = self._without_cr(chunk)
         if b"\n" not in chunk:
@@ -42,7 +42,7 @@ class SseParser:
         return self._events(lines)
 
     def end(self) -> list[SseEvent]:
-        """The event that the end of the stream completes, if its last blank line is missing."""
+        """The last event, if the stream ended without its blank line."""
         return self.feed(b"\n\n")
 
     def _events(self, lines: list[bytes]) -> list[SseEvent]:
@@ -64,7 +64,7 @@ class SseParser:
         return events
 
     def _without_cr(self, chunk: bytes) -> bytes:
-        """The chunk with every line end as a newline; a last carriage return waits for what may follow it."""
+        """The chunk with line ends as newlines; a carriage return at its end is kept for the next chunk."""
         if self._ends_in_cr:
             chunk = b"\r" + chunk
         self._ends_in_cr = chunk.endswith(b"\r")

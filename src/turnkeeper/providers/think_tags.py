@@ -1,6 +1,6 @@
-"""Think tags: reasoning that a host sends inside the content, between ``<think>`` and ``</think>``.
+"""Think tags: extracts reasoning that a host sends inside the content, between ``<think>`` and ``</think>``.
 
-Only an answer that begins with the tag has reasoning in it. A tag that is mentioned later is text.
+Only a tag at the beginning of an answer starts reasoning. A later tag is text.
 """
 
 from enum import Enum, auto
@@ -18,21 +18,21 @@ class _State(Enum):
 
 
 class ThinkTags:
-    """Divides content, which may be cut anywhere, into ``reasoning`` and ``text``."""
+    """Splits content, which arrives in pieces split anywhere, into reasoning and text."""
 
     def __init__(self) -> None:
         self._state = _State.BEFORE
         self._held = ""
-        """The end of the content so far, while it may turn out to be a part of a tag."""
+        """The end of the content so far, while it may be the beginning of a tag."""
         self._has_thought = False
 
     @property
     def is_over(self) -> bool:
-        """Whether all content from here on is text."""
+        """Whether all further content is text."""
         return self._state is _State.OVER
 
     def feed(self, content: str) -> tuple[str, str]:
-        """The reasoning and the text that this content completes; reasoning comes first."""
+        """The reasoning and the text of the next piece of content; the reasoning comes first."""
         content, self._held = self._held + content, ""
         match self._state:
             case _State.BEFORE:
@@ -45,7 +45,7 @@ class ThinkTags:
                 return "", content
 
     def end(self) -> tuple[str, str]:
-        """The rest, when nothing follows."""
+        """The held reasoning and text, at the end of the content."""
         held, self._held = self._held, ""
         is_inside, self._state = self._state is _State.INSIDE, _State.OVER
         return (held, "") if is_inside else ("", held)
@@ -74,7 +74,7 @@ class ThinkTags:
         return thought, ""
 
     def _behind(self, content: str) -> str:
-        """The text behind the closing tag, without the empty lines between them."""
+        """The text after the closing tag, without leading white space."""
         text = content.lstrip()
         if text:
             self._state = _State.OVER

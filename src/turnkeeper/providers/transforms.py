@@ -1,7 +1,7 @@
-"""Transforms: what model families demand of a request, whatever protocol carries it. Applied in a fixed order.
+"""Transforms: adapts a request to its model family, in every protocol. Applied in a fixed order.
 
-Nothing is dropped without a word, but for two things no reader would miss: empty texts, and reasoning that neither
-says anything nor carries a signature.
+Content that cannot be sent is replaced by a text that says so. Only empty texts and empty reasoning without a signature
+are removed.
 """
 
 import re
@@ -28,7 +28,7 @@ from turnkeeper.providers.endpoint import Endpoint
 
 NO_OUTPUT = "[The tool gave no output]"
 BRIDGE = "Done."
-"""What the assistant says between a result and a user's message where a family demands a word of it."""
+"""The assistant text between a tool result and a user message, for families that require one."""
 RESULT_CHARS_MAX = 4000
 
 _MISTRAL = re.compile(r"mistral|devstral|codestral|pixtral|mixtral")
@@ -39,7 +39,7 @@ _NOT_ALPHANUMERIC = re.compile(r"[^a-zA-Z0-9]")
 
 
 def prepare(request: ModelRequest, endpoint: Endpoint) -> ModelRequest:
-    """The request as its model's family wants it."""
+    """The request adapted to its model's family."""
     model = request.model
     messages = [_readable(message, model) for message in request.messages]
     if not takes_system_turns(model, endpoint):
@@ -47,9 +47,10 @@ def prepare(request: ModelRequest, endpoint: Endpoint) -> ModelRequest:
     if model.protocol == "anthropic":
         messages = [kept for message in messages if (kept := _without_blanks(message)) is not None]
     if "claude" in model.api_id.lower():
-        messages = _with_call_ids(messages, lambda call_id: _NOT_PLAIN.sub("_", call_id))
+        messages = [_with_call_ids(message, lambda call_id: _NOT_PLAIN.sub("_", call_id)) for message in messages]
     if is_mistral(model):
-        messages = _bridged(_with_call_ids(messages, _nine_characters()))
+        rename = _nine_characters()
+        messages = _bridged([_with_call_ids(message, rename) for message in messages])
     elif "deepseek" in model.api_id.lower():
         messages = [_with_reasoning(message) for message in messages]
     return request.but(messages=tuple(messages))
@@ -61,12 +62,12 @@ def is_mistral(model: ModelInfo) -> bool:
 
 
 def is_openai(model: ModelInfo, endpoint: Endpoint) -> bool:
-    """Whether OpenAI itself, or Azure, answers: they demand what compatible hosts may not know."""
+    """Whether the host is OpenAI or Azure, which require fields that compatible hosts may refuse."""
     return endpoint.provider_id in ("openai", "azure") or model.provider_id in ("openai", "azure")
 
 
 def takes_system_turns(model: ModelInfo, endpoint: Endpoint) -> bool:
-    """Whether a system message may stand inside the conversation. ``midSystem`` of the endpoint's options decides."""
+    """Whether the provider accepts system messages inside the conversation; the option ``midSystem`` overrides it."""
     said = endpoint.options.get("midSystem")
     if isinstance(said, bool):
         return said
@@ -79,19 +80,19 @@ def takes_system_turns(model: ModelInfo, endpoint: Endpoint) -> bool:
 
 
 def system_update(text: str) -> str:
-    """A Mid-Conversation System Message as a user's text, in a tag. Only a closing tag inside is changed."""
+    """A Mid-Conversation System Message as a tagged user text. A closing tag inside the text is escaped."""
     harmless = _CLOSING_TAG.sub(r"<\\/system-update", text)
     return f"<system-update>\n{harmless}\n</system-update>"
 
 
 def result_text(result: Result) -> str:
-    """The words of a result, for protocols that take only words; media are said to be elsewhere."""
+    """A tool result as text, for protocols that accept only text; media are named."""
     lines = [part.text if isinstance(part, Text) else f"[{media.named(part)} follows]" for part in result.output]
     return "\n".join(line for line in lines if line) or NO_OUTPUT
 
 
 def hosted_text(call: Call, result: Result | None) -> str:
-    """A hosted call and what came of it as words, for those who cannot take the provider's own records."""
+    """A hosted call and its result as text, for providers other than the one that ran it."""
     given = encode(call.input).decode()
     if result is None:
         return f"[{call.name} was run by a provider with {given}; its result is not known]"
@@ -102,12 +103,12 @@ def hosted_text(call: Call, result: Result | None) -> str:
 
 
 def hosted_results(turn: AssistantTurn) -> dict[str, Result]:
-    """The results of hosted calls, by call."""
+    """The results of hosted calls by call id."""
     return {part.call_id: part for part in turn.content if isinstance(part, Result)}
 
 
 def _readable(message: ModelMessage, model: ModelInfo) -> ModelMessage:
-    """Media that the model cannot read are replaced by a text that says so."""
+    """The message with a text in place of each file that the model cannot read."""
     match message:
         case UserTurn(content=content) if any(isinstance(part, Media) for part in content):
             return message.but(content=_checked(content, model))
@@ -122,7 +123,7 @@ def _checked(content: Iterable[Text | Media], model: ModelInfo) -> tuple[Text | 
 
 
 def _without_system_turns(messages: list[ModelMessage]) -> list[ModelMessage]:
-    """System turns go to the user's message before them, or become one."""
+    """The messages with each system turn appended to the user turn before it, or turned into a user turn."""
     changed: list[ModelMessage] = []
     for message in messages:
         if not isinstance(message, SystemTurn):
@@ -139,19 +140,16 @@ def _without_system_turns(messages: list[ModelMessage]) -> list[ModelMessage]:
 
 def _without_blanks(message: ModelMessage) -> ModelMessage | None:
     match message:
-        case UserTurn(content=content):
-            kept = tuple(part for part in content if not (isinstance(part, Text) and not part.text))
+        case UserTurn(content=content) | AssistantTurn(content=content):
+            kept = tuple(part for part in content if not _is_blank(part))
             return message if len(kept) == len(content) else message.but(content=kept) if kept else None
-        case AssistantTurn(content=parts):
-            left = tuple(part for part in parts if not _is_blank(part))
-            return message if len(left) == len(parts) else message.but(content=left) if left else None
         case SystemTurn(text=""):
             return None
         case _:
             return message
 
 
-def _is_blank(part: Text | Reasoning | Call | Result) -> bool:
+def _is_blank(part: Text | Media | Reasoning | Call | Result) -> bool:
     match part:
         case Text(text=""):
             return True
@@ -162,12 +160,8 @@ def _is_blank(part: Text | Reasoning | Call | Result) -> bool:
             return False
 
 
-def _with_call_ids(messages: list[ModelMessage], rename: Callable[[str], str]) -> list[ModelMessage]:
-    """Calls and their results under other ids. Most ids are fine already, and their messages stay as they are."""
-    return [_renamed(message, rename) for message in messages]
-
-
-def _renamed(message: ModelMessage, rename: Callable[[str], str]) -> ModelMessage:
+def _with_call_ids(message: ModelMessage, rename: Callable[[str], str]) -> ModelMessage:
+    """The message with renamed ids of calls and results; the message itself if no id changes."""
     match message:
         case AssistantTurn(content=content):
             parts = tuple(_renamed_part(part, rename) for part in content)
@@ -196,7 +190,7 @@ def _renamed_result(result: Result, rename: Callable[[str], str]) -> Result:
 
 
 def _nine_characters() -> Callable[[str], str]:
-    """Gives each id nine letters and digits. Ids that begin alike would become one, so a count tells them apart."""
+    """A function that makes ids of nine letters and digits; a count keeps ids with equal beginnings distinct."""
     known: dict[str, str] = {}
     taken: set[str] = set()
 

@@ -1,4 +1,4 @@
-"""Transport: how an endpoint becomes a provider that can be asked. One connection pool for all of them."""
+"""Transport: makes the provider of an endpoint. All HTTP providers share one connection pool."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
@@ -15,15 +15,15 @@ PAUSE_VARIABLE: Final = "TURNKEEPER_OFFLINE_PAUSE_MS"
 
 
 class Network:
-    """Real providers over HTTP, and the offline one that needs none."""
+    """Makes HTTP providers and the offline provider."""
 
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
         self._environ = environ or {}
         self._client: httpx2.AsyncClient | None = None
 
     def provider(self, endpoint: Endpoint) -> Provider:
-        """A provider for this endpoint."""
-        # Imported and made when first needed: who works offline waits for no network, and the other way round.
+        """The provider of an endpoint."""
+        # Imported on first use: either provider is useless to users of the other and takes time to load.
         if endpoint.protocol == OFFLINE.protocol:
             from turnkeeper.providers.offline import Offline
 
@@ -35,7 +35,7 @@ class Network:
         return HttpProvider(endpoint, self._client)
 
     def _pause_s(self) -> float:
-        """How slowly the offline model speaks, for those who want to watch."""
+        """The pause before each event of the offline model, so that people can watch."""
         try:
             return max(0.0, float(self._environ.get(PAUSE_VARIABLE) or 0)) / 1000
         except ValueError:

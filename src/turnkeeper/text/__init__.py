@@ -1,1 +1,1 @@
-"""Pure functions over text and bytes: parsing, matching, comparing. They know nothing of sessions."""
+"""Pure functions over text and bytes: parsing, matching, comparing. They do not depend on sessions."""

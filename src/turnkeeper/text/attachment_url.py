@@ -1,4 +1,4 @@
-"""Attachment URLs: what ``file:`` and ``data:`` addresses say, as clients write them."""
+"""Attachment URLs: parses ``file:`` and ``data:`` URLs as clients write them."""
 
 import binascii
 import re
@@ -14,7 +14,7 @@ _TEXTUAL: Final = re.compile(
 
 
 class FileUrl(NamedTuple):
-    """A ``file:`` address. ``paths`` are what it may mean, likeliest first; lines are counted from 1."""
+    """A ``file:`` URL. ``paths`` are the possible paths, likeliest first; lines are counted from 1."""
 
     paths: tuple[bytes, ...]
     first: int | None = None
@@ -22,7 +22,7 @@ class FileUrl(NamedTuple):
 
 
 class DataUrl(NamedTuple):
-    """A ``data:`` address. ``data`` is as it was written: base64, or with percent signs."""
+    """A ``data:`` URL. ``data`` is still encoded: as base64, or with percent signs."""
 
     mime: str
     charset: str | None
@@ -30,14 +30,14 @@ class DataUrl(NamedTuple):
     data: str
 
     def content(self) -> bytes:
-        """The bytes; ValueError if they are not what the address says."""
+        """The decoded bytes. Raises ValueError for invalid base64."""
         if not self.is_base64:
             return unquote_to_bytes(self.data)
-        # Some writers break lines, and some encode the signs that mean something in addresses.
+        # Some clients insert line breaks, and some percent-encode reserved characters.
         return binascii.a2b_base64(b"".join(unquote_to_bytes(self.data).split()), strict_mode=True)
 
     def text(self) -> str:
-        """The content as text; ValueError as above."""
+        """The content as text; in UTF-8 if the charset is unknown. Raises ValueError for invalid base64."""
         content = self.content()
         try:
             return content.decode(self.charset or "utf-8", "replace")
@@ -46,15 +46,14 @@ class DataUrl(NamedTuple):
 
 
 def is_textual(mime: str) -> bool:
-    """Whether files of this type are read as text."""
+    """Whether files of a media type are read as text."""
     return _TEXTUAL.fullmatch(mime.partition(";")[0].strip()) is not None
 
 
 def read_file_url(url: str) -> FileUrl | None:
-    """What a ``file:`` address says; None if it names another machine or nothing at all.
+    """Parse a ``file:`` URL; None if it has another host or no path.
 
-    A ``#`` should have been encoded where it belongs to a name. Where it was not, the name with it comes first, for
-    nothing of ours ends in a fragment.
+    Some clients do not encode a ``#`` in a file name, so the path with it comes before the path without the fragment.
     """
     rest = url.partition(":")[2]
     if rest.startswith("//"):
@@ -69,7 +68,7 @@ def read_file_url(url: str) -> FileUrl | None:
 
 
 def read_data_url(url: str) -> DataUrl | None:
-    """What a ``data:`` address says; None if it is none."""
+    """Parse a ``data:`` URL; None if the text is not one."""
     match = _DATA.fullmatch(url)
     if match is None:
         return None
@@ -80,7 +79,7 @@ def read_data_url(url: str) -> DataUrl | None:
 
 
 def _without_lines(path: str) -> tuple[str, tuple[int | None, int | None]]:
-    """The path without the query that names lines, and these lines; a question mark may also belong to a name."""
+    """The path without a query for lines, and the lines. Another question mark belongs to the file name."""
     before, mark, query = path.rpartition("?")
     given = parse_qs(query.partition("#")[0]) if mark else {}
     if not given.keys() & {"start", "end"}:

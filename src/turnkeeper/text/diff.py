@@ -1,4 +1,4 @@
-"""Diff: the line changes between two texts, as people read them and ``patch`` applies them."""
+"""Diff: the line changes between two texts as a unified diff."""
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher
@@ -8,11 +8,11 @@ from turnkeeper.model.value import Value
 
 CONTEXT_LINES: Final = 3
 WORK_MAX: Final = 4_000_000
-"""Lines before times lines after: beyond it, what differs is shown as one block instead of being compared."""
+"""Maximum product of both line counts; larger differences become one block without a comparison."""
 
 
 class Diff(Value):
-    """A unified diff of one file and how many lines it adds and deletes."""
+    """A unified diff of one file, with the numbers of added and deleted lines."""
 
     patch: str
     additions: int
@@ -29,7 +29,7 @@ class _Change(NamedTuple):
 
 
 def diff(name: str, before: str, after: str) -> Diff:
-    """The diff between two texts of a file; an empty patch if they are equal."""
+    """The diff between two versions of a file; an empty patch if they are equal."""
     old, new = _lines(before), _lines(after)
     changes = _changes(old, new)
     hunks = [_hunk(group, old, new) for group in _grouped(changes)]
@@ -41,7 +41,7 @@ def diff(name: str, before: str, after: str) -> Diff:
 
 
 def _lines(text: str) -> list[str]:
-    """Lines with their ends. Only a line feed ends one: ``splitlines`` knows more, and programs that patch do not."""
+    """Lines with their line feeds. ``splitlines`` also splits at characters that ``patch`` does not split at."""
     *lines, last = text.split("\n")
     return [f"{line}\n" for line in lines] + ([last] if last else [])
 
@@ -65,7 +65,7 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> list[_Change]:
 
 
 def _grouped(changes: list[_Change]) -> list[list[_Change]]:
-    """Changes whose context would meet, together."""
+    """Changes in groups whose context lines overlap or touch."""
     groups: list[list[_Change]] = []
     for change in changes:
         if groups and change.start - groups[-1][-1].end <= 2 * CONTEXT_LINES:
@@ -92,6 +92,6 @@ def _hunk(group: list[_Change], old: Sequence[str], new: Sequence[str]) -> str:
 
 
 def _range(first: int, last: int) -> str:
-    """A stretch of lines as ``start,count``; an empty one is named by the line before it."""
+    """A range of lines as ``start,count``; an empty range starts at the line before it."""
     count = last - first
     return f"{first + 1 if count else first},{count}"

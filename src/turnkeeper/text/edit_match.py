@@ -1,7 +1,7 @@
-"""Edit: replace one text by another in a file, where the model's memory of the first may be slightly off.
+"""Edit: replaces a text in a file, where the model may have written the old text inexactly.
 
-Strategies are tried from strict to loose (``edit_strategies``); each proposes stretches of the file. A stretch that
-occurs once is replaced. Whatever is ambiguous or far larger than what was asked for is refused, never guessed.
+Strategies are tried from strict to loose (``edit_strategies``); each proposes passages of the file. A passage that
+occurs once is replaced. An ambiguous passage, or one far larger than the old text, is refused.
 """
 
 from bisect import bisect_left
@@ -13,7 +13,7 @@ from turnkeeper.text.edit_strategies import STRATEGIES
 
 
 class Edited(Value):
-    """The new content, by which strategy it was found, and how many places changed."""
+    """The new content, the strategy that matched, and the number of replacements."""
 
     content: str
     strategy: str
@@ -21,17 +21,17 @@ class Edited(Value):
 
 
 class NoMatch(Value):
-    """Nothing in the file looks like the text."""
+    """No passage of the file matches the text."""
 
 
 class Ambiguous(Value):
-    """The text occurs more than once; ``count`` is how often, at least."""
+    """The text occurs at least ``count`` times."""
 
     count: int
 
 
 class Oversized(Value):
-    """What was found is so much larger than the text that it must be something else."""
+    """The matching passage is too much larger than the text."""
 
     lines: int
 
@@ -42,8 +42,8 @@ EditOutcome: TypeAlias = Edited | NoMatch | Ambiguous | Oversized
 def edit(content: str, old: str, new: str, *, every: bool = False) -> EditOutcome:
     """Replace ``old`` by ``new`` once, or ``every`` occurrence.
 
-    Line ends do not matter for finding. What is put in has the file's own: CRLF if it has any; everything else in the
-    file stays as it is to the byte.
+    Matching ignores the kind of line ends. The replacement has CRLF line ends if the file has any; the rest of the file
+    is unchanged.
     """
     has_crlf = "\r\n" in content
     plain = content.replace("\r\n", "\n")
@@ -62,17 +62,17 @@ def edit(content: str, old: str, new: str, *, every: bool = False) -> EditOutcom
 
 
 class EditMatch(Value):
-    """Where the text is, as stretches from start to end, and by which strategy."""
+    """The matches as ranges from start to end, and the strategy that found them."""
 
     strategy: str
     spans: tuple[tuple[int, int], ...]
 
 
 def locate(content: str, search: str, *, every: bool = False) -> EditMatch | NoMatch | Ambiguous | Oversized:
-    """Where in a text the searched one is. Line ends must be the same in both."""
+    """Find ``search`` in ``content``. Both must have one kind of line ends."""
     most = 0
     for name, propose in STRATEGIES:
-        # Blank text is everywhere once blanks are forgiven.
+        # A blank text would match everywhere if white space is ignored.
         if name != "exact" and not search.strip():
             break
         for candidate in propose(content, search):
@@ -91,13 +91,13 @@ def locate(content: str, search: str, *, every: bool = False) -> EditMatch | NoM
 
 
 def _with_line_end(content: str, candidate: str, search: str) -> str:
-    """Lines are proposed without the last one's end; a search that has it means it."""
+    """The candidate with the line end that the search has at its end: strategies propose lines without it."""
     has_it = search.endswith("\n") and not candidate.endswith("\n") and f"{candidate}\n" in content
     return f"{candidate}\n" if has_it else candidate
 
 
 def _count(content: str, candidate: str) -> int:
-    """How often a text occurs; two that overlap are two, for it is unclear which is meant."""
+    """The number of occurrences; two that overlap count as two, because the match is ambiguous."""
     count = content.count(candidate)
     return 2 if count == 1 and content.find(candidate) != content.rfind(candidate) else count
 
@@ -120,8 +120,8 @@ def _is_oversized(candidate: str, search: str) -> bool:
 
 
 def _original_places(content: str) -> Callable[[int], int]:
-    """From a place in the text with plain line ends to the same place in the original."""
-    shortened: list[int] = []  # Where, in the plain text, the line ends stand that lost a carriage return.
+    """A function from positions in the text with LF line ends to positions in the original."""
+    shortened: list[int] = []  # The positions, in the LF text, of line ends that were CRLF.
     at = content.find("\r\n")
     while at >= 0:
         shortened.append(at - len(shortened))

@@ -1,4 +1,4 @@
-"""The ways an edit's text is looked for, from strict to loose. Each proposes stretches of the file, best first."""
+"""Search strategies of an edit, from strict to loose. Each proposes passages of the file, best first."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -7,23 +7,23 @@ from typing import Final, TypeAlias
 EditStrategy: TypeAlias = Callable[[str, str], Iterator[str]]
 
 SIMILARITY_MIN: Final = 0.65
-"""How alike the lines between two anchors must be, on average."""
+"""Minimum average similarity of the lines between two anchors."""
 
 COMPARED_MAX: Final = 1_000_000
-"""How many pairs of characters one edit may compare, some half a second of work. Further blocks are left out."""
+"""Maximum number of character pairs to compare, about half a second of work. Further blocks are left out."""
 
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "\n": "\n"}
 _ESCAPE: Final = re.compile(r"\\([ntr'\"`\\\n$])")
 
 
 def exact(content: str, search: str) -> Iterator[str]:
-    """The text itself."""
+    """The exact text."""
     if search in content:
         yield search
 
 
 def trimmed_lines(content: str, search: str) -> Iterator[str]:
-    """The same lines but for blanks at their ends."""
+    """Lines that are equal except for white space at their ends."""
     wanted = [line.strip() for line in _search_lines(search)]
     lines = content.split("\n")
     stripped = [line.strip() for line in lines]
@@ -32,7 +32,7 @@ def trimmed_lines(content: str, search: str) -> Iterator[str]:
 
 
 def anchored_block(content: str, search: str) -> Iterator[str]:
-    """The same first and last line with alike ones between, and nearly as many."""
+    """A block with equal first and last lines, similar lines between them, and nearly as many lines."""
     wanted = [line.strip() for line in _search_lines(search)]
     if len(wanted) < 3:
         return
@@ -55,7 +55,7 @@ def anchored_block(content: str, search: str) -> Iterator[str]:
 
 
 def collapsed_blanks(content: str, search: str) -> Iterator[str]:
-    """The same words with other blanks between them: a line, a piece of one, or as many lines."""
+    """A line, a piece of a line or a block with equal words and other white space between them."""
     words = search.split()
     lines = content.split("\n")
     wanted = _search_lines(search)
@@ -70,7 +70,7 @@ def collapsed_blanks(content: str, search: str) -> Iterator[str]:
 
 
 def other_indentation(content: str, search: str) -> Iterator[str]:
-    """The same lines, shifted as a whole."""
+    """A block of equal lines with another indentation."""
     wanted = _dedented(_search_lines(search))
     lines = content.split("\n")
     stripped = [line.strip() for line in lines]
@@ -80,7 +80,7 @@ def other_indentation(content: str, search: str) -> Iterator[str]:
 
 
 def unescaped(content: str, search: str) -> Iterator[str]:
-    r"""The text with ``\n``, ``\t`` and the like turned into what they stand for, in the search or in the file."""
+    r"""The text with escapes such as ``\n`` and ``\t`` decoded, in the search or in the file."""
     wanted = _unescape(search)
     if wanted != search and wanted in content:
         yield wanted
@@ -92,7 +92,7 @@ def unescaped(content: str, search: str) -> Iterator[str]:
 
 
 def trimmed_ends(content: str, search: str) -> Iterator[str]:
-    """The text without the blanks around it."""
+    """The text without white space at its ends."""
     trimmed = search.strip()
     if trimmed == search:
         return
@@ -107,7 +107,7 @@ def trimmed_ends(content: str, search: str) -> Iterator[str]:
 
 
 def context_lines(content: str, search: str) -> Iterator[str]:
-    """The same first and last line, as many lines, and at least half of those between equal."""
+    """A block with equal first and last lines, as many lines, and at least half of the lines between equal."""
     wanted = [line.strip() for line in _search_lines(search)]
     if len(wanted) < 3:
         return
@@ -132,11 +132,11 @@ STRATEGIES: Final[tuple[tuple[str, EditStrategy], ...]] = (
     ("trimmed ends", trimmed_ends),
     ("context lines", context_lines),
 )
-"""In the order they are tried. Every exact occurrence, for an edit of all of them, is the first strategy's answer."""
+"""The strategies in the order in which they are tried."""
 
 
 def similarity(one: str, other: str) -> float:
-    """1 for equal texts, 0 for texts with nothing in common: by how few single-character edits they are apart."""
+    """1 minus the edit distance relative to the longer text: 1 for equal texts."""
     longest = max(len(one), len(other))
     if one == other:
         return 1.0
@@ -152,18 +152,18 @@ def similarity(one: str, other: str) -> float:
 
 
 def _alikeness(pairs: list[tuple[str, str]]) -> float:
-    """The average over lines side by side; without any, nothing differs."""
+    """The average similarity of pairs of lines; 1 without any."""
     return sum(similarity(one, other) for one, other in pairs) / len(pairs) if pairs else 1.0
 
 
 def _search_lines(search: str) -> list[str]:
-    """The lines looked for. A line break at the very end closes a line and opens none."""
+    """The lines of the search. A line break at its end does not start another line."""
     lines = search.split("\n")
     return lines[:-1] if len(lines) > 1 and not lines[-1].strip() else lines
 
 
 def _places(lines: list[str], wanted: list[str]) -> Iterator[int]:
-    """Where a run of lines begins."""
+    """The indexes at which the wanted lines begin."""
     first, count = wanted[0], len(wanted)
     for start in range(len(lines) - count + 1):
         if lines[start] == first and lines[start : start + count] == wanted:
@@ -175,7 +175,7 @@ def _block(lines: list[str], start: int, count: int) -> str:
 
 
 def _dedented(lines: list[str]) -> list[str]:
-    """The lines without the indentation they share; blank ones are empty."""
+    """The lines without their common indentation; blank lines become empty."""
     indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
     shared = min(indents, default=0)
     return [line[shared:] if line.strip() else "" for line in lines]

@@ -1,6 +1,6 @@
-"""Globs over paths: ``*`` and ``?`` stay in one segment, ``**`` crosses them, ``[a-z]`` and ``{a,b}`` choose.
+"""Globs over paths: ``*`` and ``?`` match in one segment, ``**`` across segments, ``[a-z]`` and ``{a,b}`` choose.
 
-A pattern without a slash matches the last segment anywhere below; one with a slash matches the whole path.
+A pattern without a slash matches the last segment at any depth; one with a slash matches the whole path.
 """
 
 import re
@@ -9,7 +9,7 @@ from turnkeeper.model.refusal import Invalid
 
 
 def compile_glob(pattern: str) -> re.Pattern[str]:
-    """A regular expression to be matched in full against a relative path with slashes; Invalid says what is wrong."""
+    """A regular expression for ``fullmatch`` on a relative path with slashes. Raises Invalid for an invalid glob."""
     anchored = pattern.removeprefix("./").removeprefix("/")
     expression = _Translator(anchored).translate()
     prefix = "" if "/" in pattern.removeprefix("./") else "(?:.*/)?"
@@ -20,7 +20,7 @@ def compile_glob(pattern: str) -> re.Pattern[str]:
 
 
 class _Translator:
-    """One pass over a pattern."""
+    """Translates a glob into a regular expression in one pass."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern, self.at, self.open_braces = pattern, 0, 0
@@ -57,7 +57,7 @@ class _Translator:
         return re.escape(character)
 
     def _stars(self, start: int) -> str:
-        """A lone ``**`` segment is any number of segments, none among them; other stars stay in theirs."""
+        """A whole segment ``**`` matches zero or more segments; other stars match inside one segment."""
         while self.pattern.startswith("*", self.at):
             self.at += 1
         begins = start == 0 or self.pattern[start - 1] in "/{,"
@@ -71,7 +71,7 @@ class _Translator:
     def _choice(self) -> str:
         negated = self.pattern.startswith(("!", "^"), self.at)
         begin = self.at + negated
-        # A bracket right at the beginning stands for itself.
+        # A closing bracket at the beginning is a literal.
         end = self.pattern.find("]", begin + 1)
         if end < 0:
             raise Invalid(f"the pattern {self.pattern!r} opens a bracket that it does not close")

@@ -1,25 +1,25 @@
-"""How large a picture is, read from its first bytes, and to which sizes it is scaled down until it fits."""
+"""The size of an image, read from its first bytes, and the sizes to which it is scaled down."""
 
 from typing import Final, NamedTuple
 
 SHRINK: Final = 0.75
 SIZES_MAX: Final = 32
 
-# Frame headers of a JPEG; the numbers left out between them mean something else.
+# Frame headers of a JPEG; the excluded markers have another meaning.
 _FRAMES: Final = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _BARE: Final = frozenset({0x01, *range(0xD0, 0xD9)})
-"""Markers of a JPEG that stand alone: no length follows."""
+"""Markers of a JPEG without a length field."""
 
 
 class Size(NamedTuple):
-    """Pixels."""
+    """Width and height in pixels."""
 
     width: int
     height: int
 
 
 def image_size(content: bytes) -> Size | None:
-    """The size of a PNG, JPEG, GIF or WebP; None for anything else, and for one that is cut off before it says."""
+    """The size of a PNG, JPEG, GIF or WebP image; None for other content and for a truncated header."""
     if content.startswith(b"\x89PNG\r\n\x1a\n"):
         found = _png(content)
     elif content.startswith(b"\xff\xd8"):
@@ -34,9 +34,9 @@ def image_size(content: bytes) -> Size | None:
 
 
 def smaller_sizes(size: Size, width_max: int, height_max: int) -> tuple[Size, ...]:
-    """The sizes to try, largest first: the largest within the limits, then three quarters of the one before."""
+    """The sizes to try: the largest within the limits, then each three quarters of the previous one."""
     scale = min(1.0, width_max / size.width, height_max / size.height)
-    # Rounding may go up by one; the limit is a limit.
+    # Clamped, because rounding may exceed the limit by one.
     now = Size(_clamped(size.width * scale, width_max), _clamped(size.height * scale, height_max))
     sizes = [now]
     while len(sizes) < SIZES_MAX and now != (1, 1):
@@ -62,7 +62,7 @@ def _gif(content: bytes) -> Size | None:
 
 
 def _jpeg(content: bytes) -> Size | None:
-    """Walk from segment to segment to the frame header: what cameras put before it may be long."""
+    """Find the frame header segment by segment: cameras write long segments before it."""
     place = 2
     while place + 4 <= len(content):
         if content[place] != 0xFF:
@@ -81,7 +81,7 @@ def _jpeg(content: bytes) -> Size | None:
 
 
 def _webp(content: bytes) -> Size | None:
-    """Three kinds: extended, lossless and lossy, each with its own way to say it."""
+    """The size in an extended (VP8X), lossless (VP8L) or lossy (VP8) header."""
     kind, body = content[12:16], content[20:30]
     if kind == b"VP8X" and len(body) == 10:
         return Size(1 + int.from_bytes(body[4:7], "little"), 1 + int.from_bytes(body[7:10], "little"))

@@ -1,4 +1,4 @@
-"""JSON Schema: whether a value fits a schema, and if not, where and why. Checked by ``jsonschema-rs``, offline."""
+"""JSON Schema: validates values with ``jsonschema-rs``, without network access."""
 
 from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import unquote
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 VIOLATIONS_MAX = 20
 SUBSCHEMAS_MAX = 100
-"""How many subschemas are looked at to find out whether a schema admits an object."""
+"""Maximum number of subschemas checked to decide whether a schema admits an object."""
 
 
 def check_schema(schema: JsonObject) -> None:
-    """Refuse a schema for structured answers that cannot be used: Invalid says what is wrong with it.
+    """Raise Invalid for a schema that cannot be used for structured answers.
 
-    An answer is the input of a tool, and so a JSON object: a schema that no object fits cannot be used either.
+    An answer is the input of a tool, which is a JSON object, so the schema must admit objects.
     """
     try:
         _validator(schema)
@@ -28,10 +28,7 @@ def check_schema(schema: JsonObject) -> None:
 
 
 def violations(value: object, schema: JsonObject) -> list[str]:
-    """What is wrong with a value, each with its place; empty if it fits.
-
-    A schema that cannot be used refuses nothing.
-    """
+    """The violations of a value, each with its JSON path; none if the schema itself is invalid."""
     try:
         validator = _validator(schema)
     except ValueError:
@@ -45,18 +42,18 @@ def violations(value: object, schema: JsonObject) -> list[str]:
 
 
 def _validator(schema: JsonObject) -> "Validator":
-    import jsonschema_rs  # Loaded when the first schema is checked: most sessions have none.
+    import jsonschema_rs  # Imported here: most sessions check no schema.
 
     return jsonschema_rs.validator_for(dict(schema), retriever=_refuse)
 
 
 def _refuse(address: str) -> NoReturn:
-    """Nothing is fetched: a schema may refer only to itself."""
+    """Refuse a reference to another document, instead of fetching it."""
     raise ValueError(f"the reference {address!r} leads out of the schema")
 
 
 def _takes_objects(schema: Json, root: JsonObject, seen: set[int]) -> bool:
-    """Whether an object may fit. Only what excludes every object by its kind counts: its fields are not looked at."""
+    """Whether the schema admits objects, judged by types, constants and choices and not by properties."""
     if not isinstance(schema, dict) or id(schema) in seen or len(seen) == SUBSCHEMAS_MAX:
         return schema is not False
     seen.add(id(schema))
@@ -72,7 +69,7 @@ def _takes_objects(schema: Json, root: JsonObject, seen: set[int]) -> bool:
 
 
 def _referred(schema: JsonObject, root: JsonObject) -> Json:
-    """The subschema that a reference by path leads to; one that fits everything if there is none."""
+    """The target of a local reference; the schema that admits everything (True) if there is none."""
     reference, found = schema.get("$ref"), root
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return True

@@ -1,4 +1,4 @@
-"""JSONC: JSON as people write it, with comments and trailing commas."""
+"""JSONC: JSON with comments and trailing commas."""
 
 import json
 import re
@@ -6,7 +6,7 @@ from typing import Final, NoReturn
 
 from turnkeeper.model.value import Json
 
-# A string, a comment, or a comma that only space and comments part from the bracket that closes its list.
+# A string, a comment, or a comma followed by a closing bracket after only white space and comments.
 _TOKEN: Final = re.compile(
     r'"(?:\\.|[^"\\\n])*"'
     r"|//[^\n]*"
@@ -26,7 +26,7 @@ class JsoncError(ValueError):
 
 
 def parse(text: str) -> Json:
-    """What the text means. Raises JsoncError."""
+    """Parse JSONC. Raises JsoncError."""
     try:
         return json.loads(plain(text).removeprefix("\ufeff"), parse_constant=_refuse)
     except json.JSONDecodeError as error:
@@ -36,7 +36,7 @@ def parse(text: str) -> Json:
 
 
 def plain(text: str) -> str:
-    """The same text as JSON: comments and trailing commas are blanked, so that every place stays where it was."""
+    """The text as JSON: comments and trailing commas become spaces, so that positions do not change."""
     return _TOKEN.sub(_blanked, text)
 
 
@@ -45,7 +45,7 @@ def _blanked(token: re.Match[str]) -> str:
     if found.startswith('"'):
         return found
     if found.startswith("/*") and not (found.endswith("*/") and len(found) >= 4):
-        # Left as it is: the parser then names the place where the comment was opened.
+        # Unchanged: the parser then reports the position of the unclosed comment.
         return found
     return re.sub(r"[^\n]", " ", found)
 

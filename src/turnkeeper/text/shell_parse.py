@@ -1,6 +1,6 @@
-"""Parses a shell command into its simple commands, wherever they stand: lists, pipelines, loops, substitutions.
+"""Parses a shell command into its simple commands, including those in lists, pipelines, loops and substitutions.
 
-A text that is not understood gives None, and the caller then trusts nothing of it.
+The result is None for a text that cannot be parsed safely.
 """
 
 import re
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-# Statements that only hold other statements and words.
+# Statements that contain only other statements and words.
 _CONTAINER_NAMES: Final = (
     "program list pipeline negated_command subshell do_group if_statement elif_clause else_clause while_statement"
     " for_statement case_statement case_item function_definition"
@@ -32,12 +32,12 @@ _WORD_NAMES: Final = (
     " extglob_pattern $"
 )
 _WORDS: Final = frozenset(_WORD_NAMES.split())
-# Statements that are asked about as they are written: what they do is not named by their first words.
+# Statements for which permission is asked as a whole, because their first words do not name a command.
 _WHOLE: Final = frozenset(
     ["variable_assignment", "variable_assignments", "declaration_command", "unset_command", "test_command"]
 )
 
-# Operators of ``${name...}`` that cut or replace a value, or give another one in its place.
+# Operators of ``${name...}`` that cut or replace a value, or substitute a default.
 _READING: Final = frozenset([":-", "-", ":+", "+", ":?", "?", "#", "##", "%", "%%", "/", "//"])
 _IS_CONSTANT: Final = re.compile(r"\s*\$\(\([\d\s+*/%-]*\)\)")
 _EXPANDS: Final = re.compile(r"(?<!\\)(?:\$[({\[]|`)")
@@ -46,9 +46,9 @@ _DESCRIPTOR: Final = re.compile(r"\d+-?|-")
 
 
 class Word(NamedTuple):
-    """One word. ``value`` has its quotes removed; ``is_dynamic``: the shell computes part of it when it runs.
+    """One word. ``value`` has no quotes; ``is_dynamic``: the shell computes a part of it at run time.
 
-    ``pattern_at`` is where in the value an unquoted wildcard or brace begins.
+    ``pattern_at`` is the index in ``value`` of the first unquoted wildcard or brace.
     """
 
     source: str
@@ -58,20 +58,20 @@ class Word(NamedTuple):
 
 
 class SimpleCommand(NamedTuple):
-    """A command as it is written, with its redirections.
+    """The source text of a command with its redirections.
 
-    Without words it is an assignment, a redirection, a test, or an expansion that can run code.
+    A command without words is an assignment, a redirection, a test, or an expansion that can run code.
     """
 
     source: str
     words: tuple[Word, ...]
     targets: tuple[Word, ...]
-    """The files it is redirected to or from."""
+    """The files of its redirections."""
     assigns: bool
 
 
 def parse(command: str) -> tuple[SimpleCommand, ...] | None:
-    """Every simple command, inner ones after the one that holds them; None if the text is not understood."""
+    """Every simple command, nested ones after the outer one; None for a text that cannot be parsed safely."""
     try:
         return tuple(_commands(command, depth=0))
     except NotUnderstood:
@@ -79,7 +79,7 @@ def parse(command: str) -> tuple[SimpleCommand, ...] | None:
 
 
 def fragments(text: str) -> tuple[str, ...]:
-    """Every piece of a text that might be a command, quoted or not: some are none, but no command is missed."""
+    """Every piece of a text that may be a command, quoted or not; some are not commands, but none is missed."""
     pieces = (piece.strip() for piece in _FRAGMENT_ENDS.split(text))
     return tuple(dict.fromkeys(piece for piece in pieces if piece))
 
@@ -94,14 +94,14 @@ def _commands(command: str, depth: int) -> list[SimpleCommand]:
 
 
 class _Walk:
-    """Collects the simple commands of one tree, each before those inside its words."""
+    """Collects the simple commands of one syntax tree, each before the commands nested in its words."""
 
     def __init__(self, source: bytes, depth: int) -> None:
         self.source, self.depth = source, depth
         self.found: list[SimpleCommand] = []
 
     def statement(self, node: "Node", level: int) -> None:
-        """Collect from a statement, or from a word in its place."""
+        """Collect the commands of a statement, or of a word in the position of a statement."""
         if level > DEPTH_MAX:
             raise NotUnderstood
         kind = node.type
@@ -121,7 +121,7 @@ class _Walk:
             raise NotUnderstood
 
     def command(self, node: "Node") -> None:
-        """Collect a simple command with its redirections, or the redirections of a compound one."""
+        """Collect a simple command with its redirections, or the redirections of a compound command."""
         collected = _Pieces()
         self.collect(node, collected)
         body = collected.body
@@ -145,14 +145,14 @@ class _Walk:
             self.statement(statement, 1)
 
     def timed(self, nodes: "list[Node]", words: tuple[Word, ...], start: int) -> tuple[tuple[Word, ...], int]:
-        """The command behind the shell's own ``time``, with the place where it starts."""
+        """The words after the shell keyword ``time``, and the offset where they start."""
         skipped = 2 if len(words) > 1 and words[1].source == "-p" else 1
         if len(words) <= skipped:
             return words, start
         return words[skipped:], list(adjacent(nodes))[skipped][0].start_byte
 
     def collect(self, node: "Node", into: "_Pieces") -> None:
-        """Take a command apart into words, redirections and what stands beside them."""
+        """Sort the nodes of a command into words, redirections, assignments and a compound body."""
         for child in node.children:
             kind = child.type
             if kind in ("file_redirect", "herestring_redirect"):
@@ -164,9 +164,7 @@ class _Walk:
                 into.expanding.append(child)
                 into.end = max(into.end, child.end_byte)
             elif kind in _WORDS:
-                into.words.append(child)
-                into.expanding.append(child)
-                into.end = max(into.end, child.end_byte)
+                into.add_word(child)
             elif kind == "command":
                 self.collect(child, into)
             elif child.is_named and node.type == "redirected_statement" and into.body is None:
@@ -175,7 +173,7 @@ class _Walk:
                 raise NotUnderstood
 
     def redirect(self, node: "Node", into: "_Pieces") -> None:
-        """Take the target of a redirection. The grammar counts the words behind it to it; bash to the command."""
+        """Add a redirection. The grammar includes the words after its target, which belong to the command."""
         pieces = [child for child in node.children if child.type in _WORDS]
         operator = next(child for child in node.children if child.type not in _WORDS | {"file_descriptor"})
         words = list(adjacent(pieces))
@@ -191,7 +189,7 @@ class _Walk:
         into.end = max(into.end, node.end_byte)
 
     def heredoc(self, node: "Node", into: "_Pieces") -> None:
-        """Take a here-document: its text is data, but for expansions where its delimiter is not quoted."""
+        """Add a here-document. Its text is data, except expansions if its delimiter is not quoted."""
         into.redirects = True
         start = body = end = None
         for child in node.children:
@@ -206,9 +204,7 @@ class _Walk:
             elif kind == "file_redirect":
                 self.redirect(child, into)
             elif kind in _WORDS:
-                into.words.append(child)
-                into.expanding.append(child)
-                into.end = max(into.end, child.end_byte)
+                into.add_word(child)
             elif child.is_named:
                 into.following.append(child)
         if start is None or end is None:
@@ -221,12 +217,12 @@ class _Walk:
             into.expanding.append(body)
 
     def embedded(self, node: "Node") -> None:
-        """Collect the commands inside the words of a node."""
+        """Collect the commands nested in the children of a node."""
         for child in node.children:
             self.embedded_in(child)
 
     def embedded_in(self, node: "Node") -> None:
-        """Collect the commands that a word runs when the shell expands it."""
+        """Collect the commands that the shell runs when it expands a word."""
         kind = node.type
         if kind in ("command_substitution", "process_substitution"):
             self.substitution(node)
@@ -238,10 +234,10 @@ class _Walk:
             self.embedded(node)
 
     def only_reads(self, node: "Node") -> bool:
-        """Whether an expansion only reads a variable, apart from the substitutions inside it.
+        """Whether an expansion only reads a variable, apart from nested substitutions.
 
-        In the others, text from a variable may become code: ``${x@P}`` expands it as a prompt, and subscripts are
-        arithmetic. A single quote inside may or may not quote, depending on quotes further out.
+        Other expansions may run a variable's value as code: ``${x@P}`` expands it as a prompt, and subscripts are
+        arithmetic. Whether a single quote inside quotes depends on outer quotes, so it counts as unsafe.
         """
         if node.type == "arithmetic_expansion":
             return _IS_CONSTANT.fullmatch(self.text(node)) is not None
@@ -253,7 +249,7 @@ class _Walk:
         return kinds[1:2] == ["variable_name"] and (kinds[2:] == ["}"] or kinds[2] in _READING)
 
     def evaluated(self, node: "Node") -> None:
-        """Collect an expansion that can run code: itself, and each piece of it that might be a command."""
+        """Collect an expansion that can run code, and each of its pieces that may be a command."""
         text = self.text(node)
         self.add(text)
         for fragment in fragments(text):
@@ -261,7 +257,7 @@ class _Walk:
         self.embedded(node)
 
     def substitution(self, node: "Node") -> None:
-        """Collect the commands of a substitution. Those in backticks are a text of their own, with escapes."""
+        """Collect the commands of a substitution. The text in backticks is unescaped and parsed separately."""
         text = self.text(node)
         if text.startswith("`"):
             in_string = any(parent.type == "string" for parent in parents(node))
@@ -291,13 +287,14 @@ class _Walk:
         return Word(source, value, is_dynamic, pattern_at)
 
     def read(self, node: "Node", values: list[tuple[str, bool]]) -> bool:
-        """Add the text of a piece of a word, with whether wildcards count in it; whether the piece is computed."""
+        """Add the text of a piece of a word, and whether wildcards in it are active; returns whether it is dynamic."""
         text = self.text(node)
         match node.type:
             case "word":
-                # An escaped character is itself, whatever it is.
-                values += [(part[-1], False) if part[0] == "\\" else (part, True) for part in _escapes(text)]
-            case "number":
+                # An escaped character is literal.
+                parts = re.findall(r"\\.|[^\\]+", text)
+                values += [(part[-1], False) if part[0] == "\\" else (part, True) for part in parts]
+            case "number" | "variable_name" | "$":
                 values.append((text, False))
             case "raw_string":
                 values.append((text[1:-1], False))
@@ -308,16 +305,12 @@ class _Walk:
                 return any(computed)
             case "brace_expression":
                 values.append((text, True))
-            case "variable_name":
-                values.append((text, False))
-            case "$":
-                values.append(("$", False))
             case _:
                 return True
         return False
 
     def read_string(self, node: "Node", values: list[tuple[str, bool]]) -> bool:
-        """Add the text of a double-quoted string; whether part of it is computed."""
+        """Add the text of a double-quoted string; returns whether it is dynamic."""
         inside = self.source[node.start_byte : node.end_byte].decode()[1:-1]
         values.append((re.sub(r'\\([$`"\\])|\\\n', r"\1", inside), False))
         return any(child.type not in ('"', "string_content", "$") for child in node.children)
@@ -330,20 +323,21 @@ class _Walk:
 
 
 class _Pieces:
-    """What a command is made of, as nodes of the tree."""
+    """The nodes of a command, by their role."""
 
     def __init__(self) -> None:
         self.words: list[Node] = []
         self.targets: list[list[Node]] = []
         self.expanding: list[Node] = []
-        """Everything in which a substitution may stand."""
+        """The nodes that may contain substitutions."""
         self.following: list[Node] = []
-        """Statements that the grammar puts into a here-document because they stand behind it on its line."""
+        """Statements after a here-document on its line, which the grammar puts into the here-document."""
         self.body: Node | None = None
         self.assigns = False
         self.redirects = False
         self.end = 0
 
-
-def _escapes(text: str) -> list[str]:
-    return re.findall(r"\\.|[^\\]+", text)
+    def add_word(self, node: "Node") -> None:
+        self.words.append(node)
+        self.expanding.append(node)
+        self.end = max(self.end, node.end_byte)

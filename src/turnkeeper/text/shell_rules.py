@@ -1,4 +1,4 @@
-"""What a shell command must be asked about: its simple commands, what approving each covers, the paths it names."""
+"""Permission patterns of a shell command: its simple commands, the patterns of an approval, and its paths."""
 
 from typing import Final
 
@@ -8,14 +8,14 @@ from turnkeeper.text.shell_parse import SimpleCommand, Word
 
 CHANGING_DIRECTORY: Final = frozenset({"cd", "chdir", "popd", "pushd"})
 NAMING_PATHS: Final = CHANGING_DIRECTORY | {"rm", "cp", "mv", "mkdir", "touch", "chmod", "chown", "cat"}
-"""Commands whose arguments are taken for paths."""
+"""Commands whose arguments are paths."""
 
 _RUNNING_OTHERS = (
     "bash busybox command dash doas env eval exec find fish ksh nice nohup parallel setsid sh source ssh strace sudo su"
     " time timeout watch xargs zsh ."
 )
 RUNNING_OTHERS: Final = frozenset(_RUNNING_OTHERS.split())
-"""Commands that run what their arguments say. Approving one with any arguments would approve everything."""
+"""Commands that run other commands. Approving one with any arguments would approve every command."""
 
 
 def _arities() -> dict[str, int]:
@@ -40,13 +40,13 @@ def _arities() -> dict[str, int]:
 
 
 ARITIES: Final = _arities()
-"""How many words name a command: ``npm run test`` is three. The longest known beginning counts; others have one."""
+"""The number of words that name a command, by its longest known prefix: ``npm run test`` has three; default one."""
 
 
 class CommandAsk(Value):
-    """What a command asks for. ``always`` are the patterns that an approval for good would allow.
+    """The permissions that a command needs. ``always`` are the patterns of a permanent approval.
 
-    ``paths`` are as the shell would see them, relative ones and ``~`` included, wildcards cut off.
+    ``paths`` may be relative or begin with ``~``; they end before the first wildcard.
     """
 
     patterns: tuple[str, ...]
@@ -55,10 +55,10 @@ class CommandAsk(Value):
 
 
 def command_ask(command: str) -> CommandAsk:
-    """What a command must be asked about.
+    """The permissions that a command needs.
 
-    Of a command that is not understood, the whole is asked about, and with it every piece that might be a command: a
-    rule that allows its first word must not let the rest through.
+    A command that cannot be parsed needs permission as a whole and for every piece that may be a command, so that a
+    rule for its first word does not allow the rest.
     """
     commands = shell_parse.parse(command)
     if commands is None:
@@ -77,7 +77,7 @@ def command_ask(command: str) -> CommandAsk:
 
 
 def _always(simple: SimpleCommand) -> str:
-    """The pattern for this command with any further arguments, where its first words say what it does."""
+    """The pattern of a permanent approval: the words that name the command, with any arguments."""
     exact = wildcard.literal(simple.source)
     words = [word.value for word in simple.words]
     if simple.assigns or not words or words[0].rsplit("/", 1)[-1] in RUNNING_OTHERS:
@@ -86,7 +86,7 @@ def _always(simple: SimpleCommand) -> str:
     arity = next((arity for arity in known if arity is not None), 1)
     naming = simple.words[:arity]
     prefix = " ".join(words[:arity])
-    # A flag says nothing of what is done (``git -C x push``), and a rule is matched against the text as written.
+    # A flag does not name a command (``git -C x push``), and rules are matched against the source text.
     is_plain = not any(word.is_dynamic or word.value.startswith("-") or word.pattern_at is not None for word in naming)
     if len(naming) < arity or not is_plain or not f"{simple.source} ".startswith(f"{prefix} "):
         return exact
@@ -94,7 +94,7 @@ def _always(simple: SimpleCommand) -> str:
 
 
 def _only_changes_directory(simple: SimpleCommand) -> bool:
-    """Whether a command does nothing but change the directory, to one that can be read off its text."""
+    """Whether a command only changes to a directory that its text determines."""
     if not simple.words or simple.words[0].value not in CHANGING_DIRECTORY or simple.targets or simple.assigns:
         return False
     return not any(word.is_dynamic for word in simple.words)
@@ -111,7 +111,7 @@ def _paths(simple: SimpleCommand) -> list[str]:
 
 
 def _written(words: list[Word]) -> list[str]:
-    """The paths that can be read off the text. A quoted ``~`` is a file of that name."""
+    """The paths that the source text determines. A quoted ``~`` is a file name."""
     paths = []
     for word in words:
         path = word.value if word.pattern_at is None else word.value[: word.pattern_at]

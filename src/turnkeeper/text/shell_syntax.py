@@ -1,8 +1,7 @@
-"""The syntax tree of a shell command, refused where bash would read the text in another way.
+"""The syntax tree of a shell command, refused if bash may parse the text differently.
 
-tree-sitter-bash gives the tree. It accepts some texts that bash reads differently (line continuations, comments,
-here-documents), and such a difference could hide a command from the permission rules. So every token is checked against
-what bash reads there.
+tree-sitter-bash parses some texts unlike bash (line continuations, comments, here-documents). Such a difference could
+hide a command from the permission rules, so every token is checked against bash's syntax.
 """
 
 import re
@@ -14,9 +13,9 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
 LENGTH_MAX: Final = 100_000
-"""Characters of a command. A longer one is not parsed."""
+"""Maximum number of characters of a command. A longer command is not parsed."""
 DEPTH_MAX: Final = 64
-"""Levels of the syntax tree, or of commands inside backticks. A deeper command is not understood."""
+"""Maximum depth of the syntax tree, and of nested backticks. A deeper command is refused."""
 
 _GAP: Final = re.compile(r"(?:[ \t\n]|\\\n)*")
 _BARE: Final = re.compile(r"(?:\\[^\n]|[^\s;&|<>()$`'\"\\])+")
@@ -34,11 +33,11 @@ _REST_OF_LINE: Final = re.compile(r"(?:[^'\"()`\\#\n]|'[^'\n]*'|\"[^\"\n\\`$]*\"
 
 
 class NotUnderstood(Exception):
-    """The text has something in it that we do not know, or that bash may read in another way."""
+    """The text has unknown syntax, or bash may parse it differently."""
 
 
 def syntax_tree(command: str) -> "tuple[Node, bytes]":
-    """The root of the tree and the text that its positions count in; NotUnderstood if bash may read it differently."""
+    """The root of the tree, and the source bytes to which its offsets refer. Raises NotUnderstood."""
     if len(command) > LENGTH_MAX or "\0" in command:
         raise NotUnderstood
     try:
@@ -53,7 +52,7 @@ def syntax_tree(command: str) -> "tuple[Node, bytes]":
 
 
 def heredoc_text(source: bytes, start: "Node", end: "Node") -> str:
-    """The text of a here-document, if bash ends it where the grammar does."""
+    """The text of a here-document. Raises NotUnderstood if bash would end it elsewhere."""
     delimiter = _HEREDOC_WORD.fullmatch(_text(source, start))
     line = _REST_OF_LINE.match(source[start.end_byte :].decode())
     if delimiter is None or line is None:
@@ -71,7 +70,7 @@ def heredoc_text(source: bytes, start: "Node", end: "Node") -> str:
 
 
 def adjacent(pieces: "list[Node]") -> Iterator["list[Node]"]:
-    """Pieces without a gap between them are one word, also where the grammar takes them for several."""
+    """Groups of pieces without a gap between them: each is one word in bash, even if the grammar has several."""
     word: list[Node] = []
     for piece in pieces:
         if word and word[-1].end_byte != piece.start_byte:
@@ -106,12 +105,12 @@ def _parser() -> "Parser":
 
 
 def _check_tokens(root: "Node", source: bytes) -> None:
-    """Refuse a tree whose tokens are not those that bash reads."""
+    """Raise NotUnderstood for a tree with tokens that bash would parse differently."""
     end = 0
     for leaf in _leaves(root, 0):
         gap = source[end : leaf.start_byte].decode()
-        # The grammar skips more kinds of blanks than bash, which takes the others for letters. Bash joins a continued
-        # line without a blank to the word before it, and then ``#`` begins no comment.
+        # The grammar skips more kinds of white space than bash. Bash joins a continued line without white space to the
+        # word before it, and then ``#`` begins no comment.
         if not _GAP.fullmatch(gap) or (gap and not gap.replace("\\\n", "")):
             raise NotUnderstood
         text = source[leaf.start_byte : leaf.end_byte].decode()
@@ -120,7 +119,7 @@ def _check_tokens(root: "Node", source: bytes) -> None:
             raise NotUnderstood
         if leaf.type in ("word", "number") and text.startswith("#") and gap:
             raise NotUnderstood
-        # ``$[...]`` is arithmetic in an old spelling that the grammar does not know.
+        # ``$[...]`` is an old form of arithmetic that the grammar does not support.
         if leaf.type == "$" and source[leaf.end_byte :].startswith((b"[", b"(", b"{")):
             raise NotUnderstood
         end = leaf.end_byte

@@ -1,4 +1,4 @@
-"""Replaces lone surrogates, which JSON cannot hold. They come from file names and from pairs that were cut in two."""
+"""Replaces lone surrogates, which JSON cannot hold. They come from file names and from split surrogate pairs."""
 
 import re
 
@@ -13,7 +13,7 @@ def clean(text: str) -> str:
 
 
 def clean_json(value: Json) -> Json:
-    """The same JSON value in whole characters; keys are strings."""
+    """The JSON value with lone surrogates replaced in all strings; keys become strings."""
     match value:
         case str():
             return clean(value)
@@ -26,5 +26,5 @@ def clean_json(value: Json) -> Json:
 
 
 def clean_object(value: Json) -> JsonObject:
-    """The same object in whole characters; empty if it is none."""
+    """The JSON object with lone surrogates replaced; empty if the value is not an object."""
     return {clean(str(key)): clean_json(item) for key, item in value.items()} if isinstance(value, dict) else {}

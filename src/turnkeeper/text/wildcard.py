@@ -1,7 +1,7 @@
-"""Wildcards of permission rules: ``*`` is any run of characters, ``?`` is one; nothing else is special.
+"""Wildcards of permission rules: ``*`` matches any characters, ``?`` matches one; nothing else is special.
 
-A pattern that ends in a space and a star also matches without them: ``ls *`` covers ``ls`` and ``ls -la``, not
-``lsof``. Backslashes count as slashes on both sides, so one rule serves paths of any system.
+A pattern that ends in a space and a star also matches without them: ``ls *`` matches ``ls`` and ``ls -la``, not
+``lsof``. Backslashes equal slashes in patterns and texts, so that a rule applies to paths of any system.
 """
 
 import re
@@ -9,12 +9,12 @@ from functools import lru_cache
 
 
 def matches(text: str, pattern: str) -> bool:
-    """Whether a pattern covers the whole of a text, line breaks included."""
+    """Whether a pattern matches a whole text, including line breaks."""
     return _compiled(pattern).fullmatch(text.replace("\\", "/")) is not None
 
 
 def literal(text: str) -> str:
-    """A pattern for this text, and nothing longer. There is no escape, so a star becomes any one character."""
+    """A pattern for one text. A star, which cannot be escaped, becomes ``?``."""
     return text.replace("*", "?")
 
 
@@ -26,10 +26,10 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _expression(pattern: str) -> str:
-    """The pattern as a regular expression that never tries a piece twice.
+    """The pattern as a regular expression without backtracking.
 
-    The first place where a piece fits is as good as any later one, so each is atomic and matching takes time
-    proportional to the text. A plain ``.*`` for each star would let a long command stall us.
+    The first match of a piece is as good as a later one, so each piece is an atomic group and matching takes linear
+    time. A plain ``.*`` for each star could take minutes for a long command.
     """
     first, *pieces = (_piece(piece) for piece in re.split(r"\*+", pattern))
     if not pieces:

@@ -1,1 +1,1 @@
-"""The world outside: projects, directories and where files live."""
+"""The local machine: projects, files, configuration, processes and git."""

@@ -1,7 +1,7 @@
-"""Credentials: ``auth.json`` in the data directory, and which key is used for a provider.
+"""Credentials: ``auth.json`` in the data directory, and the lookup of a provider's API key.
 
-The file has opencode's layout and only its owner may read it. A key is looked for in the environment first, then in
-the configuration, then in ``auth.json``. None of these values shows its secret when it is printed.
+The file has opencode's format and only its owner may read it. A key is looked up in the environment, then in the
+configuration, then in ``auth.json``. The ``repr`` of these values contains no secret.
 """
 
 import fcntl
@@ -21,7 +21,7 @@ NAME: Final = "auth.json"
 
 
 class ApiKey(Value, tag_field="type", tag="api"):
-    """A key a person pasted."""
+    """An API key that the user entered."""
 
     key: str
     metadata: JsonObject | None = None
@@ -31,7 +31,7 @@ class ApiKey(Value, tag_field="type", tag="api"):
 
 
 class OAuth(Value, tag_field="type", tag="oauth"):
-    """Tokens of a login; ``expires`` is in milliseconds since 1970."""
+    """OAuth tokens; ``expires`` is in milliseconds since 1970."""
 
     refresh: str
     access: str
@@ -43,7 +43,7 @@ class OAuth(Value, tag_field="type", tag="oauth"):
 
 
 class WellKnown(Value, tag_field="type", tag="wellknown"):
-    """A token for a host that publishes settings; ``key`` is the variable that will hold it."""
+    """A token for a host that publishes settings; ``key`` is its environment variable."""
 
     key: str
     token: str
@@ -56,7 +56,7 @@ Credential: TypeAlias = ApiKey | OAuth | WellKnown
 
 
 class FoundKey(NamedTuple):
-    """A key that was found, and where."""
+    """An API key and its origin."""
 
     secret: str
     origin: str
@@ -66,13 +66,13 @@ class FoundKey(NamedTuple):
 
 
 class AuthFile:
-    """One auth.json. Changes are atomic, and those of two processes do not undo each other."""
+    """One auth.json. Writes are atomic, and a lock serialises the writes of several processes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def read(self) -> dict[str, Credential]:
-        """The credentials by provider. Entries of a kind we do not know are left out, but kept in the file."""
+        """The credentials by provider. Entries of an unknown type are left out, but stay in the file."""
         found: dict[str, Credential] = {}
         for provider_id, entry in self._entries().items():
             kind = entry.get("type") if isinstance(entry, dict) else None
@@ -84,11 +84,11 @@ class AuthFile:
         return found
 
     def write(self, provider_id: str, credential: Credential) -> None:
-        """Keep a credential, in place of the one there was."""
+        """Add or replace a provider's credential."""
         self._change(lambda entries: {**entries, provider_id: msgspec.to_builtins(credential)})
 
     def remove(self, provider_id: str) -> bool:
-        """Forget a credential; False if there was none."""
+        """Remove a provider's credential; False if there is none."""
         if provider_id not in self._entries():
             return False
         self._change(lambda entries: {name: entry for name, entry in entries.items() if name != provider_id})
@@ -105,14 +105,14 @@ class AuthFile:
     def _change(self, change: Callable[[dict[str, object]], Mapping[str, object]]) -> None:
         folder = self.path.parent
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _held(folder):
+        with _locked(folder):
             content = msgspec.json.format(msgspec.json.encode(change(self._entries())), indent=2)
             with files.replacing(self.path, mode=files.PRIVATE) as file:
                 file.write(content)
 
 
 class Credentials(NamedTuple):
-    """Everything a key may come from, but for the configuration."""
+    """The environment and the content of auth.json."""
 
     environ: Mapping[str, str]
     stored: Mapping[str, Credential]
@@ -121,48 +121,39 @@ class Credentials(NamedTuple):
         return f"Credentials(stored={sorted(self.stored)})"
 
     def key(self, provider_id: str, variables: tuple[str, ...], configured: str | None) -> FoundKey | None:
-        """The key for a provider: from the environment, else from the configuration, else from auth.json."""
+        """The API key of a provider: from the environment, else from the configuration, else from auth.json."""
         for name in variables:
             if secret := self.environ.get(name, "").strip():
                 return FoundKey(secret, f"environment variable {name}")
         if configured:
             return FoundKey(configured, "configuration")
         match self.stored.get(provider_id):
-            case ApiKey(key=secret):
-                return FoundKey(secret, NAME)
-            case OAuth(access=secret):
+            case ApiKey(key=secret) | OAuth(access=secret):
                 return FoundKey(secret, NAME)
             case _:
                 return None
 
 
 class CredentialCache:
-    """Reads the credentials of the person this process runs for, and again only when their file has changed."""
+    """Caches the user's credentials until auth.json changes."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
         self._file: AuthFile | None = None
-        self._seen: tuple[int, ...] = ()
+        self._seen: tuple[int, ...] | None = None
         self._stored: Mapping[str, Credential] = {}
 
     def read(self) -> Credentials:
-        """The credentials as they are now. Raises Invalid if the file is wrong."""
+        """The current credentials. Raises Invalid if the file is invalid."""
         self._file = self._file or file(self._environ)
-        try:
-            found = os.stat(self._file.path)
-        except FileNotFoundError:
-            self._seen, self._stored = (), {}
-        else:
-            # Whoever writes it puts a new file in its place.
-            stamp = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
-            if stamp != self._seen:
-                self._stored = self._file.read()
-                self._seen = stamp
+        stamp = files.stamp(self._file.path)
+        if stamp is None or stamp != self._seen:
+            self._stored, self._seen = self._file.read(), stamp
         return Credentials(self._environ, self._stored)
 
 
 def credentials(environ: Mapping[str, str]) -> Credentials:
-    """The credentials of the person this process runs for."""
+    """The user's credentials."""
     return Credentials(environ, file(environ).read())
 
 
@@ -172,8 +163,8 @@ def file(environ: Mapping[str, str]) -> AuthFile:
 
 
 @contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """No other process changes the file meanwhile. The directory itself is locked, so no lock file is left behind."""
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock a directory against other processes. Locking the directory itself needs no lock file."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Processes: started in a group of their own, heard while they run, and ended with everything they started."""
+"""Child processes: each runs in its own process group, which is terminated as a whole."""
 
 import os
 import signal
@@ -20,27 +20,27 @@ _LOOK_AGAIN_S: Final = 0.02
 
 
 class RunningProcess:
-    """A started process. What it and its children print, on either stream, comes as one."""
+    """A started process. Its output joins both output streams of its process group."""
 
     def __init__(self, process: Process, output: int, grace_s: float) -> None:
         self._process, self._output, self._grace_s = process, output, grace_s
 
     @property
     def id(self) -> int:
-        """The number of the process and of its group."""
+        """The id of the process and of its process group."""
         return self._process.pid
 
     @property
     def exit_code(self) -> int | None:
-        """What it ended with, once it has; a signal's number below zero if one ended it."""
+        """The exit code, negative for a signal; None while the process runs."""
         return self._process.returncode
 
     async def wait(self) -> int:
-        """Wait for the process; what it started in the background may go on."""
+        """Wait for the process to exit; its background processes may still run."""
         return await self._process.wait()
 
     async def read(self) -> bytes:
-        """The next piece of output as soon as there is one; nothing once nobody can write any more."""
+        """Wait for the next piece of output; empty once all writers have closed it."""
         await checkpoint()
         while True:
             try:
@@ -49,7 +49,7 @@ class RunningProcess:
                 await anyio.wait_readable(self._output)
 
     def read_rest(self) -> bytes:
-        """What was printed and not read yet, without waiting."""
+        """The unread output, without waiting."""
         pieces = []
         try:
             while piece := os.read(self._output, CHUNK_BYTES):
@@ -59,13 +59,13 @@ class RunningProcess:
         return b"".join(pieces)
 
     async def end(self) -> None:
-        """End the whole group: ask, wait a little, then insist. Not to be interrupted, and bounded in time."""
+        """Terminate the process group: SIGTERM, a grace period, then SIGKILL. Shielded from cancellation."""
         with anyio.CancelScope(shield=True):
-            # A stopped process hears nothing until it is continued.
+            # A stopped process handles SIGTERM only after SIGCONT.
             if self._send(signal.SIGTERM) and self._send(signal.SIGCONT):
                 with anyio.move_on_after(self._grace_s):
                     await self._process.wait()
-                    # Nobody tells us of the end of a group whose leader is gone: we have to look.
+                    # The system reports no end of a group whose leader has exited, so it is polled.
                     while self._send(0) and _has_living(self.id):  # noqa: ASYNC110
                         await anyio.sleep(_LOOK_AGAIN_S)
             self._send(signal.SIGKILL)
@@ -73,7 +73,7 @@ class RunningProcess:
                 await self._process.wait()
 
     def _send(self, number: int) -> bool:
-        """Send a signal to the group; whether there still is one."""
+        """Send a signal to the group; False if the group no longer exists."""
         try:
             os.killpg(self._process.pid, number)
         except (ProcessLookupError, PermissionError):
@@ -82,10 +82,7 @@ class RunningProcess:
 
 
 def _has_living(group: int) -> bool:
-    """Whether a group has members that are not dead already and only wait for their parent to notice.
-
-    In a container the first process often never does, and a group of such dead would be waited for in vain.
-    """
+    """Whether a group has members that are not zombies. In a container, zombies are often never reaped."""
     processes = [entry for entry in os.listdir("/proc") if entry.isdecimal()] if os.path.isdir("/proc/self") else []
     for number in processes:
         try:
@@ -94,7 +91,7 @@ def _has_living(group: int) -> bool:
             continue
         if int(own) == group and state not in "ZX":
             return True
-    # Where there is no such list, the group's being there is all we know.
+    # Without /proc, an existing group counts as living.
     return not processes
 
 
@@ -107,9 +104,9 @@ async def started(
     grace_s: float = KILL_GRACE_S,
     watchdog: Watchdog | None = None,
 ) -> AsyncIterator[RunningProcess]:
-    """A process without terminal or input, ended with its group unless it was done and the block left in peace.
+    """A process without terminal and input. Its group is terminated if the block fails or ends before the process.
 
-    With a ``watchdog`` the group also ends if this process is killed.
+    With a ``watchdog`` the group is also terminated if this process is killed.
     """
     output, writing = os.pipe()
     try:

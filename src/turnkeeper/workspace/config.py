@@ -1,8 +1,8 @@
-"""Configuration files: found, read and merged. Nothing is ever written to them.
+"""Configuration files: finds, reads and merges them. They are never written.
 
-Weakest first: opencode's and our own files in the user's configuration directory; those of the project, from the
-worktree down to the directory (``opencode.json``, ``opencode.jsonc``, ``turnkeeper.json``, ``turnkeeper.jsonc``),
-then those in its ``.opencode`` and ``.turnkeeper`` directories, again from the top down; the files named by
+In order, later ones override: opencode's and Turnkeeper's files in the user's configuration directory; the project's
+files (``opencode.json``, ``opencode.jsonc``, ``turnkeeper.json``, ``turnkeeper.jsonc``) from the worktree down to the
+directory; those in ``.opencode`` and ``.turnkeeper`` directories, also from the top down; the files named by
 ``OPENCODE_CONFIG`` and ``TURNKEEPER_CONFIG``; the JSON in ``OPENCODE_CONFIG_CONTENT`` and
 ``TURNKEEPER_CONFIG_CONTENT``; the permissions in ``OPENCODE_PERMISSION``.
 """
@@ -32,34 +32,34 @@ _VARIABLES: Final = (
 )
 
 DIRECTORIES_MAX: Final = 256
-"""How many directories' settings are kept in memory."""
+"""Maximum number of directories in the cache."""
 FILE_BYTES_MAX: Final = 1024 * 1024
-"""The largest file of settings, and the largest that ``{file:...}`` may name."""
+"""Maximum size of a configuration file, and of a file in ``{file:...}``."""
 
 _REFERENCE: Final = re.compile(r"\{(env|file):([^{}\n]+)\}")
 _STRING: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 
 
 class SettingsSource(NamedTuple):
-    """One place settings came from. The settings may hold keys, so they are not shown."""
+    """The settings of one file or variable. ``repr`` leaves out the settings, which may hold keys."""
 
     where: str
     settings: JsonObject
     refers: bool = False
-    """Whether it names variables or files, which may change without it."""
+    """Whether it contains ``{env:...}`` or ``{file:...}`` references, whose targets may change."""
     filled: Mapping[str, str] = MappingProxyType({})
-    """Strings with a reference in them: as they were written, by what they became."""
+    """The source text of each string with a reference, by the resolved string."""
 
     def __repr__(self) -> str:
         return f"Source({self.where!r})"
 
 
 class LoadedSettings(NamedTuple):
-    """The merged settings, and where each of them came from."""
+    """The merged settings, with their sources."""
 
     config: Config
     merged: JsonObject
-    """Everything the files say, also what we do not know."""
+    """All settings, including unknown ones."""
     sources: tuple[SettingsSource, ...]
 
     def __repr__(self) -> str:
@@ -67,17 +67,17 @@ class LoadedSettings(NamedTuple):
 
     @property
     def filled(self) -> dict[str, str]:
-        """Strings with a reference in them: as they were written, by what they became. To show them without secrets."""
+        """The source text of each string with a reference, by the resolved string, to display no secrets."""
         return {became: written for source in self.sources for became, written in source.filled.items()}
 
     def explain(self, key: str) -> str | None:
-        """The file or variable that last set a dotted key, as ``provider.local.options``; None if none did."""
+        """The last file or variable that sets a dotted key, as ``provider.local.options``; None if none does."""
         setters = [source.where for source in self.sources if _has(source.settings, key.split("."))]
         return setters[-1] if setters else None
 
 
 def load(directory: Path, worktree: Path, environ: Mapping[str, str]) -> LoadedSettings:
-    """All settings that hold in a directory. Raises Invalid with the file and what is wrong in it."""
+    """The merged settings of a directory. Raises Invalid, which names the invalid file."""
     sources = tuple(_sources(directory, worktree, environ))
     merged = settings.merged(source.settings for source in sources)
     return LoadedSettings(settings.typed(merged), merged, sources)
@@ -93,39 +93,31 @@ class _Cached(NamedTuple):
 
 
 class SettingsCache:
-    """Loads settings, and reads them again only when a file or variable they come from has changed."""
+    """Caches the settings of directories until one of their files or variables changes."""
 
     def __init__(self, environ: Mapping[str, str], *, directories_max: int = DIRECTORIES_MAX) -> None:
         self._environ, self._directories_max = environ, directories_max
         self._known: dict[tuple[Path, Path], _Cached] = {}
 
     def load(self, directory: Path, worktree: Path) -> LoadedSettings:
-        """All settings that hold in a directory now. Raises Invalid with the file and what is wrong in it."""
+        """The current settings of a directory. Raises Invalid, which names the invalid file."""
         known = self._known.pop((directory, worktree), None)
         variables = tuple(self._environ.get(name) for name in _VARIABLES)
         if known is not None and known.variables == variables:
-            files = known.files
+            candidates = known.files
         else:
-            files = tuple(map(str, _candidates(directory, worktree, self._environ)))
-        # Taken before the files are read: a change in between is seen by the next call.
-        stamps = [_stamp(file) for file in files]
+            candidates = tuple(map(str, _candidates(directory, worktree, self._environ)))
+        # Computed before the files are read, so that the next call detects a change in between.
+        stamps = [files.stamp(file) for file in candidates]
         if known is None or known.variables != variables or known.stamps != stamps:
             loaded = load(directory, worktree, self._environ)
             if any(source.refers for source in loaded.sources):
                 return loaded
-            known = _Cached(loaded, variables, files, stamps)
+            known = _Cached(loaded, variables, candidates, stamps)
         self._known[directory, worktree] = known
         while len(self._known) > self._directories_max:
             del self._known[next(iter(self._known))]
         return known.settings
-
-
-def _stamp(file: str) -> tuple[int, ...] | None:
-    try:
-        found = os.stat(file)
-    except (OSError, ValueError):
-        return None
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev
 
 
 def _candidates(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Path]:
@@ -160,15 +152,11 @@ def _files(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Itera
 
 
 def _folders(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
-    """The worktree, and every directory on the way down. Outside of it, the directory alone."""
+    """The directories from the worktree down to ``directory``; outside of the worktree, only ``directory``."""
     if environ.get(NO_PROJECT_VARIABLE, "").lower() in ("1", "true"):
         return []
-    if not directory.is_relative_to(worktree):
-        return [directory]
-    return [
-        worktree.joinpath(*directory.relative_to(worktree).parts[:depth])
-        for depth in range(len(directory.relative_to(worktree).parts) + 1)
-    ]
+    upward = (directory, *directory.parents)
+    return [*reversed(upward[: upward.index(worktree) + 1])] if worktree in upward else [directory]
 
 
 def _read(file: Path, environ: Mapping[str, str]) -> SettingsSource:
@@ -180,7 +168,7 @@ def _read(file: Path, environ: Mapping[str, str]) -> SettingsSource:
 
 
 def _source(text: str, where: str, folder: Path, environ: Mapping[str, str]) -> SettingsSource:
-    # Comments go first: what is written in one is neither looked up nor read.
+    # Comments are removed first, so that references in them are not resolved.
     plain = jsonc.plain(text)
     values = {one[0]: _value(one, where, folder, environ) for one in _REFERENCE.finditer(plain)}
     filled = _filled(plain, values)
@@ -209,12 +197,12 @@ def _parsed(text: str, where: str) -> Json:
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
-    """``{env:NAME}`` and ``{file:path}`` replaced by their values."""
+    """The text with ``{env:NAME}`` and ``{file:path}`` replaced by their values."""
     return _REFERENCE.sub(lambda reference: values[reference[0]], text)
 
 
 def _value(reference: re.Match[str], where: str, folder: Path, environ: Mapping[str, str]) -> str:
-    """What a reference names, safe inside a JSON string."""
+    """The value of a reference, escaped for a JSON string."""
     kind, name = reference.groups()
     found = environ.get(name, "") if kind == "env" else _content(name, where, folder, environ)
     return json.dumps(found, ensure_ascii=False)[1:-1]

@@ -1,4 +1,4 @@
-"""Fetch instructions from an address: briefly, boundedly, and not twice in a few minutes."""
+"""Fetches instructions from URLs, with a timeout, a maximum size and a cache of a few minutes."""
 
 import time
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from turnkeeper.core.limits import FETCH_FAILED_S, FETCH_FRESH_S, FETCH_S, INSTR
 
 
 class Fetcher:
-    """Remembers what addresses said, and which failed, so that no turn waits for the same answer again."""
+    """Fetches texts and caches them and failures, so that turns do not wait for a URL again and again."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, timeout_s: float = FETCH_S) -> None:
         self._clock, self._timeout_s = clock, timeout_s
@@ -17,13 +17,13 @@ class Fetcher:
         self._failed: dict[str, tuple[float, str]] = {}
 
     async def text(self, url: str) -> str:
-        """What the address says. Raises OSError if it cannot be had."""
+        """The text at a URL. Raises OSError if it cannot be fetched."""
         now = self._clock()
         if (known := self._known.get(url)) is not None and now - known[0] < FETCH_FRESH_S:
             return known[1]
         if (failed := self._failed.get(url)) is not None and now - failed[0] < FETCH_FAILED_S:
             raise OSError(failed[1])
-        # Imported here: most sessions have no instructions from the network.
+        # Imported here: most sessions fetch no instructions.
         import httpx2
 
         try:

@@ -1,4 +1,4 @@
-"""Files as tools use them: bounded reads, text that goes back as it came, writes that are whole or absent."""
+"""File access for tools: bounded reads, lossless text, atomic writes."""
 
 import os
 import stat
@@ -20,7 +20,7 @@ PRIVATE: Final = 0o600
 """The mode of a file that only its owner may read."""
 SMALL_BYTES: Final = 32 * 1024
 SNIFFED_BYTES: Final = 4096
-"""How much of a file is looked at to tell what it is."""
+"""Number of bytes that are read to determine the type of a file."""
 
 _BINARY: Final = (
     "zip tar gz exe dll so class jar war 7z doc docx xls xlsx ppt pptx odt ods odp bin dat obj o a lib wasm pyc pyo"
@@ -32,25 +32,34 @@ _locks: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
 
 
 class TextFile(msgspec.Struct, frozen=True):
-    """A file's text. Bytes that are not UTF-8 are kept as surrogates, so that writing gives them back."""
+    """A file's text. Bytes that are not UTF-8 are kept as surrogates, so that writing restores them."""
 
     text: str
     has_bom: bool
 
     def encode(self, text: str) -> bytes:
-        """Another text in the same form."""
+        """Encode another text for this file, with its byte order mark."""
         return (BOM if self.has_bom else b"") + text.encode("utf-8", "surrogateescape")
 
 
 def real(path: Path) -> Path:
-    """The path without links, also of a file that is not there yet."""
+    """The path with symbolic links resolved; the file need not exist."""
     return Path(os.path.realpath(path))
 
 
-def is_inside(path: Path, directory: Path, worktree: Path) -> bool:
-    """Whether a path, once its links are followed, lies in the directory or the worktree.
+def stamp(path: Path | str) -> tuple[int, ...] | None:
+    """A value that changes when a file is written or replaced; None if there is none."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev
 
-    A worktree that is the root of the file system means that there is no project, and holds nothing.
+
+def is_inside(path: Path, directory: Path, worktree: Path) -> bool:
+    """Whether a path, with links resolved, is in the directory or the worktree.
+
+    A worktree at the root of the file system stands for no project and contains nothing.
     """
     place = os.path.realpath(path)
     roots = (directory, worktree) if str(worktree) != worktree.anchor else (directory,)
@@ -58,7 +67,7 @@ def is_inside(path: Path, directory: Path, worktree: Path) -> bool:
 
 
 def read_text(path: Path) -> TextFile:
-    """A text file as a whole; Invalid if it is binary, too large or no file."""
+    """Read a whole text file. Raises Invalid if it is binary, too large or not a regular file."""
     content = read_bytes(path, EDITED_BYTES_MAX)
     if is_binary(path, content[:SNIFFED_BYTES]):
         raise Invalid(f"{str(path)!r} is a binary file")
@@ -67,7 +76,7 @@ def read_text(path: Path) -> TextFile:
 
 
 def read_bytes(path: Path, bytes_max: int) -> bytes:
-    """A file's bytes; Invalid if there are more than so many, or if it is a device, a pipe or a directory."""
+    """Read a whole file. Raises Invalid if it is larger than ``bytes_max`` or not a regular file."""
     require_regular(path)
     with open(path, "rb") as file:
         content = file.read(bytes_max + 1)
@@ -77,7 +86,7 @@ def read_bytes(path: Path, bytes_max: int) -> bytes:
 
 
 def is_small(path: Path) -> bool:
-    """Whether there is a file that is read at once: its pages are most often in memory, and a thread costs more."""
+    """Whether a file is so small that reading it in a worker thread costs more than reading it directly."""
     try:
         found = os.stat(path)
     except OSError:
@@ -86,7 +95,7 @@ def is_small(path: Path) -> bool:
 
 
 def require_regular(path: Path) -> None:
-    """Refuse what is no file: reading a pipe or a device may never end."""
+    """Raise Invalid for anything but a regular file: reading a pipe or a device may block for ever."""
     mode = os.stat(path).st_mode
     if stat.S_ISDIR(mode):
         raise Invalid(f"{str(path)!r} is a directory, not a file")
@@ -95,14 +104,14 @@ def require_regular(path: Path) -> None:
 
 
 def printable(text: str) -> str:
-    """The text as it may be shown: bytes that are no UTF-8 become replacement characters."""
+    """The text for display: bytes that are not UTF-8 become replacement characters."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file's content at once, or leave it; make it and its directories if they are not there.
+    """Write a file atomically; create it and its directories if they do not exist.
 
-    A file that may not be written is refused even where its directory would let it be replaced.
+    A read-only file is refused, although its directory would allow to replace it.
     """
     target = real(path)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -114,12 +123,12 @@ def write_whole(path: Path, content: bytes) -> None:
 
 @contextmanager
 def replacing(path: Path, *, mode: int | None = None) -> Iterator[IO[bytes]]:
-    """A file that takes the place of ``path`` when the block ends well; otherwise nothing has changed.
+    """A new file that replaces ``path`` if the block succeeds; otherwise ``path`` is unchanged.
 
-    Links are followed and stay. A file that is there keeps its owner, and its mode unless one is given. A device or a
-    pipe is written through: replacing it would destroy it.
+    Links are followed. An existing file keeps its owner, and its mode unless ``mode`` is given. A device or a pipe is
+    written to directly: replacing it would destroy it.
     """
-    # Asked before links are resolved: an entry of /proc, such as standard output, leads to a name that is no file.
+    # Before links are resolved: an entry of /proc, such as standard output, resolves to a name that is no file.
     before = os.stat(path) if os.path.exists(path) else None
     if before is not None and stat.S_ISDIR(before.st_mode):
         raise Invalid(f"{str(path)!r} is a directory, not a file")
@@ -137,7 +146,7 @@ def replacing(path: Path, *, mode: int | None = None) -> Iterator[IO[bytes]]:
             if before is not None:
                 _keep_owner_and_mode(file.fileno(), before, mode)
             file.flush()
-            # Without this a power cut could leave the new name with nothing under it.
+            # Without fsync a power failure could leave an empty file under the new name.
             os.fsync(file.fileno())
         os.replace(temporary, target)
     except BaseException:
@@ -146,7 +155,7 @@ def replacing(path: Path, *, mode: int | None = None) -> Iterator[IO[bytes]]:
 
 
 def is_binary(path: Path, head: bytes) -> bool:
-    """Whether a file is no text, by its name and its beginning."""
+    """Whether a file is binary, judged by its suffix and its first bytes."""
     if path.suffix.lower() in _BINARY_SUFFIXES or b"\0" in head:
         return True
     controls = sum(byte < 32 and byte not in _TEXT_CONTROLS for byte in head)
@@ -154,7 +163,7 @@ def is_binary(path: Path, head: bytes) -> bool:
 
 
 def media_type(head: bytes) -> str | None:
-    """The type of an image or PDF by its first bytes."""
+    """The media type of an image or PDF, from its first bytes."""
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if head.startswith(b"\xff\xd8\xff"):
@@ -167,13 +176,13 @@ def media_type(head: bytes) -> str | None:
 
 
 def entries(directory: Path) -> list[str]:
-    """The names in a directory in order; those of directories, and of links to them, end in a slash."""
+    """The sorted names in a directory; those of directories, and of links to them, end in a slash."""
     with os.scandir(directory) as found:
         return sorted(f"{entry.name}/" if entry.is_dir() else entry.name for entry in found)
 
 
 def similar(path: Path, limit: int = 3) -> list[Path]:
-    """Files beside a missing one whose names hold its name, or are held by it."""
+    """Files beside a missing one whose names contain its name or are contained in it."""
     try:
         names = sorted(os.listdir(path.parent))
     except OSError:
@@ -184,7 +193,7 @@ def similar(path: Path, limit: int = 3) -> list[Path]:
 
 @asynccontextmanager
 async def holding(path: Path) -> AsyncIterator[None]:
-    """Keep other calls of this process from changing a file between reading and writing it."""
+    """Lock a file against other tasks of this process, for reading and writing it."""
     key = str(real(path))
     lock = _locks.get(key)
     if lock is None:
@@ -194,7 +203,7 @@ async def holding(path: Path) -> AsyncIterator[None]:
 
 
 def _keep_owner_and_mode(descriptor: int, before: os.stat_result, mode: int | None) -> None:
-    # Only root may give files away; anyone else's file then belongs to who wrote it last.
+    # Only root may change the owner; otherwise the file belongs to the last writer.
     with suppress(PermissionError):
         os.fchown(descriptor, before.st_uid, before.st_gid)
     os.fchmod(descriptor, stat.S_IMODE(before.st_mode) if mode is None else mode)

@@ -1,4 +1,4 @@
-"""What we ask git: where a directory's repository is, its remote, its root commits. Nothing is changed."""
+"""Read-only git queries: the repository of a directory, its remote, its branches, its root commits."""
 
 import os
 from collections.abc import Mapping
@@ -13,19 +13,19 @@ from turnkeeper.model.refusal import Invalid
 from turnkeeper.workspace import files
 
 _READ_FIRST: Final = ("", "HEAD", "config", "commondir", "packed-refs")
-"""What git reads of a repository whatever it is asked. It would wait for the writer of a pipe among them."""
+"""The files that git reads in every command. A named pipe among them would block git."""
 
 _POINTER_BYTES_MAX: Final = 64 * 1024
 
-# Of git's own variables only these are passed on: a GIT_DIR set by a hook would answer for another place.
+# Of git's own variables only these are passed on: a GIT_DIR set by a hook would select another repository.
 _KEPT: Final = frozenset({"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH"})
 _ADDED: Final = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-# A repository's own configuration can name programs that git runs. None of them may run because we asked a question.
+# A repository's configuration can name programs that git runs. A query must not run any of them.
 _HARMLESS: Final = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.sshCommand=false")
 
 
 class Worktree(NamedTuple):
-    """A checkout of a repository: its top, its git directory, and the one that all checkouts share."""
+    """A worktree of a repository: its top, its git directory, and the git directory that all worktrees share."""
 
     top: Path
     git_dir: Path
@@ -33,29 +33,29 @@ class Worktree(NamedTuple):
 
     @property
     def main(self) -> Path:
-        """The top of the first worktree, or the bare repository itself."""
+        """The top of the main worktree; the repository itself if it is bare."""
         if self.git_dir == self.common:
             return self.top
         return self.common.parent if self.common.name == ".git" else self.common
 
 
 class Repository:
-    """A repository as seen from one of its worktrees."""
+    """A repository, queried in one of its worktrees."""
 
     def __init__(self, worktree: Worktree, run: "_Git") -> None:
         self.worktree = worktree
         self._git = run
 
     async def remote(self) -> str:
-        """The URL of ``origin``; empty if it has none."""
+        """The URL of the remote ``origin``; empty if there is none."""
         return (await self._git.answer("remote", "get-url", "origin")).strip()
 
     async def branch(self) -> str | None:
-        """The branch that is checked out; None where none is."""
+        """The checked-out branch; None for a detached HEAD."""
         return (await self._git.answer("symbolic-ref", "--quiet", "--short", "HEAD")).strip() or None
 
     async def default_branch(self) -> str | None:
-        """The branch that others start from: what ``origin`` says, else ``main`` or ``master`` if there is one."""
+        """The default branch of ``origin``, else ``main`` or ``master`` if it exists."""
         said = (await self._git.answer("symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")).strip()
         if said:
             return said.removeprefix("origin/")
@@ -64,18 +64,18 @@ class Repository:
         return found[0] if found else None
 
     async def root_commit(self, revision: str) -> str | None:
-        """The first, by name, of the commits without a parent that a revision reaches."""
+        """The smallest hash of the root commits that a revision reaches."""
         found = await self._git.answer("rev-list", "--max-parents=0", revision, walks=True)
         return min(found.split(), default=None)
 
 
 def top(directory: Path) -> Path | None:
-    """The nearest directory, from this one upwards, in which a ``.git`` stands."""
+    """The nearest directory with a ``.git``, from this one upwards."""
     return next((place for place in (directory, *directory.parents) if os.path.lexists(place / ".git")), None)
 
 
 def worktree(top: Path) -> Worktree | None:
-    """The checkout with this top, read from its ``.git`` without asking git; None if that is not a plain one."""
+    """The worktree with this top, read from its ``.git`` without running git; None if that is not possible."""
     entry = top / ".git"
     try:
         if entry.is_dir():
@@ -83,23 +83,21 @@ def worktree(top: Path) -> Worktree | None:
         else:
             pointer = files.read_bytes(entry, _POINTER_BYTES_MAX).decode()
             git_dir = common = (top / pointer.removeprefix("gitdir:").strip()).resolve()
-            if (git_dir / "commondir").exists():
-                common = (
-                    git_dir / files.read_bytes(git_dir / "commondir", _POINTER_BYTES_MAX).decode().strip()
-                ).resolve()
+            if (shared := git_dir / "commondir").exists():
+                common = (git_dir / files.read_bytes(shared, _POINTER_BYTES_MAX).decode().strip()).resolve()
         return Worktree(top, git_dir, common) if (git_dir / "HEAD").is_file() else None
     except (OSError, ValueError, Invalid):
         return None
 
 
 async def find(directory: Path, environ: Mapping[str, str], timeout_s: float = GIT_S) -> Repository | None:
-    """The repository around a directory; None without one, or without a git that can read it."""
+    """The repository of a directory; None if there is none or git cannot read it."""
     at = top(directory)
     if at is None or any((at / ".git" / name).is_fifo() for name in _READ_FIRST):
         return None
     run = _Git(at, environ, timeout_s)
-    # In this order: a bare repository has no toplevel, so git stops there after having answered the others.
-    # And the toplevel takes all the rest of the answer, for a path may hold a line break.
+    # The toplevel comes last: git fails there in a bare repository, after it has printed the others, and a path may
+    # contain a line break.
     places = ("--git-dir", "--git-common-dir", "--show-toplevel")
     lines = (await run.answer("rev-parse", *places, partial=True)).split("\n", 2)
     if len(lines) < 3:
@@ -109,7 +107,7 @@ async def find(directory: Path, environ: Mapping[str, str], timeout_s: float = G
 
 
 async def listed(directory: Path, environ: Mapping[str, str], timeout_s: float = GIT_S) -> list[str]:
-    """Paths of tracked and new files below a directory, ignored ones left out, in order."""
+    """The sorted paths of tracked and untracked files below a directory, without ignored ones."""
     names = await _Git(directory, environ, timeout_s).answer(
         "ls-files", "--cached", "--others", "--exclude-standard", "-z"
     )
@@ -117,7 +115,7 @@ async def listed(directory: Path, environ: Mapping[str, str], timeout_s: float =
 
 
 class _Git:
-    """The git program in one directory."""
+    """Runs git in one directory."""
 
     def __init__(self, directory: Path, environ: Mapping[str, str], timeout_s: float) -> None:
         own = {name: value for name, value in environ.items() if name in _KEPT or not name.startswith("GIT_")}
@@ -126,20 +124,15 @@ class _Git:
         self._timeout_s = timeout_s
 
     async def answer(self, *arguments: str, partial: bool = False, walks: bool = False) -> str:
-        """What git printed; nothing if it failed (unless ``partial``), is missing or is too slow.
+        """The output of git; empty if git fails (unless ``partial``), is missing or times out.
 
-        With ``walks`` it has more time. It is ended when its time is up, or when the caller is cancelled.
+        ``walks`` allows more time. A timeout or a cancellation terminates git.
         """
         command = ["git", *_HARMLESS, *arguments]
         with anyio.move_on_after(self._timeout_s * (GIT_WALK_S / GIT_S if walks else 1)):
             try:
                 done = await anyio.run_process(
-                    command,
-                    cwd=self._directory,
-                    env=self._environ,
-                    check=False,
-                    stdin=DEVNULL,
-                    stderr=DEVNULL,
+                    command, cwd=self._directory, env=self._environ, check=False, stdin=DEVNULL, stderr=DEVNULL
                 )
             except OSError:
                 return ""

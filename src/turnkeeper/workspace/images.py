@@ -1,4 +1,4 @@
-"""Images within what models take: unchanged if they are, scaled down if they are not and Pillow is installed."""
+"""Images within the limits of models: an image above them is scaled down if Pillow is installed."""
 
 import io
 from collections.abc import Callable, Iterator
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 QUALITIES: Final = (80, 85, 70, 55, 40)
-"""The JPEG qualities that are tried at each size, once PNG was too large."""
+"""The JPEG qualities to try at each size, if PNG is too large."""
 
 
 class ImageLimits(NamedTuple):
-    """What an image may measure, and whether it may be made smaller. ``base64_max`` counts its encoded form."""
+    """The maximum size of an image, and whether a larger one is scaled down. ``base64_max`` is in characters."""
 
     width_max: int = IMAGE_WIDTH_MAX
     height_max: int = IMAGE_HEIGHT_MAX
@@ -33,20 +33,20 @@ class ImageLimits(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """An image and what it really is, whatever its name said."""
+    """An image and the media type of its content."""
 
     mime: str
     content: bytes
 
 
 Encodings: TypeAlias = Callable[[bytes, ImageLimits], Iterator[Picture]]
-"""Gives an image in sizes within the limits and in several qualities, one after the other, best first."""
+"""Encodes an image in several sizes and qualities within the pixel limits, best first."""
 
 LIMITS: Final = ImageLimits()
 
 
 def limits_of(config: ImageConfig) -> ImageLimits:
-    """The limits that a person set."""
+    """The configured limits."""
     return ImageLimits(
         width_max=config.max_width or IMAGE_WIDTH_MAX,
         height_max=config.max_height or IMAGE_HEIGHT_MAX,
@@ -56,9 +56,9 @@ def limits_of(config: ImageConfig) -> ImageLimits:
 
 
 def pillow() -> Encodings | None:
-    """How images are made smaller here; None where the extra ``images`` is not installed."""
+    """The encoder that uses Pillow; None if the extra ``images`` is not installed."""
     try:
-        # Imported here: it is optional, and costs more than the rest of this module.
+        # Imported here: Pillow is optional and slow to load.
         from PIL import Image as _  # noqa: F401
     except ImportError:
         return None
@@ -66,9 +66,9 @@ def pillow() -> Encodings | None:
 
 
 def normalise(content: bytes, name: str, encodings: Encodings | None, limits: ImageLimits = LIMITS) -> Picture:
-    """The image within the limits. Raises Invalid, with what to do, if it is none or cannot be made to fit.
+    """The image within the limits. Raises Invalid if it is not an image or cannot be scaled down enough.
 
-    Without a way to make it smaller it stays as it is, as long as providers take files of its size at all.
+    Without ``encodings`` an image above the limits is unchanged, up to the maximum size of files.
     """
     mime = media_type(content[:SNIFFED_BYTES])
     size = image_size(content)
@@ -99,7 +99,7 @@ def _first_that_fits(pictures: Iterator[Picture], name: str, measured: str, limi
     try:
         found = next((picture for picture in pictures if _fits(picture, limits)), None)
     except Exception as error:
-        # On damaged bytes a decoder may raise anything; whatever it is, the image is not one.
+        # A decoder may raise any exception on damaged bytes.
         raise Invalid(f"{name} cannot be decoded ({error}); is it whole?") from error
     if found is None:
         raise Invalid(f"{measured} cannot be brought under {limits.base64_max} bytes of base64; send a smaller one")
@@ -114,7 +114,7 @@ def _encodings(content: bytes, limits: ImageLimits) -> Iterator[Picture]:
     from PIL import Image, ImageOps
 
     with Image.open(io.BytesIO(content), formats=("PNG", "JPEG", "GIF", "WEBP")) as opened:
-        # The new file has no EXIF data, so what these say about the way up is done to the pixels.
+        # The new file has no EXIF data, so the pixels are rotated by the EXIF orientation.
         image = ImageOps.exif_transpose(opened)
         image = image.convert("RGBA" if image.has_transparency_data else "RGB")
     for size in smaller_sizes(Size(*image.size), limits.width_max, limits.height_max):
@@ -132,7 +132,7 @@ def _saved(image: "Image", format: str, **options: int) -> bytes:
 
 
 def _on_white(image: "Image") -> "Image":
-    """JPEG knows no transparency."""
+    """The image on a white background: JPEG has no transparency."""
     if image.mode != "RGBA":
         return image
     from PIL import Image

@@ -1,8 +1,7 @@
-"""The instruction service: which files and addresses a session must follow, and what they say now.
+"""Instructions: finds and reads the instruction files and URLs of a session.
 
-It owns discovery, identity and loading. A source is known by its path (symlinks resolved) or its address. Project
-files count only inside the project's root: a link that leads out of it is not followed. What a person configures
-may lie anywhere.
+A source is identified by its path, with links resolved, or its URL. Project files must be inside the project's root,
+with links resolved. Configured files may be anywhere.
 """
 
 import errno
@@ -19,14 +18,14 @@ from turnkeeper.workspace import paths
 from turnkeeper.workspace.project import ProjectPlace
 
 NAMES = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
-"""The first name that is found anywhere counts, and with it every file of that name."""
+"""The names of instruction files. All files with the first name that exists are used."""
 
 NO_CLAUDE = "OPENCODE_DISABLE_CLAUDE_CODE"
 NO_PROJECT = "OPENCODE_DISABLE_PROJECT_CONFIG"
 
 
 class InstructionSource(Value):
-    """Where instructions come from: the path of a file, or an address."""
+    """The path or the URL of instructions."""
 
     name: str
     kind: Literal["file", "url"] = "file"
@@ -39,39 +38,35 @@ def discover(
     environ: Mapping[str, str],
     home: Path,
 ) -> list[InstructionSource]:
-    """Every source in force, each once: global, project nearest first, configured, addresses, then nested."""
+    """All sources without duplicates: global, project (nearest first), configured files, URLs, nested."""
     urls = [one for one in configured if _is_url(one)]
     files = [*_global(environ, home), *_project(place, environ), *_configured(place, configured, home)]
     found = [InstructionSource(name=str(path)) for path in files]
     found.extend(InstructionSource(name=url, kind="url") for url in urls)
-    # A nested file may have become a link since it was met.
+    # A nested file may have become a link since its discovery.
     found.extend(InstructionSource(name=path) for path in nested if _inside(Path(path), _root(place)))
     return list({source.name: source for source in found}.values())
 
 
 def nearby(read: Path, place: ProjectPlace, environ: Mapping[str, str]) -> list[str]:
-    """Instruction files between a file that was read and the folders whose files hold anyway, nearest first."""
+    """Instruction files beside and above a file that was read, below the directories of ``discover``; nearest first."""
     if environ.get(NO_PROJECT):
         return []
-    root, file, ambient = _root(place), os.path.realpath(read), _ambient(place)
+    root, file, discovered = _root(place), os.path.realpath(read), {str(folder) for folder in _upward(place)}
     found = []
     folder = os.path.dirname(file)
-    while folder not in ambient and folder.startswith(f"{str(root).rstrip('/')}/"):
-        path = _first(folder, environ)
+    while folder not in discovered and folder.startswith(f"{str(root).rstrip('/')}/"):
+        paths = (Path(folder, name) for name in _names(environ))
+        path = next((path for path in paths if _is_file(path)), None)
         if path is not None and str(path) != file and _inside(path, root):
             found.append(str(_resolved(path)))
         folder = os.path.dirname(folder)
-    return [path for path in found if _can_be_written(path)]
-
-
-def _first(folder: str, environ: Mapping[str, str]) -> Path | None:
-    """The instruction file of a folder: the first name that stands there."""
-    paths = (Path(folder, name) for name in _names(environ))
-    return next((path for path in paths if _is_file(path)), None)
+    # The log cannot hold a path that is not UTF-8.
+    return [path for path in found if clean(path) == path]
 
 
 def read(source: InstructionSource) -> str | None:
-    """What a file says; None if it is gone. Raises OSError if it is there and cannot be read."""
+    """The text of a file; None if it does not exist. Raises OSError if it cannot be read."""
     try:
         with open(source.name, "rb", opener=_without_waiting) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -86,12 +81,12 @@ def read(source: InstructionSource) -> str | None:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """Open a file, but not wait for the writer of a pipe that took its place."""
+    """Open a file without blocking if it is a named pipe."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _global(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
-    """One file of the user's own: the first that exists."""
+    """The user's instruction file: the first that exists."""
     candidates = [paths.config(environ) / "AGENTS.md", paths.config(environ, paths.OPENCODE) / "AGENTS.md"]
     if not environ.get(NO_CLAUDE):
         candidates.append(home / ".claude" / "CLAUDE.md")
@@ -127,22 +122,18 @@ def _matches(folder: Path, pattern: str) -> list[Path]:
     try:
         return sorted(path.resolve() for path in folder.glob(pattern) if _is_file(path))
     except (ValueError, NotImplementedError, OSError):
-        return []  # A pattern that no file system understands finds nothing.
+        return []  # An invalid pattern matches nothing.
 
 
 def _upward(place: ProjectPlace) -> list[Path]:
-    """From the session's directory up to the project's root."""
+    """The directories from the session's directory up to the project's root."""
     directory, root = place.directory.resolve(), _root(place)
     folders = [directory, *directory.parents]
     return folders[: folders.index(root) + 1] if root in folders else [directory]
 
 
-def _ambient(place: ProjectPlace) -> frozenset[str]:
-    return frozenset(map(str, _upward(place)))
-
-
 def _root(place: ProjectPlace) -> Path:
-    """The project's root; without version control that is the directory itself, not the whole file system."""
+    """The project's root; without version control, the directory itself."""
     return place.worktree.resolve() if place.vcs is not None else place.directory.resolve()
 
 
@@ -156,7 +147,7 @@ def _inside(path: Path, root: Path) -> bool:
 
 
 def _resolved(path: Path) -> Path | None:
-    """The path without links; None if they lead in a circle."""
+    """The path with links resolved; None if the links form a cycle."""
     try:
         return path.resolve()
     except (RuntimeError, OSError):
@@ -164,18 +155,13 @@ def _resolved(path: Path) -> Path | None:
 
 
 def _is_file(path: Path) -> bool:
-    """Whether there is a file. One that may not be looked at is there: its loader will say that it is unavailable."""
+    """Whether a regular file exists. One without permission counts as existing: loading it reports the error."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return False
     except OSError as error:
         return error.errno != errno.ELOOP
-
-
-def _can_be_written(path: str) -> bool:
-    """Whether a log can hold the path: a name that is not UTF-8 it cannot."""
-    return clean(path) == path
 
 
 def _is_url(text: str) -> bool:

@@ -1,7 +1,7 @@
-"""Output files: whole outputs of tools, where other tools can read and search them. A convenience: the store has all.
+"""Output files: copies of whole tool outputs, for other tools to read and search. The store has the originals.
 
-Each file is made once, under a name of its own that ends with a mark of its session. It is removed when it is old, and
-with its session. Nothing is lost with it: its handle gives back the same text for as long as the session is there.
+Each file has a unique name that ends with a hash of its session's id. It is removed when it is old, and with its
+session.
 """
 
 import os
@@ -21,7 +21,7 @@ PREFIX: Final = "tool"
 
 
 class OutputFiles:
-    """The files of one data directory. ``now`` is in milliseconds; ``name`` is different each time."""
+    """The output files of one directory. ``now`` is in milliseconds; ``name`` makes a unique name from a prefix."""
 
     def __init__(self, place: Path, now: Callable[[], int], name: Callable[[str], str]) -> None:
         self.place, self._now, self._name = place, now, name
@@ -29,25 +29,25 @@ class OutputFiles:
 
     @classmethod
     def of(cls, environ: Mapping[str, str], now: Callable[[], int], name: Callable[[str], str]) -> "OutputFiles | None":
-        """Those of this program's data directory; None where there can be none."""
+        """The output files of the data directory; None if there is no data directory."""
         try:
             data = paths.data(environ)
         except ValueError:
             return None
-        # Links are resolved: rules are about where a path leads.
+        # Links are resolved because permission rules are about resolved paths.
         return cls(Path(os.path.realpath(data / DIRECTORY)), now, name)
 
     async def keep(self, text: str, *, session_id: str) -> Path:
-        """Write a text of a session to a new file. Raises OSError if there is no room or no right to."""
+        """Write a text to a new file. Raises OSError if the disk is full or there is no permission."""
         return await to_thread.run_sync(self._keep, text, _mark(session_id))
 
     async def remove(self, session_ids: Iterable[str]) -> None:
-        """Remove the files of these sessions. What cannot be removed stays until it is old."""
+        """Remove the files of sessions. A file that cannot be removed stays until it is old."""
         marks = tuple(map(_mark, session_ids))
         await to_thread.run_sync(self._remove, lambda entry: entry.name.endswith(marks))
 
     def sweep(self) -> int:
-        """Remove the files that are old; how many they were. What cannot be removed stays."""
+        """Remove old files and return their number. A file that cannot be removed stays."""
         oldest = self._now() / 1000 - OUTPUT_FILE_KEPT_S
         return self._remove(lambda entry: entry.stat(follow_symlinks=False).st_mtime < oldest)
 
@@ -81,5 +81,5 @@ class OutputFiles:
 
 
 def _mark(session_id: str) -> str:
-    """How the names of a session's files end. A hash: an id may hold what a file name cannot."""
+    """The end of the names of a session's files: a hash, because an id may not be valid in a file name."""
     return f"_{sha256(session_id.encode('utf-8', 'replace')).hexdigest()[:16]}"

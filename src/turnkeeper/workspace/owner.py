@@ -1,7 +1,7 @@
-"""Owner: which process runs a session, and whether that process still runs.
+"""Owner: identifies the process that runs a session, and checks whether that process still runs.
 
-A process is named by its machine, the start of that machine's kernel (the boot id), its number and its start time.
-A host name only stands in where the system gives none of these: host names change while processes run.
+A process is identified by its machine id, boot id, process id and start time. The host name is used only if the system
+has no such ids, because a host name may change while processes run.
 """
 
 import os
@@ -18,7 +18,7 @@ NAMESPACE = "/proc/self/ns/pid"
 
 
 def this_process() -> Owner:
-    """This process. Its number alone would be mistaken for a later process with the same one."""
+    """The identity of this process."""
     return Owner(
         host=socket.gethostname(),
         pid=os.getpid(),
@@ -30,13 +30,13 @@ def this_process() -> Owner:
 
 
 def is_alive(owner: Owner) -> bool:
-    """Whether that process still runs. A process that cannot be seen from here counts as running."""
+    """Whether a process still runs. A process that is not visible from here counts as running."""
     here = this_process()
     if owner.boot and here.boot and owner.boot != here.boot:
-        return not _is_same_machine(owner, here)  # A machine that was started anew runs none of its old processes.
+        return not _is_same_machine(owner, here)  # A reboot has ended all processes of this machine.
     is_kernel_known = bool(owner.boot and here.boot)
     is_visible = owner.host == here.host or (is_kernel_known and owner.namespace == here.namespace)
-    if not is_visible:  # It is on another machine, or in another container of this one.
+    if not is_visible:  # On another machine, or in another container of this machine.
         return True
     started = _started(owner.pid)
     if started is None:
@@ -52,22 +52,19 @@ def _is_same_machine(owner: Owner, here: Owner) -> bool:
 
 @cache
 def _machine() -> str:
-    """A name for this machine that outlives its host name; empty if it has none.
-
-    It is a hash, because the id itself is meant to stay on the machine and a store may be copied.
-    """
+    """A hash of the machine id, which must not leave the machine itself; empty if the system has none."""
     found = next(filter(None, map(_content, MACHINE_FILES)), "")
     return sha256(f"turnkeeper {found}".encode()).hexdigest()[:16] if found else ""
 
 
 @cache
 def _boot() -> str:
-    """The id of the running kernel's start, the same in all containers; empty if the system gives none."""
+    """The boot id of the kernel, equal in all containers; empty if the system has none."""
     return _content(BOOT_FILE)
 
 
 def _namespace() -> str:
-    """The set of process numbers that this process lives in; empty if the system gives none."""
+    """The PID namespace of this process; empty if the system has none."""
     try:
         return os.readlink(NAMESPACE)
     except OSError:
@@ -82,9 +79,9 @@ def _content(path: str) -> str:
 
 
 def _started(pid: int) -> str | None:
-    """When a process began, in the kernel's own words; None if there is no such process, empty if it is not known."""
+    """The start time of a process in the kernel's format; None if there is no such process, empty if unknown."""
     try:
-        # Field 22, counted behind the name in parentheses, which may itself hold spaces.
+        # Field 22, counted after the name in parentheses, which may contain spaces.
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except (FileNotFoundError, ProcessLookupError):
         return None if Path("/proc/self").exists() else _signalled(pid)
@@ -93,11 +90,11 @@ def _started(pid: int) -> str | None:
 
 
 def _signalled(pid: int) -> str | None:
-    """Where there is no /proc: signal 0 does nothing and fails if the process does not exist."""
+    """``_started`` without /proc: signal 0 does nothing and fails if the process does not exist."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return None
     except PermissionError:
-        return ""
+        pass  # The process exists and belongs to another user.
     return ""

@@ -1,4 +1,4 @@
-"""Where files live: this program's XDG directories, and opencode's for importing. Nothing is created."""
+"""Paths of data and configuration: this program's XDG directories, and opencode's. Nothing is created."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,39 +9,39 @@ OPENCODE: Final = "opencode"
 DATA_VARIABLE: Final = "TURNKEEPER_DATA"
 
 REPOSITORY: Final = ".git"
-"""What stands at the top of a repository."""
+"""The entry at the top of a repository."""
 USER_SETTINGS: Final = "config.json"
-"""One more name for settings, in the user's own directory."""
+"""A further name of a configuration file, only in the user's configuration directory."""
 SETTINGS: Final = ("opencode.json", "opencode.jsonc", "turnkeeper.json", "turnkeeper.jsonc")
 SETTINGS_FOLDERS: Final = (".opencode", ".turnkeeper")
 
 
 def data(environ: Mapping[str, str], program: str = PROGRAM) -> Path:
-    """Where sessions are kept; ``TURNKEEPER_DATA`` overrides it for this program."""
+    """The directory of the sessions; ``TURNKEEPER_DATA`` overrides it for this program."""
     if program == PROGRAM and environ.get(DATA_VARIABLE):
         return _home_expanded(environ, environ[DATA_VARIABLE])
     return _base(environ, "XDG_DATA_HOME", ".local/share") / program
 
 
 def config(environ: Mapping[str, str], program: str = PROGRAM) -> Path:
-    """Where a person's settings are kept."""
+    """The user's configuration directory."""
     return _base(environ, "XDG_CONFIG_HOME", ".config") / program
 
 
 def state(environ: Mapping[str, str], program: str = PROGRAM) -> Path:
-    """Where things worth keeping but not worth moving are kept, such as logs."""
+    """The directory of files to keep on this machine only, such as logs."""
     return _base(environ, "XDG_STATE_HOME", ".local/state") / program
 
 
 def cache(environ: Mapping[str, str], program: str = PROGRAM) -> Path:
-    """Where things that may be deleted at any time are kept."""
+    """The directory of files that may be deleted at any time."""
     return _base(environ, "XDG_CACHE_HOME", ".cache") / program
 
 
 def opencode_database(environ: Mapping[str, str]) -> Path | None:
-    """opencode's database: ``OPENCODE_DB`` (absolute, or in its data directory), else the usual one.
+    """opencode's database: ``OPENCODE_DB`` (absolute, or in its data directory), else the default one.
 
-    None if its user keeps it in memory. Whether the file exists is for the caller to see.
+    None for a database in memory. The file may not exist.
     """
     name = environ.get("OPENCODE_DB") or "opencode.db"
     return None if name == ":memory:" else data(environ, OPENCODE) / name
@@ -54,7 +54,7 @@ def opencode_storage(environ: Mapping[str, str]) -> Path:
 
 def _base(environ: Mapping[str, str], variable: str, default: str) -> Path:
     given = environ.get(variable, "")
-    # The XDG specification says that a relative path here is invalid and to be ignored.
+    # The XDG specification requires that a relative path is ignored.
     return Path(given) if Path(given).is_absolute() else _home(environ) / default
 
 
@@ -66,6 +66,6 @@ def _home(environ: Mapping[str, str]) -> Path:
 
 
 def _home_expanded(environ: Mapping[str, str], given: str) -> Path:
-    """Expand a leading ``~``, which a service file or an .env file passes on as it is."""
+    """Expand a leading ``~``, which service files and .env files do not expand."""
     first, _, rest = given.partition("/")
     return _home(environ) / rest if first == "~" else Path(given)

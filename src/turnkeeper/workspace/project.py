@@ -1,8 +1,7 @@
-"""Project identity: which repository a directory belongs to, under an id that all its worktrees share.
+"""Project identity: the repository of a directory, and an id that all its worktrees share.
 
-Two strategies. ``root-commit`` (ours): the id remembered in the repository, else the root commit.
-``opencode``: what opencode would say, which asks the remote first.
-What git cannot tell us is answered as if there were no git.
+The strategy ``root-commit`` takes the id stored in the repository, else the root commit. The strategy ``opencode``
+takes the id that opencode computes, which uses the remote first. If git fails, there is no repository.
 """
 
 import errno
@@ -32,24 +31,24 @@ FAKE_VARIABLE: Final = "OPENCODE_FAKE_VCS"
 
 _REMEMBERED_BYTES_MAX: Final = 4096
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-# user@host:path. Two letters at least, for C:/code is a drive; and no // after the colon, for that is a URL.
+# user@host:path. At least two characters, because C:/code is a drive; no // after the colon, because that is a URL.
 _SCP: Final = re.compile(r"(?:[^@:/\s]+@)?([^@:/\s]{2,}):(?!//)(.+)")
 
 
 class ProjectPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """A directory, and the project it belongs to."""
+    """A directory and its project."""
 
     id: ProjectID
     directory: Path
     worktree: Path
-    """The top of the directory's own worktree, or the root of the file system."""
+    """The top of the directory's worktree, or the root of the file system."""
     main_worktree: Path
-    """The top of the repository's first worktree (the bare repository, if it has none); for display."""
+    """The top of the repository's main worktree, or the bare repository; for display."""
     vcs: Literal["git"] | None
     path: str
     """The directory relative to the worktree, with ``/``; empty at its top."""
     aliases: tuple[ProjectID, ...] = ()
-    """Other ids of the same repository, as far as they were looked up; see ``identify``."""
+    """Other ids of the repository, as far as they were looked up; see ``identify``."""
 
 
 async def identify(
@@ -60,12 +59,11 @@ async def identify(
     environ: Mapping[str, str] | None = None,
     timeout_s: float = GIT_S,
 ) -> ProjectPlace:
-    """The project of a directory as it is now: a repository that came, went or changed since is seen.
+    """The current project of a directory, without a cache in this process.
 
-    The id that ``root-commit`` finds is remembered in the repository, so that neither a worktree on an unrelated
-    branch nor what opencode does changes it later, and git has to be asked only once. ``aliases`` holds the other ids
-    that came up on the way; with ``every_alias`` also the remote's and the root commits', for which git walks the
-    whole history. Raises Invalid for what cannot be a directory, such as a path that is too long.
+    ``root-commit`` stores the id in the repository: it then stays equal in worktrees of unrelated branches, and git is
+    not run again. ``aliases`` has the other ids that were looked up; with ``every_alias`` also those of the remote and
+    of all root commits, which takes a walk of the whole history. Raises Invalid for a path that is too long or invalid.
     """
     resolved = _resolved(directory)
     if strategy == "root-commit" and not every_alias and (place := _remembered(resolved)) is not None:
@@ -78,7 +76,7 @@ async def identify(
 
 
 def _resolved(directory: Path | str) -> Path:
-    """The directory without links. Raises Invalid if no system call takes such a path; it need not exist."""
+    """The directory with links resolved; it need not exist. Raises Invalid for a path that the system rejects."""
     try:
         resolved = Path(directory).resolve()
         os.lstat(resolved)
@@ -91,7 +89,7 @@ def _resolved(directory: Path | str) -> Path:
 
 
 def _remembered(directory: Path) -> ProjectPlace | None:
-    """The project of a directory, if its repository remembers the id."""
+    """The project of a directory whose repository has a stored id; else None."""
     top = git.top(directory)
     worktree = git.worktree(top) if top is not None else None
     ours = _read_id(worktree.common / REMEMBERED) if worktree is not None else None
@@ -114,14 +112,14 @@ def _inside(directory: Path, worktree: git.Worktree, ids: Sequence[ProjectID]) -
 
 
 def normalise_remote(url: str) -> str | None:
-    """``host/path`` of a remote, the same for every way of writing it; None for a local one."""
+    """``host/path`` of a remote, equal for all forms of its URL; None for a local one."""
     host, path = _split_remote(url.strip())
     path = re.sub(r"\.git/?$", "", path.lstrip("/")).rstrip("/")
     return f"{host.lower()}/{path}" if host and path else None
 
 
 def remote_id(url: str) -> ProjectID | None:
-    """The id that opencode gives a repository with this remote."""
+    """The id that opencode computes for a repository with this remote."""
     normalised = normalise_remote(url)
     if normalised is None:
         return None
@@ -137,11 +135,11 @@ def _split_remote(url: str) -> tuple[str, str]:
         parts = urlsplit(url)
         return parts.hostname or "", parts.path
     except ValueError:
-        return "", ""  # Not even a URL; git will not reach it either.
+        return "", ""  # Not a URL.
 
 
 async def _ids(repository: git.Repository, strategy: VcsStrategy, every_alias: bool) -> list[ProjectID]:
-    """Every id looked up, without repetition, the one to use first."""
+    """All ids that were looked up, without duplicates; the first is the project's."""
     ours = _read_id(repository.worktree.common / REMEMBERED)
     theirs = _read_id(repository.worktree.common / OPENCODE_REMEMBERED)
     is_opencode = strategy == "opencode"
@@ -168,24 +166,24 @@ def _read_id(file: Path) -> ProjectID | None:
         content = files.read_bytes(file, _REMEMBERED_BYTES_MAX).decode().strip()
     except (OSError, ValueError, Invalid):
         return None
-    # The id becomes a directory name in some stores; whatever else may stand in that file is not one.
+    # Some stores use the id as a directory name, so other content of the file is ignored.
     return ProjectID(content) if _ID.fullmatch(content) and content != GLOBAL else None
 
 
 def _write_id(file: Path, project_id: ProjectID) -> ProjectID:
-    """Remember an id unless one is remembered already, and return the remembered one."""
+    """Store an id unless one is stored already, and return the stored one."""
     own = file.with_name(f"{file.name}.{os.getpid()}")
     try:
         try:
             own.write_text(project_id, "utf-8")
-            # A link is made whole or not at all and never replaces: of two processes, one decides for both.
+            # Creating a link is atomic and never replaces a file: of two processes, the first one wins.
             os.link(own, file)
         finally:
             own.unlink(missing_ok=True)
     except FileExistsError:
         return _read_id(file) or project_id
     except OSError:
-        pass  # A read-only repository is still a project; it is merely identified anew each time.
+        pass  # A read-only repository has no stored id; git is run each time.
     return project_id
 
 

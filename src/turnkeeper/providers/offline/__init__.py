@@ -1,4 +1,4 @@
-"""Offline: the model that is always there. It follows rules, needs no key and no network, and says so."""
+"""Offline: a rule-based provider without network and API key. Each answer says that it is not a language model."""
 
 from collections.abc import AsyncGenerator, Sequence
 
@@ -10,13 +10,13 @@ from turnkeeper.providers.offline.answers import respond
 
 
 class Offline:
-    """A Provider. ``pause_s`` passes before every event, for people who want to watch it speak."""
+    """A Provider that waits ``pause_s`` before every event, so that people can watch."""
 
     def __init__(self, *, pause_s: float = 0.0) -> None:
         self._pause_s = pause_s
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
-        """The answer by the rules."""
+        """The rule-based answer, one event a portion."""
         for event in respond(request):
             await anyio.sleep(self._pause_s)
             yield [event]

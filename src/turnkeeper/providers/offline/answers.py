@@ -1,6 +1,6 @@
-"""The offline model: a request in, the events of an answer out, by rules alone. The same request, the same answer.
+"""The offline model: makes the events of an answer by deterministic rules.
 
-It makes real tool calls for plain requests (words.py), one step a turn, and then tells what came of them.
+It makes real tool calls for plain requests (``words``), one step a turn, and then reports their results.
 """
 
 import re
@@ -20,64 +20,56 @@ from turnkeeper.model.request import (
     ToolTurn,
     UserTurn,
 )
-from turnkeeper.model.stream import (
-    Finish,
-    FinishStep,
-    ReasoningDelta,
-    ReasoningEnd,
-    ReasoningStart,
-    Start,
-    StartStep,
-    StreamEvent,
-    TextDelta,
-    TextEnd,
-    TextStart,
-    ToolCall,
-    ToolInputDelta,
-    ToolInputEnd,
-    ToolInputStart,
-    Usage,
-)
+from turnkeeper.model.stream import Start, StartStep, StreamEvent, Usage
 from turnkeeper.model.value import JsonObject, encode
+from turnkeeper.providers.answer import AnswerStream
 from turnkeeper.providers.offline import form, report
 from turnkeeper.providers.offline.words import EXAMPLES, Step, Task, Understanding, understood
 
 HONEST: Final = "(tk-1 is a rule-based stand-in, not a language model.)"
-"""The line by which every answer says what gave it."""
+"""The last line of every answer."""
 
 TITLE_CHARS_MAX: Final = 50
 PIECE_CHARS: Final = 12
-"""About how much comes at once."""
+"""Characters of text or reasoning in one delta, rounded up to whole words."""
+INPUT_PIECE: Final = 48
+"""Characters of a tool call's input in one delta."""
 
 STRUCTURED: Final = "StructuredOutput"
-"""The tool by which structured answers are given."""
+"""The tool for structured answers."""
 
 _ATTACHED: Final = re.compile(r"The \w+ tool was called for the user with this input: ")
-"""How the runtime announces a file that came with a prompt; its content is the text behind."""
+"""The runtime's announcement of a file attached to a prompt; the next text is the file's content."""
+_SUMMARY: Final = re.compile(r"summar|compact|continu\w+ (?:our|this|the) conversation", re.IGNORECASE)
 _OTHER_NAMES: Final = {"filePath": ("path", "file_path"), "path": ("directory",), "replaceAll": ("replace_all",)}
 
 
 def respond(request: ModelRequest) -> list[StreamEvent]:
-    """The whole answer to a request."""
+    """The events of the answer to a request."""
     thought, text, calls = _decided(request)
-    events: list[StreamEvent] = [Start(), StartStep()]
-    if thought:
-        events += [ReasoningStart(id="reasoning-0"), *_thinking(thought), ReasoningEnd(id="reasoning-0")]
-    if text:
-        events += [TextStart(id="text-0"), *_saying(text), TextEnd(id="text-0")]
+    answer = AnswerStream()
+    for piece in _pieces(thought):
+        answer.reasoning("reasoning-0", piece)
+    answer.close_reasoning("reasoning-0")
+    for piece in _pieces(text):
+        answer.text("text-0", piece)
+    answer.close_text("text-0")
     turn = sum(isinstance(message, AssistantTurn) for message in request.messages)
+    written = 0
     for number, (name, arguments) in enumerate(calls):
-        events += _calling(f"tk1_{turn}_{number}", name, arguments)
-    reason = "tool-calls" if calls else "stop"
-    written = sum(len(name) + len(encode(arguments)) for name, arguments in calls)
-    return [*events, FinishStep(reason=reason, usage=_usage(request, thought, text, written)), Finish()]
+        call_id, raw = f"tk1_{turn}_{number}", encode(arguments).decode()
+        answer.open_call(call_id, name)
+        for start in range(0, len(raw), INPUT_PIECE):
+            answer.call_input(call_id, raw[start : start + INPUT_PIECE])
+        answer.close_call(call_id)
+        written += len(name) + len(raw.encode())
+    answer.usage = _usage(request, thought, text, written)
+    answer.finish("tool-calls" if calls else "stop")
+    return [Start(), StartStep(), *answer.take()]
 
 
-Decided = tuple[str, str, list[tuple[str, JsonObject]]]
-"""What is thought, what is said, and which tools are called with what."""
-
-
-def _decided(request: ModelRequest) -> Decided:
+def _decided(request: ModelRequest) -> tuple[str, str, list[tuple[str, JsonObject]]]:
+    """The reasoning, the text, and the tool calls as names and arguments."""
     asked, after = _last_prompts(request.messages)
     if not request.tools and _asks_for_title(request):
         return "", title(next(filter(None, map(_words_of, _prompts(request.messages))), "")), []
@@ -100,11 +92,8 @@ def _decided(request: ModelRequest) -> Decided:
             return thought, _announced(step), [(task.tool, _arguments(task, tools[task.tool])) for task in step]
     text = _told(meant, done, settled, tools)
     if request.tool_choice == "required" and STRUCTURED in tools:
-        return (
-            "All steps are done; the answer must fit a form.",
-            "",
-            [(STRUCTURED, form.filled(tools[STRUCTURED].schema, text))],
-        )
+        filled = form.filled(tools[STRUCTURED].schema, text)
+        return "All steps are done; the answer must fit a form.", "", [(STRUCTURED, filled)]
     return _reflection(meant, settled), f"{text}\n\n{HONEST}", []
 
 
@@ -112,7 +101,7 @@ def _decided(request: ModelRequest) -> Decided:
 
 
 def _last_prompts(messages: Sequence[ModelMessage]) -> tuple[list[str], Sequence[ModelMessage]]:
-    """What the user asked since the last answer, and what came after it. Prompts may be taken up together."""
+    """The texts of the user turns since the last assistant turn, and the messages after them."""
     asked: list[str] = []
     end = 0
     for index in range(len(messages) - 1, -1, -1):
@@ -127,12 +116,12 @@ def _last_prompts(messages: Sequence[ModelMessage]) -> tuple[list[str], Sequence
 
 
 def _prompts(messages: Sequence[ModelMessage]) -> Iterator[UserTurn]:
-    """The messages of the user, newest first."""
+    """The user turns, newest first."""
     return (message for message in reversed(messages) if isinstance(message, UserTurn))
 
 
 def _words_of(message: UserTurn) -> str:
-    """The user's own words: not the files that came with them, which are announced by a line."""
+    """The user's text, without attached files and their announcements."""
     texts = [part.text.strip() for part in message.content if isinstance(part, Text) and part.text.strip()]
     own = [
         text
@@ -140,12 +129,12 @@ def _words_of(message: UserTurn) -> str:
         if not _ATTACHED.match(text) and not _ATTACHED.match(before)
     ]
     words = (own or texts or [""])[0]
-    # opencode's command line puts quotation marks around its message.
+    # opencode's command line encloses its message in quotation marks.
     return words[1:-1].strip() if len(words) > 2 and words[0] == words[-1] == '"' and '"' not in words[1:-1] else words
 
 
 def _settled(messages: Sequence[ModelMessage]) -> Iterator[tuple[Call, Result]]:
-    """The calls with their results, in the order of the calls."""
+    """The calls with a result, in the order of the calls."""
     results = {result.call_id: result for turn in messages if isinstance(turn, ToolTurn) for result in turn.results}
     for turn in messages:
         if isinstance(turn, AssistantTurn):
@@ -159,21 +148,14 @@ def _asks_for_title(request: ModelRequest) -> bool:
 
 
 def _asks_for_summary(request: ModelRequest, asked: str) -> bool:
-    return (
-        re.search(
-            r"summar|compact|continu\w+ (?:our|this|the) conversation",
-            " ".join((*request.system, asked)),
-            re.IGNORECASE,
-        )
-        is not None
-    )
+    return _SUMMARY.search(" ".join((*request.system, asked))) is not None
 
 
 # --- Saying something --------------------------------------------------------------------------------------------
 
 
 def title(prompt: str) -> str:
-    """A few words of the prompt, as a title."""
+    """A title made from the first line of the prompt."""
     line = next((line.strip() for line in prompt.splitlines() if line.strip()), "")
     line = re.sub(
         r"^(?:please|can you|could you)\s+", "", re.sub(r"\s+", " ", line).strip("`#*- "), flags=re.IGNORECASE
@@ -219,7 +201,7 @@ def _why_left(left: list[Task], tools: dict[str, ToolDefinition]) -> str:
 
 
 def _summary(messages: Sequence[ModelMessage]) -> str:
-    """What was asked and which tools were used: enough to go on by."""
+    """A Summary: the user's requests and the tools that were called."""
     asked = [
         part.text.strip()
         for turn in messages
@@ -239,7 +221,7 @@ def _summary(messages: Sequence[ModelMessage]) -> str:
 
 
 def _arguments(task: Task, tool: ToolDefinition) -> JsonObject:
-    """The arguments under the names this tool has for them; those it does not know are left out."""
+    """The arguments under the names in the tool's schema, without those that are not in it."""
     properties = tool.schema.get("properties")
     if not isinstance(properties, dict) or not properties:
         return dict(task.arguments)
@@ -262,27 +244,8 @@ def _pieces(text: str) -> Iterator[str]:
         yield piece
 
 
-def _thinking(text: str) -> Iterator[StreamEvent]:
-    return (ReasoningDelta(id="reasoning-0", text=piece) for piece in _pieces(text))
-
-
-def _saying(text: str) -> Iterator[StreamEvent]:
-    return (TextDelta(id="text-0", text=piece) for piece in _pieces(text))
-
-
-def _calling(call_id: str, name: str, arguments: JsonObject) -> list[StreamEvent]:
-    raw = encode(arguments).decode()
-    pieces = (raw[start : start + 4 * PIECE_CHARS] for start in range(0, len(raw), 4 * PIECE_CHARS))
-    return [
-        ToolInputStart(id=call_id, name=name),
-        *(ToolInputDelta(id=call_id, text=piece) for piece in pieces),
-        ToolInputEnd(id=call_id),
-        ToolCall(id=call_id, name=name, input=arguments, raw=raw),
-    ]
-
-
 def _usage(request: ModelRequest, thought: str, text: str, written: int) -> Usage:
-    """Four characters count as a token."""
+    """The usage, at four characters a token."""
     tools = sum(len(tool.name) + len(tool.description) + len(encode(tool.schema)) for tool in request.tools)
     asked = sum(map(len, request.system)) + sum(map(_length, request.messages)) + tools
     read, thinking = -(-asked // 4), -(-len(thought) // 4)
@@ -291,7 +254,7 @@ def _usage(request: ModelRequest, thought: str, text: str, written: int) -> Usag
 
 
 def _length(message: ModelMessage) -> int:
-    """The characters of a message that a model would read."""
+    """The number of characters in a message."""
     match message:
         case UserTurn(content=content):
             return sum(len(part.text) for part in content if isinstance(part, Text))

@@ -1,10 +1,10 @@
-"""The least that fits a JSON schema: how the offline model gives a structured answer."""
+"""Makes a minimal object that fits a JSON schema: the offline model's structured answer."""
 
 from turnkeeper.model.value import Json, JsonObject
 
 
 def filled(schema: JsonObject, text: str) -> JsonObject:
-    """An object that fits the schema, with the text wherever a string is wanted."""
+    """An object that fits the schema, with the text as every string."""
     formed = _example(schema, text)
     return formed if isinstance(formed, dict) else {}
 

@@ -1,4 +1,4 @@
-"""What the offline model says about a tool's result: a sentence, and the first lines of what came out."""
+"""The offline model's report on a tool result: a sentence and the first lines of the output."""
 
 import re
 from typing import Final
@@ -13,7 +13,7 @@ _NUMBERED: Final = re.compile(r"^\s*(\d+)(?::\s?|[|\t→]\s?)(.*)$")
 
 
 def told(call: Call, result: Result) -> str:
-    """What came of a call."""
+    """The report on a call and its result."""
     output = "\n".join(part.text for part in result.output if isinstance(part, Text)).strip("\n")
     if result.is_error:
         return f"{named(call)} failed: {_first_line(output)}"
@@ -41,7 +41,7 @@ def told(call: Call, result: Result) -> str:
 
 
 def named(call: Call) -> str:
-    """A call in a few words."""
+    """The tool and the first line of its first string argument."""
     subject = next((value for value in call.input.values() if isinstance(value, str) and value), "")
     return f"`{call.name}` {_cut(_first_line(subject), 60)}".strip()
 
@@ -82,7 +82,7 @@ def _told_plan(call: Call) -> str:
 
 
 def _shared_folder(files: list[str]) -> str:
-    """The directory that all of them are in, with its slash; nothing for relative paths in several places."""
+    """The directory that all files share, with its slash; empty if there is none."""
     folders = [file.split("/")[:-1] for file in files]
     shared = []
     for names in zip(*folders, strict=False):
@@ -95,7 +95,7 @@ def _shared_folder(files: list[str]) -> str:
 def _block(lines: list[str]) -> str:
     shown = [_cut(line, LINE_CHARS_MAX) for line in lines[:LINES_SHOWN]]
     more = [f"… {len(lines) - LINES_SHOWN} more lines"] if len(lines) > LINES_SHOWN else []
-    # A fence longer than any in the text, so that the text cannot end it.
+    # The fence is longer than any in the text, so that the text cannot close it.
     fence = "`" * max(3, 1 + max((len(run) for line in shown for run in re.findall(r"`+", line)), default=0))
     return "\n".join(["", fence, *shown, *more, fence])
 

@@ -1,4 +1,4 @@
-"""The offline model's ear: plain requests, split into tasks that tools can do. No language model is involved.
+"""Parses plain requests into tool calls for the offline model, by regular expressions.
 
 list the files · read X · write X: text · replace A with B in X · run `command` · search for Y · plan a, b and c
 """
@@ -20,31 +20,31 @@ EXAMPLES: Final = (
 )
 
 SENTENCE_CHARS_MAX: Final = 2_000
-"""Longer sentences are not held against rules that try many ways to match."""
+"""Longer sentences are matched only against the first rule, because the others may backtrack too long."""
 
 
 class Task(Value):
-    """One thing to do: a tool by name, and its arguments by the names that tools in this field have."""
+    """One tool call: the tool, and its arguments by their usual names."""
 
     tool: str
     arguments: Mapping[str, Json]
     saying: str
-    """What is said while it is done, as ``Reading `a.py` ``."""
+    """The announcement of the call, as ``Reading `a.py` ``."""
 
 
 Step = tuple[Task, ...]
-"""Tasks that do not need each other's results: their calls are made together."""
+"""Independent tasks, whose calls are made in one turn."""
 
 
 class Understanding(Value):
-    """What of a request makes sense to rules: the steps in order, and the sentences that do not."""
+    """A parsed request: the steps in order, and the sentences that match no rule."""
 
     steps: tuple[Step, ...]
     missed: tuple[str, ...]
 
 
 def understood(text: str) -> Understanding:
-    """What is asked. A sentence counts as missed only beside others that are understood."""
+    """Parse a request. Sentences count as missed only if another sentence matches a rule."""
     steps: list[Step] = []
     missed: list[str] = []
     for sentence in _sentences(text):
@@ -67,19 +67,19 @@ def _step(sentence: "_Sentence") -> Step:
 
 
 class _Sentence:
-    """A part of the request in which quoted passages stand as single marks, so that no rule looks into them."""
+    """A sentence in which a placeholder character replaces each quoted passage, so that no rule matches inside."""
 
     def __init__(self, text: str, quoted: list[str]) -> None:
         self.text = text
         self._quoted = quoted
 
     def restored(self, text: str) -> str:
-        """The words as they were; a passage that is only one quotation loses its quotes."""
+        """The text with its quoted passages; a text that is one quotation loses its quotation marks."""
         bare = _bare(self._quoted[ord(text) - _MARK]) if len(text) == 1 and ord(text) >= _MARK else text
         return _MARKS.sub(lambda mark: self._quoted[ord(mark[0]) - _MARK], bare)
 
 
-_MARK: Final = 0x100000  # A private plane of Unicode: nobody writes these.
+_MARK: Final = 0x100000  # A private use plane of Unicode, which requests do not contain.
 _MARKS: Final = re.compile(f"[{chr(_MARK)}-\U0010ffff]")
 _QUOTED: Final = re.compile(r"```.*?```|`[^`\n]*`|\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|“[^”]*”", re.DOTALL)
 _VERB: Final = r"(?:list|show|read|open|cat|write|create|replace|change|run|execute|search|grep|find|look|plan|make)\b"
@@ -116,7 +116,7 @@ def _sentences(text: str) -> list[_Sentence]:
 
 
 def _pieces(plain: str) -> list[str]:
-    """The text cut where a new request begins. What is to be written into a file, or planned, is not cut so easily."""
+    """The text split where a new request begins; a file's content and a plan are split at fewer places."""
     if _PLANS.match(plain):
         return _THEN.split(plain)
     if not (found := _WRITES.search(plain)):
@@ -208,7 +208,7 @@ def _is_path(name: str) -> bool:
 
 
 def _literal(text: str) -> str:
-    """A pattern that means these characters and nothing else."""
+    """A regular expression for the literal text."""
     return re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", text)
 
 
