@@ -48,14 +48,14 @@ async def models(
         note("Only the offline model needs no key. `turnkeeper auth login PROVIDER` stores one.")
 
 
-async def local_catalog(environ: Mapping[str, str]) -> "tuple[Config, Catalog]":
-    """The configuration of the current directory and its catalogue. Raises Invalid if a file of it is wrong."""
+async def local_catalog(environ: Mapping[str, str], directory: Path | None = None) -> "tuple[Config, Catalog]":
+    """The configuration and the catalogue of a directory, by default the current one. Raises Invalid."""
     from turnkeeper.providers.catalog import Catalog
     from turnkeeper.providers.refresh import location
     from turnkeeper.workspace.config import load
     from turnkeeper.workspace.project import identify
 
-    place = await identify(Path.cwd())
+    place = await identify(directory or Path.cwd())
     config = load(place.directory, place.worktree, environ).config
     refreshed = location(environ)
     return config, Catalog(config, refreshed=refreshed if refreshed.exists() else None)
