@@ -1,4 +1,4 @@
-"""Land a session: record what is new of it here, leave alone what is equal, report what differs. Ours is kept."""
+"""Store an imported session: new data is recorded, equal data skipped, and of different data the stored is kept."""
 
 import msgspec
 
@@ -15,13 +15,13 @@ from turnkeeper.store.store import Store
 
 
 async def land(store: Store, incoming: Incoming, tally: Tally) -> None:
-    """Bring the store up to the incoming session, in one transaction, and count what was done."""
+    """Add the new data of an incoming session to the store, in one transaction, and count the result."""
     try:
         await store.queries.state(incoming.session.id)
     except NotFound:
         try:
             await _create(store, incoming, tally)
-        except Conflict:  # Another process was first.
+        except Conflict:  # Another process has created it.
             await _merge(store, incoming, tally)
     else:
         await _merge(store, incoming, tally)
@@ -50,7 +50,7 @@ async def _merge(store: Store, incoming: Incoming, tally: Tally) -> None:
 
         changed = await store.journal.change(incoming.session.id, decide)
         if not changed.events and (events or changed.view.seq != seq):
-            continue  # Another process wrote meanwhile: compare again.
+            continue  # Another process wrote to the session: compare again.
         new_parts = comparison.new_parts + sum(len(one.parts) for one in messages)
         tally.imported = tally.imported.plus(0, len(messages), new_parts)
         is_equal = not events and not comparison.conflicts
@@ -72,7 +72,7 @@ async def _compared(store: Store, incoming: Incoming) -> Comparison:
 
 
 async def _free(store: Store, messages: list[IncomingMessage]) -> list[IncomingMessage]:
-    """Those whose parts would not end up among the parts of a message of another session."""
+    """The messages whose ids no message of another session has."""
     groups = await store.engine.gather([("part", one.info.id) for one in messages])
     return [
         one
@@ -82,7 +82,7 @@ async def _free(store: Store, messages: list[IncomingMessage]) -> list[IncomingM
 
 
 def _owner(part: bytes) -> str | None:
-    """The session a stored part says it belongs to."""
+    """The session id of a stored part; None if it cannot be read."""
     try:
         return msgspec.json.decode(part, type=_Owned).session_id
     except msgspec.MsgspecError:

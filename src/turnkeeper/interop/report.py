@@ -33,6 +33,9 @@ class Counts(Value):
         return Counts(sessions=self.sessions + sessions, messages=self.messages + messages, parts=self.parts + parts)
 
 
+NONE = Counts(sessions=0, messages=0, parts=0)
+
+
 class ImportReport(Value):
     """The result of an import.
 
@@ -58,7 +61,7 @@ class Tally:
     """The mutable counters and findings of a running import."""
 
     def __init__(self) -> None:
-        self.imported = self.unchanged = Counts(sessions=0, messages=0, parts=0)
+        self.imported = self.unchanged = NONE
         self.grown = 0
         self.conflicts: list[Finding] = []
         self.skipped: list[Finding] = []
