@@ -30,7 +30,7 @@ def test_what_the_model_knows_is_shown_with_the_reason_for_each_miss(data: Path)
     assert (shown.code, shown.err) == (0, "")
     facts, components, news, turns = (block.splitlines() for block in shown.out.rstrip("\n").split("\n\n"))
     assert facts[0].split() == ["Epoch", "1", "start"]
-    assert ["acme/weather", "news", "23", "B"] in [line.split()[:4] for line in components]
+    assert ["acme/weather", "update", "23", "B"] in [line.split()[:4] for line in components]
     assert ["core/date", "baseline"] in [line.split()[:2] for line in components]
     assert [line.split()[-1] for line in news] == ["OF", "acme/weather"]
     assert turns[0].split() == ["TURN", "TIME", "EPOCH", "SIZE", "REUSED", "WHY"]

@@ -40,8 +40,12 @@ async def models(
       turnkeeper models anthropic
       turnkeeper models --json | jq -r '.providers[].models[].id'
     """
+    from turnkeeper.providers import refresh as catalogue
+
     if refresh is not None:
-        await _refresh(refresh, options)
+        fetched = await catalogue.refresh(refresh, catalogue.location(options.environ))
+        if not options.json:
+            note(f"Fetched the catalogue: {size(fetched)}.")
     usable = _Usable(*await local_catalog(options.environ), options.environ, provider)
     answer(options, usable.wire(), usable.text)
     if not options.json and not usable.has_keys:
@@ -59,14 +63,6 @@ async def local_catalog(environ: Mapping[str, str], directory: Path | None = Non
     config = load(place.directory, place.worktree, environ).config
     refreshed = location(environ)
     return config, Catalog(config, refreshed=refreshed if refreshed.exists() else None)
-
-
-async def _refresh(url: str, options: Options) -> None:
-    from turnkeeper.providers.refresh import location, refresh
-
-    fetched = await refresh(url, location(options.environ))
-    if not options.json:
-        note(f"Fetched the catalogue: {size(fetched)}.")
 
 
 class _Usable:
