@@ -15,7 +15,7 @@ from turnkeeper.cli.screen import Screen, fields, harmless, one_line, plural
 from turnkeeper.model.refusal import Invalid, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import Sequence
 
     from turnkeeper.app import Turnkeeper
     from turnkeeper.interop.report import Counts, Finding, ImportReport, ProgressReport
@@ -187,7 +187,11 @@ async def _to_disk(
     damaged: "DamagedNames",
 ) -> int:
     if chosen is not None and layout == "json" and not target.is_dir():
-        await _to_file(tk.export(chosen[0], sanitise=sanitize, damaged=damaged), target)
+        from turnkeeper.interop.export_all import write_file
+
+        if not target.parent.is_dir():
+            raise Invalid(f"{str(target.parent)!r} is not a directory; make it first")
+        await write_file(tk.export(chosen[0], sanitise=sanitize, damaged=damaged), target)
         return 1
     if target.suffix == ".json" and not target.is_dir():
         raise UsageError(
@@ -196,16 +200,6 @@ async def _to_disk(
     if options.is_missing or options.is_emptied:
         raise NotFound(f"there is no store {options.url!r} to export from; `turnkeeper db path` prints the default one")
     return await tk.export_all(target, chosen, layout=layout, sanitise=sanitize, progress=moved, damaged=damaged)
-
-
-async def _to_file(pieces: "AsyncIterator[bytes]", target: Path) -> None:
-    from turnkeeper.workspace.files import PRIVATE, replacing
-
-    if not target.parent.is_dir():
-        raise Invalid(f"{str(target.parent)!r} is not a directory; make it first")
-    with replacing(target, mode=PRIVATE) as file:
-        async for piece in pieces:
-            file.write(piece)
 
 
 def _report(screen: Screen, report: "ImportReport") -> str:

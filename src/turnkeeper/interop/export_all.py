@@ -64,7 +64,7 @@ async def export_all(
         if layout == "tree":
             await export_tree(store, name, target, sanitise=sanitise, damaged=damaged)
         else:
-            await _write(export.chunks(store, name, sanitise=sanitise, damaged=damaged), target / f"{name}.json")
+            await write_file(export.chunks(store, name, sanitise=sanitise, damaged=damaged), target / f"{name}.json")
 
     return await _each(names, write, progress, damaged)
 
@@ -161,7 +161,8 @@ async def _line(store: Store, session_id: str, file: IO[bytes], sanitise: bool, 
         shutil.copyfileobj(whole, file)
 
 
-async def _write(pieces: AsyncIterator[bytes], target: Path) -> None:
+async def write_file(pieces: AsyncIterator[bytes], target: Path) -> None:
+    """Write pieces to a private file, which replaces an existing one when it is complete."""
     with replacing(target, mode=PRIVATE) as file:
         async for piece in pieces:
             file.write(piece)

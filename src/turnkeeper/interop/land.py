@@ -1,7 +1,5 @@
 """Store an imported session: new data is recorded, equal data skipped, and of different data the stored is kept."""
 
-import msgspec
-
 from turnkeeper.core.view import SessionView
 from turnkeeper.interop.compare import Comparison
 from turnkeeper.interop.normalise import Incoming, IncomingMessage
@@ -9,7 +7,7 @@ from turnkeeper.interop.report import TAKEN, Finding, Tally
 from turnkeeper.model import event as e
 from turnkeeper.model.event import Event
 from turnkeeper.model.refusal import Conflict, NotFound
-from turnkeeper.model.value import Value
+from turnkeeper.sessions.doctor_sweep import owner_of
 from turnkeeper.store.journal import ATTEMPTS_MAX
 from turnkeeper.store.store import Store
 
@@ -77,20 +75,8 @@ async def _free(store: Store, messages: list[IncomingMessage]) -> list[IncomingM
     return [
         one
         for one, group in zip(messages, groups, strict=True)
-        if all(_owner(body) == one.info.session_id for _, body in group)
+        if all(owner_of(body) == one.info.session_id for _, body in group)
     ]
-
-
-def _owner(part: bytes) -> str | None:
-    """The session id of a stored part; None if it cannot be read."""
-    try:
-        return msgspec.json.decode(part, type=_Owned).session_id
-    except msgspec.MsgspecError:
-        return None
-
-
-class _Owned(Value):
-    session_id: str
 
 
 def _taken(incoming: Incoming, free: list[IncomingMessage], known: frozenset[str] = frozenset()) -> list[Finding]:

@@ -64,7 +64,7 @@ class Sweep:
         yield self._walk("recent", self._unlisted, lambda key, _: key[-1])
         yield self._walk("fork", self._unlisted, lambda key, _: key[-1])
         yield self._walk("part", self._without_message, _PartOwners())
-        yield self._walk("receipt", self._unreceipted, lambda _, body: _owner(body))
+        yield self._walk("receipt", self._unreceipted, lambda _, body: owner_of(body))
         yield self._walk("blobuser", self._unused, lambda key, _: key[2])
         yield self._blobs(dict(mentioned))
 
@@ -240,7 +240,7 @@ class _PartOwners:
         if key[1] != self._message_id:
             self._message_id, self._owners = key[1], {}
         if len(key) == 3:
-            self._owners[key[2]] = _owner(body)
+            self._owners[key[2]] = owner_of(body)
         return self._owners.get(key[2])
 
 
@@ -252,7 +252,8 @@ def _place(body: bytes | None) -> int:
         return 0
 
 
-def _owner(body: bytes) -> str | None:
+def owner_of(body: bytes) -> str | None:
+    """The session id of a stored part or receipt; None if it cannot be read."""
     try:
         return _owned.decode(body).session_id
     except UNREADABLE:
