@@ -142,7 +142,7 @@ class Stage:
 
     async def ask(self, session_id: str, text: str, **given: object) -> Outcome:
         """Admit a prompt and wait until the session rests."""
-        await self.say(session_id, text, **given)
+        await self.say(session_id, text, resume=True, **given)
         return await self.tk.wait(session_id)
 
     async def messages(self, session_id: str) -> list[MessageWithParts]:
