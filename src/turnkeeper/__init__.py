@@ -26,13 +26,13 @@ def open(
     mint: "Mint | None" = None,
     settings: "Settings | None" = None,
 ) -> "AbstractAsyncContextManager[Turnkeeper]":
-    """Open a store of sessions: ``sqlite:PATH``, ``files:DIR`` or ``memory:``; by default the user's own.
+    """Open a store of sessions: ``sqlite:PATH``, ``files:DIR`` or ``memory:``; by default that of the user.
 
-    An engine of your own may be given instead; it is closed with the store.
-    ``directory`` is where new sessions work (by default the current one). ``mint`` gives time and ids in tests.
-    ``settings`` say how sessions are run: who is asked for permission, and through what providers are reached.
+    An Engine can be given instead, which is closed with the store. ``directory`` is the directory of new sessions, by
+    default the current one. ``mint`` replaces the clock and the ids in tests. ``settings`` configure the runtime, for
+    example its permission requests and the transport to providers.
     """
-    # Imported here: the command line asks for the version alone and must not pay for the rest.
+    # Imported here, because the command line imports this module only for the version.
     from turnkeeper.app import open_store
 
     return open_store(store, directory=directory, mint=mint, settings=settings)

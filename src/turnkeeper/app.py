@@ -1,4 +1,4 @@
-"""The composition root: opens a store and gives the Python interface to it. The only place that builds things."""
+"""The composition root: opens a store, builds its parts and returns the Python interface."""
 
 import os
 from collections.abc import AsyncIterator, Callable
@@ -35,8 +35,8 @@ async def open_store(
 ) -> AsyncIterator[Turnkeeper]:
     """Open a store (``sqlite:PATH``, ``files:DIR`` or ``memory:``; by default SQLite in the data directory).
 
-    An engine of your own may be given instead; it is closed with the store. Settings that are a function are made when
-    the first session is run.
+    An Engine can be given instead, which is closed with the store. If ``settings`` is a function, it is called when the
+    first session is run.
     """
     async with look(store, directory=directory, mint=mint, settings=settings) as turnkeeper:
         raised: Exception | None = None
@@ -45,7 +45,7 @@ async def open_store(
             try:
                 yield turnkeeper
             except Exception as error:
-                raised = error  # Raised again outside: the group would wrap it, and callers catch what was raised.
+                raised = error  # Raised again outside of the task group, which would wrap it.
             finally:
                 await turnkeeper.stop()
                 group.cancel_scope.cancel()
@@ -61,7 +61,7 @@ async def look(
     mint: Mint | None = None,
     settings: "Settings | Callable[[], Settings] | None" = None,
 ) -> AsyncIterator[Turnkeeper]:
-    """The same for those who run nothing: commands that look at sessions or change them start faster without."""
+    """Open a store without a runtime, for programs that only read and change sessions. They start faster."""
     engine = store if isinstance(store, Engine) else await _opened(store)
     bus: Bus[Notification | Delta] = Bus()
     mint = mint or Mint()
@@ -76,7 +76,7 @@ async def look(
 
 
 async def _opened(store: str | None) -> Engine:
-    """The engine of a store that is named. Raises Invalid for a name that leads to none."""
+    """The engine of a named store. Raises Invalid for a wrong name."""
     if not isinstance(store, str | None):
         raise Invalid(f"a store is named by text such as 'sqlite:PATH', not by {store!r:.80}")
     try:
@@ -86,9 +86,9 @@ async def _opened(store: str | None) -> Engine:
 
 
 async def _adopt(store: Store) -> None:
-    """Make a tree that opencode wrote our own: migrate it, and give its sessions logs, for they have documents only.
+    """Adopt a tree that opencode wrote: migrate it, and create logs for its sessions, which have only documents.
 
-    The mark is set last: an adoption that failed or was killed goes on with the next opening.
+    The marker document is written last, so that an incomplete adoption continues when the store is opened next.
     """
     [done] = await store.engine.get([keys.ADOPTED])
     if done is not None:
@@ -106,7 +106,7 @@ async def _adopt(store: Store) -> None:
 
 
 def default_store() -> str:
-    """Where sessions are kept when nobody says otherwise."""
+    """The default store."""
     return f"sqlite:{paths.data(os.environ) / 'turnkeeper.db'}"
 
 

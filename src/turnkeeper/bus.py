@@ -1,6 +1,6 @@
-"""Bus: in-process fan-out of notifications. Publishing never waits; a slow subscriber harms only itself.
+"""Bus: in-process publish and subscribe. Publishing never waits, and a slow subscriber does not slow others.
 
-Everything here belongs to one event loop: publish and subscribe on its thread.
+A bus belongs to one event loop: publish and subscribe on its thread.
 """
 
 import logging
@@ -16,11 +16,11 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 QUEUE_MAX: Final = 1024
-"""Notifications that may wait for one subscriber."""
+"""The default size of the queue of a subscriber."""
 
 
 class Overflow(Exception):
-    """A subscriber fell too far behind and was let go: read the current state and subscribe again."""
+    """The queue of a subscriber was full, so its subscription ended. Read the current state and subscribe again."""
 
     def __init__(self, size: int) -> None:
         super().__init__(f"more than {size} notifications were waiting; read the current state and subscribe again")
@@ -28,15 +28,15 @@ class Overflow(Exception):
 
 
 class Subscription(Generic[T]):
-    """One subscriber's ordered queue: ``async with`` to be subscribed, ``async for`` to listen.
+    """The queue of a subscriber: ``async with`` subscribes, ``async for`` receives.
 
-    The iterator ends when the scope is left or the bus closes. It raises Overflow when too much was waiting,
-    or what ``match`` raised. Unless the scope was left, everything queued before is delivered first.
+    The iterator ends when the scope is left or the bus is closed. It raises Overflow when the queue was full, or the
+    error of ``match``. Unless the scope was left, queued notifications are delivered first.
     """
 
     def __init__(self, bus: "Bus[T]", match: Callable[[T], bool] | None, size: int) -> None:
         self.dropped = 0
-        """Droppable notifications this subscriber did not get."""
+        """The number of notifications that were dropped from this queue."""
         self._bus = bus
         self._match = match
         self._size = size
@@ -68,7 +68,7 @@ class Subscription(Generic[T]):
         return self._queue.popleft()
 
     def close(self) -> None:
-        """Hear nothing more. What is queued is still delivered, then the iterator ends."""
+        """Unsubscribe. Queued notifications are still delivered, then the iterator ends."""
         self._finish()
 
     def _offer(self, notification: T) -> None:
@@ -76,7 +76,7 @@ class Subscription(Generic[T]):
             if self._match is not None and not self._match(notification):
                 return
         except Exception as error:
-            # What is published has already happened: a broken filter must not tell the publisher otherwise.
+            # An error of the filter must not reach the publisher, whose change is already durable.
             self._finish(error)
             return
         if len(self._queue) >= self._size and not self._make_room(notification):
@@ -88,7 +88,7 @@ class Subscription(Generic[T]):
         if _is_droppable(notification):
             self._count_dropped(1)
             return False
-        # All of them at once: a delta is worth little once its neighbour is gone, and publishing stays cheap.
+        # All droppable ones at once: a delta is of no use after a gap, and publishing stays fast.
         kept = deque(waiting for waiting in self._queue if not _is_droppable(waiting))
         self._count_dropped(len(self._queue) - len(kept))
         self._queue = kept
@@ -117,76 +117,70 @@ class Subscription(Generic[T]):
 
 
 class Listener(Generic[T]):
-    """One who takes each notification over as it is published, until ``close``. What it raises ends it."""
+    """Calls a function with each published notification, until ``close`` or until the function raises."""
 
     def __init__(self, bus: "Bus[T]", receive: Callable[[T], None]) -> None:
         self._bus, self._receive = bus, receive
 
     def close(self) -> None:
-        """Hear nothing more."""
-        self._finish()
+        """Stop receiving."""
+        self._bus._remove(self)
 
     def _offer(self, notification: T) -> None:
         try:
             self._receive(notification)
         except Exception:
-            # What is published has already happened: who cannot take it must not tell the publisher otherwise.
-            log.exception("a listener failed and hears no more")
-            self._finish()
-
-    def _finish(self) -> None:
-        self._bus._remove(self)
+            # An error of the listener must not reach the publisher, whose change is already durable.
+            log.exception("a listener failed and is removed")
+            self.close()
 
 
 class Bus(Generic[T]):
-    """Delivers each notification to every subscriber that wants it, in the order of publishing."""
+    """Delivers each notification to every subscriber whose filter accepts it, in the order of publishing."""
 
     def __init__(self) -> None:
         self.dropped = 0
-        """Droppable notifications that some subscriber did not get, in all."""
+        """The number of notifications that were dropped from all queues."""
         self.overflows = 0
-        """Subscribers that were let go because they fell behind."""
+        """The number of subscriptions that ended because their queue was full."""
         self._closed = False
         self._subscriptions: tuple[Subscription[T] | Listener[T], ...] = ()
 
     def publish(self, notification: T) -> None:
-        """Queue a notification for every subscriber. After ``close`` nobody hears it."""
+        """Queue a notification for every subscriber. After ``close`` there are none."""
         for subscription in self._subscriptions:
             subscription._offer(notification)
 
     def subscribe(self, *, match: Callable[[T], bool] | None = None, size: int = QUEUE_MAX) -> Subscription[T]:
-        """A subscription, from the moment it is entered, to what ``match`` accepts.
+        """A subscription to the notifications that ``match`` accepts, from the moment it is entered.
 
-        When ``size`` notifications wait, those with a true ``droppable`` attribute go first; if that is not
-        enough, the subscriber is let go with Overflow.
+        If the queue has ``size`` notifications, those with a true ``droppable`` attribute are dropped. If it is still
+        full, the subscription ends with Overflow.
         """
         assert size > 0, "a subscriber needs room for one notification"
         return Subscription(self, match, size)
 
     def listen(self, receive: Callable[[T], None]) -> Listener[T]:
-        """Have each notification handed over from now on: for one who fans out to many, with queues of its own.
-
-        ``receive`` is called while publishing, so it must be quick and wait for nothing.
-        """
+        """Call ``receive`` with each notification while it is published. It must be fast and must not block."""
         listener = Listener(self, receive)
         self._add(listener)
         return listener
 
     def close(self) -> None:
-        """End every subscription once it has delivered what is queued."""
+        """End every subscription after its queued notifications were delivered."""
         self._closed = True
         for subscription in self._subscriptions:
-            subscription._finish()
+            subscription.close()
 
     @property
     def subscribers(self) -> int:
-        """How many are listening."""
+        """The number of subscriptions and listeners."""
         return len(self._subscriptions)
 
     def _add(self, subscription: Subscription[T] | Listener[T]) -> None:
         self._subscriptions = (*self._subscriptions, subscription)
         if self._closed:
-            subscription._finish()
+            subscription.close()
 
     def _remove(self, subscription: Subscription[T] | Listener[T]) -> None:
         self._subscriptions = tuple(other for other in self._subscriptions if other is not subscription)

@@ -1,4 +1,4 @@
-"""The Mint: the only clock and the only randomness. Whoever needs the time, an id or a slug is given one."""
+"""The Mint: the only source of time, random ids and slugs. It is passed to the code that needs one."""
 
 import os
 import time
@@ -22,11 +22,11 @@ from turnkeeper.model.identifier import (
 FIXED_START_MS: Final = 1_794_767_525_690
 FIXED_SEED: Final = 0
 
-# Bytes that would favour the first eight symbols are deleted, the others map four to one onto the alphabet.
+# The highest bytes are deleted, because they would favour the first eight symbols. Four others map to each symbol.
 _REJECTED: Final = bytes(range(len(ALPHABET) * 4, 256))
 _SYMBOLS: Final = bytes(ord(ALPHABET[byte % len(ALPHABET)]) for byte in range(256))
 _DRAW: Final = 1024
-"""Random bytes asked for at once, enough for some seventy ids: the system call costs more than the id."""
+"""How many random bytes one system call gets: enough for about seventy ids."""
 
 _mints: "WeakSet[Mint]" = WeakSet()
 
@@ -37,11 +37,11 @@ def wall_clock() -> int:
 
 
 class Mint:
-    """Makes ids and tells the time. Safe to share between threads.
+    """Makes ids and gives the time. It can be shared between threads.
 
-    Ids of one mint carry strictly rising numbers (falling ones, if descending), even when the clock stands
-    still or steps back: the counter then goes on from the last id, and past 4095 into the next millisecond.
-    Only the 795-day wrap of the format breaks that order; see ``turnkeeper.model.identifier``.
+    The numbers in the ids of a mint strictly rise (or fall, if descending), even if the clock stops or steps back: then
+    the counter continues from the last id, after 4095 in the next millisecond. The numbers wrap after 795 days; see
+    ``turnkeeper.model.identifier``.
     """
 
     def __init__(
@@ -59,41 +59,41 @@ class Mint:
 
     @staticmethod
     def fixed(start_ms: int = FIXED_START_MS, seed: int = FIXED_SEED, *, step_ms: int = 0) -> "FixedMint":
-        """A mint whose answers are the same in every run: for tests and simulations."""
+        """A mint with a fixed clock and a seeded random generator, for tests."""
         return FixedMint(start_ms, seed, step_ms)
 
     def now(self) -> int:
-        """Milliseconds since the Unix epoch, as the clock says; it may step back."""
+        """Milliseconds since the Unix epoch. The clock may step back."""
         return self._clock()
 
     def session_id(self) -> SessionID:
-        """A new session's id (descending)."""
+        """A new session id (descending)."""
         return SessionID(self.descending("ses"))
 
     def message_id(self) -> MessageID:
-        """A new message's id."""
+        """A new message id."""
         return MessageID(self._mint("msg", False))
 
     def part_id(self) -> PartID:
-        """A new part's id."""
+        """A new part id."""
         return PartID(self._mint("prt", False))
 
     def event_id(self) -> str:
-        """A new event's id."""
+        """A new event id."""
         return self._mint("evt", False)
 
     def ascending(self, prefix: str) -> str:
-        """A new id whose number is greater than that of every id before it."""
+        """A new id with a higher number than every earlier id."""
         assert prefix not in DESCENDING, f"ids that begin with {prefix!r} are descending"
         return self._mint(prefix, False)
 
     def descending(self, prefix: str) -> str:
-        """A new id that sorts before every id minted earlier under this prefix, within one window."""
+        """A new id that sorts before every earlier id with this prefix, until the numbers wrap."""
         assert prefix in DESCENDING, f"ids that begin with {prefix!r} are ascending"
         return self._mint(prefix, True)
 
     def several(self, prefix: str, count: int) -> list[str]:
-        """As many ids as ``ascending`` would make one by one, at a fraction of the price."""
+        """``count`` ascending ids, faster than one by one."""
         assert prefix not in DESCENDING, f"ids that begin with {prefix!r} are descending"
         with self._lock:
             first = max((self._clock() << COUNTER_BITS) + 1, self._last + 1)
@@ -106,7 +106,7 @@ class Mint:
         ]
 
     def slug(self) -> str:
-        """Two friendly words."""
+        """A random slug of two words."""
         return slug.slug(self._random(slug.ENTROPY_BYTES))
 
     def _mint(self, prefix: str, descending: bool) -> str:
@@ -117,31 +117,25 @@ class Mint:
             self._last = value
             start, self._used = self._used, self._used + TAIL_LENGTH
             if self._used > len(self._symbols):
-                self._draw()
+                self._symbols = self._drawn(TAIL_LENGTH)
                 start, self._used = 0, TAIL_LENGTH
             tail = self._symbols[start : self._used]
-        # The whole value as the counter: it runs on into the milliseconds, which is just what is meant.
+        # The value is passed as the counter, because it includes the milliseconds.
         return f"{prefix}_{pack(0, value, descending)}{tail}"
 
-    def _draw(self) -> None:
-        self._symbols = self._drawn(TAIL_LENGTH)
-
     def _drawn(self, length: int) -> str:
-        """At least so many random symbols."""
+        """At least ``length`` random symbols."""
         symbols = ""
         while len(symbols) < length:
             symbols += self._random(max(_DRAW, length - len(symbols))).translate(_SYMBOLS, _REJECTED).decode("ascii")
         return symbols
 
-    def _forget_symbols(self) -> None:
-        self._symbols = ""
-
 
 class FixedMint(Mint):
-    """A mint with seeded randomness and a clock that moves when told, and by ``step_ms`` at each reading."""
+    """A mint with a seeded random generator and a manual clock, which also advances by ``step_ms`` at each reading."""
 
     def __init__(self, start_ms: int, seed: int, step_ms: int = 0) -> None:
-        # Imported here: the module costs milliseconds that a real mint must not pay at start.
+        # Imported here, because the import takes milliseconds and is only needed in tests.
         from random import Random
 
         super().__init__(clock=self._read, random=Random(seed).randbytes)
@@ -149,11 +143,11 @@ class FixedMint(Mint):
         self.step_ms = step_ms
 
     def set(self, ms: int) -> None:
-        """Let the clock show this time, be it earlier or later."""
+        """Set the clock, also to an earlier time."""
         self._ms = ms
 
     def advance(self, ms: int) -> None:
-        """Let this much time pass."""
+        """Advance the clock."""
         self._ms += ms
 
     def _read(self) -> int:
@@ -162,11 +156,11 @@ class FixedMint(Mint):
         return now
 
 
-def _part_ways() -> None:
+def _drop_random_symbols() -> None:
     for mint in _mints:
-        mint._forget_symbols()
+        mint._symbols = ""
 
 
 if hasattr(os, "register_at_fork"):
-    # A forked child stands at the same number as its parent; only other random symbols keep their ids apart.
-    os.register_at_fork(after_in_child=_part_ways)
+    # A forked child has the counter of its parent, so it must not have the buffered random symbols of its parent too.
+    os.register_at_fork(after_in_child=_drop_random_symbols)

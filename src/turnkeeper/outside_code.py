@@ -1,13 +1,12 @@
-"""Code from outside: tools, components, providers and callbacks of a caller may raise what would end more than them.
+"""Contain exceptions of code from outside: tools, components, providers and callbacks.
 
-``with contained():`` around a call into such code turns two exceptions into a StrayExit, which is handled like any
-other error of that code:
+``with contained():`` turns two exceptions of such code into a StrayExit, which is handled like any other error:
 
-- a CancelledError while nothing was cancelled: a library that awaits a cancelled task of its own raises it, and a task
-  group would take it for the end of all its tasks;
-- SystemExit, which parsers of arguments raise for bad input.
+- a CancelledError without a cancellation, which a library raises when it awaits a cancelled task, and which a task
+  group would take for its own cancellation;
+- SystemExit, which argument parsers raise for wrong input.
 
-A cancellation of ours passes, and so does KeyboardInterrupt.
+Real cancellations and KeyboardInterrupt pass.
 """
 
 import asyncio
@@ -19,14 +18,14 @@ import anyio
 
 
 class StrayExit(Exception):
-    """Code from outside raised an exception that would have ended more than its own call."""
+    """Code from outside raised a CancelledError without a cancellation, or SystemExit."""
 
 
 class contained:  # noqa: N801 # Used like a function, as ``contextlib.suppress`` is.
-    """A block that runs code from outside. ``is_whole_task``: the block is all that its task does.
+    """A block that runs code from outside.
 
-    A task that is cancelled from outside of anyio's scopes, as at the end of an event loop, passes the cancellation on.
-    At the top of a task it goes no further: nothing but the task itself was meant.
+    A cancellation of the task that comes from no anyio scope, as at the end of an event loop, passes, unless
+    ``is_whole_task``: then the block is the whole task, and the cancellation ends only that task.
     """
 
     def __init__(self, *, is_whole_task: bool = False) -> None:
@@ -48,7 +47,7 @@ class contained:  # noqa: N801 # Used like a function, as ``contextlib.suppress`
         raise StrayExit(", ".join(map(repr, causes))) from error
 
     def _is_cancelled(self) -> bool:
-        """Whether the task was cancelled since the block began, or a scope around the block was."""
+        """Whether the task, or a scope around the block, was cancelled since the block began."""
         if anyio.current_effective_deadline() == -math.inf:
             return True
         return not self._is_whole_task and _cancellations() > self._cancellations
@@ -60,7 +59,7 @@ def _cancellations() -> int:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The exceptions in a group, and in the groups in it."""
+    """The exceptions of a group and of its nested groups."""
     if isinstance(error, BaseExceptionGroup):
         for one in error.exceptions:
             yield from _causes(one)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from cli_store import Family, api, process, tk
 from msgspec import to_builtins
 
@@ -23,13 +24,36 @@ def test_what_create_answers_is_what_is_stored(data: Path, tmp_path: Path) -> No
 
 
 def test_create_takes_agent_model_metadata_parent_and_id(data: Path, family: Family) -> None:
-    words = ["--agent", "plan", "--model", "anthropic/claude/4", "--metadata", '{"ticket": 7}', "--id", "ses_mine"]
+    model = "openrouter/amazon/nova-lite-v1"
+    words = ["--agent", "plan", "--model", model, "--metadata", '{"ticket": 7}', "--id", "ses_mine"]
     made = tk(data, "session", "create", "--parent", family.root.id, *words, "--json").json
     assert (made["id"], made["parentID"], made["agent"]) == ("ses_mine", family.root.id, "plan")
-    assert made["model"] == {"id": "claude/4", "providerID": "anthropic"}
+    assert made["model"] == {"id": "amazon/nova-lite-v1", "providerID": "openrouter"}
     assert made["metadata"] == {"ticket": 7}
-    again = tk(data, "session", "create", "--id", "ses_mine", "--title", "Another", "--json").json
-    assert again == made
+
+
+def test_create_with_the_id_of_a_session_leaves_it_unchanged_and_says_so(data: Path) -> None:
+    made = tk(data, "session", "create", "--id", "ses_mine", "--title", "Mine", "--json").json
+    assert tk(data, "session", "create", "--id", "ses_mine", "--title", "Another", "--json").json == made
+    again = tk(data, "session", "create", "--id", "ses_mine", "--title", "Another")
+    assert (again.code, again.out) == (0, "Exists already, unchanged: ses_mine  Mine\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "known"),
+    [
+        (["--agent", "plam"], "there is no agent 'plam'; the agents are: build, plan"),
+        (["--model", "anthropic/claude-opus-4-5x"], "did you mean 'claude-opus-4-5' or"),
+        (["--model", "antropic/claude"], "there is no provider 'antropic'; did you mean 'anthropic'"),
+    ],
+)
+def test_create_refuses_an_unknown_agent_or_model_and_names_known_ones(
+    data: Path, words: list[str], known: str
+) -> None:
+    refused = tk(data, "session", "create", *words)
+    assert (refused.code, refused.out) == (2, "")
+    assert known in refused.err
+    assert tk(data, "session", "list", "--all", "--json").json["items"] == []
 
 
 def test_create_tells_a_person_the_id(data: Path) -> None:

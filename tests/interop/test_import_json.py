@@ -11,7 +11,7 @@ from opencode_files import EXPORTS, dump, exported, imported
 from turnkeeper.app import Turnkeeper
 from turnkeeper.core.blobs import MARK
 from turnkeeper.core.limits import BLOB_CHARS_MIN
-from turnkeeper.interop.report import Counts
+from turnkeeper.interop.report import NONE, Counts
 from turnkeeper.model.parts import ForeignPart
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.store import keys
@@ -129,7 +129,7 @@ async def test_a_broken_file_or_line_is_named_and_the_rest_comes_in(tk: Turnkeep
 @pytest.mark.parametrize("name", [None, 5, "", "msg_1", "ses_a/b", "ses_\0", "ses_" + "x" * 100])
 async def test_a_session_whose_id_cannot_be_one_is_not_taken(tk: Turnkeeper, tmp_path: Path, name: object) -> None:
     report = await imported(tk, tmp_path, a_session("one", id=name))
-    assert (report.imported, len(report.unreadable)) == (Counts(), 1)
+    assert (report.imported, len(report.unreadable)) == (NONE, 1)
     assert await dump(tk) == {}
 
 
@@ -148,8 +148,8 @@ async def test_messages_and_parts_that_make_no_sense_are_named(tk: Turnkeeper, t
     report = await imported(tk, tmp_path, given)
     assert report.imported == Counts(sessions=1, messages=1, parts=1)
     assert [one.reason for one in report.skipped] == [
-        "the same part comes twice; the first was taken",
-        "the same message comes twice; the first was taken",
+        "the part id is repeated; the first part was taken",
+        "the message id is repeated; the first message was taken",
     ]
     assert [one.reason for one in report.unreadable] == [
         "message 4 is not an object",

@@ -23,7 +23,7 @@ from opencode_files import (
 )
 
 from turnkeeper.app import Turnkeeper
-from turnkeeper.interop.report import Counts
+from turnkeeper.interop.report import NONE, Counts
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.todo import Todo
 from turnkeeper.workspace.project import remote_id
@@ -65,7 +65,7 @@ async def test_a_second_import_changes_nothing(each_tk: Turnkeeper, tmp_path: Pa
     before = await dump(each_tk)
     report = await each_tk.import_opencode(path)
     assert report.unchanged == Counts(sessions=10, messages=55, parts=123)
-    assert (report.imported, report.grown, report.conflicts) == (Counts(), 0, ())
+    assert (report.imported, report.grown, report.conflicts) == (NONE, 0, ())
     assert await dump(each_tk) == before
 
 

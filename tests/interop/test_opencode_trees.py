@@ -9,7 +9,7 @@ from opencode_trees import DIFF, PROJECT, a_tree, an_old_project, write
 
 from turnkeeper.app import Turnkeeper
 from turnkeeper.interop.opencode_v0.migrate import migrate
-from turnkeeper.interop.report import Counts
+from turnkeeper.interop.report import NONE, Counts
 from turnkeeper.model.todo import Todo
 
 
@@ -41,7 +41,7 @@ async def test_what_was_migrated_meanwhile_is_the_same_history(tk: Turnkeeper, t
     await tk.import_opencode(tmp_path / "old")
     before = (await exported(tk, "ses_old"))["messages"]
     report = await tk.import_opencode(tmp_path / "new")
-    assert (report.imported, report.unchanged.messages, report.unchanged.parts) == (Counts(), 4, 5)
+    assert (report.imported, report.unchanged.messages, report.unchanged.parts) == (NONE, 4, 5)
     assert (await exported(tk, "ses_old"))["messages"] == before
 
 

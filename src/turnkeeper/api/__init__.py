@@ -1,4 +1,4 @@
-"""The Python interface: what a program does with an open store. Every method is one use case."""
+"""The Python interface to an open store. Every method is one use case."""
 
 from turnkeeper.api.turnkeeper import Turnkeeper
 

@@ -1,4 +1,4 @@
-"""Records: the sessions of a store and what was said in them: made, read, changed, copied."""
+"""Records: create, read, change and copy the sessions of a store and their messages."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import Path
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 @checked
 class Records:
-    """What needs no model and nobody who listens. ``Turnkeeper`` has the rest."""
+    """The methods that need neither a model nor subscribers. ``Turnkeeper`` adds the others."""
 
     def __init__(self, store: Store, directory: Path) -> None:
         self.store = store
         self._directory = directory
 
     async def status(self, session_id: str) -> "Status":
-        """What a session is doing: idle, busy, or waiting to try again."""
+        """The status of a session: idle, busy, or waiting to try again."""
         return (await self.store.queries.state(session_id)).status
 
     async def create(
@@ -52,7 +52,7 @@ class Records:
         model: SessionModel | None = None,
         metadata: JsonObject | None = None,
     ) -> Session:
-        """Begin a session in a directory. An ``id`` that exists gives the stored session, unchanged."""
+        """Create a session in a directory. With an ``id`` that exists: the stored session, unchanged."""
         place = await identify(directory or self._directory)
         return await create.create(
             self.store,
@@ -102,36 +102,36 @@ class Records:
         return await edit.rename(self.store, session_id, title)
 
     async def touch(self, session_id: str) -> Session:
-        """Count something as activity."""
+        """Set the time of the last activity of a session to now."""
         return await edit.touch(self.store, session_id)
 
     async def archive(self, session_id: str) -> Session:
-        """Take a session off the list; it keeps everything."""
+        """Leave a session out of the list. Its data stays."""
         return await edit.archive(self.store, session_id)
 
     async def restore(self, session_id: str) -> Session:
-        """Put an archived session back on the list."""
+        """Show an archived session in the list again."""
         return await edit.restore(self.store, session_id)
 
     async def move(self, session_id: str, directory: str | Path) -> Session:
-        """Let a session work in another directory from now on."""
+        """Change the directory of a session, and its project to that of the directory."""
         return await edit.move(self.store, session_id, await identify(directory))
 
     async def fork(
         self, session_id: str, *, message_id: str | None = None, directory: str | Path | None = None
     ) -> Session:
-        """A new session with a copy of the history, whole or up to (without) a message."""
+        """Create a session with a copy of the history, or of the messages before ``message_id``."""
         place = await identify(directory) if directory is not None else None
         return await fork.fork(self.store, session_id, message_id=message_id, place=place)
 
     async def messages(
         self, session_id: str, *, limit: int = 50, before: str | None = None, after: str | None = None
     ) -> Page[MessageWithParts]:
-        """A page of the history in the order it happened: the newest, or next to a cursor of another page."""
+        """A page of the history, oldest message first: the newest page, or the one next to a cursor."""
         return await self.store.queries.messages(session_id, limit=limit, before=before, after=after)
 
     async def stream(self, session_id: str, *, reverse: bool = True) -> AsyncIterator[MessageWithParts]:
-        """Every message, newest first unless asked otherwise, without ever loading the whole history."""
+        """Every message, newest first unless ``reverse`` is False. The history is loaded in pages."""
         await self.store.queries.state(session_id)
         async for message in self.store.queries.stream(session_id, reverse=reverse):
             yield message
@@ -141,46 +141,46 @@ class Records:
         return await self.store.queries.message(session_id, message_id)
 
     async def update_part(self, part: Part) -> Part:
-        """Record a part anew, whole. It keeps its place in the message."""
+        """Replace a part. It keeps its place in the message."""
         return await history.update_part(self.store, part)
 
     async def remove_part(self, session_id: str, message_id: str, part_id: str) -> None:
-        """Take a part out of its message."""
+        """Remove a part from its message."""
         await history.remove_part(self.store, session_id, message_id, part_id)
 
     async def remove_message(self, session_id: str, message_id: str) -> None:
-        """Take a message and its parts out of the history."""
+        """Remove a message and its parts from the history."""
         await history.remove_message(self.store, session_id, message_id)
 
     async def todos(self, session_id: str) -> tuple[Todo, ...]:
-        """The task list."""
+        """The task list of a session."""
         await self.store.queries.state(session_id)
         return await self.store.queries.todos(session_id)
 
     async def set_todos(self, session_id: str, todos: Iterable[Todo]) -> tuple[Todo, ...]:
-        """Replace the task list."""
+        """Replace the task list of a session."""
         return await edit.set_todos(self.store, session_id, tuple(todos))
 
     async def explain_context(self, session_id: str) -> "ContextReport":
-        """What the model of a session was told, and how much of each request its provider could reuse."""
+        """The System Context of a session, and how much of each request its provider could reuse."""
         from turnkeeper.sessions import context
 
         return await context.report(self.store, session_id)
 
     async def ledger(self, session_id: str | None = None) -> "AsyncIterator[LedgerRow]":
-        """What was paid for: one row for each attempt, of one session or of all."""
+        """The ledger: a row with tokens and cost for each attempt, of one session or of all."""
         if session_id is not None:
             await self.store.queries.state(session_id)
         async for row in self.store.queries.ledger(session_id):
             yield row
 
     async def diffs(self, session_id: str) -> tuple[FileDiff, ...]:
-        """What the session changed on disk, file by file."""
+        """The changes of a session on disk, file by file."""
         await self.store.queries.state(session_id)
         return await self.store.queries.diffs(session_id)
 
     async def search(self, words: str, *, session_id: str | None = None, limit: int = 50) -> Sequence[SearchHit]:
-        """Where these words were said, newest first, in all sessions or in one."""
+        """The messages and titles that contain all of these words, newest first, of one session or of all."""
         if session_id is not None:
             await self.store.queries.state(session_id)
         return await self.store.queries.search(words, session_id=session_id, limit=limit)
@@ -188,7 +188,7 @@ class Records:
     async def recall(
         self, session_id: str, handle: str, *, offset: int = 0, limit: int | None = RECALL_PAGE_CHARS
     ) -> "RecallPage":
-        """A text of the session by its handle, exactly, from a character on; also one that no model is shown."""
+        """A page of the text with this handle, from a character on; also of a text that the model is not sent."""
         from turnkeeper.core.recall import page
         from turnkeeper.store.recall import SessionRecall
 
@@ -199,14 +199,14 @@ class Records:
     async def recall_search(
         self, session_id: str, query: str, *, limit: int = RECALL_HITS_MAX
     ) -> "Sequence[RecallHit]":
-        """Texts of the session that hold these words, with their handles; those that no model is shown come first."""
+        """Texts with these words and their handles. Those that the model is not sent come first."""
         from turnkeeper.store.recall import SessionRecall
 
         await self.store.queries.state(session_id)
         return await SessionRecall(self.store.queries, session_id).search(query, limit)
 
     async def tail(self, session_id: str, *, after: int = 0) -> AsyncIterator[Recorded]:
-        """The durable events of a session from ``after + 1`` on, then each new one, of every process. Never ends."""
+        """The events of a session from ``after + 1`` on, then each new one of every process. It does not end."""
         if after < 0:
             raise Invalid(f"after is the number of an event, or 0 to begin at the first, not {after}")
         await self.store.queries.state(session_id)

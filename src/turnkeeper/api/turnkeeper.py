@@ -1,4 +1,4 @@
-"""Turnkeeper: an open store, with what runs its sessions, tells of them, and moves them in and out."""
+"""Turnkeeper: an open store, its runtime and its subscriptions, and export and import."""
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -48,52 +48,46 @@ class Turnkeeper(Records):
     ) -> None:
         super().__init__(store, directory)
         self.group: TaskGroup | None = None
-        """Where drains live; None while nothing can be run."""
+        """The task group of drains; None if this store was opened without a runtime."""
         self._bus, self._settings = bus, settings
         self._running: Runtime | None = None
 
     @property
     def runtime(self) -> "Runtime":
-        """What runs sessions in this process; made when it is first needed."""
+        """The runtime of this process, created at the first use."""
         if self._running is None:
-            # Imported here: who only looks at sessions must not pay for what runs them.
+            # Imported here, because programs that only read sessions should start fast.
             from turnkeeper.run.runtime import Runtime, Settings
 
-            assert self.group is not None, "a store that was opened only to look at runs nothing"
+            assert self.group is not None, "the store was opened without a runtime"
             settings = self._settings() if callable(self._settings) else self._settings
             self._running = Runtime(self.store, self.group, self._bus.publish, settings or Settings())
         return self._running
 
     @property
     def running(self) -> frozenset[str]:
-        """Sessions that are being run by this process."""
+        """The sessions that this process runs."""
         return self._running.active if self._running is not None else frozenset()
 
     @property
     def bus(self) -> "Bus[Notification | Delta]":
-        """Where what happens is told; for those who measure."""
+        """The bus of notifications, for metrics."""
         return self._bus
 
     def context(self, component: "ContextComponent") -> "Registration[ContextComponent]":
-        """Let every session that is run here know one more fact: ``with tk.context(component): ...``.
+        """Add a Context Component to every session that this process runs: ``with tk.context(component): ...``.
 
-        It is told at the next boundary and leaves with the scope; registering it again is how a plugin is reloaded.
+        The model gets it at the next boundary. Leaving the scope removes it; a reloaded plugin registers it again.
         """
         return self.runtime.components.register(component)
 
     async def stop(self, timeout_s: float = STOP_S) -> None:
-        """Stop every session that is being run here, all at once, and wait until they have settled or time is up."""
+        """Interrupt all sessions that this process runs, and wait until they are settled or the timeout is over."""
         if self._running is not None:
             await self._running.aclose(timeout_s)
 
-    async def prompt(
-        self,
-        session_id: str,
-        prompt: "str | Prompt",
-        *,
-        resume: bool = True,
-    ) -> "Receipt":
-        """Admit a prompt: once this returns it is safe. The session is then run, unless ``resume`` is False."""
+    async def prompt(self, session_id: str, prompt: "str | Prompt", *, resume: bool = True) -> "Receipt":
+        """Admit a prompt, durably, and start running the session unless ``resume`` is False."""
         from turnkeeper.model.prompt import Prompt, TextInput
         from turnkeeper.sessions import prompt as prompting
 
@@ -107,9 +101,9 @@ class Turnkeeper(Records):
     async def shell(
         self, session_id: str, command: str, *, agent: str | None = None, model: "ModelChoice | None" = None
     ) -> MessageWithParts:
-        """Run a command of the user's in a session that rests; its output becomes part of the history.
+        """Run a shell command of the user in an idle session. Its output becomes part of the history.
 
-        No model is asked. Raises Busy while the session runs; a prompt that comes meanwhile is run after it.
+        No model is asked. Raises Busy while the session runs. A prompt that arrives meanwhile is run afterwards.
         """
         from turnkeeper.sessions import shell
 
@@ -118,16 +112,16 @@ class Turnkeeper(Records):
         return await shell.shell(self.store, self.runtime, place, session, command, agent=agent, model=model)
 
     async def run(self, session_id: str, *, resume: bool = False) -> "Outcome":
-        """Run a session until it rests. ``resume`` asks for one more turn where the last one failed or was stopped."""
+        """Run a session until it rests. ``resume`` adds a turn if the last one failed or was stopped."""
         await self.store.queries.state(session_id)
         return await self.runtime.run(session_id, resume=resume)
 
     async def compact(
         self, session_id: str, *, force: bool = False, auto: bool = False, model: "ModelChoice | None" = None
     ) -> "Compacted":
-        """Let a Summary take the place of older history, which is kept for ``recall``; only if it is worth it.
+        """Replace older history by a Summary for the model, if the session is large enough. ``recall`` still reads it.
 
-        ``force`` does it in any case; ``auto`` lets the session go on with its work. Raises Busy while it runs.
+        ``force`` also compacts a small session; ``auto`` continues its work afterwards. Raises Busy while it runs.
         """
         from turnkeeper.sessions import compact
 
@@ -139,19 +133,19 @@ class Turnkeeper(Records):
         return done
 
     async def wait(self, session_id: str) -> "Outcome":
-        """Wait until a session rests, whichever process runs it; at once if it rests already.
+        """Wait until a session rests, also if another process runs it.
 
-        An outcome of the kind ``abandoned`` says that the process which ran it died: see ``is_abandoned``.
+        The outcome has the kind ``abandoned`` if the process that ran the session died: see ``is_abandoned``.
         """
         from turnkeeper.sessions import wait
 
         return await wait.wait(self.store, self.runtime, session_id)
 
     async def is_abandoned(self, session_id: str) -> bool:
-        """Whether the process that ran a session died. Its status stays busy until what it left is closed.
+        """Whether the process that ran a session died. The status stays busy until the open turn is closed.
 
-        ``run`` closes it and takes up what waits; with ``resume`` it also goes on where the turn was cut off.
-        ``abort`` only closes it, and ``recover`` does either for all such sessions.
+        ``run`` closes the turn and answers waiting prompts, and with ``resume`` continues the turn that was cut off.
+        ``abort`` only closes the turn. ``recover`` does either for all such sessions.
         """
         from turnkeeper.sessions import wait
 
@@ -160,23 +154,23 @@ class Turnkeeper(Records):
         return owner is not None and session_id not in self.running and wait.is_abandoned(owner, here)
 
     async def interrupt(self, session_id: str) -> bool:
-        """Stop a session and wait until all is settled; whether it was being run here."""
+        """Stop a session and wait until its turn is settled; whether this process ran it."""
         if self._running is not None and await self._running.interrupt(session_id):
             return True
         await self.store.queries.state(session_id)
         return False
 
     async def abort(self, session_id: str) -> bool:
-        """Stop a session here, or close what a dead process left open; whether there was anything to stop.
+        """Stop a session, or close the turn that a dead process left open; whether there was one.
 
-        Raises Busy while another living process runs it: only that process can stop.
+        Raises Busy while another living process runs the session: only that process can stop it.
         """
         from turnkeeper.sessions import abort
 
         return await self.interrupt(session_id) or await abort.close(self.store, session_id)
 
     async def wait_upkeep(self, session_id: str) -> None:
-        """Wait until what is done for a session beside its turns is done: a session that ends here gets its title."""
+        """Wait for the background work of a session, such as writing its title."""
         await self.store.queries.state(session_id)
         if self._running is not None:
             await self._running.wait_upkeep(session_id)
@@ -184,28 +178,28 @@ class Turnkeeper(Records):
     async def recover(
         self, policy: "Recovery | None" = None, *, ask: Callable[[str], Awaitable[bool]] | None = None
     ) -> Sequence[str]:
-        """Close what dead processes left open and run on what may be, by policy; the sessions that were found."""
+        """Close the turns that dead processes left open, and continue sessions by policy; the ids of the sessions."""
         return await self.runtime.recover(policy, ask=ask)
 
     async def take_over(self) -> "Sequence[Left]":
-        """Close what dead processes left open: the first half of ``recover``; ``resume_taken_over`` is the second."""
+        """Close the turns that dead processes left open: the first half of ``recover``."""
         if not await self.store.engine.scan(("busy",), limit=1):
-            return ()  # Nothing is open: there is no need to load what runs sessions.
+            return ()  # No turn is open, so the runtime need not be imported.
         return await self.runtime.take_over()
 
     async def resume_taken_over(self, left: "Sequence[Left]") -> None:
-        """The second half of ``recover``: run what was taken over and has something to do, until it rests."""
+        """Run the sessions that were taken over until they rest: the second half of ``recover``."""
         if not all(one.rests for one in left):
             await self.runtime.resume_taken_over(left)
 
     async def remove(self, session_id: str) -> Sequence[Session]:
-        """Remove a session, its descendants and all that belongs to them; what was removed, children first."""
+        """Remove a session and its descendants with all their data; the removed sessions, children first."""
         if self._running is not None:
             await self._running.forget(session_id)
         return await remove.remove(self.store, session_id, self._bus.publish, self._outputs())
 
     def _outputs(self) -> OutputFiles | None:
-        """Where the whole outputs of tools are kept."""
+        """The files with the complete outputs of tools."""
         if self._running is not None:
             return self._running.outputs
         environ = os.environ if self._settings is None or callable(self._settings) else self._settings.environ
@@ -214,12 +208,12 @@ class Turnkeeper(Records):
     def export(
         self, session_id: str, *, sanitise: bool = False, damaged: "DamagedNames | None" = None
     ) -> AsyncIterator[bytes]:
-        """A session as JSON in opencode's shape, piece by piece; ``sanitise`` leaves out what was said.
+        """A session as JSON in opencode's format, in pieces. ``sanitise`` leaves out all texts.
 
-        Raises DamagedDocument where the store is damaged. With a list the export goes on without what cannot be read,
-        and the list names that, and what contradicts the log.
+        Raises DamagedDocument if the store is damaged. With a ``damaged`` list, unreadable documents are left out and
+        named there, and so are documents that the log contradicts.
         """
-        # Imported here, as below: most programs that open a store neither export, import nor examine it.
+        # Imported here, because most programs neither export, import nor examine.
         from turnkeeper.interop import export
 
         return export.chunks(self.store, session_id, sanitise=sanitise, damaged=damaged)
@@ -234,9 +228,9 @@ class Turnkeeper(Records):
         progress: "ProgressReport | None" = None,
         damaged: "DamagedNames | None" = None,
     ) -> int:
-        """Write these sessions (by default all) into a folder or a ``.jsonl`` file, and say how many they were.
+        """Write these sessions, by default all, to a folder or a ``.jsonl`` file; the number of written sessions.
 
-        With a list for what is ``damaged``, a session that cannot be read is named there and left out.
+        With a ``damaged`` list, sessions that cannot be read are left out and named there.
         """
         from turnkeeper.interop import export_all
 
@@ -245,7 +239,7 @@ class Turnkeeper(Records):
         )
 
     async def import_sessions(self, path: str | Path, *, progress: "ProgressReport | None" = None) -> "ImportReport":
-        """Take in what ``export``, ``export_all`` or opencode wrote. Ids are kept; what is here is never changed."""
+        """Import what ``export``, ``export_all`` or opencode wrote. Ids are kept, and stored data is not changed."""
         from turnkeeper.interop import import_json
         from turnkeeper.interop.importer import Importer
 
@@ -256,35 +250,31 @@ class Turnkeeper(Records):
     async def import_opencode(
         self, path: str | Path | None = None, *, progress: "ProgressReport | None" = None
     ) -> "ImportReport":
-        """Take in opencode's history: its database, its JSON trees, or (by default) all it has on this machine."""
+        """Import opencode's history: a database, a JSON tree, or by default all history on this machine."""
         from turnkeeper.interop import opencode
 
         place = Path(path) if path is not None else opencode.default_path(os.environ)
         return await opencode.import_opencode(self.store, place, progress=progress)
 
     def subscribe(self, *, session_id: str | None = None, size: int = 1024) -> Subscription[Notification | Delta]:
-        """What happens from now on: ``async with tk.subscribe() as notifications: async for one in notifications``."""
+        """New notifications: ``async with tk.subscribe() as notifications: async for one in notifications``."""
         if size < 1:
             raise Invalid(f"a subscriber needs room for at least one notification, not {size}")
         match = (lambda one: one.session_id == session_id) if session_id is not None else None
         return self._bus.subscribe(match=match, size=size)
 
     def listen(self, receive: Callable[[Notification | Delta], None]) -> Listener[Notification | Delta]:
-        """Have everything that happens from now on handed over at once, until the listener is closed."""
+        """Call ``receive`` with each new notification until the listener is closed."""
         return self._bus.listen(receive)
 
     def publish(self, notification: Notification) -> None:
-        """Tell every subscriber of something that no log holds, such as a question to the user."""
+        """Publish a notification that is not derived from an event, such as a question to the user."""
         if not isinstance(notification, Notification):
             raise Invalid(f"a Notification is published, not {notification!r:.80}")
         self._bus.publish(notification)
 
-    def close_subscriptions(self) -> None:
-        """End every subscription once it has delivered what is queued: nothing more will be heard."""
-        self._bus.close()
-
     async def doctor(self, *, fix: bool = False, progress: Callable[[int, int], None] | None = None) -> "Diagnosis":
-        """Whether the store is what its logs say; with ``fix``, derived documents are written again."""
+        """Compare the documents of the store with its logs. ``fix`` writes wrong documents again."""
         from turnkeeper.sessions import doctor
 
         return await doctor.examine(self.store, fix=fix, progress=progress)

@@ -45,7 +45,7 @@ def _page(screen: Screen, report: "ContextReport", limit: int) -> str:
         ("Since", f"{screen.date(epoch.time)}  {screen.paint(screen.ago(epoch.time), 'dim')}"),
         ("Model", harmless(f"{epoch.provider_id}/{epoch.model_id}")),
         ("Directory", screen.path(epoch.directory)),
-        ("Met while reading", ", ".join(screen.path(path) for path in report.instructions)),
+        ("Discovered", ", ".join(screen.path(path) for path in report.instructions)),
     ]
     parts = [fields(screen, rows), _components(screen, report), _messages(screen, report, epoch.seq)]
     return "\n\n".join(part for part in (*parts, _requests(screen, report.requests[-limit:])) if part)
@@ -56,7 +56,7 @@ def _components(screen: Screen, report: "ContextReport") -> str:
     return table(
         screen,
         Column("COMPONENT", [harmless(one.key) for one in known], ("cyan",), least=16, keep_end=True),
-        Column("KNOWN FROM", [{"told": "news", "gone": "told gone"}.get(one.state, one.state) for one in known]),
+        Column("KNOWN FROM", [{"told": "update", "gone": "removed"}.get(one.state, one.state) for one in known]),
         Column("SIZE", [size(one.size) for one in known]),
         Column("HASH", [one.hash[:HASH_SHOWN] for one in known], ("dim",), is_optional=True),
     )
@@ -68,7 +68,7 @@ def _messages(screen: Screen, report: "ContextReport", epoch_seq: int) -> str:
     left = len(report.messages) - len(shown)
     page = table(
         screen,
-        Column("NEWS", [one.id for one in shown], ("cyan",)),
+        Column("UPDATE", [one.id for one in shown], ("cyan",)),
         Column("TIME", [screen.date(one.time.created) for one in shown], ("dim",)),
         Column("SIZE", [size(sum(len(update.text.encode()) for update in one.updates)) for one in shown]),
         Column("OF", [one_line(", ".join(update.key for update in one.updates)) for one in shown], least=16),
@@ -84,10 +84,6 @@ def _requests(screen: Screen, requests: "tuple[RequestMade, ...]") -> str:
         Column("TIME", [screen.date(one.time) for one in requests], ("dim",)),
         Column("EPOCH", [str(one.epoch) for one in requests]),
         Column("SIZE", [size(one.size) for one in requests]),
-        Column("REUSED", [_percent(one) for one in requests]),
+        Column("REUSED", ["first" if one.percent is None else f"{one.percent} %" for one in requests]),
         Column("WHY", [one_line("; ".join(filter(None, (one.cause, one.note)))) for one in requests], least=20),
     )
-
-
-def _percent(request: "RequestMade") -> str:
-    return f"{request.percent} %" if request.percent is not None else "first"

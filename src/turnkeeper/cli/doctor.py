@@ -60,18 +60,11 @@ async def _examined(options: Options, *, fix: bool) -> "Diagnosis":
         return _unopened(str(error))
 
 
-def _unopened(said: str) -> "Diagnosis":
-    from turnkeeper.sessions.diagnosis import Diagnosis, Problem
+def _unopened(reason: str) -> "Diagnosis":
+    from turnkeeper.sessions.diagnosis import Diagnosis, problem
 
-    problem = Problem(
-        kind="medium",
-        session_id=None,
-        seq=None,
-        message=said,
-        fixed=False,
-        advice="nothing was checked: make the store readable, or restore a copy",
-    )
-    return Diagnosis(ok=False, sessions=0, messages=0, parts=0, events=0, bytes=0, problems=(problem,), engine={})
+    found = problem("medium", reason, "nothing was checked: make the store readable, or restore a copy")
+    return Diagnosis(ok=False, sessions=0, messages=0, parts=0, events=0, bytes=0, problems=(found,), engine={})
 
 
 def path(*, options: Options) -> None:
@@ -131,10 +124,10 @@ def _verdict(screen: Screen, found: "Diagnosis") -> str:
     damage = [one for one in found.problems if one.is_damage]
     left = [one for one in damage if not one.fixed]
     if found.ok:
-        told = [f"{plural(len(damage) - len(left), 'problem')} fixed"] if len(damage) > len(left) else []
+        facts = [f"{plural(len(damage) - len(left), 'problem')} fixed"] if len(damage) > len(left) else []
         if remarks := len(found.problems) - len(damage):
-            told.append(plural(remarks, "remark"))
-        return f"{screen.paint('✓ sound', 'green')}{''.join(f', {one}' for one in told)}"
+            facts.append(plural(remarks, "remark"))
+        return f"{screen.paint('✓ sound', 'green')}{''.join(f', {one}' for one in facts)}"
     first = next((one for one in left if one.seq is not None), None)
     where = f"; the first bad event is {first.seq} of {first.session_id}" if first else ""
     return screen.paint(f"✗ damaged: {plural(len(left), 'problem')}", "red") + where

@@ -9,13 +9,16 @@ from cyclopts import Parameter
 
 from turnkeeper.cli import names
 from turnkeeper.cli.failures import UsageError
-from turnkeeper.cli.options import Options
+from turnkeeper.cli.options import Options, local_store
 from turnkeeper.cli.output import answer
 from turnkeeper.cli.screen import Screen, one_line, plural
-from turnkeeper.model.refusal import Forbidden
+from turnkeeper.model.refusal import Forbidden, Invalid, NotFound
 
 if TYPE_CHECKING:
-    from turnkeeper.model.session import Session, SessionModel
+    from turnkeeper.app import Turnkeeper
+    from turnkeeper.client import Client
+    from turnkeeper.model.message import ModelChoice
+    from turnkeeper.model.session import Session
     from turnkeeper.model.value import JsonObject
 
 Title = Annotated[str | None, Parameter(metavar="TEXT", help="The title.", allow_leading_hyphen=True)]
@@ -36,24 +39,61 @@ async def create(
 ) -> None:
     """Create a session.
 
-    The default title is the time. The answer is the new session.
+    The default title is the time. The answer is the new session. An agent or a
+    model that the directory does not have is refused with exit code 2.
 
     For example:
       turnkeeper session create --title "Wind over the bay"
       turnkeeper session create --parent calm-otter --directory ~/code/weather
       id=$(turnkeeper session create --json | jq -r .id)
     """
+    from turnkeeper.model.session import SessionModel
+
+    place = names.directory(directory, is_near=options.is_near) if directory is not None else None
+    chosen = names.model(model)
     async with options.sessions() as tk:
+        if local_store(tk) is not None:
+            await _check_known(options, place or Path.cwd(), agent, chosen)
+        exists = id is not None and await _exists(tk, id)
         session = await tk.create(
             title=title,
-            directory=names.directory(directory, is_near=options.is_near) if directory is not None else None,
+            directory=place,
             parent_id=await names.session(tk, parent) if parent is not None else None,
             agent=agent,
-            model=_model(model),
+            model=SessionModel(id=chosen.model_id, provider_id=chosen.provider_id) if chosen is not None else None,
             metadata=_metadata(metadata) if metadata is not None else None,
             id=id,
         )
-    answer(options, session, lambda screen: _done(screen, "Created", session))
+    verb = "Exists already, unchanged:" if exists else "Created"
+    answer(options, session, lambda screen: _done(screen, verb, session))
+
+
+async def _check_known(options: Options, directory: Path, agent: str | None, model: "ModelChoice | None") -> None:
+    """Raise UsageError for an agent or a model that the configuration of the directory does not have."""
+    if agent is None and model is None:
+        return
+    from turnkeeper.cli.models import local_catalog
+    from turnkeeper.core.agents import agents, find_agent
+    from turnkeeper.providers import choice
+
+    config, catalog = await local_catalog(options.environ, directory)
+    try:
+        if agent is not None:
+            find_agent(agents(config, str(Path.home())), agent)
+        if model is not None:
+            choice.find(catalog, model)
+    except Invalid as error:
+        raise UsageError(str(error)) from error
+    except NotFound as error:
+        raise UsageError(f"{error} (`turnkeeper models PROVIDER` lists the models of a provider)") from error
+
+
+async def _exists(tk: "Turnkeeper | Client", session_id: str) -> bool:
+    try:
+        await tk.get(session_id)
+    except (Invalid, NotFound):  # ``create`` refuses what is no id.
+        return False
+    return True
 
 
 async def fork(
@@ -187,13 +227,6 @@ def _line(question: str) -> str:
 
 def _done(screen: Screen, verb: str, session: "Session") -> str:
     return f"{verb} {screen.paint(session.id, 'cyan')}  {one_line(session.title)}"
-
-
-def _model(text: str | None) -> "SessionModel | None":
-    from turnkeeper.model.session import SessionModel
-
-    given = names.model(text)
-    return SessionModel(id=given.model_id, provider_id=given.provider_id) if given is not None else None
 
 
 def _metadata(text: str) -> "JsonObject":

@@ -15,7 +15,7 @@ from turnkeeper.cli.screen import Screen, fields, harmless, one_line, plural
 from turnkeeper.model.refusal import Invalid, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import Sequence
 
     from turnkeeper.app import Turnkeeper
     from turnkeeper.interop.report import Counts, Finding, ImportReport, ProgressReport
@@ -65,24 +65,19 @@ async def export(
       turnkeeper session export --all --output sessions.jsonl
       turnkeeper session export --all --layout tree --output backup/
     """
-    if output == "-":
-        output = None
-    elif output is not None and (not output or output.startswith("-")):
-        raise UsageError(f"--output needs a path, not {output!r}; write ./{output or 'NAME'} for a file of that name")
     if all and id is not None:
         raise UsageError("export one session or --all, not both")
-    if output is None and (all or layout == "tree"):
+    target = _target(output)
+    if target is None and (all or layout == "tree"):
         raise UsageError(f"{'--all' if all else '--layout tree'} writes more than one file; add --output DIR")
     damaged: DamagedNames = []
     async with options.read() as tk:
         chosen = None if all else [await _chosen(tk, id)]
-        if output is None:
+        if target is None:
             assert chosen is not None
             async for piece in tk.export(chosen[0], sanitise=sanitize, damaged=damaged):
                 write(piece)
             return note_damaged(damaged)
-        target = Path(output).expanduser()
-        _check_reader(target)
         with progress("Exporting sessions") as moved:
             count = await _to_disk(tk, options, target, chosen, layout, sanitize=sanitize, moved=moved, damaged=damaged)
     done = {"sessions": count, "output": str(target)}
@@ -119,9 +114,7 @@ async def import_files(
         with progress("Importing sessions") as moved:
             for file in files:
                 reports.append(await tk.import_sessions(file.expanduser(), progress=moved))
-    answer(
-        options, [_whole(one) for one in reports], lambda screen: "\n\n".join(_report(screen, one) for one in reports)
-    )
+    answer(options, reports, lambda screen: "\n\n".join(_report(screen, one) for one in reports))
     return int(not all(one.is_whole for one in reports))
 
 
@@ -146,7 +139,7 @@ async def import_opencode(
     async with options.open() as tk:
         with progress("Importing sessions") as moved:
             report = await tk.import_opencode(path.expanduser() if path is not None else None, progress=moved)
-    answer(options, _whole(report), lambda screen: _report(screen, report))
+    answer(options, report, lambda screen: _report(screen, report))
     return int(not report.is_whole)
 
 
@@ -165,8 +158,13 @@ async def _chosen(tk: "Turnkeeper", given: str | None) -> str:
     return newest.id
 
 
-def _check_reader(target: Path) -> None:
-    """Raise Invalid for a named pipe without a reader, on which an export would wait."""
+def _target(output: str | None) -> Path | None:
+    """The path of --output; None for standard output. Raises Invalid for a named pipe without a reader."""
+    if output is None or output == "-":
+        return None
+    if not output or output.startswith("-"):
+        raise UsageError(f"--output needs a path, not {output!r}; write ./{output or 'NAME'} for a file of that name")
+    target = Path(output).expanduser()
     if target.is_fifo():
         try:
             os.close(os.open(target, os.O_WRONLY | os.O_NONBLOCK))
@@ -174,6 +172,7 @@ def _check_reader(target: Path) -> None:
             raise Invalid(
                 f"{str(target)!r} is a pipe that no program reads; name a file, or start its reader"
             ) from error
+    return target
 
 
 async def _to_disk(
@@ -188,7 +187,11 @@ async def _to_disk(
     damaged: "DamagedNames",
 ) -> int:
     if chosen is not None and layout == "json" and not target.is_dir():
-        await _to_file(tk.export(chosen[0], sanitise=sanitize, damaged=damaged), target)
+        from turnkeeper.interop.export_all import write_file
+
+        if not target.parent.is_dir():
+            raise Invalid(f"{str(target.parent)!r} is not a directory; make it first")
+        await write_file(tk.export(chosen[0], sanitise=sanitize, damaged=damaged), target)
         return 1
     if target.suffix == ".json" and not target.is_dir():
         raise UsageError(
@@ -197,23 +200,6 @@ async def _to_disk(
     if options.is_missing or options.is_emptied:
         raise NotFound(f"there is no store {options.url!r} to export from; `turnkeeper db path` prints the default one")
     return await tk.export_all(target, chosen, layout=layout, sanitise=sanitize, progress=moved, damaged=damaged)
-
-
-async def _to_file(pieces: "AsyncIterator[bytes]", target: Path) -> None:
-    from turnkeeper.workspace.files import PRIVATE, replacing
-
-    if not target.parent.is_dir():
-        raise Invalid(f"{str(target.parent)!r} is not a directory; make it first")
-    with replacing(target, mode=PRIVATE) as file:
-        async for piece in pieces:
-            file.write(piece)
-
-
-def _whole(report: "ImportReport") -> dict[str, object]:
-    """A report as JSON, including its zeros and empty lists."""
-    from msgspec.structs import asdict
-
-    return {**asdict(report), "imported": asdict(report.imported), "unchanged": asdict(report.unchanged)}
 
 
 def _report(screen: Screen, report: "ImportReport") -> str:
@@ -229,9 +215,9 @@ def _report(screen: Screen, report: "ImportReport") -> str:
         ("Skipped", f"{len(report.skipped):,}" if report.skipped else ""),
         ("Unreadable", screen.paint(f"{len(report.unreadable):,}", "red") if report.unreadable else ""),
     ]
-    told = [*report.unreadable, *report.conflicts, *report.skipped]
-    lines = [_finding(screen, one) for one in told[:FINDINGS_SHOWN]]
-    if (more := len(told) - FINDINGS_SHOWN) > 0:
+    findings = [*report.unreadable, *report.conflicts, *report.skipped]
+    lines = [_finding(screen, one) for one in findings[:FINDINGS_SHOWN]]
+    if (more := len(findings) - FINDINGS_SHOWN) > 0:
         lines.append(f"  ... and {more:,} more; --json shows all of them")
     return "\n".join([fields(screen, rows), *lines])
 

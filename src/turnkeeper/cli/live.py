@@ -82,15 +82,18 @@ class Live:
         seq = (await store.store.queries.state(session_id)).seq if store is not None else 0
         feed = Feed(self.display, shows_summary=shows_summary)
         outcome: Outcome | None = None
-        async with tk.subscribe(session_id=session_id, size=QUEUE_MAX) as heard, anyio.create_task_group() as beside:
+        async with (
+            tk.subscribe(session_id=session_id, size=QUEUE_MAX) as notifications,
+            anyio.create_task_group() as beside,
+        ):
             beside.start_soon(self._tick)
-            remote = await self._remote_permissions(tk, heard, beside)
+            remote = await self._remote_permissions(tk, notifications, beside)
             with self._signals() as pressed:
                 beside.start_soon(self._stop, tk, pressed, beside)
                 async with anyio.create_task_group() as group:
-                    group.start_soon(self._pump, feed, heard, remote)
+                    group.start_soon(self._pump, feed, notifications, remote)
                     outcome = await work()
-                    heard.close()
+                    notifications.close()
                     if store is not None:
                         with anyio.move_on_after(UPKEEP_S):
                             await store.wait_upkeep(session_id)
@@ -108,7 +111,7 @@ class Live:
         return code
 
     async def _remote_permissions(
-        self, tk: "Turnkeeper | Client", heard: "AsyncIterator[Notification | Delta]", group: TaskGroup
+        self, tk: "Turnkeeper | Client", notifications: "AsyncIterator[Notification | Delta]", group: TaskGroup
     ) -> RemotePermissions | None:
         """Ask the permission requests of a server here. A store calls ``ask`` itself."""
         from turnkeeper.api import Turnkeeper
@@ -117,16 +120,16 @@ class Live:
             return None
         from turnkeeper.client.subscription import Subscription
 
-        assert isinstance(heard, Subscription), "a client's subscription is one to its server"
-        group.start_soon(self._watch, heard)
+        assert isinstance(notifications, Subscription), "a client's subscription is one to its server"
+        group.start_soon(self._watch, notifications)
         remote = RemotePermissions(tk, self._session_id, self.ask, group)
         await remote.begin()
         return remote
 
     async def _pump(
-        self, feed: Feed, heard: "AsyncIterator[Notification | Delta]", remote: RemotePermissions | None
+        self, feed: Feed, notifications: "AsyncIterator[Notification | Delta]", remote: RemotePermissions | None
     ) -> None:
-        async for one in heard:
+        async for one in notifications:
             if remote is not None:
                 remote.take(one)
             if self._prompt is None:
@@ -135,13 +138,13 @@ class Live:
                 async with self._prompt.lock:  # Nothing is printed while a question is on the screen.
                     feed.take(one)
 
-    async def _watch(self, heard: "Subscription") -> None:
+    async def _watch(self, notifications: "Subscription") -> None:
         """Display when the server becomes unreachable, and when it is back."""
         was_lost = False
         while True:
             await anyio.sleep(LOST_S)
-            if heard.is_lost != was_lost:
-                was_lost = heard.is_lost
+            if notifications.is_lost != was_lost:
+                was_lost = notifications.is_lost
                 self.display.notice(
                     "the server does not answer; trying again" if was_lost else "the server answers again"
                 )

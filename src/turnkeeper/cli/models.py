@@ -40,33 +40,29 @@ async def models(
       turnkeeper models anthropic
       turnkeeper models --json | jq -r '.providers[].models[].id'
     """
+    from turnkeeper.providers import refresh as catalogue
+
     if refresh is not None:
-        await _refresh(refresh, options)
+        fetched = await catalogue.refresh(refresh, catalogue.location(options.environ))
+        if not options.json:
+            note(f"Fetched the catalogue: {size(fetched)}.")
     usable = _Usable(*await local_catalog(options.environ), options.environ, provider)
     answer(options, usable.wire(), usable.text)
     if not options.json and not usable.has_keys:
         note("Only the offline model needs no key. `turnkeeper auth login PROVIDER` stores one.")
 
 
-async def local_catalog(environ: Mapping[str, str]) -> "tuple[Config, Catalog]":
-    """The configuration of the current directory and its catalogue. Raises Invalid if a file of it is wrong."""
+async def local_catalog(environ: Mapping[str, str], directory: Path | None = None) -> "tuple[Config, Catalog]":
+    """The configuration and the catalogue of a directory, by default the current one. Raises Invalid."""
     from turnkeeper.providers.catalog import Catalog
     from turnkeeper.providers.refresh import location
     from turnkeeper.workspace.config import load
     from turnkeeper.workspace.project import identify
 
-    place = await identify(Path.cwd())
+    place = await identify(directory or Path.cwd())
     config = load(place.directory, place.worktree, environ).config
     refreshed = location(environ)
     return config, Catalog(config, refreshed=refreshed if refreshed.exists() else None)
-
-
-async def _refresh(url: str, options: Options) -> None:
-    from turnkeeper.providers.refresh import location, refresh
-
-    fetched = await refresh(url, location(options.environ))
-    if not options.json:
-        note(f"Fetched the catalogue: {size(fetched)}.")
 
 
 class _Usable:

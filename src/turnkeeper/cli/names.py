@@ -10,7 +10,7 @@ from cyclopts.validators import Number
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import local_store
 from turnkeeper.model.refusal import Conflict, Invalid, NotFound
-from turnkeeper.store.engine import Key
+from turnkeeper.store.engine import Key, is_key
 
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
@@ -45,7 +45,9 @@ async def session(tk: "Turnkeeper | Client", given: str) -> str:
     if given.startswith("ses_"):
         found = await _with_prefix(tk, ("state",), given, "ses_")
     else:
-        found = await _with_slug(tk, given) or await _with_prefix(tk, ("state",), f"ses_{given}", "ses_")
+        # Found by reading all sessions: slugs are typed by people and need no index.
+        found = [one.id async for one in _every_session(tk) if one.slug == given]
+        found = found or await _with_prefix(tk, ("state",), f"ses_{given}", "ses_")
     if not found and given.startswith("ses_") and len(given) < len("ses_") + PREFIX_MIN:
         raise UsageError(f"{given!r} is too short for an id; give at least {PREFIX_MIN} characters after ses_")
     several = [await tk.get(one) for one in found[:CANDIDATES_MAX]] if len(found) > 1 else []
@@ -93,7 +95,7 @@ def directory(given: str | Path, *, is_near: bool = True) -> Path:
 
 async def _with_prefix(tk: "Turnkeeper | Client", kind: Key, given: str, type_prefix: str) -> list[str]:
     """The ids of a kind that equal the given text, else those that begin with it."""
-    if not _could_be_a_segment(given):
+    if not is_key((given,)):
         return []
     long_enough = len(given) >= len(type_prefix) + PREFIX_MIN
     if (store := local_store(tk)) is not None:
@@ -134,11 +136,6 @@ async def _served(tk: "Turnkeeper | Client", kind: Key, given: str) -> list[str]
         return [one.id async for one in _every_session(tk)]
 
 
-async def _with_slug(tk: "Turnkeeper | Client", given: str) -> list[str]:
-    """The sessions with this slug, found by reading all: slugs are typed by people and need no index."""
-    return [one.id async for one in _every_session(tk) if one.slug == given]
-
-
 async def _every_session(tk: "Turnkeeper | Client") -> "AsyncIterator[Session]":
     after = None
     while True:
@@ -147,8 +144,3 @@ async def _every_session(tk: "Turnkeeper | Client") -> "AsyncIterator[Session]":
             yield one
         if (after := page.older) is None:
             return
-
-
-def _could_be_a_segment(given: str) -> bool:
-    is_text = not any("\ud800" <= character <= "\udfff" for character in given)
-    return bool(given) and is_text and "/" not in given and "\x00" not in given

@@ -136,7 +136,7 @@ class Options:
 
     @property
     def is_near(self) -> bool:
-        """Whether paths mean the same here and where the sessions are: no server, or a server on this machine."""
+        """Whether the sessions are on this machine, so that paths are valid: in a store, or on a local server."""
         if self.address is None:
             return True
         from turnkeeper.client.values import is_near

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -117,7 +117,7 @@ class RemotePermissions:
 
 
 class NoTerminal:
-    """Refuses every request, and tells once for each permission how to allow it."""
+    """Refuses every request, and displays once for each permission how to allow it."""
 
     def __init__(self, display: "Display") -> None:
         self._display = display
@@ -176,14 +176,10 @@ def _about(screen: Screen, request: PermissionRequest) -> Iterator[str]:
 
 
 def _choices(screen: Screen, request: PermissionRequest) -> str:
-    always = _shown(request.always or request.patterns)
-    keys = f"y = once, a = always{f' ({always})' if always else ''}, n = no, or say what to do instead"
+    patterns = ", ".join(map(one_line, request.always or request.patterns))
+    always = "" if patterns in ("", "*") or len(patterns) > 60 else f" ({patterns})"
+    keys = f"y = once, a = always{always}, n = no, or say what to do instead"
     return f"{screen.paint(keys, 'dim')}\n> "
-
-
-def _shown(patterns: Sequence[str]) -> str:
-    text = ", ".join(map(one_line, patterns))
-    return "" if text == "*" or len(text) > 60 else text
 
 
 def _discard_typed() -> None:

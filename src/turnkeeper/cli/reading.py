@@ -40,7 +40,7 @@ async def messages(
     limit: names.Limit = 20,
     before: Annotated[str | None, Parameter(metavar="CURSOR", help="The page before this cursor.")] = None,
     after: Annotated[str | None, Parameter(metavar="CURSOR", help="The page after this cursor.")] = None,
-    context: Annotated[bool, Parameter(help="Also System Messages: the news about the context.")] = False,
+    context: Annotated[bool, Parameter(help="Also System Messages: the updates of the context.")] = False,
     options: Options,
 ) -> int:
     """Show the newest messages of a session as a transcript, oldest first.

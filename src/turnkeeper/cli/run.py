@@ -3,13 +3,19 @@
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from turnkeeper.cli import names
-from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options, local_store
+from turnkeeper.cli.run_options import (
+    DEFAULT_DISPLAY,
+    NEW_SESSION,
+    PLAIN_PROMPT,
+    DisplayOptions,
+    PromptOptions,
+    SessionOptions,
+)
 from turnkeeper.model.refusal import Invalid, NotFound
 
 if TYPE_CHECKING:
@@ -27,35 +33,12 @@ COMPACT = "/compact"
 
 async def run(
     *message: Annotated[str, Parameter(metavar="MESSAGE", help="The prompt. Standard input is added to it.")],
-    session: Annotated[
-        str | None, Parameter(name=("--session", "-s"), metavar="ID", help="Continue this session.")
-    ] = None,
-    continue_: Annotated[
-        bool, Parameter(name=("--continue", "-c"), help="Continue the newest session of the directory.")
-    ] = False,
-    fork: Annotated[bool, Parameter(help="Continue a copy of the session; with --session or --continue.")] = False,
-    model: Annotated[
-        str | None, Parameter(name=("--model", "-m"), metavar="PROVIDER/MODEL", help="The model that answers.")
-    ] = None,
-    agent: Annotated[str | None, Parameter(metavar="NAME", help="The agent to use.")] = None,
-    variant: Annotated[str | None, Parameter(metavar="NAME", help="A variant of the model, such as high.")] = None,
-    file: Annotated[
-        list[str] | None,
-        Parameter(
-            name=("--file", "-f"), metavar="PATH", help="Attach a file; PATH:10-20 for some lines. Can be repeated."
-        ),
-    ] = None,
-    format: Annotated[
-        Literal["default", "json"], Parameter(metavar="FORMAT", help="json prints one object per line, live.")
-    ] = "default",
+    choice: SessionOptions = NEW_SESSION,
+    given: PromptOptions = PLAIN_PROMPT,
     title: Annotated[
         str | None, Parameter(metavar="TEXT", help='The title of a new session; "" takes it from the message.')
     ] = None,
-    auto: Annotated[bool, Parameter(help="Allow every call that would be asked. Denied calls stay denied.")] = False,
-    thinking: Annotated[bool, Parameter(help="Show all reasoning of the model.")] = False,
-    dir: Annotated[
-        Path | None, Parameter(metavar="DIR", help="The working directory; the current one by default.")
-    ] = None,
+    display: DisplayOptions = DEFAULT_DISPLAY,
     options: Options,
 ) -> int:
     """Send a prompt and show the answer and its tool calls until it is complete.
@@ -86,43 +69,50 @@ async def run(
       git diff | turnkeeper run -m anthropic/claude-sonnet-4-5 "review this"
       turnkeeper run --auto --format json -f notes.md:1-40 "turn these into tasks"
     """
-    from turnkeeper.cli.attachments import attachment
-    from turnkeeper.cli.live import Live
-    from turnkeeper.model.prompt import Prompt, TextInput
-    from turnkeeper.run.runtime import Settings
-
-    if fork and session is None and not continue_:
-        raise UsageError("--fork copies a session; name it with --session, or take the newest with --continue")
-    if session is not None and continue_:
-        raise UsageError("give --session or --continue, not both")
-    if session is not None and dir is not None and not fork:
-        raise UsageError("a session keeps its directory; leave out --dir, or add --fork")
-    directory = names.directory(dir if dir is not None else Path.cwd(), is_near=options.is_near)
+    directory = choice.directory(is_near=options.is_near)
     text = _text(message)
-    if file and not options.is_near:
-        options.require_store("--file")
-    files = [attachment(one, directory) for one in file or []]
-    if not text and not files:
-        raise UsageError('give a message: turnkeeper run "list the files"')
-    live = Live(as_json=options.json or format == "json", thinking=thinking, auto=auto)
+    files = given.files(directory, options)
+    prompt = given.prompt(text, files)
+    live = display.live(options)
     for warning in filter(None, (one.warning for one in files)):
         live.display.note(f"! {warning}")
-    texts = (TextInput(text=text),) if text else ()
-    prompt = Prompt(
-        parts=(*(one.part for one in files), *texts), agent=agent, model=names.model(model), variant=variant
-    )
+    return await _run_in_session(options, live, choice, directory, _title(title, text), text, prompt)
+
+
+async def _run_in_session(
+    options: Options,
+    live: "Live",
+    choice: SessionOptions,
+    directory: Path,
+    title: str | None,
+    text: str,
+    prompt: "Prompt",
+) -> int:
+    """Find or create the session, in the store or on the server, and run the prompt in it."""
+    from turnkeeper.run.runtime import Settings
+
     if options.address is not None:
-        place = directory if dir is not None or options.is_near else None
+        place = directory if choice.dir is not None or options.is_near else None
         async with options.client(place) as client:
-            chosen = await _session(client, session, place if session is None else None, continue_, fork)
+            chosen = await choice.find(client, place if choice.session is None else None)
             if chosen is not None:
                 return await _start(client, live, chosen.id, text, prompt)
-            return await _start_new(client, live, _title(title, text), text, prompt)
+            return await _start_new(client, live, title, text, prompt)
     async with options.run(directory, Settings(ask=live.ask, environ=options.environ)) as tk:
-        chosen = await _session(tk, session, directory if dir is not None or session is None else None, continue_, fork)
+        chosen = await choice.find(tk, directory if choice.dir is not None or choice.session is None else None)
         prompt = prompt.but(model=await _model(tk, live, prompt, chosen, directory, is_asked=not text.startswith("!")))
-        chosen = chosen or await tk.create(title=_title(title, text))
+        chosen = chosen or await tk.create(title=title)
         return await _start(tk, live, chosen.id, text, prompt)
+
+
+async def _start_new(client: "Client", live: "Live", title: str | None, text: str, prompt: "Prompt") -> int:
+    """Start in a new session of a server. The session is deleted if the server refuses the prompt."""
+    made = await client.create(title=title)
+    try:
+        return await _start(client, live, made.id, text, prompt)
+    except* Invalid:  # For example, there is no key.
+        await client.remove(made.id)
+        raise
 
 
 async def _start(tk: "Turnkeeper | Client", live: "Live", session_id: str, text: str, prompt: "Prompt") -> int:
@@ -145,16 +135,6 @@ async def _start(tk: "Turnkeeper | Client", live: "Live", session_id: str, text:
     if is_shell:
         return await live.run(tk, session_id, partial(_shell, tk, session_id, text[1:], prompt))
     return await live.run(tk, session_id, partial(_send, tk, live, session_id, prompt))
-
-
-async def _start_new(client: "Client", live: "Live", title: str | None, text: str, prompt: "Prompt") -> int:
-    """Start in a new session of a server. The session is deleted if the server refuses the prompt."""
-    made = await client.create(title=title)
-    try:
-        return await _start(client, live, made.id, text, prompt)
-    except* Invalid:  # For example, there is no key.
-        await client.remove(made.id)
-        raise
 
 
 async def _send(tk: "Turnkeeper | Client", live: "Live", session_id: str, prompt: "Prompt") -> "Outcome":
@@ -204,23 +184,6 @@ def _text(message: tuple[str, ...]) -> str:
     piped = "" if sys.stdin.isatty() else sys.stdin.buffer.read().decode("utf-8", "replace").rstrip("\n")
     words = " ".join(message)
     return f"{words}\n{piped}" if words.strip() and piped.strip() else words.strip() or piped.strip()
-
-
-async def _session(
-    tk: "Turnkeeper | Client", name: str | None, directory: Path | None, newest: bool, fork: bool
-) -> "Session | None":
-    """The session to continue; None for a new one."""
-    if name is not None:
-        found = await tk.get(await names.session(tk, name))
-    elif newest:
-        page = await tk.list(directory=directory, limit=1)
-        if not page.items:
-            raise NotFound(f"no session works in {str(directory)!r} yet; leave out --continue to begin one")
-        found = page.items[0]
-    else:
-        return None
-    elsewhere = directory if directory is not None and str(directory) != found.directory else None
-    return await tk.fork(found.id, directory=elsewhere) if fork else found
 
 
 async def _model(

@@ -14,7 +14,6 @@ from turnkeeper.cli.screen import Screen, one_line, shortened
 
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
-    from turnkeeper.model.parts import Part
     from turnkeeper.model.session import Session
     from turnkeeper.store.queries import SearchHit
 
@@ -61,8 +60,10 @@ async def _matches(
     tk: "Turnkeeper", found: "Sequence[SearchHit]", words: Sequence[str], damaged: list[str]
 ) -> list[SessionMatches]:
     """The search results grouped by session, in their order. What cannot be read is added to ``damaged``."""
+    from turnkeeper.model.parts import ToolPart
     from turnkeeper.model.refusal import NotFound
     from turnkeeper.store.damaged import DamagedDocument
+    from turnkeeper.store.documents import searchable
 
     by_session: dict[str, SessionMatches] = {}
     for one in found:
@@ -70,34 +71,15 @@ async def _matches(
             if one.session_id not in by_session:
                 by_session[one.session_id] = SessionMatches(await tk.get(one.session_id), [])
             if one.message_id is not None and one.part_id is not None:
-                kind, text = _text(await tk.store.queries.part(one.message_id, one.part_id))
-                by_session[one.session_id].lines.append((one.message_id, kind, _excerpt(text, words)))
+                part = await tk.store.queries.part(one.message_id, one.part_id)
+                kind = part.tool if isinstance(part, ToolPart) else str(type(part).__struct_config__.tag)
+                excerpt = _excerpt(searchable(part) or "", words)
+                by_session[one.session_id].lines.append((one.message_id, kind, excerpt))
         except DamagedDocument as error:
             damaged.append(str(error))
         except NotFound:
             continue  # It was deleted after the search.
     return list(by_session.values())
-
-
-def _text(part: "Part") -> tuple[str, str]:
-    """The kind of a part and its searchable text."""
-    from turnkeeper.core.handles import whole_output
-    from turnkeeper.model.parts import ReasoningPart, SubtaskPart, TextPart, ToolPart
-    from turnkeeper.model.parts.tool import ToolCompleted, ToolError
-
-    match part:
-        case TextPart(text=text):
-            return "text", text
-        case ReasoningPart(text=text):
-            return "reasoning", text
-        case ToolPart(tool=tool, state=ToolCompleted(title=title) as state):
-            return tool, f"{title} {whole_output(state)}"
-        case ToolPart(tool=tool, state=ToolError(error=error)):
-            return tool, error
-        case SubtaskPart(description=description, prompt=prompt):
-            return "subtask", f"{description} {prompt}"
-        case _:
-            return "part", ""
 
 
 def _excerpt(text: str, words: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ import json
 import signal
 from functools import partial
 from pathlib import Path
+from socket import socket
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
@@ -14,6 +15,7 @@ from turnkeeper.cli.options import PASSWORD_VARIABLES, USERNAME_VARIABLES, Optio
 if TYPE_CHECKING:
     from turnkeeper.run.runtime import Settings
     from turnkeeper.server.asks import Asks
+    from turnkeeper.server.service import ServerOptions
 
 
 async def serve(
@@ -51,16 +53,12 @@ async def serve(
       turnkeeper serve --port 0 --log-format json --log-level info
       opencode attach http://127.0.0.1:4096
     """
-    import anyio
-
     from turnkeeper.server import logs, serving
-    from turnkeeper.server.asks import Asks
-    from turnkeeper.server.service import ServerOptions as Start
-    from turnkeeper.server.service import Service
+    from turnkeeper.server.service import ServerOptions
 
     options = options.without_server
     logs.begin(log_format, log_level)
-    start = Start(
+    start = ServerOptions(
         hostname=hostname,
         username=from_environment(USERNAME_VARIABLES) or "opencode",
         password=from_environment(PASSWORD_VARIABLES),
@@ -68,17 +66,24 @@ async def serve(
         environ=options.environ,
     )
     serving.check(start, insecure=insecure)
-    bound = serving.listen(hostname, port)
+    await _serve_until_signal(options, start, serving.listen(hostname, port))
+
+
+async def _serve_until_signal(options: Options, start: "ServerOptions", bound: socket) -> None:
+    """Print the URL and answer requests until SIGTERM or SIGINT."""
+    import anyio
+
+    from turnkeeper.server import serving
+    from turnkeeper.server.asks import Asks
+    from turnkeeper.server.service import Service
+
     asks = Asks()
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with options.run(Path.cwd(), partial(_settings, options, asks)) as turnkeeper:
             # Before the first request: a turn that a dead process left open would look like a running one.
             left = await turnkeeper.take_over()
             service = Service(turnkeeper, Path.cwd(), start, asks)
-            async with (
-                serving.serving(service, bound) as app,
-                anyio.create_task_group() as group,
-            ):
+            async with serving.serving(service, bound) as app, anyio.create_task_group() as group:
                 url = serving.address(bound)
                 print(json.dumps({"url": url}) if options.json else f"Turnkeeper listens on {url}", flush=True)
                 group.start_soon(serving.settle_in, app, service, left)

@@ -131,9 +131,9 @@ def _page(screen: Screen, spent: _Spent, titles: dict[str, str], models: bool, s
 
 def _overview(screen: Screen, spent: _Spent) -> str:
     total = spent.total
-    told = ", ".join(f"{short(count)} {kind}" for kind, count in token_kinds(total.used).items() if count)
+    tokens = ", ".join(f"{short(count)} {kind}" for kind, count in token_kinds(total.used).items() if count)
     where = f"{plural(total.attempts, 'attempt')}, {plural(len(spent.sessions), 'session')}"
-    return f"{screen.paint(money(total.cost), 'bold')}  {where}  {screen.paint(told, 'dim')}"
+    return f"{screen.paint(money(total.cost), 'bold')}  {where}  {screen.paint(tokens, 'dim')}"
 
 
 def _chart(screen: Screen, title: str, sums: Sequence[Sum], names: dict[str, str] | None = None) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,6 +12,7 @@ from cyclopts import Parameter
 from turnkeeper.cli import names
 from turnkeeper.cli.options import Options, local_store
 from turnkeeper.cli.output import answer, note
+from turnkeeper.cli.run_options import DEFAULT_DISPLAY, Auto, DisplayOptions
 from turnkeeper.cli.screen import Column, Screen, fields, one_line, plural, shortened, table
 from turnkeeper.model.refusal import Busy
 
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from turnkeeper.core.view import Admitted
     from turnkeeper.model.session import Session
     from turnkeeper.model.status import Owner, Status
-    from turnkeeper.run.coordinator import Outcome
 
 WAITING_SHOWN = 60
 
@@ -29,11 +30,7 @@ async def resume(
     id: names.SessionName,
     /,
     *,
-    format: Annotated[
-        Literal["default", "json"], Parameter(metavar="FORMAT", help="json prints one object per line, live.")
-    ] = "default",
-    auto: Annotated[bool, Parameter(help="Allow every call that would be asked. Denied calls stay denied.")] = False,
-    thinking: Annotated[bool, Parameter(help="Show all reasoning of the model.")] = False,
+    display: DisplayOptions = DEFAULT_DISPLAY,
     options: Options,
 ) -> int:
     """Continue a session that was stopped, failed, or lost its process.
@@ -45,19 +42,15 @@ async def resume(
       turnkeeper session resume calm-otter
       turnkeeper session resume ses_e1f51c506ffe --auto
     """
-    from turnkeeper.cli.live import Live, found_open
+    from turnkeeper.cli.live import found_open
     from turnkeeper.run.runtime import Settings
 
-    live = Live(as_json=options.json or format == "json", thinking=thinking, auto=auto)
+    live = display.live(options)
     async with options.run(Path.cwd(), Settings(ask=live.ask, environ=options.environ)) as tk:
         session_id = await names.session(tk, id)
         if (found := found_open(await tk.store.journal.view(session_id))) is not None:
             live.display.note(found)
-
-        async def work() -> "Outcome":
-            return await tk.run(session_id, resume=True)
-
-        return await live.run(tk, session_id, work)
+        return await live.run(tk, session_id, partial(tk.run, session_id, resume=True))
 
 
 async def recover(
@@ -66,7 +59,7 @@ async def recover(
         Literal["rest", "continue", "ask"] | None,
         Parameter(metavar="POLICY", help="By default the `recovery` setting of each directory."),
     ] = None,
-    auto: Annotated[bool, Parameter(help="Allow every call that would be asked. Denied calls stay denied.")] = False,
+    auto: Auto = False,
     options: Options,
 ) -> None:
     """Recover every session whose process died.

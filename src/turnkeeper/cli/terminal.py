@@ -228,7 +228,7 @@ class Terminal(Display):
     def _rows(self, item: PartialPart) -> "list[RenderableType]":
         match item.part:
             case ToolPart() as part:
-                return [self._call(part), *self._heard(part)]
+                return [self._call(part), *self._last_output(part)]
             case TextPart():
                 return list(self._tail(item.waiting, ""))
             case ReasoningPart():
@@ -243,11 +243,11 @@ class Terminal(Display):
         line = Text.from_ansi(head(self._screen, part, about, "yellow"))
         return Text.assemble((f"{self._frame()} ", "yellow"), line)
 
-    def _heard(self, part: ToolPart) -> "Iterable[Text]":
+    def _last_output(self, part: ToolPart) -> "Iterable[Text]":
         """The last line of output of a running command."""
         state = part.state
-        said = state.metadata.get("output") if isinstance(state, ToolRunning) and state.metadata else None
-        lines = harmless(said.strip()).splitlines() if isinstance(said, str) else []
+        output = state.metadata.get("output") if isinstance(state, ToolRunning) and state.metadata else None
+        lines = harmless(output.strip()).splitlines() if isinstance(output, str) else []
         room = min(self._console.width, WIDTH_MAX) - 8
         return [Text(f"    │ {shortened(line, room)}", style="dim", no_wrap=True) for line in lines[-1:]]
 

@@ -1,7 +1,7 @@
 """The transcript of a history: messages with their texts, reasoning, tool calls and results."""
 
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from turnkeeper.cli.part_lines import arguments, source_lines, took
 from turnkeeper.cli.screen import Screen, harmless, one_line, shortened
@@ -36,17 +36,15 @@ def transcript(screen: Screen, messages: Sequence[MessageWithParts]) -> str:
 
 
 def _message(screen: Screen, message: MessageWithParts) -> Iterator[str]:
-    yield _head(screen, message.info)
-    match message.info:
-        case SystemMessage(updates=updates):
-            for update in updates:
-                yield f"{INDENT}{screen.paint(harmless(update.key), 'dim')}"
-                yield from _prose(screen, update.text, "dim")
-        case AssistantMessage(error=error) if error is not None:
-            yield from _parts(screen, message.parts)
-            yield f"{INDENT}{screen.paint(f'✗ {one_line(_failure(error))}', 'red')}"
-        case _:
-            yield from _parts(screen, message.parts)
+    info = message.info
+    yield _head(screen, info)
+    for update in info.updates if isinstance(info, SystemMessage) else ():
+        yield f"{INDENT}{screen.paint(harmless(update.key), 'dim')}"
+        yield from _prose(screen, update.text, "dim")
+    for part in message.parts:
+        yield from _part(screen, part)
+    if isinstance(info, AssistantMessage) and info.error is not None:
+        yield f"{INDENT}{screen.paint(f'✗ {one_line(_failure(info.error))}', 'red')}"
 
 
 def _head(screen: Screen, message: Message) -> str:
@@ -61,11 +59,6 @@ def _head(screen: Screen, message: Message) -> str:
     return f"{who}  {screen.paint(rest, 'dim')}"
 
 
-def _parts(screen: Screen, parts: Iterable[Part]) -> Iterator[str]:
-    for part in parts:
-        yield from _part(screen, part)
-
-
 def _part(screen: Screen, part: Part) -> Iterator[str]:
     """The lines of a part. Parts that are only for the runtime, such as snapshots, have none."""
     match part:
@@ -78,7 +71,8 @@ def _part(screen: Screen, part: Part) -> Iterator[str]:
         case ToolPart():
             yield from _tool(screen, part)
         case FilePart():
-            yield _mark(screen, "◆", f"{part.filename or _address(part.url)} ({part.mime})")
+            url = "attached data" if part.url.startswith("data:") else part.url
+            yield _mark(screen, "◆", f"{part.filename or url} ({part.mime})")
         case PatchPart(files=files):
             yield _mark(screen, "±", ", ".join(screen.path(file) for file in files))
         case SubtaskPart(agent=agent, description=description):
@@ -146,10 +140,6 @@ def _prose(screen: Screen, text: str, *styles: str) -> Iterator[str]:
 
 def _mark(screen: Screen, mark: str, text: str) -> str:
     return f"{INDENT}{screen.paint(f'{mark} {one_line(text)}', 'dim')}"
-
-
-def _address(url: str) -> str:
-    return "attached data" if url.startswith("data:") else url
 
 
 def _failure(failure: Failure) -> str:

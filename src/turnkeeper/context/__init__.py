@@ -9,4 +9,4 @@ from turnkeeper.context.mode import MODE
 from turnkeeper.context.prompt import PROMPT
 
 BUILT_IN: tuple[ContextComponent | Family, ...] = (PROMPT, ENVIRONMENT, FILES, DATE, INSTRUCTION_FILES, MODE)
-"""In the order the model reads them."""
+"""The built-in components, in the order in which the model gets them."""

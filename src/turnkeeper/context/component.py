@@ -1,6 +1,6 @@
-"""Context Component: the seam to one fact of the System Context. One file, one key, one load.
+"""Context Component: the interface of one fact of the System Context.
 
-A component of your own::
+A component of a plugin::
 
     async def load(sampling: Sampling) -> Sample:
         load = os.getloadavg()[0]
@@ -26,7 +26,7 @@ __all__ = ["Absent", "ContextComponent", "Family", "Loaded", "Sample", "Sampling
 
 
 class Sampling(msgspec.Struct, frozen=True):
-    """What components may look at: the moment, the place and the circumstances of the turn that is about to begin."""
+    """The inputs of components: the time, the directory, the model and the agent of the next turn."""
 
     place: ProjectPlace
     model: ModelInfo
@@ -36,35 +36,32 @@ class Sampling(msgspec.Struct, frozen=True):
     environ: Mapping[str, str]
     home: Path
     instructions: tuple[str, ...] = ()
-    """Paths, patterns and addresses from the configuration."""
+    """The ``instructions`` of the configuration: paths, patterns and URLs."""
     nested: tuple[str, ...] = ()
-    """Instruction files that were met while reading, in the order they were discovered."""
+    """Instruction files next to files that the model read, in the order of their discovery."""
     begins: bool = True
-    """Whether an epoch begins: only then is a baseline written."""
+    """Whether an epoch begins. Only then the baseline is used."""
 
 
 class ContextComponent(msgspec.Struct, frozen=True):
     """One independently loaded fact under a stable, namespaced key.
 
-    ``load`` takes one coherent sample and gives both renderings of it (Loaded), says that there is nothing (Absent),
-    or that it cannot be had now (Unavailable). It may wait, but not for long: see ``limits.COMPONENT_LOAD_S``.
+    ``load`` returns a Loaded sample with both of its texts, Absent if there is no fact, or Unavailable if it cannot be
+    loaded now. Its timeout is ``limits.COMPONENT_LOAD_S``.
     """
 
     key: str
     load: Callable[[Sampling], Awaitable[Sample]]
     waits: bool | Literal["begins"] = True
-    """Whether loading may wait for something, or only when an epoch begins. Else it needs neither task nor limit."""
+    """Whether loading may wait, or only when an epoch begins. Otherwise it runs without a task and a timeout."""
 
     def may_wait(self, sampling: Sampling) -> bool:
-        """Whether loading may wait for something now."""
+        """Whether loading may wait in this sampling."""
         return sampling.begins if self.waits == "begins" else self.waits
 
 
 class Family(msgspec.Struct, frozen=True):
-    """Components whose number is known only when one looks, as there are many instruction files.
-
-    ``key`` is how all their keys begin.
-    """
+    """Components that are found at each sampling, such as those of instruction files. Their keys begin with ``key``."""
 
     key: str
     find: Callable[[Sampling], Awaitable[Sequence[ContextComponent]]]

@@ -1,4 +1,4 @@
-"""Components: the plugin-defined Context Components of a runtime, each for as long as its scope lasts."""
+"""The registry of Context Components that plugins add to a runtime."""
 
 import re
 from collections.abc import Iterator
@@ -8,29 +8,29 @@ from turnkeeper.model.refusal import Invalid
 from turnkeeper.registry import Registration, Registry
 
 OURS = "core/"
-"""Keys of built-in components begin like this, those of later releases too."""
+"""The prefix of the keys of built-in components."""
 
 _KEY = re.compile(r"[a-z0-9][a-z0-9._-]*/[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*")
 
 
 class Components:
-    """A scoped registry. Leaving the scope removes the component; registering it again is how a plugin is reloaded."""
+    """A scoped registry: leaving the scope removes the component. A reloaded plugin registers its components again."""
 
     def __init__(self) -> None:
         self._registry: Registry[ContextComponent] = Registry("context component")
 
     def register(self, component: ContextComponent) -> Registration[ContextComponent]:
-        """Add a component from the next boundary on, until its scope is left. DuplicateKey if its key is taken."""
+        """Add a component from the next boundary on. Raises Invalid, or DuplicateKey if its key is in use."""
         check_key(component.key)
         return self._registry.register(component.key, component)
 
     def __iter__(self) -> Iterator[ContextComponent]:
-        """Those registered now, in the order of their keys."""
+        """The registered components, by key."""
         return iter(self._registry)
 
 
 def check_key(key: str) -> None:
-    """Raise Invalid unless a plugin may use the key: ``namespace/name`` in lower case, and not one of ours."""
+    """Raise Invalid unless a key is ``namespace/name`` in lower case and not reserved for built-in components."""
     if not _KEY.fullmatch(key):
         raise Invalid(f"{key!r} is no key of a Context Component; write it as namespace/name in lower case")
     if key.startswith(OURS):

@@ -1,11 +1,11 @@
-"""The date component: the user's calendar date. It changes at their midnight, not at the server's."""
+"""The date component: the calendar date in the timezone of the user."""
 
 from turnkeeper.context.component import ContextComponent, Sampling
 from turnkeeper.model.context import Loaded, Sample
 
 
 async def load(sampling: Sampling) -> Sample:
-    """Today. The update says only what holds now, never what held before."""
+    """The date of today. The update has no earlier date."""
     today = sampling.now().strftime("%A, %d %B %Y")
     return Loaded(baseline=f"Today's date: {today}", update=f"Today's date is now: {today}")
 

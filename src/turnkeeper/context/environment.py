@@ -1,4 +1,4 @@
-"""The environment component: where the session works and on what machine."""
+"""The environment component: model, directories and platform."""
 
 import platform
 
@@ -7,7 +7,7 @@ from turnkeeper.model.context import Loaded, Sample
 
 
 async def load(sampling: Sampling) -> Sample:
-    """What a model must know of its surroundings."""
+    """The ``<env>`` block."""
     place = sampling.place
     block = "\n".join(
         [

@@ -1,4 +1,4 @@
-"""The file tree component: what lies in the project when an epoch begins. It is a map, not news: it never updates."""
+"""The file tree component: the files of the project when an epoch begins. It has no updates."""
 
 from turnkeeper.context.component import ContextComponent, Sampling
 from turnkeeper.core.limits import COMPONENT_LOAD_S, TREE_FILES_MAX
@@ -9,9 +9,9 @@ HEAD = "Files of the project when this was written; look again before you rely o
 
 
 async def load(sampling: Sampling) -> Sample:
-    """The first files of the project, by path; nothing outside a repository, where a tree may be endless.
+    """The first files of the project, by path; absent outside of a repository, where a tree may be very large.
 
-    Without an update text there is never news of it: a file that comes or goes is no reason to send the tree again.
+    The update text is empty, because a new or deleted file is no reason to send the tree again.
     """
     if not sampling.begins:
         return Unavailable(reason="drawn once, when an epoch begins")

@@ -1,4 +1,4 @@
-"""Instruction components: one for each source the instruction service names, so a change re-sends only that one."""
+"""Instruction components: one for each instruction source, so that a change sends only that source again."""
 
 from anyio import to_thread
 
@@ -13,14 +13,14 @@ _fetcher = Fetcher()
 
 
 async def components(sampling: Sampling) -> list[ContextComponent]:
-    """The instruction sources in force, in order. Files are read here, all at once."""
+    """The components of the current instruction sources, in order. Files are read here, in one thread."""
     if sampling.instructions:
-        # A pattern may lead through a whole tree.
+        # A pattern may search a large tree.
         sources = await to_thread.run_sync(_discovered, sampling, abandon_on_cancel=True)
     else:
         sources = _discovered(sampling)
     files = [source for source in sources if source.kind == "file"]
-    # A file system that does not answer must not hold up the turn.
+    # A file system that does not respond must not block the event loop.
     found = await to_thread.run_sync(_read_all, files, abandon_on_cancel=True) if files else {}
     return [_component(source, found.get(source.name)) for source in sources]
 
@@ -30,28 +30,27 @@ def _discovered(sampling: Sampling) -> list[InstructionSource]:
 
 
 def _read_all(files: list[InstructionSource]) -> dict[str, Sample]:
-    return {source.name: _read(source) for source in files}
-
-
-def _read(source: InstructionSource) -> Sample:
-    try:
-        return _sample(source, read(source))
-    except OSError as error:
-        return Unavailable(reason=str(error))
+    found: dict[str, Sample] = {}
+    for source in files:
+        try:
+            found[source.name] = _sample(source, read(source))
+        except OSError as error:
+            found[source.name] = Unavailable(reason=str(error))
+    return found
 
 
 def _component(source: InstructionSource, known: Sample | None) -> ContextComponent:
+    """The component of a source: the sample of a file that was read, or a URL that is fetched when it is loaded."""
+
     async def load(_: Sampling) -> Sample:
-        return known if known is not None else await _fetched(source)
+        if known is not None:
+            return known
+        try:
+            return _sample(source, await _fetcher.text(source.name))
+        except OSError as error:
+            return Unavailable(reason=str(error))
 
     return ContextComponent(INSTRUCTIONS + clean(source.name), load, waits=known is None)
-
-
-async def _fetched(source: InstructionSource) -> Sample:
-    try:
-        return _sample(source, await _fetcher.text(source.name))
-    except OSError as error:
-        return Unavailable(reason=str(error))
 
 
 def _sample(source: InstructionSource, text: str | None) -> Sample:

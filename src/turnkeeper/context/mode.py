@@ -1,4 +1,4 @@
-"""The mode component: whether the agent may change things. Told when it is switched, once."""
+"""The mode component: whether the agent plans or may change files."""
 
 from turnkeeper.context.component import ContextComponent, Sampling
 from turnkeeper.context.texts import text
@@ -8,7 +8,7 @@ PLAN = "plan"
 
 
 async def load(sampling: Sampling) -> Sample:
-    """Planning is announced at once; working is what everyone expects, so it is news only after planning."""
+    """Planning has a baseline. Building is the default mode, so it has only an update, for a switch from planning."""
     if sampling.agent.name == PLAN:
         return Loaded(baseline=text("plan"), update=text("plan"))
     return Loaded(baseline="", update=text("build"))

@@ -1,4 +1,4 @@
-"""The prompt component: who the model is here. The agent's own prompt, else the one for its family."""
+"""The prompt component: the prompt of the agent, or else the prompt for the family of the model."""
 
 from turnkeeper.context.component import ContextComponent, Sampling
 from turnkeeper.context.texts import text
@@ -13,18 +13,18 @@ FAMILIES = (
     ("gemini", "gemini"),
     ("claude", "anthropic"),
 )
-"""What a model's name holds, and which text is written for that family; first match wins, else ``base`` alone."""
+"""A part of a model's name, and the text for that family. The first match is used, or ``base`` alone."""
 
 
 def family_prompt(api_id: str) -> str:
-    """The prompt of a model's family: what holds for all, and what this family needs to be told besides."""
+    """The prompt for a model: the text for all models, and that of its family."""
     name = api_id.lower()
     special = next((which for part, which in FAMILIES if part in name), None)
     return f"{text('base')}\n\n{text(special)}" if special is not None else text("base")
 
 
 async def load(sampling: Sampling) -> Sample:
-    """The prompt in force."""
+    """The current prompt."""
     prompt = sampling.agent.prompt or family_prompt(sampling.model.api_id)
     return Loaded(
         baseline=prompt, update=f"From now on these are your instructions, in place of earlier ones:\n{prompt}"

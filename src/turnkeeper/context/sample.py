@@ -1,4 +1,4 @@
-"""Sample the System Context: every component loaded once, concurrently, in an order that never depends on chance."""
+"""Sample the System Context: load every component once, concurrently. The order of the samples is fixed."""
 
 import logging
 from collections.abc import Awaitable, Iterable, Sequence
@@ -24,9 +24,9 @@ async def sample(
     *,
     load_s: float = COMPONENT_LOAD_S,
 ) -> list[tuple[str, Sample]]:
-    """One sample of each: the built-in ones as declared, then the plugins' in the order of their keys.
+    """The samples of the declared components in their order, then those of plugins by key.
 
-    A slow or failing component is Unavailable, never an error.
+    A component that fails or exceeds the timeout is Unavailable.
     """
     components = [*declared, *sorted(own, key=lambda component: component.key)]
     found: dict[int, Sequence[tuple[str, Sample]]] = {}
@@ -38,7 +38,7 @@ async def sample(
             found[place] = [(one.key, await _load(one, sampling, load_s if one.may_wait(sampling) else None))]
 
     waiting = [(n, one) for n, one in enumerate(components) if isinstance(one, Family) or one.may_wait(sampling)]
-    if len(waiting) > 1:  # One alone needs no task.
+    if len(waiting) > 1:  # A single component needs no task.
         async with anyio.create_task_group() as group:
             for place, one in waiting:
                 group.start_soon(take, place, one)
@@ -49,7 +49,7 @@ async def sample(
 
 
 async def _family(family: Family, sampling: Sampling, load_s: float) -> list[tuple[str, Sample]]:
-    """The members of a family; if nobody can say which there are, the family as a whole is Unavailable."""
+    """The samples of the members of a family. If they cannot be found, the family itself is Unavailable."""
     members = await _within(load_s, family.key, family.find(sampling))
     if isinstance(members, Unavailable):
         return [(family.key, members)]
@@ -64,12 +64,12 @@ async def _load(component: ContextComponent, sampling: Sampling, load_s: float |
 
 
 async def _within(load_s: float | None, key: str, work: Awaitable[T]) -> T | Unavailable:
-    """What comes of it; Unavailable if it fails or takes too long."""
+    """The result of ``work``; Unavailable if it fails or exceeds the timeout."""
     try:
         with anyio.fail_after(load_s) as limit, contained():
             return await work
     except Exception as error:
-        # A component may come from anywhere; what it cannot tell must not keep the model from being asked.
+        # A plugin may raise anything, which must not prevent the request to the model.
         is_slow = load_s is not None and limit.cancelled_caught
         reason = f"took longer than {load_s:g} s" if is_slow else f"{type(error).__name__}: {error}"
     log.warning("the context component %s is unavailable: %s", key, reason)
@@ -77,7 +77,7 @@ async def _within(load_s: float | None, key: str, work: Awaitable[T]) -> T | Una
 
 
 def _fit(key: str, sample: object) -> Sample:
-    """A sample in characters that can be written; text longer than the context can bear is cut, and says so."""
+    """A sample without lone surrogates, and with long texts cut."""
     match sample:
         case Loaded(baseline=baseline, update=update):
             return Loaded(baseline=_cut(key, clean(baseline)), update=_cut(key, clean(update)))

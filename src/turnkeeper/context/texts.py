@@ -1,4 +1,4 @@
-"""Model-visible prose: read from text files, which are reviewed like code."""
+"""The texts that a model is sent, read from text files."""
 
 from functools import cache
 from importlib.resources import files

@@ -1,4 +1,4 @@
-"""Compare a session here with the same session as a source has it, and say what is to be recorded. Pure."""
+"""Compare a stored session with its version in a source, and decide which events to record. Pure."""
 
 from collections.abc import Sequence
 
@@ -17,13 +17,13 @@ from turnkeeper.model.session import ZERO_TOKENS, FileDiff, Session
 KEPT = "differs from ours, which was kept"
 
 COMPARED = ("slug", "directory", "parent_id", "title", "version", "metadata", "permission", "share", "revert", "extra")
-"""What of two sessions must be equal. The rest follows from activity: totals, times, last agent and model, summary.
+"""The fields of a session that are compared. Activity changes the others: totals, times, agent, model, summary.
 
-The project is not compared either: the same directory may belong to another one by now."""
+The project is not compared, because the project of a directory may change."""
 
 
 class Comparison:
-    """Give it every message of ours; then ask for the events."""
+    """Call ``message`` with every stored message, then ``events``."""
 
     def __init__(self, incoming: Incoming, view: SessionView, diffs: tuple[FileDiff, ...]) -> None:
         self._incoming, self._diffs, self.view = incoming, diffs, view
@@ -36,15 +36,15 @@ class Comparison:
 
     @property
     def known(self) -> frozenset[str]:
-        """The ids of the incoming messages that are here already."""
+        """The ids of the incoming messages that are stored."""
         return frozenset(one.info.id for one in self._incoming.messages) - self._pending.keys()
 
     def missing(self) -> list[IncomingMessage]:
-        """The incoming messages that are not here."""
+        """The incoming messages that are not stored."""
         return list(self._pending.values())
 
     def message(self, ours: Message, parts: Sequence[Part]) -> None:
-        """Compare one of our messages."""
+        """Compare a stored message."""
         theirs = self._pending.pop(ours.id, None)
         if theirs is None:
             return
@@ -59,7 +59,7 @@ class Comparison:
         self._parts({part.id: part for part in parts}, theirs)
 
     def events(self, new: list[IncomingMessage]) -> list[Event]:
-        """What to record, given those missing messages that may be."""
+        """The events to record, including the given new messages."""
         for one in new:
             self._events.append(e.MessageRecorded(message=one.info, parts=one.parts))
             self._count(one, one.parts)
@@ -85,14 +85,14 @@ class Comparison:
         self._count(theirs, added)
 
     def _count(self, message: IncomingMessage, new: Sequence[Part]) -> None:
-        """The ledger's row for what is new of a message."""
+        """Add the ledger row for the usage of new parts of a message."""
         info = message.info
         if not isinstance(info, AssistantMessage) or not message.is_counted:
             return
         cost: int | float = 0
         tokens = ZERO_TOKENS
         steps = [part for part in new if isinstance(part, StepFinishPart)]
-        # Histories too old for steps have their usage on the message alone.
+        # In old histories without step parts, the message has the usage.
         for counted in steps if self._has_steps else [info] if info.id in self._pending else []:
             cost, tokens = add_costs(cost, counted.cost), add_tokens(tokens, counted.tokens)
         if cost or tokens != ZERO_TOKENS:
@@ -108,7 +108,7 @@ class Comparison:
             )
 
     def _settings(self, has_grown: bool) -> list[Event]:
-        """What follows the history when it grows, and what only the other source could know."""
+        """Events for the agent, the model, the task list and the diffs."""
         theirs, ours, facts = self._incoming, self.view, list[Event]()
         if has_grown:
             last = {name: getattr(theirs.session, name) for name in ("agent", "model")}

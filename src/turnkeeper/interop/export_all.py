@@ -1,4 +1,4 @@
-"""Export many sessions: a folder of files, one file of lines, or a folder for each session (seed 003's tree)."""
+"""Export many sessions: as a folder of files, as one file of lines, or as a folder for each session."""
 
 import os
 import shutil
@@ -14,6 +14,7 @@ from turnkeeper.interop.report import ProgressReport
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import Part, SnapshotPart, StepFinishPart, StepStartPart
 from turnkeeper.model.refusal import Invalid, NotFound
+from turnkeeper.sessions.listing import every_id
 from turnkeeper.store.damaged import DamagedDocument, DamagedNames
 from turnkeeper.store.engine import StoreDamaged
 from turnkeeper.store.store import Store
@@ -24,7 +25,7 @@ ExportLayout: TypeAlias = Literal["json", "tree"]
 PRIVATE_FOLDER = 0o700
 LINES_SUFFIX = ".jsonl"
 LINE_BYTES_IN_MEMORY = 16 * 1024 * 1024
-"""A longer session waits on disk until it was read whole."""
+"""A longer line is buffered on disk until its session was read completely."""
 
 
 async def export_all(
@@ -37,17 +38,16 @@ async def export_all(
     progress: ProgressReport | None = None,
     damaged: DamagedNames | None = None,
 ) -> int:
-    """Write these sessions (by default all) and say how many. Files and folders of the same name are replaced.
+    """Write these sessions, by default all, and return how many. Existing files and folders are replaced.
 
-    ``json`` writes ``<target>/<id>.json``, or with a target that ends in ``.jsonl`` one session on each line;
-    ``tree`` writes ``<target>/<id>/``. A session that cannot be read raises DamagedDocument; with a list for what is
-    ``damaged`` it is named there and left out, and so are messages and parts.
+    ``json`` writes ``<target>/<id>.json``, or one session per line if the target ends in ``.jsonl``; ``tree`` writes
+    ``<target>/<id>/``. Unreadable documents raise DamagedDocument. With a ``damaged`` list they are left out and named.
     """
     if layout not in get_args(ExportLayout):
         raise Invalid(f"there is no layout {layout!r:.80}; the layouts are: {', '.join(get_args(ExportLayout))}")
-    names = await _every(store) if session_ids is None else list(session_ids)
+    names = await every_id(store.engine) if session_ids is None else list(session_ids)
     for name in names if session_ids is not None else ():
-        await store.queries.state(name)  # An unknown one is refused before anything is written.
+        await store.queries.state(name)  # An unknown id is refused before anything is written.
     if target.suffix == LINES_SUFFIX:
         if layout == "tree":
             raise Invalid(f"{target} names a file of lines, and a tree needs a folder; give another name")
@@ -64,7 +64,7 @@ async def export_all(
         if layout == "tree":
             await export_tree(store, name, target, sanitise=sanitise, damaged=damaged)
         else:
-            await _write(export.chunks(store, name, sanitise=sanitise, damaged=damaged), target / f"{name}.json")
+            await write_file(export.chunks(store, name, sanitise=sanitise, damaged=damaged), target / f"{name}.json")
 
     return await _each(names, write, progress, damaged)
 
@@ -74,7 +74,7 @@ async def export_tree(
 ) -> Path:
     """Write ``<target>/<id>/``: ``meta.json``, ``message/<id>.json`` with its parts, ``snapshot/``, ``todo.json``.
 
-    The folder is made under another name and takes its place when it is whole.
+    The folder is written under a temporary name and renamed when it is complete.
     """
     session = await export.verified(store, session_id, damaged)
     draft = Path(mkdtemp(dir=target, prefix=f".{session_id}."))
@@ -95,18 +95,18 @@ async def export_tree(
 
 
 class _Tree:
-    """The files of one session."""
+    """Writes the files of a session."""
 
     def __init__(self, folder: Path, sanitise: bool) -> None:
         self._folder, self._sanitise = folder, sanitise
         self._snapshots: set[str] = set()
         self.order: list[str] = []
-        """The ids of the messages; names of files have no order of their own."""
+        """The ids of the messages in order, which file names do not give."""
         for name in ("message", "snapshot"):
             (folder / name).mkdir(PRIVATE_FOLDER)
 
     def message(self, message: MessageWithParts) -> None:
-        """A message with its parts, and a file for each snapshot that they name."""
+        """Write a message with its parts, and a file for each snapshot of the parts."""
         json = export.message_json(message, sanitise=self._sanitise)
         self.write(f"message/{message.info.id}", {**json["info"], "parts": json["parts"]})
         self.order.append(message.info.id)
@@ -124,7 +124,7 @@ class _Tree:
             self.write(f"snapshot/{tree}", {"id": tree, **place, "time": {"created": message.info.time.created}})
 
     def write(self, name: str, content: object) -> None:
-        """One JSON file."""
+        """Write a JSON file."""
         body = msgspec.json.format(msgspec.json.encode(content), indent=2)
         with open(self._folder / f"{name}.json", "xb", opener=_private) as file:
             file.write(body + b"\n")
@@ -136,10 +136,11 @@ async def _each(
     progress: ProgressReport | None,
     damaged: DamagedNames | None,
 ) -> int:
-    """Write each session, and say how many were written. One that cannot be read is named, if there is a list."""
+    """Write each session; the number of written ones. With a ``damaged`` list, unreadable sessions are named there."""
+    report = progress or (lambda *_: None)
     written = 0
     for done, name in enumerate(names):
-        _tell(progress, done, len(names), name)
+        report(done, len(names), name)
         try:
             await write(name)
             written += 1
@@ -147,19 +148,12 @@ async def _each(
             if damaged is None:
                 raise
             damaged.append(f"session {name}: {error}")
-    _tell(progress, len(names), len(names), "")
+    report(len(names), len(names), "")
     return written
 
 
-async def _every(store: Store) -> list[str]:
-    names: list[str] = []
-    while page := await store.engine.logs(after=names[-1] if names else "", limit=1000):
-        names.extend(page)
-    return names
-
-
 async def _line(store: Store, session_id: str, file: IO[bytes], sanitise: bool, damaged: DamagedNames | None) -> None:
-    """Add a session to a file of lines, once it was read whole."""
+    """Append a session to a file of lines after it was read completely."""
     with SpooledTemporaryFile(LINE_BYTES_IN_MEMORY) as whole:
         async for piece in export.line(store, session_id, sanitise=sanitise, damaged=damaged):
             whole.write(piece)
@@ -167,7 +161,8 @@ async def _line(store: Store, session_id: str, file: IO[bytes], sanitise: bool, 
         shutil.copyfileobj(whole, file)
 
 
-async def _write(pieces: AsyncIterator[bytes], target: Path) -> None:
+async def write_file(pieces: AsyncIterator[bytes], target: Path) -> None:
+    """Write pieces to a private file, which replaces an existing one when it is complete."""
     with replacing(target, mode=PRIVATE) as file:
         async for piece in pieces:
             file.write(piece)
@@ -185,14 +180,9 @@ def _folder(target: Path) -> None:
 
 
 def _replace(draft: Path, target: Path) -> None:
-    """Put a folder in another's place. Two renames: no system lets one folder replace another that is not empty."""
+    """Replace a folder by two renames, because a rename cannot replace a folder that is not empty."""
     old = draft.with_name(f"{draft.name}.old")
     if target.exists():
         target.rename(old)
     draft.rename(target)
     shutil.rmtree(old, ignore_errors=True)
-
-
-def _tell(progress: ProgressReport | None, done: int, total: int, what: str) -> None:
-    if progress is not None:
-        progress(done, total, what)

@@ -1,7 +1,7 @@
-"""Fit JSON from outside into one of our values, keeping what does not fit beside it.
+"""Convert JSON of a source to a value of the model, keeping fields that do not fit.
 
-A field that is unknown, or known and of a wrong shape but not needed, goes to the value's ``$extra`` and comes back on
-export. Only where a needed field is missing or makes no sense is the whole refused.
+A field that is unknown, or optional and of a wrong type, is kept in the ``$extra`` of the value and exported again. The
+JSON is refused only if a required field is missing or of a wrong type.
 """
 
 import math
@@ -17,7 +17,7 @@ from turnkeeper.model.parts.base import BasePart
 from turnkeeper.model.session import Session
 
 INTERNAL = frozenset({"seq", "nth", "origin", "$extra"})
-"""Fields that are ours alone: never taken from outside, never written there."""
+"""Fields that are neither imported nor exported."""
 
 T = TypeVar("T")
 
@@ -26,9 +26,9 @@ _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
 
 
 def fit(raw: RawObject, kind: object) -> Session | BaseMessage | BasePart:
-    """The value, with an overlay for what it cannot hold. Raises Unreadable."""
+    """The value, with the fields that do not fit in its ``$extra``. Raises Unreadable."""
     try:
-        # msgspec accepts unions, which the checker cannot express as a type argument.
+        # msgspec accepts unions, which mypy cannot express as a type argument.
         value = cast("Session | BaseMessage | BasePart", trimmed(public(raw), kind))
         overlay = unknown(raw, public(cast(RawObject, plain(value))))
     except RecursionError as error:
@@ -37,12 +37,12 @@ def fit(raw: RawObject, kind: object) -> Session | BaseMessage | BasePart:
 
 
 def public(json: RawObject) -> RawObject:
-    """The object without what is ours alone."""
+    """The object without internal fields."""
     return {key: item for key, item in json.items() if key not in INTERNAL}
 
 
 def trimmed(raw: object, kind: object) -> object:
-    """Convert, leaving out fields of a wrong shape as long as they are not needed. Raises Unreadable."""
+    """Convert JSON, leaving out optional fields of a wrong type. Raises Unreadable."""
     while True:
         try:
             return msgspec.convert(raw, cast("type[object]", kind))
@@ -59,22 +59,19 @@ def _steps(path: str) -> list[str | int]:
 
 
 def _without(json: object, steps: list[str | int]) -> object:
-    """A copy without what stands at the end of the path; a fraction there is cut to a whole number instead."""
+    """A copy without the value at a path. A fraction is truncated to an integer instead of left out."""
     step, *rest = steps
     if isinstance(json, dict) and isinstance(step, str):
         inner = json[step] if rest or _is_fraction(json[step]) else None
-        if rest and not _is_item(rest):
+        is_list_item = len(rest) == 1 and isinstance(rest[0], int)
+        if rest and not is_list_item:
             return {**json, step: _without(inner, rest)}
         if not rest and _is_fraction(inner):
             return {**json, step: math.trunc(cast(float, inner))}
-        # An item cannot leave a list without moving its neighbours, so the whole list goes.
+        # Leaving out one item of a list would change the indexes of the others, so the list is left out.
         return {key: item for key, item in json.items() if key != step}
     assert isinstance(json, list), "the path was made for this value"
     return [_without(item, rest) if index == step else item for index, item in enumerate(json)]
-
-
-def _is_item(steps: list[str | int]) -> bool:
-    return len(steps) == 1 and isinstance(steps[0], int)
 
 
 def _is_fraction(value: object) -> bool:

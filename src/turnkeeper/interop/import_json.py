@@ -1,11 +1,11 @@
-"""Exports as a source: opencode's shape, one session or many, seed 003's tree, and the data of an opencode share."""
+"""Exports as a source: opencode's format with one session or many, a tree, and the data of an opencode share."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from turnkeeper.interop.raw import RawMessage, RawObject, RawSession, Unreadable, parse, parse_file
+from turnkeeper.interop.raw import RawMessage, RawObject, RawSession, Unreadable, parse, parse_file, parse_optional
 from turnkeeper.interop.report import Finding
 from turnkeeper.interop.shapes import age, as_object
 from turnkeeper.model.refusal import Invalid, NotFound
@@ -17,17 +17,17 @@ SHAPE = 'is not an export: expected {"info": {...}, "messages": [...]}, a list o
 
 
 class Exports:
-    """What was exported, under the names of the files it stands in."""
+    """Exported sessions. A name is a file, or a file and a line number."""
 
     def __init__(self, name: str, readers: Mapping[str, ReadSessions]) -> None:
         self.name, self._readers = name, readers
 
     def names(self) -> Sequence[str]:
-        """Files, and lines of files."""
+        """The files, and lines of files, in order."""
         return list(self._readers)
 
     def read(self, name: str) -> Iterable[RawSession]:
-        """The sessions in one of them. Raises Unreadable."""
+        """The sessions of a file or a line. Raises Unreadable."""
         try:
             return self._readers[name]()
         except OSError as error:
@@ -38,15 +38,12 @@ class Exports:
         return ()
 
     def skipped(self) -> Iterable[Finding]:
-        """Everything in an export belongs to a session."""
+        """All data of an export belongs to a session."""
         return ()
-
-    def close(self) -> None:
-        """Nothing is held open."""
 
 
 def open_export(path: Path) -> Exports:
-    """The sessions in a file or a folder. Raises NotFound, or Invalid if there is none; then nothing was written."""
+    """The sessions of a file or a folder. Raises NotFound, or Invalid if it has no sessions."""
     if path.is_dir():
         readers = dict(_in_folder(path))
         if not readers:
@@ -58,7 +55,7 @@ def open_export(path: Path) -> Exports:
         raise Invalid(f"{path} is a device, not an export")
     readers = dict(_in_file(path))
     try:
-        # The first one tells whether this is an export at all; what is broken behind it is reported, not refused.
+        # If the first entry cannot be read, the file is no export. Later ones are reported as unreadable.
         for name, reader in list(readers.items())[:1]:
             readers[name] = partial(list, list(reader()))
     except (OSError, Unreadable) as error:
@@ -69,7 +66,7 @@ def open_export(path: Path) -> Exports:
 
 
 def sessions(json: Json, place: str) -> list[RawSession]:
-    """The sessions in a parsed export, whichever of the shapes it has. Raises Unreadable."""
+    """The sessions of a parsed export, in any of the formats. Raises Unreadable."""
     if isinstance(json, dict):
         return [_session(json, place)]
     if not isinstance(json, list) or not json:
@@ -85,7 +82,7 @@ def _in_folder(folder: Path) -> Iterator[tuple[str, ReadSessions]]:
         return
     for path in sorted(folder.iterdir()):
         if path.name.startswith("."):
-            continue  # A draft that an export left behind when it was killed.
+            continue  # The temporary folder of an export that was killed.
         if path.is_dir() and (path / "meta.json").is_file():
             yield str(path), partial(_tree, path)
         elif path.is_file() and path.suffix in (".json", ".jsonl"):
@@ -125,7 +122,7 @@ def _session(json: RawObject, place: str) -> RawSession:
 
 
 def _with_system(messages: list[Json], system: Json) -> list[Json]:
-    """The messages with our own system messages at their places among them."""
+    """The messages, with the system messages of ``turnkeeper.system`` inserted at their indexes."""
     whole = list(messages)
     for one in system if isinstance(system, list) else []:
         index = as_object(one).get("index")
@@ -138,12 +135,11 @@ def _add(session: RawSession, info: Json, parts: Json, nth: int) -> None:
     if isinstance(info, dict):
         session.messages.append(RawMessage(info, parts if isinstance(parts, list) else []))
     else:
-        finding = Finding(reason=f"message {nth} is not an object", place=session.place)
-        session.unreadable.append(finding)
+        session.unreadable.append(Finding(reason=f"message {nth} is not an object", place=session.place))
 
 
 def _shared(items: list[Json], place: str) -> RawSession:
-    """The flat list that a share's server gives: a session, its messages, their parts, in any order."""
+    """The session of a share: a flat list of the session, its messages and their parts, in any order."""
     data: dict[str, list[RawObject]] = {}
     for item in items:
         data.setdefault(str(as_object(item)["type"]), []).append(as_object(as_object(item)["data"]))
@@ -162,7 +158,7 @@ def _tree(folder: Path) -> list[RawSession]:
         raise Unreadable("meta.json is not an object")
     order = meta.pop("messages", None)
     session = RawSession(meta, [], place=str(folder))
-    session.todos, session.diffs = _optional(folder / "todo.json"), _optional(folder / "diff.json")
+    session.todos, session.diffs = parse_optional(folder / "todo.json"), parse_optional(folder / "diff.json")
     for nth, file in enumerate(sorted((folder / "message").glob("*.json"))):
         try:
             info = parse_file(file)
@@ -174,10 +170,3 @@ def _tree(folder: Path) -> list[RawSession]:
     place = {str(name): nth for nth, name in enumerate(order)} if isinstance(order, list) else {}
     session.messages.sort(key=lambda message: (place.get(str(message.info.get("id")), len(place)), *age(message.info)))
     return [session]
-
-
-def _optional(file: Path) -> Json:
-    try:
-        return parse_file(file)
-    except (OSError, Unreadable):
-        return None

@@ -1,4 +1,4 @@
-"""Import every session of a source. What is broken is reported, and never stops the rest."""
+"""Import every session of a source. Data that cannot be read is reported, and the import continues."""
 
 from pathlib import Path
 
@@ -16,35 +16,31 @@ from turnkeeper.workspace.project import ProjectPlace, identify
 
 
 class Importer:
-    """Takes in sources one after the other; ``tally`` counts what came of all of them."""
+    """Imports sources one after the other. ``tally`` counts the results of all."""
 
     def __init__(self, store: Store, progress: ProgressReport | None = None) -> None:
-        self._store, self._progress = store, progress
+        self._store, self._progress = store, progress or (lambda *_: None)
         self._places: dict[str, ProjectPlace | None] = {}
         self.seen: set[str] = set()
-        """The sessions that were read, whatever came of them."""
+        """The ids of the sessions that were read."""
         self.tally = Tally()
 
     async def take(self, source: SessionSource) -> None:
-        """Land every session of a source that was not seen before, in this one or an earlier one."""
+        """Import every session of a source, except those that were read before."""
         names = [name for name in await to_thread.run_sync(source.names) if name not in self.seen]
         await self._projects(await to_thread.run_sync(lambda: list(source.projects())))
         skipped = await to_thread.run_sync(lambda: list(source.skipped()))
         self.tally.skipped.extend(one for one in skipped if one not in self.tally.skipped)
         for done, name in enumerate(names):
-            self._tell(done, len(names), name)
+            self._progress(done, len(names), name)
             try:
-                sessions = await to_thread.run_sync(_read, source, name)
+                sessions = await to_thread.run_sync(lambda name: list(source.read(name)), name)
             except Unreadable as error:
                 self.tally.unreadable.append(Finding(reason=str(error), place=name))
                 continue
             for raw in sessions:
                 await self._session(raw)
-        self._tell(len(names), len(names), "")
-
-    def _tell(self, done: int, total: int, what: str) -> None:
-        if self._progress is not None:
-            self._progress(done, total, what)
+        self._progress(len(names), len(names), "")
 
     async def _session(self, raw: RawSession) -> None:
         try:
@@ -59,7 +55,7 @@ class Importer:
         await land(self._store, session, self.tally)
 
     async def _place(self, session: Incoming) -> None:
-        """Give the session the id that its project has here, if its directory is still there and says so."""
+        """Set the project id of the session to the id of the project on this machine, if its directory exists here."""
         place = await self._identified(session.session.directory)
         if place is not None and (session.session.project_id in place.aliases or not session.has_project):
             session.session = session.session.but(project_id=place.id)
@@ -79,12 +75,8 @@ class Importer:
             await self._store.engine.put(new)
 
 
-def _read(source: SessionSource, name: str) -> list[RawSession]:
-    return list(source.read(name))
-
-
 def _is_directory(name: str) -> bool:
     try:
         return Path(name).is_absolute() and Path(name).is_dir()
-    except (OSError, ValueError):  # Too long, or with a NUL: not a place on this machine.
+    except (OSError, ValueError):  # The name is too long, or has a NUL.
         return False

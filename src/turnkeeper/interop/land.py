@@ -1,6 +1,4 @@
-"""Land a session: record what is new of it here, leave alone what is equal, report what differs. Ours is kept."""
-
-import msgspec
+"""Store an imported session: new data is recorded, equal data skipped, and of different data the stored is kept."""
 
 from turnkeeper.core.view import SessionView
 from turnkeeper.interop.compare import Comparison
@@ -9,19 +7,19 @@ from turnkeeper.interop.report import TAKEN, Finding, Tally
 from turnkeeper.model import event as e
 from turnkeeper.model.event import Event
 from turnkeeper.model.refusal import Conflict, NotFound
-from turnkeeper.model.value import Value
+from turnkeeper.sessions.doctor_sweep import owner_of
 from turnkeeper.store.journal import ATTEMPTS_MAX
 from turnkeeper.store.store import Store
 
 
 async def land(store: Store, incoming: Incoming, tally: Tally) -> None:
-    """Bring the store up to the incoming session, in one transaction, and count what was done."""
+    """Add the new data of an incoming session to the store, in one transaction, and count the result."""
     try:
         await store.queries.state(incoming.session.id)
     except NotFound:
         try:
             await _create(store, incoming, tally)
-        except Conflict:  # Another process was first.
+        except Conflict:  # Another process has created it.
             await _merge(store, incoming, tally)
     else:
         await _merge(store, incoming, tally)
@@ -50,7 +48,7 @@ async def _merge(store: Store, incoming: Incoming, tally: Tally) -> None:
 
         changed = await store.journal.change(incoming.session.id, decide)
         if not changed.events and (events or changed.view.seq != seq):
-            continue  # Another process wrote meanwhile: compare again.
+            continue  # Another process wrote to the session: compare again.
         new_parts = comparison.new_parts + sum(len(one.parts) for one in messages)
         tally.imported = tally.imported.plus(0, len(messages), new_parts)
         is_equal = not events and not comparison.conflicts
@@ -72,25 +70,13 @@ async def _compared(store: Store, incoming: Incoming) -> Comparison:
 
 
 async def _free(store: Store, messages: list[IncomingMessage]) -> list[IncomingMessage]:
-    """Those whose parts would not end up among the parts of a message of another session."""
+    """The messages whose ids no message of another session has."""
     groups = await store.engine.gather([("part", one.info.id) for one in messages])
     return [
         one
         for one, group in zip(messages, groups, strict=True)
-        if all(_owner(body) == one.info.session_id for _, body in group)
+        if all(owner_of(body) == one.info.session_id for _, body in group)
     ]
-
-
-def _owner(part: bytes) -> str | None:
-    """The session a stored part says it belongs to."""
-    try:
-        return msgspec.json.decode(part, type=_Owned).session_id
-    except msgspec.MsgspecError:
-        return None
-
-
-class _Owned(Value):
-    session_id: str
 
 
 def _taken(incoming: Incoming, free: list[IncomingMessage], known: frozenset[str] = frozenset()) -> list[Finding]:

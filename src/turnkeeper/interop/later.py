@@ -1,4 +1,4 @@
-"""Whether one version of a message or part is another one further on: what was unfinished then and is finished now."""
+"""Whether one version of a message or part is a later version of another: it was unfinished and is finished."""
 
 from turnkeeper.model.message import AssistantMessage, Message, UserMessage
 from turnkeeper.model.parts import Part, ReasoningPart, TextPart, ToolPart
@@ -6,7 +6,7 @@ from turnkeeper.model.parts.tool import ToolCompleted, ToolError, may_follow
 
 
 def is_message_later(before: Message, after: Message) -> bool:
-    """A turn that has ended since, or a prompt of which the changes have been counted since."""
+    """Whether ``after`` is the ended turn of ``before``, or the prompt of ``before`` with a summary of changes."""
     match before, after:
         case AssistantMessage(), AssistantMessage():
             return before.time.completed is None and after.time.completed is not None
@@ -18,7 +18,7 @@ def is_message_later(before: Message, after: Message) -> bool:
 
 
 def is_part_later(before: Part, after: Part) -> bool:
-    """Words that have been said to the end since, or a call that has gone on or been pruned since."""
+    """Whether ``after`` is the finished text of ``before``, or a later state of its call, or its pruned output."""
     match before, after:
         case (TextPart(), TextPart()) | (ReasoningPart(), ReasoningPart()):
             return _is_open(before) and not _is_open(after)

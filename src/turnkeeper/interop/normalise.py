@@ -1,7 +1,7 @@
-"""Make of a raw session what we store: known fields typed, gaps filled, everything else kept beside.
+"""Normalise a raw session: known fields are typed, missing ones filled, and unknown ones kept.
 
-What is filled and moved is listed in docs/reference/interop.md. Nothing here looks at a clock or mints an id, so that
-the same source gives the same values every time, and a second import finds nothing to do.
+docs/reference/interop.md lists the filled and moved fields. No clock and no random id is used, so a second import of a
+source gives equal values.
 """
 
 import re
@@ -16,9 +16,9 @@ from turnkeeper.core.usage import add_costs, add_tokens
 from turnkeeper.interop import shapes
 from turnkeeper.interop.fit import fit, trimmed
 from turnkeeper.interop.normalise_part import part_of
-from turnkeeper.interop.raw import RawMessage, RawObject, RawSession, Unreadable
+from turnkeeper.interop.raw import RawMessage, RawObject, RawSession, Unreadable, minted
 from turnkeeper.interop.report import Finding
-from turnkeeper.model.identifier import LENGTH_MAX, timestamp
+from turnkeeper.model.identifier import LENGTH_MAX
 from turnkeeper.model.message import UNKNOWN_MODEL as UNKNOWN
 from turnkeeper.model.message import AssistantMessage, Message
 from turnkeeper.model.parts import Part, StepFinishPart
@@ -42,20 +42,20 @@ class IncomingMessage(Value):
 
 @dataclass
 class Incoming:
-    """A session, ready to be recorded. None means that the source cannot know."""
+    """A session, ready to be recorded. ``todos`` and ``diffs`` are None if the source has none."""
 
     session: Session
     messages: list[IncomingMessage]
     todos: tuple[Todo, ...] | None
     diffs: tuple[FileDiff, ...] | None
     has_project: bool = True
-    """Whether the source says to which project the session belongs."""
+    """Whether the source has the project of the session."""
     skipped: list[Finding] = field(default_factory=list)
     unreadable: list[Finding] = field(default_factory=list)
 
 
 def incoming(raw: RawSession) -> Incoming:
-    """The whole session. Messages and parts that make no sense are reported beside it. Raises Unreadable."""
+    """Normalise a session. Messages and parts that cannot be read are added to ``unreadable``. Raises Unreadable."""
     if not is_safe(raw.info.get("id")) or not raw.info["id"].startswith("ses"):
         raise Unreadable(f"{raw.info.get('id')!r} is not a session id")
     info = _session_info(raw)
@@ -74,12 +74,12 @@ def incoming(raw: RawSession) -> Incoming:
 
 
 def is_safe(name: Json) -> bool:
-    """Whether something may be an id here: ids are parts of keys and of file names."""
+    """Whether a value can be an id: ids are segments of keys and of file names."""
     return isinstance(name, str) and len(name) <= LENGTH_MAX and _SAFE.fullmatch(name) is not None
 
 
 def usage(messages: list[IncomingMessage]) -> tuple[int | float, Tokens]:
-    """What a history cost: the sum of its step-finish parts, or of its turns where it is too old to have any."""
+    """The cost and the tokens of a history: the sum of its step-finish parts, or of its turns if it has none."""
     steps = [part for one in messages for part in one.parts if isinstance(part, StepFinishPart)]
     turns = [one.info for one in messages if isinstance(one.info, AssistantMessage)]
     tokens = ZERO_TOKENS
@@ -114,9 +114,9 @@ def _session_info(raw: RawSession) -> RawObject:
 
 
 def _narrowing(session: Session) -> tuple[Session, int]:
-    """The session with those of its permission rules that deny; how many others there were.
+    """The session with only its deny rules, and the number of other rules.
 
-    A history from elsewhere must not allow what this user's own rules deny or would ask about.
+    An imported session must not allow calls that the configuration of this user denies or asks about.
     """
     rules = session.permission or ()
     denies = tuple(rule for rule in rules if rule.action == "deny")
@@ -129,7 +129,7 @@ def _summary(raw: RawObject, recorded: Json) -> RawObject:
     if isinstance(raw.get("diffs"), list):
         summary["diffs"] = shapes.diffs(raw["diffs"])
     if not shapes.is_number(raw.get("files")):
-        # opencode's own move of the diffs to a file of their own lost this count.
+        # opencode lost this count when it moved the diffs to a separate file.
         listed = recorded if isinstance(recorded, list) else summary.get("diffs", [])
         summary["files"] = len(listed)
     return summary
@@ -146,7 +146,7 @@ def _messages(raw: RawSession, made: Incoming) -> Iterator[IncomingMessage]:
             continue
         where["message_id"] = message_id
         if message_id in known:
-            made.skipped.append(Finding(reason="the same message comes twice; the first was taken", **where))
+            made.skipped.append(Finding(reason="the message id is repeated; the first message was taken", **where))
             continue
         known.add(message_id)
         if message.info.get("role") == "user":
@@ -164,7 +164,7 @@ def _message_info(raw: RawObject, session: Session, model: RawObject, prompt: st
     info = {**raw, "sessionID": session.id}
     created = shapes.as_object(info.get("time")).get("created")
     if not shapes.is_number(created):
-        created = _minted(info["id"], session.time.created)
+        created = minted(info["id"], session.time.created)
     info["time"] = {**shapes.as_object(info.get("time")), "created": created}
     match info.get("role"):
         case "user":
@@ -182,7 +182,7 @@ def _user(info: RawObject, model: RawObject) -> RawObject:
     given = shapes.as_object(info.get("model"))
     if not all(isinstance(given.get(name), str) for name in model):
         info["model"] = {**given, **model}
-    if "variant" in info:  # Once it stood beside the model.
+    if "variant" in info:  # Old versions have it next to the model.
         variant = info.pop("variant")
         info["model"] = {"variant": variant, **info["model"]} if variant is not None else info["model"]
     if isinstance(info.get("summary"), dict):
@@ -192,7 +192,7 @@ def _user(info: RawObject, model: RawObject) -> RawObject:
 
 
 def _models(messages: list[RawMessage]) -> list[RawObject]:
-    """For each message, the model of the next turn: what a prompt too old to say so must have asked for."""
+    """For each message, the model of the next turn, for prompts of old versions that name no model."""
     found = {"providerID": UNKNOWN, "modelID": UNKNOWN}
     models = []
     for message in reversed(messages):
@@ -235,9 +235,8 @@ def _parts(raw: list[Json], message: Message, made: Incoming, place: str | None)
             made.unreadable.append(Finding(reason=f"part {nth} {error}", **where))
             continue
         if part.id in known:
-            made.skipped.append(
-                Finding(reason="the same part comes twice; the first was taken", part_id=part.id, **where)
-            )
+            reason = "the part id is repeated; the first part was taken"
+            made.skipped.append(Finding(reason=reason, part_id=part.id, **where))
             continue
         known.add(part.id)
         yield part
@@ -248,7 +247,7 @@ def _todos(raw: Json) -> tuple[Todo, ...] | None:
         return None
     todos = []
     for one in raw:
-        # An entry without these is no task; opencode's own migration leaves it out too.
+        # opencode's migration leaves out entries without these fields, too.
         if isinstance(one, dict) and all(isinstance(one.get(key), str) for key in ("content", "status", "priority")):
             todos.append(cast(Todo, trimmed(one, Todo)))
     return tuple(todos)
@@ -265,13 +264,6 @@ def _created(info: RawObject, messages: list[RawMessage]) -> int:
     times += [shapes.as_object(message.info.get("time")).get("created") for message in messages]
     given = next((int(cast(float, time)) for time in times if shapes.is_number(time)), 0)
     return min(max(given, 0), TIME_MAX)
-
-
-def _minted(identifier: str, near: int) -> int:
-    try:
-        return timestamp(identifier, near)
-    except ValueError:
-        return near
 
 
 def _text(value: Json) -> str:

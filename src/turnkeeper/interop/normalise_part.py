@@ -1,6 +1,6 @@
-"""Make a part of raw JSON: known types typed, gaps filled, everything else kept word for word."""
+"""Normalise a part: known types are typed and their missing fields filled; others are kept unchanged."""
 
-from typing import cast
+from typing import cast, get_args
 
 from turnkeeper.interop import shapes
 from turnkeeper.interop.fit import fit
@@ -9,27 +9,12 @@ from turnkeeper.model.message import AssistantMessage, Message
 from turnkeeper.model.parts import ForeignPart, Part
 from turnkeeper.model.value import Json
 
-KNOWN = frozenset(
-    {
-        "text",
-        "reasoning",
-        "tool",
-        "file",
-        "snapshot",
-        "patch",
-        "agent",
-        "compaction",
-        "subtask",
-        "retry",
-        "step-start",
-        "step-finish",
-    }
-)
-"""The part types that are ours too. All others become a ForeignPart."""
+KNOWN = frozenset(str(kind.__struct_config__.tag) for kind in get_args(Part) if kind is not ForeignPart)
+"""The part types of the model. A part of another type becomes a ForeignPart."""
 
 
 def part_of(raw: RawObject, message: Message, nth: int, has_id: bool) -> Part:
-    """The part at this place of a message. Raises Unreadable only if not even its words can be kept."""
+    """The part at this index of a message. Raises Unreadable if it cannot be stored at all."""
     name = raw["id"] if has_id else derived_id("prt", message.time.created, nth, message.id, "part")
     place = {"id": name, "sessionID": message.session_id, "messageID": message.id}
     placed = {**raw, **place}
@@ -37,7 +22,7 @@ def part_of(raw: RawObject, message: Message, nth: int, has_id: bool) -> Part:
         try:
             return cast(Part, fit(_filled(placed, message), Part))
         except Unreadable:
-            pass  # Of a known type and yet not understood: kept as it is.
+            pass  # A known type with wrong fields is kept unchanged.
     return ForeignPart(id=name, session_id=message.session_id, message_id=message.id, body=placed)
 
 

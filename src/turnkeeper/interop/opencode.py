@@ -1,12 +1,13 @@
-"""Find and import the history of an opencode installation: its databases first, then what only its trees have."""
+"""Find and import the history of an opencode installation: its databases first, then sessions only its trees have."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from anyio import to_thread
 
 from turnkeeper.interop.importer import Importer
-from turnkeeper.interop.opencode_db import Moved, open_copy, open_database
+from turnkeeper.interop.opencode_db import Moved, open_database
 from turnkeeper.interop.opencode_tree import OpencodeTree
 from turnkeeper.interop.report import ImportReport, ProgressReport
 from turnkeeper.model.refusal import Invalid, NotFound
@@ -15,7 +16,7 @@ from turnkeeper.workspace import paths
 
 
 async def import_opencode(store: Store, path: Path, *, progress: ProgressReport | None = None) -> ImportReport:
-    """Import a database, a ``storage`` tree, or the data directory that holds both. Nothing of it is changed."""
+    """Import a database, a ``storage`` tree, or the data directory with both. The source is not changed."""
     importer = Importer(store, progress)
     if not path.exists():
         raise NotFound(f"there is nothing at {path}; name opencode's data directory or its database")
@@ -33,7 +34,7 @@ async def import_opencode(store: Store, path: Path, *, progress: ProgressReport 
 
 
 def default_path(environ: Mapping[str, str]) -> Path:
-    """Where opencode keeps its history on this machine."""
+    """The database or data directory of opencode on this machine."""
     database = paths.opencode_database(environ)
     if environ.get("OPENCODE_DB") and database is not None:
         return database
@@ -42,14 +43,14 @@ def default_path(environ: Mapping[str, str]) -> Path:
 
 async def _database(importer: Importer, path: Path) -> None:
     try:
-        await _take(importer, path, is_copied=False)
+        await _take(importer, path, is_written=False)
     except Moved:
-        # Somebody began to write; what was taken so far is not taken again.
-        await _take(importer, path, is_copied=True)
+        # Another process began to write. The importer skips the sessions that it has already imported.
+        await _take(importer, path, is_written=True)
 
 
-async def _take(importer: Importer, path: Path, *, is_copied: bool) -> None:
-    source = await to_thread.run_sync(open_copy if is_copied else open_database, path)
+async def _take(importer: Importer, path: Path, *, is_written: bool) -> None:
+    source = await to_thread.run_sync(partial(open_database, path, is_written=is_written))
     try:
         await importer.take(source)
     finally:

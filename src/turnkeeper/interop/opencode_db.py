@@ -1,8 +1,8 @@
-"""opencode's SQLite database as a source. It is only read, and nothing beside it is made or changed.
+"""opencode's SQLite database as a source. Neither the database nor the files next to it are changed.
 
-A database in WAL mode cannot be opened in place without SQLite making or changing its neighbours (``-wal``,
-``-shm``). So one that somebody is writing is copied, with its log, and the copy is opened; one at rest is opened in
-place as immutable, which takes no lock and makes no file.
+SQLite creates or changes the files ``-wal`` and ``-shm`` when it opens a database in WAL mode. So a database that a
+process writes is copied with its write-ahead log, and the copy is opened. Any other is opened as immutable, which takes
+no lock and creates no file.
 """
 
 import heapq
@@ -24,23 +24,23 @@ from turnkeeper.interop.opencode_row import (
     session_info,
 )
 from turnkeeper.interop.opencode_v2 import Translation
-from turnkeeper.interop.raw import RawMessage, RawObject, RawSession, Unreadable, parse_file
+from turnkeeper.interop.raw import RawMessage, RawObject, RawSession, Unreadable, parse_optional
 from turnkeeper.interop.report import Finding
 from turnkeeper.interop.shapes import age, created
 from turnkeeper.model.refusal import Conflict, Invalid
 
 COPIES_MAX = 20
-"""How often a database is copied again because somebody wrote to it meanwhile."""
+"""How often a database is copied again because a process wrote to it during the copy."""
 
 _NEIGHBOURS = ("-wal", "-journal")
 
 
 class Moved(Exception):
-    """Somebody wrote to the database while it was read in place."""
+    """Another process wrote to the database while it was read in place."""
 
 
 class OpencodeDatabase:
-    """One database file. Use ``open_database``."""
+    """A database file. Use ``open_database``."""
 
     def __init__(self, path: Path, *, is_copied: bool) -> None:
         self.name = str(path)
@@ -49,14 +49,17 @@ class OpencodeDatabase:
         self._print = _footprint(self._path)
         try:
             self._connection = self._open()
-            self._columns = {name: self._columns_of(name) for name in self._tables()}
+            self._columns = {
+                table: tuple(str(row[1]) for row in self._connection.execute(f'PRAGMA table_info("{table}")'))
+                for table in self._tables()
+            }
         except BaseException:
             self._clean()
             raise
         self._worktrees: dict[str, str] = {}
 
     def names(self) -> Sequence[str]:
-        """The ids of the sessions, in the order they were created."""
+        """The ids of the sessions, by time of creation."""
         return [str(row["id"]) for row in self._rows("session", order=("time_created", "id"), only=("id",))]
 
     def projects(self) -> Iterable[RawObject]:
@@ -66,7 +69,7 @@ class OpencodeDatabase:
         return found
 
     def skipped(self) -> Iterable[Finding]:
-        """Messages whose session is gone."""
+        """Messages whose session does not exist."""
         for table in ("message", "session_message"):
             if "session_id" in self._columns.get(table, ()):
                 lost = f"SELECT id FROM {table} WHERE session_id NOT IN (SELECT id FROM session)"
@@ -74,7 +77,7 @@ class OpencodeDatabase:
                     yield Finding(reason="its session is not there", place=table, message_id=str(message_id))
 
     def read(self, name: str) -> Iterable[RawSession]:
-        """One session with its history. Raises Unreadable, or Moved."""
+        """A session with its history. Raises Unreadable, or Moved."""
         try:
             session = self._session(name)
         except (apsw.Error, UnicodeDecodeError) as error:
@@ -84,12 +87,12 @@ class OpencodeDatabase:
         return [session]
 
     def check(self) -> None:
-        """Raise Moved if what is read in place is no longer what was opened."""
+        """Raise Moved if a database that is read in place has changed since it was opened."""
         if self._folder is None and _footprint(self._path) != self._print:
             raise Moved
 
     def close(self) -> None:
-        """Let go of the database, and of its copy."""
+        """Close the database and delete its copy."""
         self._connection.close()
         self._clean()
 
@@ -114,13 +117,10 @@ class OpencodeDatabase:
             raise Invalid(f"{self.name} is not a database of opencode: it has no table 'session'")
         return tables
 
-    def _columns_of(self, table: str) -> tuple[str, ...]:
-        return tuple(str(row[1]) for row in self._connection.execute(f'PRAGMA table_info("{table}")'))
-
     def _rows(
         self, table: str, owner: str | None = None, *, order: Sequence[str] = (), only: Sequence[str] = ()
     ) -> list[RawObject]:
-        """Rows as objects, of all or of one session, whatever columns this version has; none without the table."""
+        """The rows of a table, of all sessions or of one, with the columns that exist; none without the table."""
         key = "id" if table == "session" else "session_id"
         columns = self._columns.get(table, ())
         if not columns or (owner is not None and key not in columns):
@@ -153,7 +153,7 @@ class OpencodeDatabase:
         return session
 
     def _messages(self, name: str, session: RawSession) -> list[RawMessage]:
-        """The messages of the first generation, in the order of their times."""
+        """The messages of the first generation, by time."""
         parts: dict[str, list[RawObject]] = {}
         for part in self._readable("part", name, session, part_body):
             parts.setdefault(part["messageID"], []).append(part)
@@ -169,7 +169,7 @@ class OpencodeDatabase:
         return sorted(found, key=lambda message: age(message.info))
 
     def _second(self, name: str, session: RawSession) -> list[RawMessage]:
-        """The messages of the second generation, in the order of their own sequence."""
+        """The messages of the second generation, by sequence number."""
         rows = list(self._readable("session_message", name, session, _second_info, order=("seq",)))
         directory = str(session.info.get("directory") or "/")
         agents = [row["agent"] for row in rows if isinstance(row.get("agent"), str)]
@@ -195,7 +195,7 @@ class OpencodeDatabase:
         read: Callable[[RawObject], RawObject],
         order: Sequence[str] = (),
     ) -> Iterator[RawObject]:
-        """The rows of a session as JSON; a broken one is reported and does not stop the others."""
+        """The rows of a session as JSON. Rows that cannot be read are added to ``unreadable``."""
         for row in self._rows(table, name, order=order):
             try:
                 yield read(row)
@@ -204,24 +204,16 @@ class OpencodeDatabase:
                 session.unreadable.append(Finding(reason=str(error), place=place, session_id=name))
 
     def _diffs(self, name: str) -> object:
-        """What the session changed on disk, which opencode keeps in a file beside the database."""
-        file = self._path.parent / "storage" / "session_diff" / f"{name}.json"
-        try:
-            return parse_file(file)
-        except (OSError, ValueError, Unreadable):
-            return None
+        """The changed files of the session, which opencode keeps in a file next to the database."""
+        return parse_optional(self._path.parent / "storage" / "session_diff" / f"{name}.json")
 
 
-def open_database(path: Path) -> OpencodeDatabase:
-    """Open a database for reading. Raises Invalid if it is none, or not of opencode."""
+def open_database(path: Path, *, is_written: bool = False) -> OpencodeDatabase:
+    """Open a database for reading, as a copy if another process writes it. Raises Invalid if it is not opencode's."""
     if not path.is_file():
         raise Invalid(f"{path} is not a file")
-    return OpencodeDatabase(path, is_copied=any(_neighbour(path.resolve(), end).exists() for end in _NEIGHBOURS))
-
-
-def open_copy(path: Path) -> OpencodeDatabase:
-    """Open a copy of a database, because the original is being written."""
-    return OpencodeDatabase(path, is_copied=True)
+    has_log = any(_neighbour(path.resolve(), end).exists() for end in _NEIGHBOURS)
+    return OpencodeDatabase(path, is_copied=is_written or has_log)
 
 
 def _neighbour(path: Path, end: str) -> Path:
@@ -229,12 +221,12 @@ def _neighbour(path: Path, end: str) -> Path:
 
 
 def _footprint(path: Path) -> tuple[object, ...]:
-    """Changes whenever somebody writes to the database itself or begins a new log beside it."""
+    """A value that changes with every write to the database file and every restart of its write-ahead log."""
     database = path.stat()
     log = _neighbour(path, "-wal")
     try:
         with log.open("rb") as file:
-            # The header holds random numbers that change when the log starts again from its beginning.
+            # The header has random numbers that change when the log restarts.
             head = file.read(32)
     except FileNotFoundError:
         head = b""
@@ -242,7 +234,7 @@ def _footprint(path: Path) -> tuple[object, ...]:
 
 
 def _copied(path: Path, folder: Path) -> Path:
-    """A consistent copy: the log may grow meanwhile, for SQLite drops an unfinished end; nothing else may change."""
+    """Copy the database consistently. Only the log may grow meanwhile: SQLite ignores an incomplete end of it."""
     target = folder / "opencode.db"
     for _ in range(COPIES_MAX):
         before = _footprint(path)
@@ -259,7 +251,7 @@ def _copied(path: Path, folder: Path) -> Path:
 
 
 def _text(name: str, value: object) -> object:
-    """A column that should hold text and holds bytes is read as text; JSON is asked for as bytes and stays so."""
+    """The value of a column: bytes are decoded as text, except in JSON columns, which are selected as bytes."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) and name not in JSON_COLUMNS else value
 
 

@@ -1,13 +1,12 @@
-"""Rows of opencode's database as the JSON that opencode would show. Columns may be missing; unknown ones stay."""
+"""Rows of opencode's database as opencode's JSON. Columns may be missing, and unknown ones are kept."""
 
-from turnkeeper.interop.raw import RawObject, Unreadable, parse
-from turnkeeper.model.identifier import timestamp
+from turnkeeper.interop.raw import RawObject, Unreadable, minted, parse
 from turnkeeper.model.value import Json
 
 JSON_COLUMNS = frozenset(
     {"data", "summary_diffs", "metadata", "revert", "permission", "model", "sandboxes", "commands", "prompt"}
 )
-"""Columns that hold JSON. They are read as bytes, so that broken text in one row cannot stop the others."""
+"""Columns with JSON. They are selected as bytes, so that invalid UTF-8 in one row does not fail the query."""
 
 _PLAIN = {
     "id": "id",
@@ -94,14 +93,8 @@ def project_info(row: RawObject) -> RawObject:
 
 
 def arrival(part: RawObject, near: int) -> tuple[int, str]:
-    """Where a part stands in its message: old rows have no place but in their ids.
-
-    The time in an id starts again every 795 days, so it is read as the one nearest to the message's own.
-    """
-    try:
-        return timestamp(part["id"], near), part["id"]
-    except ValueError:
-        return near, part["id"]
+    """The sort key of a part in its message: the time in its id, which is near that of the message."""
+    return minted(part["id"], near), part["id"]
 
 
 def _data(row: RawObject) -> RawObject:
@@ -112,7 +105,7 @@ def _data(row: RawObject) -> RawObject:
 
 
 def _json(value: Json) -> Json:
-    """A column's JSON; the text as it is where it is none."""
+    """The parsed JSON of a column; its text if that is not JSON."""
     if not isinstance(value, bytes | str):
         return value
     try:

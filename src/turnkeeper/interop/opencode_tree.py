@@ -1,7 +1,6 @@
-"""opencode's JSON trees as a source, at every age: before and after each of its migrations. Only ever read.
+"""opencode's JSON trees as a source, before and after each of opencode's migrations.
 
-Nothing is migrated in place or in a copy: every layout is read as it lies, so a tree that a failed migration left
-half done gives what it has, and nothing is needed but the right to read.
+A tree is only read, never migrated, so a tree that a failed migration left incomplete can be imported too.
 
     storage/session/<project>/<id>.json     and message/<session>/, part/<message>/, todo/, session_diff/: since 0.6
     project/<name>/storage/session/info/    and session/message/<session>/, session/part/...: before
@@ -13,10 +12,9 @@ from pathlib import Path
 
 from turnkeeper.interop.opencode_row import arrival
 from turnkeeper.interop.opencode_v0 import messages
-from turnkeeper.interop.raw import RawMessage, RawObject, RawSession, Unreadable, parse_file
+from turnkeeper.interop.raw import RawMessage, RawObject, RawSession, Unreadable, parse_file, parse_optional
 from turnkeeper.interop.report import Finding
 from turnkeeper.interop.shapes import age, as_object, created
-from turnkeeper.model.value import Json
 
 
 class OpencodeTree:
@@ -25,59 +23,56 @@ class OpencodeTree:
     def __init__(self, data: Path) -> None:
         self.name = str(data)
         self._data = data
-        self._found: dict[str, _Place] = {}
+        self._found: dict[str, _SessionFiles] = {}
 
     def names(self) -> Sequence[str]:
-        """The ids of the sessions; the same one in two trees is taken from the newer."""
+        """The ids of the sessions. A session that two trees have is read from the newer tree."""
         storage = self._data / "storage"
         for file in sorted((storage / "session").glob("*/*.json")):
-            self._found.setdefault(file.stem, _Place(file, storage, file.parent.name))
+            self._found.setdefault(file.stem, _SessionFiles(file, storage, file.parent.name))
         for project in sorted((self._data / "project").glob("*/storage")):
             for file in sorted((project / "session" / "info").glob("*.json")):
-                self._found.setdefault(file.stem, _Old(file, project, ""))
+                self._found.setdefault(file.stem, _OldSessionFiles(file, project, ""))
         return list(self._found)
 
     def read(self, name: str) -> Iterable[RawSession]:
-        """One session with its history. Raises Unreadable."""
+        """A session with its history. Raises Unreadable."""
         return [self._found[name].session()]
 
     def projects(self) -> Iterable[RawObject]:
-        """The projects that have a file of their own."""
+        """The projects that have a file."""
         for file in sorted((self._data / "storage" / "project").glob("*.json")):
             try:
                 project = as_object(parse_file(file))
             except (OSError, Unreadable):
-                continue  # Sessions name their project themselves.
+                continue  # The sessions of the project have its id.
             yield {"worktree": "/", "sandboxes": [], "time": {}, **project, "id": file.stem}
 
     def skipped(self) -> Iterable[Finding]:
-        """Messages whose session is gone."""
+        """Messages whose session does not exist."""
         for folder in sorted((self._data / "storage" / "message").glob("*")):
             if folder.name not in self._found and folder.is_dir():
                 count = len(list(folder.glob("*.json")))
                 yield Finding(reason=f"{count} messages of a session that is not there", place=str(folder))
 
-    def close(self) -> None:
-        """Nothing is held open."""
 
-
-class _Place:
-    """Where one session lies since 0.6. Names of files and folders count, not what is written inside: files moved."""
+class _SessionFiles:
+    """The files of a session since 0.6. Ids are taken from file names, because files were moved without a rewrite."""
 
     def __init__(self, file: Path, storage: Path, project_id: str) -> None:
         self._file, self._storage, self._project_id = file, storage, project_id
 
     def session(self) -> RawSession:
-        """The session as its files have it."""
+        """The session with its messages. Raises Unreadable."""
         name = self._file.stem
         info = {**_object(self._file), "id": name}
         session = RawSession(info, [], place=str(self._file))
         if self._project_id:
             info.setdefault("projectID", self._project_id)
-        session.todos = _optional(self._storage / "todo" / f"{name}.json")
-        session.diffs = _optional(self._storage / "session_diff" / f"{name}.json")
-        for folder in ("share", "session_share"):
-            share = _optional(self._storage / folder / f"{name}.json")
+        session.todos = parse_optional(self._storage / "todo" / f"{name}.json")
+        session.diffs = parse_optional(self._storage / "session_diff" / f"{name}.json")
+        for folder in ("share", "session_share", "session/share"):
+            share = parse_optional(self._storage / folder / f"{name}.json")
             if isinstance(share, dict) and isinstance(share.get("url"), str):
                 info["share"] = {**as_object(info.get("share")), **share}
         session.messages = sorted(self.messages(session), key=lambda message: age(message.info))
@@ -86,25 +81,17 @@ class _Place:
         return session
 
     def messages(self, session: RawSession) -> Iterator[RawMessage]:
-        """The messages in no order."""
+        """The messages, unsorted."""
         for file, info in _readable(self._storage / "message" / self._file.stem, session):
             parts = _readable(self._storage / "part" / file.stem, session)
             yield _message(file, info, [{**part, "id": one.stem} for one, part in parts])
 
 
-class _Old(_Place):
-    """Where one session lay before 0.6, with shapes of messages that changed three times."""
-
-    def session(self) -> RawSession:
-        """The session as its files have it, its project told from the folder where it worked."""
-        session = super().session()
-        share = _optional(self._storage / "session" / "share" / f"{self._file.stem}.json")
-        if isinstance(share, dict) and isinstance(share.get("url"), str):
-            session.info["share"] = {**as_object(session.info.get("share")), **share}
-        return session
+class _OldSessionFiles(_SessionFiles):
+    """The files of a session before 0.6. The format of messages changed three times in these trees."""
 
     def messages(self, session: RawSession) -> Iterator[RawMessage]:
-        """The messages in no order, each in today's shape."""
+        """The messages, unsorted, each in the current format."""
         name = self._file.stem
         for file, info in _readable(self._storage / "session" / "message" / name, session):
             folder = self._storage / "session" / "part" / name / file.stem
@@ -112,7 +99,7 @@ class _Old(_Place):
             try:
                 info, embedded, dropped = messages.current({"sessionID": name, **info, "id": file.stem})
             except (messages.UnknownShape, AttributeError, KeyError, TypeError) as error:
-                # Some facts of that age stand three objects deep; any of them may be something else.
+                # The old format nests objects three deep, and any of them may have another type.
                 session.unreadable.append(Finding(reason=str(error), place=str(file), session_id=name))
                 continue
             if dropped:
@@ -127,7 +114,7 @@ def _message(file: Path, info: RawObject, parts: list[RawObject]) -> RawMessage:
 
 
 def _readable(folder: Path, session: RawSession) -> Iterator[tuple[Path, RawObject]]:
-    """The objects in a folder's files; a broken one is reported and does not stop the others."""
+    """The objects of the files in a folder. Files that cannot be read are added to ``unreadable``."""
     for file in sorted(folder.glob("*.json")):
         try:
             yield file, _object(file)
@@ -145,15 +132,8 @@ def _object(file: Path) -> RawObject:
     return json
 
 
-def _optional(file: Path) -> Json:
-    try:
-        return parse_file(file)
-    except (OSError, Unreadable):
-        return None
-
-
 def _directory(messages: list[RawMessage]) -> str | None:
-    """Where the session worked: the oldest layouts say so only in its messages."""
+    """The directory of the session, which the oldest layouts have only in messages."""
     for message in messages:
         path = as_object(message.info.get("path"))
         for name in ("cwd", "root"):

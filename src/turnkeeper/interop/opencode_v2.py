@@ -1,6 +1,6 @@
-"""opencode's second-generation messages in the shape of its first, which is ours. JSON in, JSON out.
+"""Convert opencode's second-generation messages to the format of the first, which the model has.
 
-Each keeps its id. What the first generation has no field for is kept under ``v2`` and thus in ``$extra``.
+Messages keep their ids. Fields that the first generation does not have are kept under ``v2``, and so in ``$extra``.
 """
 
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ from turnkeeper.interop.raw import RawMessage, RawObject, derived_id
 from turnkeeper.model.value import Json, encode
 
 UPDATE_KEY = "opencode"
-"""The Context Component under which the text of a second-generation system message stands."""
+"""The key of the Context Component that gets the text of a second-generation system message."""
 
 
 @dataclass
 class Translation:
-    """Translates the messages of one session in order: agent, model and prompt carry over from one to the next."""
+    """Translates the messages of a session in order, with the agent, model and prompt of earlier messages."""
 
     directory: str
     worktree: str
@@ -26,7 +26,7 @@ class Translation:
     prompt: str = ""
 
     def of(self, row: RawObject) -> Iterator[RawMessage]:
-        """The messages that one row stands for; none for a type that is not known."""
+        """The messages of a row; none for an unknown type."""
         match row.get("type"):
             case "user":
                 yield self._user(row, [_text(row), *_mentions(row)])
@@ -100,7 +100,7 @@ class Translation:
         info |= {"summary": True, "finish": "stop", "time": {"created": created, "completed": created}}
         parts: list[RawObject] = [{"type": "text", "text": row.get("summary", "")}]
         if row.get("recent"):
-            # The words kept from before the summary; a reader of the summary needs them too.
+            # The text that was kept from before the summary.
             parts.append({"type": "text", "text": row["recent"], "synthetic": True})
         yield _message(info, parts)
 
@@ -120,18 +120,18 @@ class Translation:
 
 
 def _head(row: RawObject, role: str, *mapped: str) -> RawObject:
-    """What every message has, and under ``v2`` what the caller does not map."""
+    """The fields of every message, and under ``v2`` the fields that the caller does not map."""
     rest = {key: item for key, item in row.items() if key not in {"id", "sessionID", "time", *mapped}}
     return {"id": row["id"], "role": role, "time": shapes.as_object(row.get("time")), "v2": rest}
 
 
 def _message(info: RawObject, parts: list[RawObject]) -> RawMessage:
-    """The message, its parts under ids that are the same at every import."""
+    """The message, with derived ids for its parts."""
     ms = shapes.created(info)
     named: list[Json] = [
         {**part, "id": derived_id("prt", ms, nth, info["id"], part["type"])} for nth, part in enumerate(parts)
     ]
-    # The session's row does not count what these cost.
+    # The totals of the session row do not include these messages.
     return RawMessage(info, named, is_counted=False)
 
 
@@ -186,7 +186,7 @@ def _tool(content: RawObject) -> RawObject:
 
 
 def _state(state: RawObject, time: RawObject) -> RawObject:
-    """A tool call's state; keys that only the second generation has stay where they are."""
+    """The state of a tool call. Keys that only the second generation has are kept."""
     start = time.get("ran", time.get("created", 0))
     over = _kept({"start": start, "end": time.get("completed", start)}, compacted=time.get("pruned"))
     match state.get("status"):
@@ -198,7 +198,7 @@ def _state(state: RawObject, time: RawObject) -> RawObject:
             content = _objects(state.get("content"))
             texts = [str(item.get("text", "")) for item in content if item.get("type") == "text"]
             if not content and state.get("structured"):
-                texts = [encode(state["structured"]).decode()]  # What the model was shown in that case.
+                texts = [encode(state["structured"]).decode()]  # opencode sends this to the model in that case.
             files = [
                 _file(item)
                 for item in [*content, *_objects(state.get("attachments"))]

@@ -1,4 +1,4 @@
-"""Raw sessions: JSON as a source has it, gathered into one shape before anything is made of it."""
+"""Raw sessions: the JSON of a source in one shape, before it is normalised."""
 
 import json
 import math
@@ -13,29 +13,30 @@ import msgspec
 from turnkeeper.core.limits import ENTRY_DEPTH_MAX, JSON_DEPTH_MAX
 from turnkeeper.core.storable import is_too_deep
 from turnkeeper.interop.report import Finding
-from turnkeeper.model.identifier import ALPHABET, TAIL_LENGTH, pack
+from turnkeeper.model.identifier import ALPHABET, TAIL_LENGTH, pack, timestamp
 from turnkeeper.model.value import Json
 
 RawObject: TypeAlias = dict[str, Any]
-"""A JSON object from outside. Any: its shape is what we are about to find out."""
+"""A JSON object of a source, with values of any shape."""
 
 
 class Unreadable(Exception):
-    """This piece of a source makes no sense; the rest may."""
+    """A piece of a source that cannot be imported. The import continues with the rest."""
 
 
 @dataclass
 class RawMessage:
-    """A message and its parts. What a source does not count in a session's totals is not ``is_counted``."""
+    """A message and its parts."""
 
     info: RawObject
     parts: list[Json]
     is_counted: bool = True
+    """Whether the totals of the session in the source include the usage of this message."""
 
 
 @dataclass
 class RawSession:
-    """A session as a source has it, its messages in order. None means that the source cannot know."""
+    """A session of a source, with its messages in order. ``todos`` and ``diffs`` are None if the source has none."""
 
     info: RawObject
     messages: list[RawMessage]
@@ -47,51 +48,55 @@ class RawSession:
 
 
 class SessionSource(Protocol):
-    """Where sessions come from. Only ever read; called from worker threads, one call at a time."""
+    """A source of sessions, which is only read. It is called from worker threads, one call at a time."""
 
     name: str
-    """How messages to people call it."""
+    """The name of the source in messages to the user."""
 
     def names(self) -> Sequence[str]:
-        """What there is to read, in order; each may hold several sessions."""
+        """The names to read, in order. One name may stand for several sessions."""
         ...
 
     def read(self, name: str) -> Iterable[RawSession]:
-        """The sessions under one of the names. Raises Unreadable."""
+        """The sessions of a name. Raises Unreadable."""
         ...
 
     def projects(self) -> Iterable[RawObject]:
-        """The projects it knows, as opencode writes them."""
+        """The projects of the source, in opencode's format."""
         ...
 
     def skipped(self) -> Iterable[Finding]:
-        """What it holds that belongs to no session."""
-        ...
-
-    def close(self) -> None:
-        """Let go of it."""
+        """The data of the source that belongs to no session."""
         ...
 
 
 def parse_file(file: Path) -> Json:
-    """The JSON in a file. Raises Unreadable, also for a pipe, which would be waited for; or OSError."""
+    """The JSON of a file. Raises OSError, or Unreadable, also for a pipe, which would block."""
     if file.exists() and not file.is_file():
         raise Unreadable("is not an ordinary file")
     return parse(file.read_bytes())
 
 
-def parse(body: bytes | str) -> Json:
-    """JSON to plain values. Raises Unreadable.
+def parse_optional(file: Path) -> Json:
+    """The JSON of a file that a session can do without; None if it cannot be read."""
+    try:
+        return parse_file(file)
+    except (OSError, ValueError, Unreadable):
+        return None
 
-    JavaScript cuts text between the halves of a character and writes the rest as a lone surrogate, which no UTF-8 can
-    hold: such a half becomes U+FFFD. Numbers that no JSON can hold become null.
+
+def parse(body: bytes | str) -> Json:
+    """JSON as plain values. Raises Unreadable.
+
+    A lone surrogate, which JavaScript writes when it cuts a character in half, becomes U+FFFD. NaN and infinite
+    numbers become null.
     """
     if is_too_deep(body, ENTRY_DEPTH_MAX):
         raise Unreadable(f"is nested more than {JSON_DEPTH_MAX} deep")
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass  # Strict and fast; what it refuses is looked at again, slowly.
+        pass  # The fast parser is strict. The slow one below accepts more.
     try:
         return _whole(json.loads(body, parse_constant=lambda _: None, parse_float=_finite))
     except (ValueError, RecursionError) as error:
@@ -99,18 +104,26 @@ def parse(body: bytes | str) -> Json:
 
 
 def plain(value: object) -> Json:
-    """One of our values as plain JSON values."""
+    """A value of the model as plain JSON values."""
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def derived_id(prefix: str, ms: int, nth: int, *of: str) -> str:
-    """An id for something the source gives none, the same at every import: made from where it stands."""
+    """An id for data that has none in the source. It depends only on the arguments, so every import derives it."""
     number = int.from_bytes(sha256("\0".join((*of, str(nth))).encode("utf-8", "surrogatepass")).digest()[:12], "big")
     tail = ""
     for _ in range(TAIL_LENGTH):
         number, digit = divmod(number, len(ALPHABET))
         tail += ALPHABET[digit]
     return f"{prefix}_{pack(ms, nth + 1, False)}{tail}"
+
+
+def minted(identifier: str, near: int) -> int:
+    """The time in an id, or ``near`` if it has none. Times repeat every 795 days; the one next to ``near`` counts."""
+    try:
+        return timestamp(identifier, near)
+    except ValueError:
+        return near
 
 
 def _finite(text: str) -> float | None:

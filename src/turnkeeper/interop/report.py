@@ -1,4 +1,4 @@
-"""ImportReport: what an import did, what it left alone and why."""
+"""ImportReport: what an import added, what it left unchanged, and what it could not read."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -6,14 +6,13 @@ from typing import TypeAlias
 from turnkeeper.model.value import Value
 
 ProgressReport: TypeAlias = Callable[[int, int, str], None]
-"""Called with (done, total, what comes next) as an import or export goes on."""
-
+"""Called with (done, total, name of the next session) during an import or export."""
 
 TAKEN = "its id is taken by a message of another session; it was left out"
 
 
 class Finding(Value):
-    """One thing an import did not take as it was, and the reason. ``place`` is a file or a row of the source."""
+    """A piece of a source that was not imported, and the reason. ``place`` is a file or a row of the source."""
 
     reason: str
     place: str | None = None
@@ -23,51 +22,53 @@ class Finding(Value):
 
 
 class Counts(Value):
-    """How many of each."""
+    """How many sessions, messages and parts. No field has a default, so that JSON has the zeros too."""
 
-    sessions: int = 0
-    messages: int = 0
-    parts: int = 0
+    sessions: int
+    messages: int
+    parts: int
 
     def plus(self, sessions: int = 0, messages: int = 0, parts: int = 0) -> "Counts":
-        """These and some more."""
+        """The sum of these counts and the given ones."""
         return Counts(sessions=self.sessions + sessions, messages=self.messages + messages, parts=self.parts + parts)
 
 
-class ImportReport(Value):
-    """What came of an import.
+NONE = Counts(sessions=0, messages=0, parts=0)
 
-    ``imported`` counts what is new here, ``unchanged`` what was here already and equal. ``grown`` is the number of
-    sessions that were here and got new messages or parts. In a conflict ours was kept.
+
+class ImportReport(Value):
+    """The result of an import.
+
+    ``imported`` counts what the import added to the store, ``unchanged`` what the store already had. ``grown`` is the
+    number of stored sessions that got new messages or parts. In a conflict the stored version was kept.
     """
 
     source: str
-    imported: Counts = Counts()
-    unchanged: Counts = Counts()
-    grown: int = 0
-    conflicts: tuple[Finding, ...] = ()
-    skipped: tuple[Finding, ...] = ()
-    unreadable: tuple[Finding, ...] = ()
+    imported: Counts
+    unchanged: Counts
+    grown: int
+    conflicts: tuple[Finding, ...]
+    skipped: tuple[Finding, ...]
+    unreadable: tuple[Finding, ...]
 
     @property
     def is_whole(self) -> bool:
-        """Whether all that the source has is stored here now, but for what is skipped on purpose or differs."""
+        """Whether the source was read completely and no message was left out because its id is taken."""
         return not self.unreadable and all(one.reason != TAKEN for one in self.conflicts)
 
 
 class Tally:
-    """Adds up a report while an import runs."""
+    """The mutable counters and findings of a running import."""
 
     def __init__(self) -> None:
-        self.imported = Counts()
-        self.unchanged = Counts()
+        self.imported = self.unchanged = NONE
         self.grown = 0
         self.conflicts: list[Finding] = []
         self.skipped: list[Finding] = []
         self.unreadable: list[Finding] = []
 
     def report(self, source: str) -> ImportReport:
-        """What was counted so far."""
+        """The report of what was counted so far."""
         return ImportReport(
             source=source,
             imported=self.imported,

@@ -1,7 +1,7 @@
-"""Sanitise an export: what people and programs wrote becomes ``[redacted:<kind>:<id>]``; its structure stays.
+"""Sanitise an export: text becomes ``[redacted:<kind>:<id>]``, and the structure stays.
 
-The kinds are opencode's, and more: it leaves error texts, metadata and patterns as they are. A field that is in none
-of the tables cannot be judged, so it is redacted too.
+The kinds are those of opencode, and more for error texts, metadata and patterns, which opencode keeps. A field that no
+table has is redacted.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from turnkeeper.interop.raw import RawObject
 from turnkeeper.model.value import Json
 
 Redaction: TypeAlias = str | Callable[[Json, str], Json] | None
-"""What to do with a field: redact it under this kind, keep it (None), or ask a function of the value and the id."""
+"""The rule of a field: redact it under this kind, keep it (None), or call a function with the value and the id."""
 
 Redactions: TypeAlias = Mapping[str, Redaction]
 
@@ -19,17 +19,17 @@ UNKNOWN = "unknown"
 
 
 def sanitise_session(info: RawObject) -> RawObject:
-    """A session without what it is about."""
+    """A session without its texts."""
     return _fields(info, _SESSION, str(info.get("id")))
 
 
 def sanitise_message(info: RawObject) -> RawObject:
-    """A message without what was said."""
+    """A message without its texts."""
     return _fields(info, _MESSAGE, str(info.get("id")))
 
 
 def sanitise_part(part: RawObject) -> RawObject:
-    """A part without what was said or done."""
+    """A part without its texts."""
     return _fields(part, {**_BASE, **_PARTS.get(str(part.get("type")), {})}, str(part.get("id")))
 
 
@@ -58,14 +58,14 @@ def _redacted(value: Json, kind: str, name: str) -> Json:
 
 
 def _inside(rules: Redactions) -> Callable[[Json, str], Json]:
-    """An object whose fields have rules of their own."""
+    """The rule of an object whose fields have these rules."""
     return lambda value, name: (
         _fields(value, rules, name) if isinstance(value, dict) else _redacted(value, UNKNOWN, name)
     )
 
 
 def _each(rules: Redactions, *, is_numbered: bool = False) -> Callable[[Json, str], Json]:
-    """A list of such objects; ``is_numbered`` if they are told apart by their index alone."""
+    """The rule of a list of objects whose fields have these rules; ``is_numbered`` uses the index as the id."""
 
     def sanitise(value: Json, name: str) -> Json:
         if not isinstance(value, list):

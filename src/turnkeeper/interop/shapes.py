@@ -1,28 +1,18 @@
-"""Old and incomplete shapes brought to today's: tokens, diffs, failures, tool states. JSON in, JSON out."""
+"""Convert old and incomplete JSON to the current format: tokens, diffs, failures, tool states."""
 
 import difflib
 from collections.abc import Callable
-from typing import TypeGuard
+from typing import TypeGuard, get_args
 
 from turnkeeper.interop.raw import RawObject
+from turnkeeper.model.failure import Failure
 from turnkeeper.model.value import Json
 
-FAILURES = frozenset(
-    {
-        "MessageAbortedError",
-        "ProviderAuthError",
-        "APIError",
-        "ContextOverflowError",
-        "MessageOutputLengthError",
-        "StructuredOutputError",
-        "ContentFilterError",
-        "UnknownError",
-    }
-)
-"""Names of failures that we know (model/failure.py)."""
+FAILURES = frozenset(str(kind.__struct_config__.tag) for kind in get_args(Failure))
+"""The names of the failures of the model."""
 
 PATCH_LINES_MAX = 4000
-"""Files longer than this together are shown as replaced whole: finding the smallest patch takes time in the square."""
+"""Longer files are shown as replaced completely, because the time to compute a small patch grows quadratically."""
 
 
 def as_object(value: Json) -> RawObject:
@@ -31,23 +21,23 @@ def as_object(value: Json) -> RawObject:
 
 
 def is_number(value: Json) -> TypeGuard[int | float]:
-    """Whether JSON would call it a number."""
+    """Whether a value is a JSON number."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def created(info: RawObject) -> int:
-    """When a message came to be; 0 if it does not say."""
+    """The time at which a message was created; 0 if it has none."""
     time = as_object(info.get("time")).get("created")
     return int(time) if is_number(time) else 0
 
 
 def age(info: RawObject) -> tuple[int, str]:
-    """Where a message stands among others: by its time. The id only tells apart what came at the same moment."""
+    """The sort key of a message: its time, then its id."""
     return created(info), str(info.get("id"))
 
 
 def tokens(raw: Json) -> RawObject:
-    """Usage with every kind there, zero where the source has no number."""
+    """Token counts with every kind, 0 where the source has no number."""
     given = as_object(raw)
     cache = as_object(given.get("cache"))
     counted = {kind: _number(given.get(kind)) for kind in ("input", "output", "reasoning")}
@@ -56,12 +46,12 @@ def tokens(raw: Json) -> RawObject:
 
 
 def diffs(raw: list[Json]) -> list[Json]:
-    """File diffs, each with counts and a patch: old ones hold the file before and after instead."""
+    """File diffs with counts and patches. Old ones have the texts before and after instead of a patch."""
     return [_diff(one) if isinstance(one, dict) else one for one in raw]
 
 
 def failure(raw: RawObject) -> tuple[RawObject, bool]:
-    """What went wrong, under a name that we know; and whether that took more than filling gaps."""
+    """A failure with a name of the model, and whether its name was replaced."""
     data = as_object(raw.get("data"))
     name, message = raw.get("name"), data.get("message")
     said = message if isinstance(message, str) else ""
@@ -80,7 +70,7 @@ def failure(raw: RawObject) -> tuple[RawObject, bool]:
 
 
 def tool_state(raw: RawObject, attachment: Callable[[int, Json], Json]) -> RawObject:
-    """A tool call's state with the fields that every state of its kind has today."""
+    """The state of a tool call with all fields of the current format."""
     state = dict(raw)
     if not isinstance(state.get("input"), dict):
         state.setdefault("input", {})

@@ -1,1 +1,1 @@
-"""Use cases: what the command line, the Python API and the server call. One verb, one function."""
+"""Use cases of the command line, the Python API and the server: one function for each verb."""

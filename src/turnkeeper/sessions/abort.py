@@ -1,4 +1,4 @@
-"""Abort: close what a dead process left open. What it recorded stays; prompts that wait go on waiting."""
+"""Abort: close the turn that a dead process left open. Recorded data and waiting prompts stay."""
 
 from turnkeeper.model.status import Idle
 from turnkeeper.run.pen import take_pen
@@ -7,7 +7,7 @@ from turnkeeper.workspace.owner import this_process
 
 
 async def close(store: Store, session_id: str) -> bool:
-    """Close the open turn and become idle; whether anything was open. Raises Busy while a living process runs it."""
+    """Close the open turn of a session; whether there was one. Raises Busy while a living process runs it."""
     before = await store.queries.state(session_id)
     if before.turn is None and isinstance(before.status, Idle):
         return False

@@ -1,16 +1,16 @@
-"""Attach: what a file of a prompt becomes. The model is shown its content as if it had called the read tool itself.
+"""Attach a file of a prompt: the model gets its content as the result of a call of the read tool.
 
-| The address | What is stored |
+| URL | Stored parts |
 |---|---|
-| a resource of a server | a notice, and the part as it came |
+| a resource of a server | a notice, and the unchanged part |
 | ``data:`` with text | the call, the text, the part |
 | ``data:`` with an image | the image, within the limits |
-| ``file:`` of text or of a directory | the call, what the tool gave, the part (or the image that was behind it) |
-| ``file:`` of anything else | the call, the part with the content in it |
-| anything else | the part as it came; a notice, if it would be text, for nothing is fetched |
+| ``file:`` of text or of a directory | the call, its output, the part (or the image that the tool found) |
+| ``file:`` of another type | the call, the part with the content |
+| any other URL, which is not fetched | the unchanged part, and a notice if its type is text |
 
-A file that cannot be read becomes a notice, and the prompt goes on: the model can tell the user. An image that no
-model would take is refused, and so is a path in the place of an address.
+A file that cannot be read becomes a notice for the model, and the prompt is admitted. An image that no model accepts is
+refused, and so is a path instead of a URL.
 """
 
 import os
@@ -40,11 +40,11 @@ DIRECTORY: Final = "application/x-directory"
 TEXT: Final = "text/plain"
 ADDRESS_SHOWN_MAX: Final = 200
 UNNAMED: Final = ""
-"""The id of a part that is still to be given one, in the order of the parts."""
+"""The id of a part until ``resolve`` gives it one."""
 
 
 class Attaching(msgspec.Struct, frozen=True):
-    """Where files are attached: to which message, and from which place on. ``met`` is told which files were read."""
+    """Attaches files to a message. ``met`` is called with each file that was read."""
 
     session_id: str
     message_id: str
@@ -54,7 +54,7 @@ class Attaching(msgspec.Struct, frozen=True):
     met: Callable[[Path], None] = lambda _: None
 
     async def attach(self, part: FileInput) -> list[Part]:
-        """The parts that are stored for one file. Raises Invalid for an image that no model would take, or a path."""
+        """The stored parts of a file. Raises Invalid for a path, and for an image that no model accepts."""
         scheme, colon, _ = part.url.partition(":")
         scheme = scheme.lower()
         if not colon:
@@ -68,17 +68,18 @@ class Attaching(msgspec.Struct, frozen=True):
             return self._from_text(part)
         if scheme == "data" and part.mime.lower().startswith("image/"):
             return [await self._image(part, _content(part), _name(part))]
-        if part.mime == DIRECTORY or is_textual(part.mime):  # Of these a model reads only what is said beside them.
+        if part.mime == DIRECTORY or is_textual(part.mime):  # The model gets no file of these types, only texts.
             shown = f"{part.url[:ADDRESS_SHOWN_MAX]} was attached, and its content is not here: only file: and data:"
-            return [self.said(f"{shown} addresses are read."), self._kept(part, mime=_read_as(part))]
+            mime = DIRECTORY if part.mime == DIRECTORY else TEXT
+            return [self.said(f"{shown} addresses are read."), self._kept(part, mime=mime)]
         return [self._kept(part)]
 
     def _address(self, part: FileInput) -> str:
-        """What was most likely meant by a path in the place of an address."""
+        """The URL that was probably meant by a path."""
         return Path(os.path.normpath(self.place.directory / part.url.replace("\0", ""))).as_uri()
 
     def said(self, text: str) -> TextPart:
-        """Words of ours, for the model."""
+        """A synthetic text for the model."""
         return TextPart(
             id=UNNAMED, session_id=self.session_id, message_id=self.message_id, text=clean(text), synthetic=True
         )
@@ -122,10 +123,11 @@ class Attaching(msgspec.Struct, frozen=True):
         self.met(path)
         if mime.startswith("image/"):
             return [called, await self._image(part, content, part.filename or path.name)]
-        return [called, self._kept(part, mime=mime, url=_data_url(mime, content), filename=_filename(part, path))]
+        filename = part.filename or clean(path.name)
+        return [called, self._kept(part, mime=mime, url=_data_url(mime, content), filename=filename)]
 
     async def _read(self, part: FileInput, arguments: ReadArguments, mime: str) -> list[Part]:
-        """Read as the tool does, without asking: the user named the file, wherever it is."""
+        """Call the read tool without a permission request, because the user named the file."""
         called = self._called(arguments)
         try:
             output = await READ.run(arguments, self._context())
@@ -135,7 +137,7 @@ class Attaching(msgspec.Struct, frozen=True):
         return [called, self.said(output.output), *(behind or [self._kept(part, mime=mime)])]
 
     async def _behind(self, part: FileInput, output: ToolOutput) -> list[Part]:
-        """The images and documents that the tool found behind what was said to be text."""
+        """The images and documents that the tool found in a file that was declared as text."""
         found: list[Part] = []
         for attachment in output.attachments:
             own = part.but(mime=attachment.mime, url=attachment.url, filename=part.filename or attachment.filename)
@@ -163,14 +165,14 @@ class Attaching(msgspec.Struct, frozen=True):
 
 
 def _found(address: FileUrl, directory: Path) -> tuple[Path, bool]:
-    """The file that an address means, and whether it is a directory."""
+    """The path of a URL, and whether it is a directory."""
     paths = [directory / os.fsdecode(path) for path in address.paths]
     path = next((path for path in paths if os.path.lexists(path)), paths[-1])
     return path, path.is_dir()
 
 
 def _arguments(path: Path, part: FileInput, address: FileUrl) -> ReadArguments:
-    """Which lines to read: those of the symbol, else those of the address."""
+    """The lines to read: those of the symbol, or else those in the URL."""
     first, last = address.first, address.last
     if isinstance(part.source, SymbolSource):
         # Language servers count from 0.
@@ -181,9 +183,9 @@ def _arguments(path: Path, part: FileInput, address: FileUrl) -> ReadArguments:
 
 
 def _media(path: Path, mime: str) -> tuple[str, bytes]:
-    """A file's type, by its first bytes where these tell, and its content.
+    """The media type of a file, by its first bytes if these are known, and its content.
 
-    Raises ToolFailure if it cannot be read, and Invalid if it is an image not even worth reading.
+    Raises ToolFailure if it cannot be read, and Invalid for an image that is too large.
     """
     is_image = mime.lower().startswith("image/")
     try:
@@ -199,7 +201,7 @@ def _media(path: Path, mime: str) -> tuple[str, bytes]:
 
 
 def _content(part: FileInput) -> bytes:
-    """The bytes in a ``data:`` address of an image; Invalid if there are none."""
+    """The bytes of an image in a ``data:`` URL. Raises Invalid if there are none."""
     address: DataUrl | None = read_data_url(part.url)
     try:
         content = address.content() if address is not None else b""
@@ -214,24 +216,16 @@ def _data_url(mime: str, content: bytes) -> str:
     return f"data:{mime};base64,{b64encode(content).decode()}"
 
 
-def _read_as(part: FileInput) -> str:
-    return DIRECTORY if part.mime == DIRECTORY else TEXT
-
-
 def _name(part: FileInput) -> str:
     return part.filename or "the attached file"
 
 
-def _filename(part: FileInput, path: Path) -> str:
-    return part.filename or clean(path.name)
-
-
 async def _allow(permission: str, patterns: Sequence[str], *, always: Sequence[str], metadata: JsonObject) -> None:
-    """The user named the file; there is nobody else to ask."""
+    """Allow the call, because the user named the file."""
 
 
 async def _ignore(*, title: str | None = None, metadata: JsonObject | None = None) -> None:
-    """Reading is over before anyone could look."""
+    """Ignore progress."""
 
 
 async def _no_todos() -> tuple[Todo, ...]:

@@ -1,4 +1,4 @@
-"""Compact a session because somebody asks for it: older history gives way to a Summary, and is kept for recall."""
+"""Compact a session on request: the model gets a Summary instead of older history, which recall still reads."""
 
 from typing import Final
 
@@ -25,13 +25,13 @@ NOTHING: Final = "there is nothing to compact: nobody has answered since the ses
 
 
 class Compacted(Value):
-    """What came of it. Without a ``summary`` nothing was done, and ``reason`` says why. Sizes are rough, in tokens."""
+    """The result of a compaction. Without a ``summary`` nothing was done, for ``reason``. Sizes are in tokens."""
 
     reason: str
     summary: str | None = None
     is_digest: bool = False
     problem: str | None = None
-    """Why no model's answer could be used, if the summary is a digest."""
+    """Why a digest is used instead of the summary of a model."""
     tail_start_id: str | None = None
     before: int = 0
     after: int = 0
@@ -47,9 +47,10 @@ async def compact(
     auto: bool = False,
     model: ModelChoice | None = None,
 ) -> Compacted:
-    """Compact a session that rests; without ``force`` only one that is large enough.
+    """Compact an idle session; without ``force`` only one that is large enough.
 
-    ``auto`` lets it go on with its work afterwards. Raises Busy while it runs, Refusal if it could not be done.
+    ``auto`` marks the compaction as one that continues the work. Raises Busy while the session runs, and Refusal if the
+    compaction failed.
     """
     history = await runtime.history(session.id)
     user, turn = last_user(history), last_turn(history)

@@ -1,4 +1,4 @@
-"""Tell what a session's model was told, and how much of each request its provider could reuse. Read from the log."""
+"""Report the System Context of a session, and how much of each request its provider could reuse, from the log."""
 
 from collections.abc import AsyncIterator
 from typing import Literal
@@ -17,7 +17,7 @@ PAGE = 500
 
 
 class EpochBegun(Value):
-    """That an epoch began: when, why, and for whom."""
+    """The start of an epoch: its time, its reason, its model and its directory."""
 
     number: int
     reason: EpochReason
@@ -29,50 +29,60 @@ class EpochBegun(Value):
 
 
 class ComponentKnown(Value):
-    """What the model knows of a component: from the baseline, told since, or told to be gone."""
+    """The version of a component that the model has: from the baseline, from an update, or removed by an update."""
 
     key: str
     state: Literal["baseline", "told", "gone"]
     size: int
-    """Of the text in force, in bytes."""
+    """The bytes of the current text."""
     hash: str
 
 
 class RequestMade(Value):
-    """A turn's request, and how much of the one before it could be reused. Without ``percent`` it was the first."""
+    """The request of a turn, and how much of the previous request it repeats. ``percent`` is None for the first."""
 
     message_id: str
     time: int
     epoch: int
     size: int
     reused: int
-    percent: int | None = None
-    cause: str | None = None
-    note: str | None = None
+    percent: int | None
+    cause: str | None
+    note: str | None
 
 
 class ContextReport(Value):
-    """The System Context of a session."""
+    """The System Context of a session. No field has a default, so that JSON has the empty ones too."""
 
     session_id: str
-    epochs: tuple[EpochBegun, ...] = ()
-    components: tuple[ComponentKnown, ...] = ()
-    """As they stand in the newest epoch."""
-    messages: tuple[SystemMessage, ...] = ()
-    """Mid-Conversation System Messages of all epochs; those before the newest are no longer shown to the model."""
-    requests: tuple[RequestMade, ...] = ()
-    instructions: tuple[str, ...] = ()
-    """Files that were met while reading."""
+    epochs: tuple[EpochBegun, ...]
+    components: tuple[ComponentKnown, ...]
+    """The components of the newest epoch."""
+    messages: tuple[SystemMessage, ...]
+    """The Mid-Conversation System Messages of all epochs. The model is only sent those of the newest."""
+    requests: tuple[RequestMade, ...]
+    instructions: tuple[str, ...]
+    """Instruction files that were discovered next to files the model read."""
 
 
 async def report(store: Store, session_id: str) -> ContextReport:
-    """What is to be known of a session's System Context. Raises NotFound."""
+    """The System Context of a session. Raises NotFound."""
     view = await store.journal.view(session_id)
     epochs, messages, requests = list[EpochBegun](), list[SystemMessage](), list[RequestMade]()
     async for seq, time, event in _events(store, session_id):
         match event:
             case EpochStarted(epoch=begun):
-                epochs.append(_begun(begun, seq, time))
+                epochs.append(
+                    EpochBegun(
+                        number=begun.number,
+                        reason=begun.reason,
+                        seq=seq,
+                        time=time,
+                        provider_id=begun.provider_id,
+                        model_id=begun.model_id,
+                        directory=begun.directory,
+                    )
+                )
             case ContextAdmitted(message=message):
                 messages.append(await store.queries.whole(message.but(seq=seq)))
             case TurnStarted(message=turn, prefix=prefix) if prefix is not None:
@@ -109,27 +119,15 @@ async def _events(store: Store, session_id: str) -> AsyncIterator[Recorded]:
         after = events[-1].seq
 
 
-def _begun(epoch: Epoch, seq: int, time: int) -> EpochBegun:
-    return EpochBegun(
-        number=epoch.number,
-        reason=epoch.reason,
-        seq=seq,
-        time=time,
-        provider_id=epoch.provider_id,
-        model_id=epoch.model_id,
-        directory=epoch.directory,
-    )
-
-
 def _components(epoch: Epoch, messages: list[SystemMessage]) -> list[ComponentKnown]:
-    """In the order of the baseline, then as they were told."""
+    """The components in the order of the baseline, followed by those that only updates have."""
     texts = {one.key: one.text for one in epoch.baseline}
-    told = {update.key: update for message in messages if message.seq > epoch.seq for update in message.updates}
-    keys = [*texts, *(key for key in {**told, **epoch.checkpoint} if key not in texts)]
-    return [_known(key, epoch.checkpoint.get(key, GONE), texts.get(key, ""), told.get(key)) for key in keys]
+    updates = {update.key: update for message in messages if message.seq > epoch.seq for update in message.updates}
+    keys = [*texts, *(key for key in {**updates, **epoch.checkpoint} if key not in texts)]
+    return [_known(key, epoch.checkpoint.get(key, GONE), texts.get(key, ""), updates.get(key)) for key in keys]
 
 
-def _known(key: str, hash: str, baseline: str, told: ContextUpdate | None) -> ComponentKnown:
-    text = told.text if told is not None else baseline
-    state: Literal["baseline", "told", "gone"] = "baseline" if told is None else "gone" if told.gone else "told"
+def _known(key: str, hash: str, baseline: str, update: ContextUpdate | None) -> ComponentKnown:
+    text = update.text if update is not None else baseline
+    state: Literal["baseline", "told", "gone"] = "baseline" if update is None else "gone" if update.gone else "told"
     return ComponentKnown(key=key, state=state, size=len(text.encode()), hash=hash)

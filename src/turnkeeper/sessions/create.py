@@ -28,9 +28,9 @@ async def create(
     metadata: JsonObject | None = None,
     workspace_id: str | None = None,
 ) -> Session:
-    """A new session in this place. With an ``id`` that exists: the stored session, unchanged.
+    """Create a session in a directory. With an ``id`` that exists: the stored session, unchanged.
 
-    Raises Invalid if there is no such directory.
+    Raises Invalid if the directory does not exist.
     """
     if id is not None and (existing := await _existing(store, id)) is not None:
         return existing
@@ -66,13 +66,13 @@ async def create(
 
 
 def check_directory(place: ProjectPlace) -> None:
-    """Raise Invalid unless the place is there: no tool could work in it. It may go later; then the tools say so."""
+    """Raise Invalid if the directory does not exist. If it is deleted later, the tools fail."""
     if not place.directory.is_dir():
         raise Invalid(f"{str(place.directory)!r} is not a directory; make it, or name another")
 
 
 async def remember_project(store: Store, place: ProjectPlace) -> None:
-    """Write the project's document, once."""
+    """Write the document of a project if it does not exist."""
     if place.id in store.projects:
         return
     key = keys.project(place.id)
@@ -84,7 +84,7 @@ async def remember_project(store: Store, place: ProjectPlace) -> None:
 
 
 def project_document(project_id: str, worktree: str, now: int, *, has_vcs: bool = True) -> dict[str, object]:
-    """What is kept of a project: where its files are. ``global`` stands for every directory outside a repository."""
+    """The document of a project: its worktree. ``global`` is the project of directories outside of repositories."""
     is_global = project_id == "global"
     project: dict[str, object] = {
         "id": project_id,

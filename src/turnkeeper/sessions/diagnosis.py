@@ -1,4 +1,4 @@
-"""Diagnosis: what ``doctor`` found in a store."""
+"""Diagnosis: the problems that ``doctor`` found in a store."""
 
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
@@ -23,14 +23,14 @@ ProblemKind: TypeAlias = Literal[
     "dangling reference",
     "medium",
 ]
-"""What can be wrong. ``medium`` is what the engine itself says of its files."""
+"""The kinds of problems. ``medium`` is an error of the files that the engine reports."""
 
 
 class Problem(Value):
-    """One thing that is wrong, the place of the event if it has one, and what to do about it.
+    """A problem, the number of its event if it has one, and advice.
 
-    Everything is damage but a dangling reference: removing a message or importing half a family leaves those behind,
-    every reader copes with them, and so they are only told.
+    Every problem is damage, except a dangling reference: removing a message or importing a session without its parent
+    leaves it, and readers ignore it.
     """
 
     kind: ProblemKind
@@ -42,12 +42,25 @@ class Problem(Value):
 
     @property
     def is_damage(self) -> bool:
-        """Whether something was lost or contradicts the log."""
+        """Whether data was lost or contradicts the log."""
         return self.kind != "dangling reference"
 
 
+def problem(
+    kind: ProblemKind,
+    message: str,
+    advice: str,
+    *,
+    session_id: str | None = None,
+    seq: int | None = None,
+    fixed: bool = False,
+) -> Problem:
+    """A problem. The defaults are here, because JSON leaves out fields that have their default."""
+    return Problem(kind=kind, session_id=session_id, seq=seq, message=message, fixed=fixed, advice=advice)
+
+
 class Diagnosis(Value):
-    """The whole finding. ``engine`` holds what the engine says of itself: path, build versions."""
+    """The result of an examination. ``engine`` has facts about the engine, such as its path and versions."""
 
     ok: bool
     sessions: int

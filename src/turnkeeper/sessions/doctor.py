@@ -1,16 +1,17 @@
-"""Doctor: is this store what its logs say? Every log's chain, every document, every blob.
+"""Doctor: check the hash chain of every log, and compare all documents and blobs with the logs.
 
-Nothing is held but one session at a time and the names of the rest. A session that is being written to is looked at
-again, never reported for it.
+Only one session and the ids of the others are in memory at a time. A session that is written meanwhile is examined
+again.
 """
 
 from collections.abc import Callable
 
 from turnkeeper.model.session import Session
 from turnkeeper.sessions import doctor_projects
-from turnkeeper.sessions.diagnosis import Diagnosis, Problem
+from turnkeeper.sessions.diagnosis import Diagnosis, Problem, problem
 from turnkeeper.sessions.doctor_session import ADVICE_LOG, Examination
 from turnkeeper.sessions.doctor_sweep import Sweep
+from turnkeeper.sessions.listing import every_id
 from turnkeeper.store import keys
 from turnkeeper.store.engine import Key, StoreDamaged
 from turnkeeper.store.store import Store
@@ -24,13 +25,12 @@ UNSOUND = (
     "stale document",
     "medium",
 )
-NAMES_AT_ONCE = 1000
 
 
 async def examine(store: Store, *, fix: bool = False, progress: Callable[[int, int], None] | None = None) -> Diagnosis:
-    """Examine a store, and with ``fix`` write derived documents again. Logs are never changed.
+    """Examine a store, and with ``fix`` write wrong documents again. Logs are never changed.
 
-    ``progress`` is told how many sessions of how many were examined.
+    ``progress`` is called with the number of examined sessions and of all.
     """
     round = _Round(store, fix=fix)
     await round.sessions(progress or (lambda done, total: None))
@@ -38,7 +38,7 @@ async def examine(store: Store, *, fix: bool = False, progress: Callable[[int, i
 
 
 class _Round:
-    """One examination of a whole store."""
+    """An examination of a store."""
 
     def __init__(self, store: Store, *, fix: bool) -> None:
         self._engine, self._fix = store.engine, fix
@@ -51,16 +51,16 @@ class _Round:
         self._messages = self._parts = self._events = 0
 
     async def sessions(self, progress: Callable[[int, int], None]) -> None:
-        """Examine each session by itself."""
-        names = await self._names()
+        """Examine each session."""
+        names = await every_id(self._engine)
         self._known.update(names)
         for done, name in enumerate(names, start=1):
             await self._session(name)
             progress(done, len(names))
 
     async def diagnosis(self) -> Diagnosis:
-        """Examine the rest, and sum up."""
-        # Lists and parts are judged by a session's documents, so these must be sound themselves.
+        """Examine the documents that no session owns, and return the result."""
+        # Lists and parts are compared with the documents of a session, so these must be correct.
         unsound = {one.session_id for one in self._problems if one.kind in UNSOUND and not one.fixed}
         sweep = Sweep(self._engine, self._known, unsound, self._stray, fix=self._fix)
         await sweep.run(self._mentioned)
@@ -70,7 +70,7 @@ class _Round:
         facts = await self._engine.inspect()
         medium = facts.pop("problems", [])
         problems = [
-            *map(_medium, medium if isinstance(medium, list) else []),
+            *(problem("medium", one, ADVICE_LOG) for one in (medium if isinstance(medium, list) else [])),
             *self._problems,
             *sweep.problems,
             *projects,
@@ -93,8 +93,8 @@ class _Round:
         try:
             await one.run()
         except StoreDamaged as error:
-            # A page of the file cannot be read. The other sessions may not need it.
-            self._problems.append(_medium(str(error), name))
+            # A page of the file cannot be read. Other sessions may not need that page.
+            self._problems.append(problem("medium", str(error), ADVICE_LOG, session_id=name))
             return
         if one.is_gone:
             self._known.discard(name)
@@ -112,31 +112,15 @@ class _Round:
                 self._parents[name] = one.fold.view.session.parent_id
 
     async def _mark_again(self) -> None:
-        """Write the mark of an adopted tree again if it is damaged: only that it is there says anything."""
+        """Write the marker document of an adopted tree again if it is damaged. Only its existence has a meaning."""
         [mark] = await self._engine.get([keys.ADOPTED])
         if mark is not None and mark != keys.ADOPTED_MARK:
             await self._engine.put({keys.ADOPTED: keys.ADOPTED_MARK})
 
-    async def _names(self) -> list[str]:
-        names: list[str] = []
-        while page := await self._engine.logs(after=names[-1] if names else "", limit=NAMES_AT_ONCE):
-            names.extend(page)
-        return names
-
     def _orphaned(self) -> list[Problem]:
+        advice = "none needed: it is a Child Session whose parent was not imported"
         return [
-            Problem(
-                kind="dangling reference",
-                session_id=name,
-                seq=1,
-                message=f"its parent {parent} is not in this store",
-                fixed=False,
-                advice="none needed: it is a Child Session whose parent was not imported",
-            )
+            problem("dangling reference", f"its parent {parent} is not in this store", advice, session_id=name, seq=1)
             for name, parent in self._parents.items()
             if parent not in self._known
         ]
-
-
-def _medium(message: str, session_id: str | None = None) -> Problem:
-    return Problem(kind="medium", session_id=session_id, seq=None, message=message, fixed=False, advice=ADVICE_LOG)

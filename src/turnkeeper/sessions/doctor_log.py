@@ -1,4 +1,4 @@
-"""One session's log, folded from nothing: what its documents should be, and where the log is bad."""
+"""Fold the log of a session: its expected documents, and the first damaged event."""
 
 from typing import NamedTuple
 
@@ -12,11 +12,11 @@ from turnkeeper.store.documents import DocumentWrites, named_title
 from turnkeeper.store.engine import Engine, Key
 
 PAGE = 1000
-"""Entries read at once."""
+"""How many entries are read at once."""
 
 
 class Damage(NamedTuple):
-    """Where a log stops being trustworthy, and why."""
+    """The first damaged event of a log, and the reason."""
 
     kind: ProblemKind
     seq: int
@@ -24,7 +24,7 @@ class Damage(NamedTuple):
 
 
 class Fold:
-    """The fold of a log as far as it was read. Reading on goes on from there: a log that grows costs its news."""
+    """The fold of a log up to ``seq``. ``read_on`` continues from there, so new entries are read once."""
 
     def __init__(self, engine: Engine, session_id: str) -> None:
         self._engine, self._session_id = engine, session_id
@@ -34,10 +34,10 @@ class Fold:
         self.seq = 0
         self.damage: Damage | None = None
         self.blobs: dict[str, int] = {}
-        """Each blob the log refers to, with the place of the first mention."""
+        """The blobs that the log refers to, with the number of the first event that does."""
 
     async def read_on(self, *, until: int | None = None) -> None:
-        """Fold to the end of the log, or up to an event, or to the first bad one."""
+        """Fold to the end of the log, to the event ``until``, or to the first damaged event."""
         while self.damage is None:
             most = PAGE if until is None else min(PAGE, until - self.seq)
             entries = await self._engine.read(self._session_id, after=self.seq, limit=most) if most else []
@@ -50,7 +50,7 @@ class Fold:
                 return
 
     def documents(self) -> dict[Key, bytes]:
-        """Every document the log stands for."""
+        """All documents that follow from the log."""
         whole = DocumentWrites()
         whole.documents.update(self._writes.documents)
         if self.view is not None:
@@ -61,13 +61,13 @@ class Fold:
         return {key: body for key, body in whole.documents.items() if body is not None}
 
     def texts(self) -> dict[Key, str]:
-        """Every text that search should find, with marks in the place of blobs."""
+        """All texts that the search index should have, with references for blobs."""
         title = named_title(self.view.session) if self.view else None
         titled = {keys.text(self._session_id, "title"): title} if title is not None else {}
         return {**titled, **{key: text for key, text in self._writes.texts.items() if text}}
 
     def _take(self, one: bytes) -> Damage | None:
-        """Fold one entry, or say what is wrong with it."""
+        """Fold an entry; its damage if it cannot be folded."""
         seq = self.seq + 1
         try:
             recorded, claimed = entry.read(one, seq)
@@ -87,7 +87,7 @@ class Fold:
         return None
 
     async def _located(self, damage: Damage, bad: bytes, following: bytes | None) -> Damage:
-        """The same damage at the entry that was altered: the one its successor does not vouch for."""
+        """The damage at the altered entry: the one whose hash differs from the hash in the next entry."""
         if damage.kind == "unreadable entry":
             return damage
         is_vouched_for = await self._vouched(damage.seq, bad, following)
@@ -98,7 +98,7 @@ class Fold:
         return damage
 
     async def _vouched(self, seq: int, one: bytes, following: bytes | None) -> bool:
-        """Whether the next entry, or the state document behind the last one, carries this entry's hash."""
+        """Whether the next entry, or the state document for the last entry, has the hash of this entry."""
         if following is None:
             found = await self._engine.read(self._session_id, after=seq, limit=1)
             following = found[0] if found else None

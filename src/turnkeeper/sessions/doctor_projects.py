@@ -1,7 +1,7 @@
-"""Examine the project documents: a cache of where each project's files are, made from its sessions.
+"""Examine the project documents: a cache of the worktree of each project.
 
-They follow from no event. One that is missing loses nothing, for readers do without; ``fix`` makes it again from the
-sessions of its project. One that cannot be read is reported.
+They are derived from no event. Readers do without a missing one; ``fix`` writes it again from the sessions of the
+project. One that cannot be read is reported.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,21 +11,21 @@ import msgspec
 from turnkeeper.model.session import Session
 from turnkeeper.model.value import encode
 from turnkeeper.sessions.create import project_document
-from turnkeeper.sessions.diagnosis import Problem
+from turnkeeper.sessions.diagnosis import Problem, problem
 from turnkeeper.sessions.doctor_session import ADVICE_FIX
 from turnkeeper.store import keys
 from turnkeeper.store.engine import Engine
 
 
 class _Known(msgspec.Struct):
-    """What every reader of a project document needs."""
+    """The required fields of a project document."""
 
     id: str
     worktree: str
 
 
 async def examine(engine: Engine, sessions: Mapping[str, Session], *, fix: bool) -> list[Problem]:
-    """Look at the document of each project that sessions belong to; with ``fix`` make useless ones again."""
+    """Examine the document of each project that has sessions; with ``fix`` write missing or wrong ones again."""
     by_project: dict[str, list[Session]] = {}
     for session in sessions.values():
         by_project.setdefault(session.project_id, []).append(session)
@@ -34,18 +34,8 @@ async def examine(engine: Engine, sessions: Mapping[str, Session], *, fix: bool)
     useless = [name for name, body in bodies.items() if not _is_readable(body)]
     if fix and useless:
         await engine.put({keys.project(name): encode(_rebuilt(name, by_project[name])) for name in useless})
-    return [
-        Problem(
-            kind="stale document",
-            session_id=None,
-            seq=None,
-            message=f"project/{name} cannot be read",
-            fixed=fix,
-            advice=ADVICE_FIX,
-        )
-        for name in useless
-        if bodies[name] is not None
-    ]
+    unreadable = [name for name in useless if bodies[name] is not None]
+    return [problem("stale document", f"project/{name} cannot be read", ADVICE_FIX, fixed=fix) for name in unreadable]
 
 
 def _is_readable(body: bytes | None) -> bool:
@@ -56,7 +46,7 @@ def _is_readable(body: bytes | None) -> bool:
 
 
 def _rebuilt(project_id: str, sessions: Iterable[Session]) -> dict[str, object]:
-    """The document as its oldest session would have made it."""
+    """The document, derived from the oldest session of the project."""
     oldest = min(sessions, key=lambda session: session.time.created)
     top = oldest.directory.removesuffix(oldest.path or "").rstrip("/") or "/"
     return project_document(project_id, top, oldest.time.created)

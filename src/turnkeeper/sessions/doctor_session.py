@@ -1,4 +1,4 @@
-"""Examine one session: its log's chain, and whether its documents are what the log says."""
+"""Examine a session: the hash chain of its log, and whether its documents agree with the log."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -9,7 +9,7 @@ from turnkeeper.core.usage import COST_DIGITS
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.session import Session
 from turnkeeper.model.value import Value, encode
-from turnkeeper.sessions.diagnosis import Problem, ProblemKind
+from turnkeeper.sessions.diagnosis import Problem, ProblemKind, problem
 from turnkeeper.sessions.doctor_log import Damage, Fold
 from turnkeeper.sessions.remove import indexed
 from turnkeeper.store import documents, keys
@@ -23,7 +23,7 @@ NAMED_MAX = 5
 """How many documents one problem names."""
 
 TEXTS_CHECKED_MAX = 16
-"""How many texts of a session are looked up in the search index, besides its title: each one is a search."""
+"""How many texts of a session are searched for, besides its title. Each takes a search."""
 
 WORDS_ASKED_MAX = 6
 ADVICE_LOG = (
@@ -33,14 +33,14 @@ ADVICE_FIX = "run `turnkeeper doctor --fix`; it writes the documents again from 
 
 
 class _Referring(Value):
-    """What of a message can point to another."""
+    """The fields of a message that refer to another message."""
 
     seq: int = 0
     parent_id: str | None = None
 
 
 class _Tail(Value):
-    """What of a compaction part can point to a message."""
+    """The fields of a compaction part that refer to a message."""
 
     type: str
     seq: int = 0
@@ -52,10 +52,9 @@ _tail = msgspec.json.Decoder(_Tail)
 
 
 class Examination:
-    """One session under examination. The findings are complete once ``run`` has returned."""
+    """The examination of a session. ``run`` fills its public attributes. ``search`` also checks the search index."""
 
     def __init__(self, engine: Engine, session_id: str, *, fix: bool, search: bool = True) -> None:
-        """``search`` also asks the search index for the texts of the session."""
         self._engine, self._fix, self._search = engine, fix, search
         self.session_id = session_id
         self.fold = Fold(engine, session_id)
@@ -65,7 +64,7 @@ class Examination:
         self.is_gone = False
 
     async def run(self) -> None:
-        """Examine, and again if the log grew meanwhile: what was read of the documents may then be newer than it."""
+        """Examine the session, and again if its log grew meanwhile: then the documents may be newer than the log."""
         before = 0
         for _ in range(ATTEMPTS_MAX):
             self.problems.clear()
@@ -75,7 +74,7 @@ class Examination:
                 self.is_gone = True
                 return
             if self.fold.damage is None and self.events != self.fold.seq:
-                if self.events == before:  # It did not grow while it was read, so some of it is not there.
+                if self.events == before:  # The log did not grow while it was read, so entries are missing.
                     reason = f"it cannot be read; the store counts {self.events} events"
                     self.fold.damage = Damage("truncated log", self.fold.seq + 1, reason)
                 else:
@@ -123,9 +122,9 @@ class Examination:
             self._report("missing text", named(unfound), fixed=is_fixed, advice=ADVICE_FIX)
 
     async def _compare_views(self) -> None:
-        """Load the view as the journal does. Documents that are all as expected may still not hold all of a view."""
+        """Compare the view that the journal loads from the documents with the view of the log."""
         if any(one.is_damage and not one.fixed for one in self.problems):
-            return  # What these documents stand for is known to be wrong.
+            return  # The documents are known to be wrong.
         loaded = await documents.load(self._engine, self.session_id)
         if loaded is not None and loaded[0].seq == self.fold.seq and self.fold.view is not None:
             lost = differing(loaded[0], self.fold.view)
@@ -133,10 +132,10 @@ class Examination:
                 self._report("different view", ", ".join(lost), advice="report this: documents lose these fields")
 
     async def _make_readable(self, damage: Damage, length: int) -> None:
-        """Let a session with a damaged log be listed, read, exported and written on again, as far as that can be.
+        """Write the documents that are needed to list, read, export and continue a session with a damaged log.
 
-        Behind a damaged log the documents are the better copy. Fields of them that cannot be read are left out; where
-        there is no session document at all, the sound beginning of the log says what it was.
+        The existing documents are better than a damaged log. Their unreadable fields are left out. A missing session
+        document is derived from the undamaged beginning of the log.
         """
         [stored] = await self._engine.get([keys.state(self.session_id)])
         state = documents.state_or_none(stored)
@@ -144,7 +143,7 @@ class Examination:
         [body] = await self._engine.get([place]) if place is not None else [None]
         session = _session_or_none(body)
         if state is not None and place is not None and session is not None:
-            # The log cannot be folded, so the state document is taken as it is, also from an older version.
+            # The log cannot be folded, so the state document is used, even of an older version.
             sound = {place: encode(session), keys.state(self.session_id): encode(state.but(shape=documents.SHAPE))}
             if body is not None and documents.is_whole_session(body):
                 del sound[place]
@@ -158,7 +157,7 @@ class Examination:
             await self._write({key: None for key in listed if key[0] != "session"}, length, "surplus document")
 
     async def _beginning(self, seq: int) -> dict[Key, bytes | None]:
-        """What the log's first events say where a document is missing or cannot be read."""
+        """The missing and unreadable documents, derived from the first ``seq`` events of the log."""
         sound = Fold(self._engine, self.session_id)
         await sound.read_on(until=seq)
         expected = sound.documents()
@@ -177,7 +176,7 @@ class Examination:
             self._report(kind, named(list(changes)), fixed=True, advice=ADVICE_FIX)
 
     async def _stored(self, expected: dict[Key, bytes]) -> dict[Key, bytes]:
-        """What stands where this session's documents belong, expected or not."""
+        """The stored documents of this session, expected or not."""
         own = self.session_id
         single: set[Key] = {(kind, own) for kind in keys.ONE_EACH}
         single.update(key for key in expected if key[0] not in (*keys.MANY_EACH, "part"))
@@ -194,7 +193,7 @@ class Examination:
         return stored
 
     async def _unfound(self) -> list[Key]:
-        """Texts that search does not find, of the title and a sample spread over the rest."""
+        """The title and the texts of an even sample that a search does not find."""
         texts = self.fold.texts()
         title = keys.text(self.session_id, "title")
         rest = [key for key in texts if key != title]
@@ -203,21 +202,21 @@ class Examination:
         return [key for key, text in plain.items() if not await self._is_found(key, text)]
 
     async def _is_found(self, key: Key, text: str) -> bool:
-        # The longest words are the rarest, and the search index answers quickest for those.
+        # A search for the longest words is the fastest, because they are the rarest.
         asked = sorted(set(words(text[:2000])), key=lambda word: (-len(word), word))[:WORDS_ASKED_MAX]
         if not asked:
             return True
         return key in await self._engine.search(" ".join(asked), key[:-1], limit=10_000)
 
     async def _plain(self, texts: dict[Key, str]) -> dict[Key, str]:
-        """The texts with their blobs spelt out."""
+        """The texts, with the content of their blobs inserted."""
         names = sorted({name for text in texts.values() for name in blobs.mentioned(text)})
         found = await self._engine.get([keys.blob(name) for name in names]) if names else []
         known = {name: body for name, body in zip(names, found, strict=True) if body is not None}
         return {key: blobs.spell_out(text, known) for key, text in texts.items()}
 
     def _refer(self, expected: dict[Key, bytes]) -> None:
-        """Report references to messages that are not there, and parts without a message."""
+        """Report references to messages that do not exist, and parts without a message."""
         names = {key[2] for key in expected if key[0] == "message"}
         self.stray = {key for key in expected if key[0] == "part" and key[1] not in names}
         if self.stray:
@@ -235,20 +234,18 @@ class Examination:
     def _report(
         self, kind: ProblemKind, message: str, *, advice: str, seq: int | None = None, fixed: bool = False
     ) -> None:
-        self.problems.append(
-            Problem(kind=kind, session_id=self.session_id, seq=seq, message=message, fixed=fixed, advice=advice)
-        )
+        self.problems.append(problem(kind, message, advice, session_id=self.session_id, seq=seq, fixed=fixed))
 
 
 async def contradictions(engine: Engine, session_id: str) -> list[str]:
-    """What is wrong with the data of one session: damage in its log, and documents that its log contradicts."""
+    """The damage of a session: errors in its log, and documents that its log contradicts."""
     one = Examination(engine, session_id, fix=False, search=False)
     await one.run()
     return [f"{found.kind} in session {session_id}: {found.message}" for found in one.problems if found.is_damage]
 
 
 def named(found: Sequence[Key]) -> str:
-    """Some documents by name, and how many more there are."""
+    """The first of these keys, and the number of the others."""
     listed = ", ".join("/".join(key) for key in found[:NAMED_MAX])
     return listed if len(found) <= NAMED_MAX else f"{listed} and {len(found) - NAMED_MAX} more"
 
@@ -259,7 +256,7 @@ def differing(one: SessionView, other: SessionView) -> list[str]:
 
 
 def _cut_or_altered(fold: Fold, state: documents.State | None) -> Damage | None:
-    """What the state document knows of a log that is sound in itself: it was longer, or its last entry was another."""
+    """Damage of a readable log that the state document shows: the log was longer, or its last entry was another."""
     if state is None or state.seq < fold.seq:
         return None
     if state.seq > fold.seq:
@@ -270,7 +267,7 @@ def _cut_or_altered(fold: Fold, state: documents.State | None) -> Damage | None:
 
 
 def _references(fold: Fold, expected: dict[Key, bytes]) -> Iterator[tuple[int | None, str, str]]:
-    """Everything in a session that points to one of its messages."""
+    """All references to messages in a session: the event, a description and the id of the message."""
     for key, body in expected.items():
         if key[0] == "message":
             message = _referring.decode(body)
@@ -288,7 +285,7 @@ _loosely = msgspec.json.Decoder(float_hook=lambda number: round(float(number), C
 
 
 def _session_or_none(stored: bytes | None) -> Session | None:
-    """The session that a document tells of, as far as it can be read."""
+    """The session of a document without its unreadable fields; None if it cannot be read."""
     try:
         return documents.read_session(stored) if stored is not None else None
     except UNREADABLE:
@@ -298,12 +295,12 @@ def _session_or_none(stored: bytes | None) -> Session | None:
 def _same(key: Key, expected: bytes, stored: bytes) -> bool:
     if expected == stored:
         return True
-    try:  # An older version may have written the same fields in another order, and added dollars as binary numbers.
+    try:  # Older versions wrote fields in another order and costs with rounding errors.
         ours, theirs = _loosely.decode(expected), _loosely.decode(stored)
     except UNREADABLE:
         return False
     state = documents.state_or_none(stored) if key[0] == "state" else None
-    if state is not None and not state.is_current():  # Readers fold the log for what an older version left out.
+    if state is not None and not state.is_current():  # Readers fold the log for fields of newer versions.
         return bool(ours.items() >= theirs.items())
     return bool(ours == theirs)
 

@@ -1,4 +1,4 @@
-"""Examine what no single session vouches for: leftovers, entries of lists, blobs and their users."""
+"""Examine the documents that need more than one session: leftovers, list entries, blobs and their users."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -9,7 +9,7 @@ import msgspec
 
 from turnkeeper.core import entry
 from turnkeeper.model.value import Value
-from turnkeeper.sessions.diagnosis import Problem, ProblemKind
+from turnkeeper.sessions.diagnosis import Problem, ProblemKind, problem
 from turnkeeper.sessions.doctor_session import ADVICE_FIX, ADVICE_LOG, named
 from turnkeeper.store import documents, keys
 from turnkeeper.store.damaged import UNREADABLE
@@ -24,19 +24,19 @@ Owned: TypeAlias = tuple[Key, str]
 
 
 class _Owned(Value):
-    """The one field of a part, or of a receipt, that says whose it is."""
+    """The field of a part or a receipt that has its session."""
 
     session_id: str
 
 
 _SEGMENTS = {"session": 3, "part": 3, "blobuser": 3}
-"""How many segments the keys of some kinds have at least; others have two."""
+"""The least number of segments of the keys of a kind; for other kinds it is two."""
 
 _owned = msgspec.json.Decoder(_Owned)
 
 
 class Sweep:
-    """One walk over a store's documents. ``known`` are the sessions with a log, ``sealed`` those not to be touched."""
+    """A scan of all documents. ``known`` are the sessions with a log; those in ``sealed`` are not examined."""
 
     def __init__(self, engine: Engine, known: set[str], sealed: set[str | None], stray: set[Key], *, fix: bool) -> None:
         self._engine, self._fix = engine, fix
@@ -47,29 +47,29 @@ class Sweep:
         self.problems: list[Problem] = []
 
     async def run(self, mentioned: Mapping[str, tuple[str, int]]) -> None:
-        """Walk. ``mentioned`` has each blob some log refers to, with the session and the place of a mention."""
+        """Scan the documents. ``mentioned`` has the blobs of all logs, with a session and an event for each."""
         is_whole = all([await self._walked(walk) for walk in self._walks(mentioned)])
         self._report_misplaced()
         if not is_whole:
-            return  # What nobody claims may belong to what could not be read.
+            return  # Documents without an owner may belong to sessions that could not be read.
         for session_id, found in self._leftovers.items():
             await self._leftover(session_id, found)
         for owner, found in self._surplus.items():
             await self._drop(owner, found)
 
     def _walks(self, mentioned: Mapping[str, tuple[str, int]]) -> Iterator[Awaitable[None]]:
-        for kind in (*keys.ONE_EACH, *keys.MANY_EACH):  # Inside a session these were compared already.
+        for kind in (*keys.ONE_EACH, *keys.MANY_EACH):  # The examination of each session has compared these.
             yield self._walk(kind, _none_wrong, lambda key, _: key[1])
         yield self._walk("session", self._unlisted, lambda key, _: key[2])
         yield self._walk("recent", self._unlisted, lambda key, _: key[-1])
         yield self._walk("fork", self._unlisted, lambda key, _: key[-1])
         yield self._walk("part", self._without_message, _PartOwners())
-        yield self._walk("receipt", self._unreceipted, lambda _, body: _owner(body))
+        yield self._walk("receipt", self._unreceipted, lambda _, body: owner_of(body))
         yield self._walk("blobuser", self._unused, lambda key, _: key[2])
         yield self._blobs(dict(mentioned))
 
     async def _walked(self, walk: Awaitable[None]) -> bool:
-        """Walk, and report it if a page of the file cannot be read: other walks may not need it."""
+        """Whether a scan was complete. An unreadable page of the file is reported, and other scans continue."""
         try:
             await walk
         except StoreDamaged as error:
@@ -94,7 +94,7 @@ class Sweep:
                     self._leftovers.setdefault(session_id, []).append(key)
                 elif session_id not in self._sealed and key not in self._stray:
                     owned.append((key, session_id))
-            # Looked at twice: a session may have moved on between the page and what it was checked against.
+            # Checked twice, because a session may change between the scan and the check.
             suspects = await self._still_there(await wrong(owned))
             for key, session_id in await wrong(suspects):
                 self._surplus.setdefault(session_id, []).append(key)
@@ -116,11 +116,11 @@ class Sweep:
 
     async def _has_log(self, session_id: str) -> bool:
         if session_id not in self._known and await self._engine.length(session_id):
-            self._known.add(session_id)  # It was created while we looked.
+            self._known.add(session_id)  # It was created during the examination.
         return session_id in self._known
 
     async def _unlisted(self, found: list[Owned]) -> list[Owned]:
-        """Session documents and entries of lists that stand where their session no longer does."""
+        """Session documents and list entries under keys that their session does not have any more."""
         names = sorted({session_id for _, session_id in found})
         states = await self._engine.get([keys.state(name) for name in names])
         places = [
@@ -139,7 +139,7 @@ class Sweep:
         return await self._without(found, [keys.message(session_id, key[1]) for key, session_id in found])
 
     async def _unreceipted(self, found: list[Owned]) -> list[Owned]:
-        """Receipts of what the log does not admit at that place."""
+        """Receipts of prompts that the log does not have at that number."""
         bodies = await self._engine.get([key for key, _ in found]) if found else []
         wrong: list[Owned] = []
         for (key, session_id), body in zip(found, bodies, strict=True):
@@ -153,16 +153,16 @@ class Sweep:
         return await self._without(found, [keys.blob_used(key[2], key[1]) for key, _ in found])
 
     async def _without(self, found: list[Owned], wanted: list[Key]) -> list[Owned]:
-        """Those beside which the document they need is not there."""
+        """The documents for which the required other document does not exist."""
         present = await self._engine.get(wanted)
         return [one for one, body in zip(found, present, strict=True) if body is None]
 
     async def _leftover(self, session_id: str | None, suspects: list[Key]) -> None:
-        """Documents of a session that has no log. With a session document they are all that is left of it."""
+        """Report documents of a session without a log; without a session document they are removed by ``fix``."""
         bodies = await self._engine.get(suspects)
         found = [key for key, body in zip(suspects, bodies, strict=True) if body is not None]
         if not found:
-            return  # The session was removed while we looked.
+            return  # The session was removed during the examination.
         if any(key[0] in ("state", "session") for key in found):
             message = f"the session has documents but no log: {named(found)}"
             self._report("lost log", message, session_id=session_id, seq=1, advice=ADVICE_LOG)
@@ -173,7 +173,7 @@ class Sweep:
                 await self._engine.remove({session_id: 0} if session_id else {}, found)
                 fixed = True
             except LogConflict:
-                return  # It was created while we looked.
+                return  # It was created during the examination.
         self._report("surplus document", named(found), session_id=session_id, fixed=fixed, advice=ADVICE_FIX)
 
     async def _drop(self, session_id: str, found: list[Key]) -> None:
@@ -184,11 +184,11 @@ class Sweep:
                 await self._engine.append(session_id, length, [], dict.fromkeys(found))
                 fixed = True
             except LogConflict:
-                return  # The session is at work; the next examination looks again.
+                return  # The session is written; the next examination checks it again.
         self._report("surplus document", named(found), session_id=session_id, fixed=fixed, advice=ADVICE_FIX)
 
     async def _blobs(self, mentioned: dict[str, tuple[str, int]]) -> None:
-        """Each blob is what its name says and has a user, and each mention has its blob."""
+        """Check that each blob has the hash in its name and a user, and that each reference has its blob."""
         async for page in self._pages(("blob",), BLOBS_AT_ONCE):
             users = await self._engine.gather([("blobuser", key[1]) for key, _ in page])
             for (key, body), group in zip(page, users, strict=True):
@@ -207,7 +207,7 @@ class Sweep:
     async def _drop_blob(self, key: Key) -> None:
         prefix = ("blobuser", key[1])
         if await self._engine.scan(prefix, limit=1):
-            return  # A session took it up while we looked.
+            return  # A session has begun to use it.
         if self._fix:
             await self._engine.remove({}, [], orphans={key: prefix})
         self._report("unused blob", f"no session refers to {key[1]}", fixed=self._fix, advice=ADVICE_FIX)
@@ -222,9 +222,7 @@ class Sweep:
         seq: int | None = None,
         fixed: bool = False,
     ) -> None:
-        self.problems.append(
-            Problem(kind=kind, session_id=session_id, seq=seq, message=message, fixed=fixed, advice=advice)
-        )
+        self.problems.append(problem(kind, message, advice, session_id=session_id, seq=seq, fixed=fixed))
 
 
 async def _none_wrong(_: list[Owned]) -> list[Owned]:
@@ -232,7 +230,7 @@ async def _none_wrong(_: list[Owned]) -> list[Owned]:
 
 
 class _PartOwners:
-    """Says whose a part is, and whose a piece of one: the part's, which comes before it in key order."""
+    """The session of a part, and of a piece of a part, which follows its part in key order."""
 
     def __init__(self) -> None:
         self._message_id = ""
@@ -242,19 +240,20 @@ class _PartOwners:
         if key[1] != self._message_id:
             self._message_id, self._owners = key[1], {}
         if len(key) == 3:
-            self._owners[key[2]] = _owner(body)
+            self._owners[key[2]] = owner_of(body)
         return self._owners.get(key[2])
 
 
 def _place(body: bytes | None) -> int:
-    """Where a receipt says that its prompt was admitted; 0 if it says nothing."""
+    """The event number in a receipt; 0 if it cannot be read."""
     try:
         return documents.read_admission(body).seq if body is not None else 0
     except UNREADABLE:
         return 0
 
 
-def _owner(body: bytes) -> str | None:
+def owner_of(body: bytes) -> str | None:
+    """The session id of a stored part or receipt; None if it cannot be read."""
     try:
         return _owned.decode(body).session_id
     except UNREADABLE:

@@ -1,4 +1,4 @@
-"""Change what a session says of itself: title, rules, metadata, place, archive. Each is an atomic read-modify-write."""
+"""Change the title, rules, metadata, directory or archive time of a session, each in an atomic read-modify-write."""
 
 from collections.abc import Callable, Coroutine
 from typing import Final
@@ -16,13 +16,13 @@ from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import ProjectPlace
 
 PLACE: Final = ("project_id", "directory", "path")
-"""Where a session works."""
+"""The fields that only ``move`` changes."""
 
 
 async def update(store: Store, session_id: str, editor: Callable[[Session], Session]) -> Session:
-    """Apply a pure function to the session, atomically, and count it as activity (seed 001's ``update``).
+    """Apply a pure function to the session, atomically, and set the time of its last activity.
 
-    Raises Invalid where it changes what cannot be edited, or where the session works: ``move`` finds the project too.
+    Raises Invalid if the function changes a read-only field, or the directory, which ``move`` changes.
     """
 
     def staying(session: Session) -> Session:
@@ -41,7 +41,7 @@ async def update(store: Store, session_id: str, editor: Callable[[Session], Sess
 
 
 async def patch(store: Store, session_id: str, editor: Callable[[Session], Session]) -> Session:
-    """The same without counting as activity by itself: nothing happens if nothing changes."""
+    """Apply a pure function to the session, atomically. Nothing is recorded if it changes nothing."""
     changed = await store.journal.change(session_id, lambda view: _edits(view.session, editor))
     return await store.queries.whole(changed.view.session)
 
@@ -59,13 +59,13 @@ async def rename(store: Store, session_id: str, title: str) -> Session:
 
 
 async def touch(store: Store, session_id: str) -> Session:
-    """Count something as activity."""
+    """Set the time of the last activity to now."""
     view = await store.journal.append(session_id, e.SessionTouched())
     return await store.queries.whole(view.session)
 
 
 async def archive(store: Store, session_id: str) -> Session:
-    """Take a session off the list; it keeps everything. Archiving twice keeps the first time."""
+    """Leave a session out of the list. Archiving it again keeps the first time."""
     now = store.mint.now()
 
     def editor(session: Session) -> Session:
@@ -75,12 +75,12 @@ async def archive(store: Store, session_id: str) -> Session:
 
 
 async def restore(store: Store, session_id: str) -> Session:
-    """Put an archived session back on the list."""
+    """Show an archived session in the list again."""
     return await patch(store, session_id, lambda session: session.but(time=session.time.but(archived=None)))
 
 
 async def move(store: Store, session_id: str, place: ProjectPlace) -> Session:
-    """Let a session work in another directory from now on. Raises Invalid if there is no such directory."""
+    """Change the directory of a session. Raises Invalid if the directory does not exist."""
     check_directory(place)
     there = {"project_id": place.id, "directory": str(place.directory), "path": place.path}
     return await patch(store, session_id, lambda session: session.but(**there))

@@ -1,4 +1,4 @@
-"""Fork a session: a new one with a copy of the history, in one transaction."""
+"""Fork a session: create a session with a copy of the history, in one transaction."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -23,11 +23,10 @@ IDS_AT_ONCE: Final = 256
 async def fork(
     store: Store, session_id: str, *, message_id: str | None = None, place: ProjectPlace | None = None
 ) -> Session:
-    """Copy a history, whole or up to (without) a message, into a new session. Raises NotFound for either id.
+    """Copy a history, or the messages before ``message_id``, into a new session. Raises NotFound for either id.
 
-    The copy has cost nothing: what was paid for its history stands in the ledger of the session that paid. It goes on
-    with the agent, the model and the permission rules of its history, follows the instructions that were discovered in
-    it, and its requests leave out what providers rejected.
+    The copy has no cost: the ledger of the source has it. The copy keeps the agent, the model and the permission rules
+    of the history, the discovered instruction files, and the quarantine of rejected parts.
     """
     view = await store.journal.view(session_id)
     if place is not None:
@@ -67,7 +66,7 @@ async def fork(
 
 
 def _ids(mint: Mint, prefix: str) -> Iterator[str]:
-    """New ids without end, made many at a time."""
+    """An endless iterator of new ids."""
     while True:
         yield from mint.several(prefix, IDS_AT_ONCE)
 
@@ -96,9 +95,9 @@ async def _copies(
     message_id: str | None,
     met: Iterable[InstructionDiscovered | PartsQuarantined],
 ) -> list[MessageRecorded | PartsQuarantined]:
-    """Of each message in order, ending before the named one. By place in the list: ids say nothing about order.
+    """The copies of the messages before ``message_id``, in the order of the history.
 
-    A quarantine follows its message: behind the newest one it would pass for a remedy of a turn that just failed.
+    A quarantine follows its message. After the newest message it would be taken for the result of a failed turn.
     """
     quarantines: dict[str, list[PartsQuarantined]] = {}
     for event in met:
@@ -118,9 +117,9 @@ async def _copies(
 def _speaker(
     source: Session, copied: Iterable[MessageRecorded | PartsQuarantined], *, is_whole: bool
 ) -> tuple[str | None, SessionModel | None]:
-    """The agent and the model that the copy goes on with: those of its newest prompt, or of its source.
+    """The agent and the model of the copy: those of its newest prompt, or those of the source.
 
-    The source may have changed them since that prompt, which a whole copy follows.
+    A complete copy prefers those of the source, which may have changed after the newest prompt.
     """
     prompts = [one.message for one in copied if isinstance(one, MessageRecorded)]
     newest = next((one for one in reversed(prompts) if isinstance(one, UserMessage)), None)
@@ -136,7 +135,7 @@ def _speaker(
 
 
 async def _title(store: Store, source: Session) -> str:
-    """The next free number behind the title the source was forked from first."""
+    """The title of the first source with the next free fork number."""
     title = fork_title(source.title)
     taken = await store.engine.scan(keys.forks(source.project_id, base_of_fork(title)), limit=1, reverse=True)
     if taken and (newest := int(taken[0][0][-2])) >= number_of_fork(title):

@@ -16,8 +16,8 @@ E = TypeVar("E", bound=Event)
 
 
 async def update_part(store: Store, part: Part) -> Part:
-    """Record a part anew, whole. It keeps its place. Raises NotFound if it was never recorded."""
-    storable(part, Part, "the part")  # type: ignore[arg-type]  # A union is no class, but it can be decoded as well.
+    """Replace a part. It keeps its place. Raises NotFound if it does not exist."""
+    storable(part, Part, "the part")  # type: ignore[arg-type]  # A union can be decoded, but is no class.
 
     async def facts() -> e.PartRecorded:
         before = await store.queries.part(part.message_id, part.id)
@@ -29,7 +29,7 @@ async def update_part(store: Store, part: Part) -> Part:
 
 
 async def remove_part(store: Store, session_id: str, message_id: str, part_id: str) -> None:
-    """Take a part out of its message."""
+    """Remove a part from its message."""
 
     async def facts() -> e.PartRemoved:
         await store.queries.message(session_id, message_id)
@@ -40,7 +40,7 @@ async def remove_part(store: Store, session_id: str, message_id: str, part_id: s
 
 
 async def remove_message(store: Store, session_id: str, message_id: str) -> None:
-    """Take a message and its parts out of the history. Not while its turn is open."""
+    """Remove a message and its parts from the history. Raises Busy while its turn is open."""
 
     async def facts() -> e.MessageRemoved:
         found = await store.queries.message(session_id, message_id)
@@ -60,7 +60,7 @@ async def _change_unmoved(
     facts: Callable[[], Awaitable[E]],
     check: Callable[[SessionView], None] = lambda _: None,
 ) -> E:
-    """Append an event that was worked out from documents, if the log has not grown since; else work it out again."""
+    """Append an event that is derived from documents. If the log grows meanwhile, the event is derived again."""
     for _ in range(ATTEMPTS_MAX):
         seq = (await store.queries.state(session_id)).seq
         fact = await facts()

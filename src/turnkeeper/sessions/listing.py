@@ -1,16 +1,18 @@
-"""List sessions: newest activity first, filtered."""
+"""List sessions: a page by newest activity with filters, or the ids of all."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from turnkeeper.model.page import Page
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.session import Session
 from turnkeeper.store import keys
 from turnkeeper.store.documents import Listing
-from turnkeeper.store.engine import Key
+from turnkeeper.store.engine import Engine, Key
 from turnkeeper.store.session_reader import Filter
 from turnkeeper.store.store import Store
+
+IDS_AT_ONCE: Final = 1000
 
 
 class SessionFilter(NamedTuple):
@@ -37,6 +39,14 @@ async def sessions(store: Store, wanted: SessionFilter) -> Page[Session]:
     return await store.queries.sessions(scope, lists=lists, since=wanted.since, limit=wanted.limit, after=wanted.after)
 
 
+async def every_id(engine: Engine) -> list[str]:
+    """The ids of all sessions that have a log."""
+    names: list[str] = []
+    while page := await engine.logs(after=names[-1] if names else "", limit=IDS_AT_ONCE):
+        names.extend(page)
+    return names
+
+
 async def _lists(store: Store, wanted: SessionFilter) -> tuple[Key, Mapping[str, Filter | None]]:
     """The scope of a list, and the filter of each of its two index lists that is read."""
     project_id, directory, parent_id, roots, archived, search, *_ = wanted
@@ -60,7 +70,7 @@ async def _lists(store: Store, wanted: SessionFilter) -> tuple[Key, Mapping[str,
             return False
         return is_named(listing)
 
-    # The first list has roots that are not archived: without words all of them pass, and none is decoded.
+    # The first list has only roots that are not archived. Without search words all of them match, undecoded.
     lists: dict[str, Filter | None] = {keys.LISTED: is_named if words is not None else None}
     if archived or not roots:
         lists[keys.UNLISTED] = keep

@@ -16,14 +16,14 @@ CLOSING: Final = ")]}>:;!?\"'"
 
 
 async def expand(template: str, place: ProjectPlace, agents: Container[str], home: Path) -> tuple[PartInput, ...]:
-    """The template as a prompt's parts: its text as it is, then what it mentions. Names of nothing are only words."""
+    """The parts of a prompt: the text of the template, then the files and agents that it mentions."""
     return (TextInput(text=template), *await to_thread.run_sync(_mentioned, template, place, agents, home))
 
 
 def _mentioned(template: str, place: ProjectPlace, agents: Container[str], home: Path) -> list[PartInput]:
     found: dict[str, PartInput] = {}
     for called in mentions(template):
-        # The sign behind a name is more often the sentence's than the name's, but only the disk can tell.
+        # Punctuation after a name usually ends the sentence, unless a file has it in its name.
         for name in dict.fromkeys((called, called.rstrip(CLOSING))):
             if (path := _existing(name, place, home)) is not None:
                 mime = DIRECTORY if path.is_dir() else TEXT
@@ -36,7 +36,7 @@ def _mentioned(template: str, place: ProjectPlace, agents: Container[str], home:
 
 
 def _existing(name: str, place: ProjectPlace, home: Path) -> Path | None:
-    """Names are meant from the top of the project; outside of one, or where there is none such, from the directory."""
+    """The existing path of a name: relative to the worktree of the project, or else to the directory."""
     if name.startswith("~/"):
         paths = [home / name[2:]]
     elif place.worktree == Path(place.worktree.anchor):

@@ -1,7 +1,6 @@
-"""Admit a prompt: resolve its parts, choose agent and model, and make it durable. From then on it is safe."""
+"""Admit a prompt: resolve its parts, choose agent and model, and record it."""
 
 from collections.abc import Callable
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -37,24 +36,23 @@ from turnkeeper.workspace.project import ProjectPlace
 
 
 class AdmissionResult(NamedTuple):
-    """A prompt that is safe."""
+    """An admitted prompt. ``message`` is None if the prompt was admitted before."""
 
     receipt: Receipt
     message: MessageWithParts | None
-    """As it was admitted; None if that was done before."""
 
 
 async def prompt(store: Store, runtime: Runtime, session_id: str, prompt: Prompt) -> Receipt:
-    """Resolve a prompt's parts and admit it. A prompt that names no agent is for the agent of the session.
+    """Resolve the parts of a prompt and admit it. The default agent is that of the session.
 
-    The same prompt sent again gets the same receipt. Raises Invalid, and records nothing, if its agent or model is not
-    known or its model has no key; Conflict if its id stands for something else; Busy if too much is waiting.
+    A prompt that is sent again gets the receipt of the first admission. Raises Invalid if the agent or the model is not
+    known or the model has no key, Conflict if the id is used by another message, Busy if too many prompts wait.
     """
     return (await _admit(store, runtime, session_id, prompt)).receipt
 
 
 async def note(store: Store, runtime: Runtime, session_id: str, prompt: Prompt) -> MessageWithParts:
-    """Admit a prompt that needs no answer: its message, whether it is part of the history already or not."""
+    """Admit a prompt that needs no answer, and return its message."""
     done = await _admit(store, runtime, session_id, prompt)
     if done.message is not None:
         return done.message
@@ -71,7 +69,7 @@ async def _admit(store: Store, runtime: Runtime, session_id: str, prompt: Prompt
     if isinstance(prompt.format, JsonSchemaFormat):
         check_schema(prompt.format.schema)
     message_id, digest = message_id_of(store, prompt), digest_of(prompt)
-    # What is known here may be old, and is good enough to work things out: the newest view decides whether they hold.
+    # A cached view may be old. It is enough to resolve the prompt; the append checks that it is still valid.
     view = store.journal.cache.view(session_id) if prompt.message_id is None else None
     resolved: _Resolved | None = None
     for _ in range(ATTEMPTS_MAX):
@@ -97,7 +95,7 @@ async def _admit(store: Store, runtime: Runtime, session_id: str, prompt: Prompt
 
 
 class _Resolved(NamedTuple):
-    """What a prompt says in a session with these settings, and which agent is to answer it."""
+    """A prompt, resolved for the settings of a session, with its agent."""
 
     session: "_Settings"
     place: ProjectPlace
@@ -105,11 +103,11 @@ class _Resolved(NamedTuple):
     parts: tuple[Part, ...]
     fallback: Callable[[], ModelChoice]
     instructions: list[str]
-    """Instruction files near the files it names."""
+    """Instruction files next to the attached files."""
 
 
 class _Settings(NamedTuple):
-    """The settings of a session on which the meaning of a prompt depends; None where the prompt itself decides."""
+    """The settings of a session that a prompt is resolved for; None where the prompt has its own."""
 
     directory: str
     agent: str | None
@@ -125,7 +123,7 @@ def _settings(session: Session, prompt: Prompt) -> _Settings:
 async def _resolve(store: Store, runtime: Runtime, session: Session, prompt: Prompt, message_id: str) -> _Resolved:
     place, config = await runtime.directories.resolve(session.directory)
     who = config.agent(prompt.agent or session.agent)
-    # What only a file or the mention of an agent needs is only asked for where there is one.
+    # Image limits are only needed for files, and the toolbox only for mentions of agents.
     named = [type(part) for part in prompt.parts]
     limits = limits_of(config.config.attachment.image) if FileInput in named else LIMITS
     read: list[Path] = []
@@ -135,15 +133,17 @@ async def _resolve(store: Store, runtime: Runtime, session: Session, prompt: Pro
         rules, has_task = merge(setup.rules, who.permission), setup.toolbox.find(TASK) is not None
         resolution = Resolution(store.mint, resolution.attaching, rules, config.agents, has_task)
     parts = await resolve(prompt.parts, resolution)
-    # Files are read side by side; their order must not depend on which was read first.
+    # Files are read concurrently, so the paths are sorted for a fixed order.
     near = await to_thread.run_sync(runtime.instructions_near, sorted(read), place) if read else []
     last = await last_model(store, session)
-    fallback = partial(_fallback, runtime, place, last)
-    return _Resolved(_settings(session, prompt), place, who, parts, fallback, near)
-
-
-def _fallback(runtime: Runtime, place: ProjectPlace, last: ModelChoice | None) -> ModelChoice:
-    return last or runtime.directories.default_model(place)
+    return _Resolved(
+        session=_settings(session, prompt),
+        place=place,
+        agent=who,
+        parts=parts,
+        fallback=lambda: last or runtime.directories.default_model(place),
+        instructions=near,
+    )
 
 
 def _message(store: Store, prompt: Prompt, message_id: str, session: Session, resolved: _Resolved) -> UserMessage:
@@ -162,7 +162,7 @@ def _message(store: Store, prompt: Prompt, message_id: str, session: Session, re
 async def _append(
     store: Store, admitted: e.PromptAdmitted, prompt: Prompt, before: SessionView, instructions: list[str]
 ) -> int | None:
-    """Append the admission; its place in the log. None, and nothing is appended, if ``before`` holds no longer."""
+    """Append the admission; its number in the log. None, without an append, if the view ``before`` is outdated."""
 
     def decide(view: SessionView) -> list[Event]:
         return admission_events(admitted, prompt, view, instructions) if _is_same(before, view, prompt) else []
@@ -172,26 +172,26 @@ async def _append(
 
 
 def _is_same(before: SessionView, view: SessionView, prompt: Prompt) -> bool:
-    """Whether a prompt says in a view what it said in the one it was resolved for."""
+    """Whether a prompt that was resolved for the view ``before`` is valid for a newer view."""
     if _settings(view.session, prompt) != _settings(before.session, prompt):
         return False
-    # Another admission under the caller's id in between is noticed. An id that we just made is in use nowhere.
+    # An id of the caller may have been admitted meanwhile. A new id cannot.
     return prompt.message_id is None or _input(view) == _input(before)
 
 
 def _input(view: SessionView) -> tuple[int, tuple[str, ...]]:
-    """What changes whenever a prompt comes in or becomes part of the history."""
+    """A value that changes when a prompt is admitted or promoted."""
     return view.messages, tuple(one.message.id for one in view.inbox)
 
 
 def digest_of(prompt: Prompt) -> str:
-    """What tells one prompt from another: all that the caller sent, but for the id it gave."""
-    said = prompt if prompt.message_id is None else prompt.but(message_id=None)
-    return sha256(encode(said)).hexdigest()[:32]
+    """The hash of a prompt without its id."""
+    content = prompt if prompt.message_id is None else prompt.but(message_id=None)
+    return sha256(encode(content)).hexdigest()[:32]
 
 
 def message_id_of(store: Store, prompt: Prompt) -> str:
-    """The caller's id, checked, or a new one."""
+    """The id that the caller gave, checked, or a new one."""
     if prompt.message_id is None:
         return store.mint.message_id()
     try:
@@ -201,7 +201,7 @@ def message_id_of(store: Store, prompt: Prompt) -> str:
 
 
 async def _known(store: Store, session_id: str, message_id: str, prompt: Prompt, digest: str) -> Receipt | None:
-    """The receipt of this very prompt, if it was admitted before. An id that we just made stands for nothing yet."""
+    """The receipt of a prompt that was admitted before under the id of the caller. Raises Conflict."""
     if prompt.message_id is None:
         return None
     taken, stored = await store.engine.get([keys.message(session_id, message_id), keys.receipt(message_id)])
@@ -216,9 +216,9 @@ async def _known(store: Store, session_id: str, message_id: str, prompt: Prompt,
 
 
 async def last_model(store: Store, session: Session) -> ModelChoice | None:
-    """The model of the newest prompt in the history that has one, for a session that has none of its own.
+    """The model of the newest prompt that has one, for a session without a model.
 
-    Forks and imports that an older version made, and imports of histories that do not say, are such sessions.
+    Forks and imports of older versions have no model, and imports of histories without one.
     """
     if session.model is None:
         async for message in store.queries.stream(session.id):

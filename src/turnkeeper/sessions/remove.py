@@ -1,6 +1,6 @@
-"""Remove a session and all that belongs to it: children, messages, parts, blobs, share, files. Nothing is left.
+"""Remove a session with its children, messages, parts, blobs, share and files.
 
-A session is removed by the keys of its documents. What is damaged in them does not keep it in the store.
+Documents are removed by their keys, so a session with damaged documents can be removed.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ async def remove(
 ) -> list[Session]:
     """Remove a session with its descendants in one transaction, and their output files.
 
-    Gives what was removed, children first, without sessions whose documents could not be read. Raises NotFound,
+    Returns the removed sessions, children first, without those whose documents could not be read. Raises NotFound,
     and Busy while another living process runs one of them.
     """
     for _ in range(ATTEMPTS_MAX):
@@ -33,12 +33,12 @@ async def remove(
         for one in family:
             await _check_idle(store, one)
         readable = [session for one in family if (session := await _session(store, one)) is not None]
-        if outputs is not None:  # First: a process that ends here leaves a session whose outputs are in the store.
+        if outputs is not None:  # First, because after a crash here the store still has the outputs.
             await outputs.remove(family)
         try:
             await _remove(store, family)
         except LogConflict:
-            continue  # Another process wrote meanwhile: look again, so that nothing of it is left.
+            continue  # Another process wrote to the session: collect its keys again.
         for one in family:
             store.journal.cache.forget(one)
         for session in readable:
@@ -48,19 +48,19 @@ async def remove(
 
 
 async def _family(store: Store, session_id: str) -> list[str]:
-    """The session and its descendants, children first. The lists say who they are, so no document is decoded."""
+    """The ids of the session and its descendants, children first, from the keys of the lists."""
     [state] = await store.engine.get([keys.state(session_id)])
     if state is None and not await store.engine.length(session_id):
         raise NotFound(f"there is no session {session_id!r}")
     found = [session_id]
-    for parent in found:  # It grows while it is walked.
+    for parent in found:  # The list grows during the iteration.
         below = await store.engine.scan(keys.recent(keys.below(parent), keys.UNLISTED))
         found.extend(key[-1] for key, _ in reversed(below) if key[-1] not in found)
     return found[::-1]
 
 
 async def _check_idle(store: Store, session_id: str) -> None:
-    """Refuse to pull a session away from the process that runs it: what that one pays for would be lost."""
+    """Raise Busy while another living process runs the session, whose paid answer would be lost."""
     [body] = await store.engine.get([keys.state(session_id)])
     state = documents.state_or_none(body)
     owner = state.owner if state is not None else None
@@ -80,19 +80,19 @@ async def _remove(store: Store, family: list[str]) -> None:
     prefixes: list[Key] = []
     orphans: dict[Key, Key] = {}
     for one in family:
-        # The length first: what is written after it makes the removal be refused, and so nothing is overlooked.
+        # The length is read first, so that the engine refuses the removal if the log grows meanwhile.
         logs[one] = await store.engine.length(one)
         prefixes.extend((kind, one) for kind in keys.OWN)
         prefixes.extend(await _listed(store, one))
         messages = [key[-1] for key, _ in await store.engine.scan(("message", one))]
         prefixes.extend(("part", name) for name in messages)
-        # The log knows all receipts, also those of prompts that were withdrawn. Of a damaged log messages know more.
+        # The log has all receipts, also of withdrawn prompts. If it is damaged, the messages have more of them.
         prefixes.extend(map(keys.receipt, entry.admitted(await store.engine.read(one))))
         prefixes.extend(await _receipts(store, one, messages))
         for key, _ in await store.engine.scan(("blobused", one)):
             prefixes.append(keys.blob_user(key[-1], one))
             orphans[keys.blob(key[-1])] = ("blobuser", key[-1])
-    # Damage may have left documents under keys that are none; ``doctor`` reports those.
+    # A damaged store may have documents under invalid keys, which ``doctor`` reports.
     await store.engine.remove(logs, list(filter(is_key, prefixes)), orphans=orphans)
 
 
@@ -108,7 +108,7 @@ async def _receipts(store: Store, session_id: str, messages: Sequence[str]) -> l
 
 
 async def _listed(store: Store, session_id: str) -> list[Key]:
-    """The session document, and where the session stands in lists."""
+    """The keys of the session document and of its list entries."""
     session = await _session(store, session_id)
     if session is not None:
         return [keys.session(session.project_id, session_id), *keys.places(session)]
@@ -116,6 +116,6 @@ async def _listed(store: Store, session_id: str) -> list[Key]:
 
 
 async def indexed(engine: Engine, session_id: str) -> list[Key]:
-    """Where a session stands that does not tell it itself: its document and its entries, found in every list."""
+    """The keys of the document and the list entries of a session that cannot be read, found by a scan of all lists."""
     kinds = [await engine.scan((kind,)) for kind in ("session", "recent", "fork")]
     return [key for found in kinds for key, _ in found if key[-1] == session_id]

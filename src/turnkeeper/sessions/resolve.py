@@ -1,4 +1,4 @@
-"""Resolve the parts of a prompt: what the user named becomes what the model can read, before anything is admitted."""
+"""Resolve the parts of a prompt before its admission: files become texts and images, mentions become hints."""
 
 from collections.abc import Mapping, Sequence
 from typing import assert_never
@@ -19,7 +19,7 @@ from turnkeeper.model.refusal import Invalid, Refusal
 from turnkeeper.sessions.attach import Attaching
 
 TASK = "task"
-"""The tool that lets another agent work. It is not built in; a program may bring one."""
+"""The tool that calls another agent. It is not built in; a plugin may register one."""
 
 HINT = "Write a prompt out of what the user says above, and call the task tool with it and the subagent {name}."
 ALONE = "The user asks for the agent {name} here. No tool can call it, so do its work yourself."
@@ -27,28 +27,25 @@ DENIED = "A rule keeps you from calling this agent by yourself; here the user as
 
 
 class Resolution(msgspec.Struct, frozen=True):
-    """For whom a prompt is resolved, and how its files are attached."""
+    """The inputs of resolving a prompt."""
 
     mint: Mint
     attaching: Attaching
     rules: Ruleset = ()
-    """What the agent that is spoken to may do."""
+    """The permission rules of the agent of the prompt."""
     agents: Mapping[str, Agent] = {}
-    """Who may be named."""
+    """The agents that can be mentioned."""
     has_task: bool = False
-    """Whether there is a tool by which another agent can be called."""
+    """Whether the task tool is registered."""
 
 
 async def resolve(parts: Sequence[PartInput], at: Resolution) -> tuple[Part, ...]:
-    """The parts as they are stored, in the order they were given, whichever was ready first.
-
-    Raises Invalid, of the first part that is wrong.
-    """
+    """The stored parts, in the order of the prompt. Raises the refusal of the first wrong part."""
     _check_ids(parts)
     files = [part for part in parts if isinstance(part, FileInput)]
     attached = iter(await _attached(files, at) if files else ())
     stored: list[Part] = []
-    # Named only now, so that ids too are in the order of the parts.
+    # Ids are minted after files were read concurrently, so that they have the order of the parts.
     for part in parts:
         found = next(attached) if isinstance(part, FileInput) else _as_given(part, at)
         if isinstance(found, Refusal):
@@ -58,7 +55,7 @@ async def resolve(parts: Sequence[PartInput], at: Resolution) -> tuple[Part, ...
 
 
 async def _attached(files: Sequence[FileInput], at: Resolution) -> list[list[Part] | Refusal]:
-    """What becomes of each of the files, in their order."""
+    """The parts or the refusal of each file, in order."""
     found: list[list[Part] | Refusal] = [[] for _ in files]
     limiter = anyio.CapacityLimiter(RESOLVED_PARALLEL_MAX)
 
@@ -115,7 +112,7 @@ def _as_given(part: TextInput | AgentInput | SubtaskInput, at: Resolution) -> li
 
 
 def _hint(name: str, at: Resolution) -> str:
-    """What the model is told of an agent that the user named."""
+    """The text for the model about a mentioned agent."""
     if not at.has_task:
         return ALONE.format(name=name)
     hint = HINT.format(name=name)

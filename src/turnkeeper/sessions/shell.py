@@ -1,4 +1,4 @@
-"""Run a command of the user's in a session, as they write with ``!``: the model hears of it when it is next asked."""
+"""Run a shell command of the user in a session. The model gets its output with the next prompt."""
 
 from turnkeeper.core.admission import model_of
 from turnkeeper.model.message import AssistantMessage, MessageTime, ModelChoice, UserMessage
@@ -23,9 +23,9 @@ async def shell(
     agent: str | None = None,
     model: ModelChoice | None = None,
 ) -> MessageWithParts:
-    """Run a command to its end and give the message that has its output, also if it was stopped.
+    """Run a command to its end, or until it is stopped; the message with its output.
 
-    Raises Busy unless the session rests, Invalid if there is no such agent or model.
+    Raises Busy while the session runs, and Invalid for an unknown agent or model.
     """
     _check(command)
     chosen = await runtime.agent(agent or session.agent, place)

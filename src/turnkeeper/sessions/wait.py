@@ -1,4 +1,4 @@
-"""Wait until a session rests, whichever process runs it."""
+"""Wait until a session rests, also if another process runs it."""
 
 import anyio
 
@@ -11,9 +11,9 @@ from turnkeeper.workspace.owner import is_alive
 
 
 async def wait(store: Store, runtime: Runtime, session_id: str) -> Outcome:
-    """How the run here ended, or ``rested``. Raises NotFound.
+    """The outcome of the run in this process, or ``rested``. Raises NotFound.
 
-    ``abandoned`` means that the session is busy in the log and no process runs it any more.
+    ``abandoned`` means that the session has an owner, and that the owner does not run it any more.
     """
     await store.queries.state(session_id)
     seen: int | None = None
@@ -26,18 +26,15 @@ async def wait(store: Store, runtime: Runtime, session_id: str) -> Outcome:
             return outcome.but(kind="rested", is_busy=False) if outcome.is_busy else outcome
         if session_id not in runtime.active and is_abandoned(state.owner, runtime.owner):
             if state.seq == seen:
-                return Outcome(kind="abandoned", reason=_words(state.owner))
-            seen = state.seq  # A run here may have begun and ended while this was read: look once more.
+                reason = (
+                    f"process {state.owner.pid} on {state.owner.host} ran the session and does not any more; `run` "
+                    "closes its turn, and with `resume=True` continues it"
+                )
+                return Outcome(kind="abandoned", reason=reason)
+            seen = state.seq  # A run in this process may have begun and ended meanwhile: check again.
         await anyio.sleep(TAIL_POLL_S)
 
 
 def is_abandoned(owner: Owner, here: Owner | None) -> bool:
-    """Whether the owner of a session, that is not run ``here``, runs it no more."""
+    """Whether the owner of a session does not run it, if the owner ``here`` does not run it."""
     return owner == here or not is_alive(owner)
-
-
-def _words(owner: Owner) -> str:
-    return (
-        f"process {owner.pid} on {owner.host} ran the session and does so no more; `run` closes what it left open, "
-        "and with `resume=True` goes on"
-    )

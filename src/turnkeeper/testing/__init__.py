@@ -1,1 +1,1 @@
-"""The public test kit: what authors of engines check their work with. Only the contract needs pytest."""
+"""The public test kit, for example for authors of engines. Only the engine contract needs pytest."""

@@ -1,4 +1,4 @@
-"""Builders: whole values from a word or two, for tests and golden logs. What is not said is plain and fixed."""
+"""Builders of model values for tests and golden logs. Fields that are not given have fixed defaults."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -68,19 +68,19 @@ def a_session(id: str = "ses_one", **changes: object) -> Session:
 
 
 def a_history(entries: Sequence[HistoryItem] = (), seq: int = 0) -> History:
-    """A history of these entries, in a session that stands at ``seq``."""
+    """A history of these entries, in a session with the number ``seq``."""
     return History(view=SessionView(session=a_session(), seq=seq), entries=entries)
 
 
 def a_user(session_id: str, id: str, **changes: object) -> UserMessage:
-    """A prompt without words; its words are parts."""
+    """A prompt without its parts."""
     return UserMessage(id=id, session_id=session_id, time=MessageTime(created=NOW), agent="build", model=MODEL).but(
         **changes
     )
 
 
 def an_assistant(session_id: str, id: str, parent_id: str, **changes: object) -> AssistantMessage:
-    """A turn that has only just begun."""
+    """A turn without parts that has not ended."""
     return AssistantMessage(
         id=id,
         session_id=session_id,
@@ -97,13 +97,13 @@ def an_assistant(session_id: str, id: str, parent_id: str, **changes: object) ->
 
 
 def a_system(session_id: str, id: str, *texts: str) -> SystemMessage:
-    """News of changed components."""
+    """A message with updates of components."""
     updates = tuple(ContextUpdate(key=f"component/{number}", text=text) for number, text in enumerate(texts))
     return SystemMessage(id=id, session_id=session_id, time=MessageTime(created=NOW), updates=updates)
 
 
 def a_text(message: UserMessage | AssistantMessage, id: str, text: str, **changes: object) -> TextPart:
-    """Words, settled."""
+    """A finished text."""
     return TextPart(id=id, session_id=message.session_id, message_id=message.id, text=text).but(**changes)
 
 
@@ -120,18 +120,18 @@ def a_call(message: AssistantMessage, id: str, state: ToolState | None = None, *
 
 
 def running() -> ToolRunning:
-    """The state of a call at work."""
+    """The state of a running call."""
     return ToolRunning(input={"command": "ls"}, time=RunningTime(start=NOW))
 
 
 def completed(output: str = "a file") -> ToolCompleted:
-    """The state of a call that came back."""
+    """The state of a completed call."""
     times = SettledTime(start=NOW, end=NOW + 5)
     return ToolCompleted(input={"command": "ls"}, output=output, title="ls", metadata={"exit": 0}, time=times)
 
 
 def an_epoch(number: int = 1, text: str = "You are careful.", **changes: object) -> Epoch:
-    """A Context Epoch of one component."""
+    """A Context Epoch with one component."""
     return Epoch(
         number=number,
         reason="start",
@@ -145,7 +145,7 @@ def an_epoch(number: int = 1, text: str = "You are careful.", **changes: object)
 def a_turn(
     session_id: str, number: int, *, prompt: str = "Do it", answer: str = "Done", cost: float = 0.5
 ) -> list[Event]:
-    """A prompt and the turn that answers it, as the events a drain records."""
+    """The events that a drain records for a prompt and its turn."""
     user = a_user(session_id, f"msg_u{number}_{session_id[4:]}")
     turn = an_assistant(session_id, f"msg_a{number}_{session_id[4:]}", user.id)
     prefix = f"prt_{number}_{session_id[4:]}"
@@ -153,6 +153,9 @@ def a_turn(
     call = a_call(turn, f"{prefix}_d")
     ended = turn.but(time=AssistantTime(created=NOW, completed=NOW + 9), finish="stop", cost=cost, tokens=SOME_TOKENS)
     start = StepStartPart(id=f"{prefix}_b", session_id=session_id, message_id=turn.id)
+    finish = StepFinishPart(
+        id=f"{prefix}_e", session_id=session_id, message_id=turn.id, reason="stop", cost=cost, tokens=SOME_TOKENS
+    )
     return [
         e.PromptAdmitted(message=user, parts=(a_text(user, f"{prefix}_a", prompt),), delivery="steer"),
         e.PromptPromoted(message_id=user.id),
@@ -165,26 +168,15 @@ def a_turn(
         e.PartRecorded(part=call),
         e.PartRecorded(part=call.but(state=running())),
         e.PartRecorded(part=call.but(state=completed())),
-        e.PartRecorded(part=_step_finish(turn, f"{prefix}_e", cost)),
+        e.PartRecorded(part=finish),
         _usage(turn.id, cost=cost),
         e.TurnEnded(message=ended),
         e.StatusChanged(status=IDLE),
     ]
 
 
-def _step_finish(turn: AssistantMessage, id: str, cost: float) -> StepFinishPart:
-    return StepFinishPart(
-        id=id,
-        session_id=turn.session_id,
-        message_id=turn.id,
-        reason="stop",
-        cost=cost,
-        tokens=SOME_TOKENS,
-    )
-
-
 def every_event(session_id: str = "ses_all", *, mint: Mint | None = None) -> list[Event]:
-    """A life in which each kind of event happens at least once, the session's own creation first."""
+    """A log with every kind of event, beginning with the creation of the session."""
     mint = mint or Mint.fixed()
     ids = iter(mint.message_id, None)
     parts = iter(mint.part_id, None)
@@ -260,7 +252,7 @@ def _turn(session_id: str, ids: Iterator[str], parts: Iterator[str]) -> list[Eve
 
 
 def _history(session_id: str, kept_id: str, gone_id: str, part_id: str, *, seq: int) -> list[Event]:
-    """``seq`` is the place that the second of these events will have."""
+    """``seq`` is the number of the second of these events."""
     kept = a_user(session_id, kept_id)
     return [
         e.MessageRecorded(message=kept, parts=(a_text(kept, part_id, "From elsewhere"),)),

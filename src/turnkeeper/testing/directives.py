@@ -1,6 +1,6 @@
-"""Directives: answers scripted inside a prompt, as ``[[bash ls]] [[text done]]``, for driving whole programs.
+"""Directives: answers that are scripted in a prompt, as ``[[bash ls]] [[text done]]``, for tests of whole programs.
 
-The k-th directive is played on the k-th request after the prompt. Known are:
+The k-th directive answers the k-th request after the prompt. The directives are:
 
     [[text WORDS]] [[reason WORDS]] [[deltas N]] [[slow N MS]] [[length]] [[empty]] [[echo]] [[hang]] [[usage N]]
     [[tool NAME {json}]] [[tools [["NAME", {json}], ...]]] [[badargs NAME]] [[bash CMD]] [[read PATH]]
@@ -27,23 +27,23 @@ SUMMARY: Final = "## Goal\nA scripted summary.\n\n## Next\nNothing is left."
 
 @dataclass(frozen=True)
 class Asked:
-    """What a request asks, whatever its protocol."""
+    """A request, independent of its protocol."""
 
     system: str
     prompt: str
     turns: int
-    """How often the model has answered since the prompt."""
+    """The number of answers of the model since the prompt."""
     messages: int
     tools: tuple[str, ...]
 
 
 def asked(body: Mapping[str, Json], protocol: str) -> Asked:
-    """Read a request's body."""
+    """Parse the body of a request."""
     turns = list(_TURNS[protocol](body))
     said = [(role, text) for role, text in turns if role != "system"]
     prompt = max((place for place, (role, text) in enumerate(said) if role == "user" and text.strip()), default=-1)
     after = [role for role, _ in said[prompt + 1 :]]
-    # Several items in a row are one answer: only what comes between two of them parts them.
+    # Consecutive items of the model are one answer.
     answers = sum(role == "model" and (not place or after[place - 1] != "model") for place, role in enumerate(after))
     tools = tuple(_tool_names(body))
     system = "\n".join(text for role, text in turns if role == "system")
@@ -51,7 +51,7 @@ def asked(body: Mapping[str, Json], protocol: str) -> Asked:
 
 
 def answer(request: Asked, seen: dict[str, int]) -> ScriptedAnswer:
-    """The answer to play. ``seen`` counts how often a fault was played; it belongs to the server."""
+    """The answer to a request. ``seen`` counts the faults that the server has played."""
     if not request.tools and "title" in request.system.lower():
         return Script().says(TITLE).take()
     if not request.tools and re.search(r"summar|compact", request.system + request.prompt, re.IGNORECASE):
@@ -72,7 +72,7 @@ def answer(request: Asked, seen: dict[str, int]) -> ScriptedAnswer:
 
 
 def directives(text: str) -> Iterator[tuple[str, str]]:
-    """The directives in a text: names and arguments. Brackets inside an argument are balanced."""
+    """The names and arguments of the directives in a text. Brackets in an argument must be balanced."""
     place = text.find("[[")
     while place >= 0:
         end = _closing(text, place)
@@ -109,8 +109,8 @@ def _step(request: Asked, steps: list[tuple[str, str]]) -> ScriptedAnswer:
     name, argument = steps[request.turns]
     script = Script()
     if name == "echo":
-        told = {"messages": request.messages, "tools": request.tools, "turns": request.turns}
-        script.says(encode(told).decode())
+        facts = {"messages": request.messages, "tools": request.tools, "turns": request.turns}
+        script.says(encode(facts).decode())
     elif name in _SAID:
         _SAID[name](script, argument)
     else:
@@ -141,7 +141,7 @@ _SAID: Final[Mapping[str, Callable[[Script, str], object]]] = {
 
 
 def _calls(name: str, argument: str) -> list[tuple[str, Json]]:
-    """Tools and their arguments; a string is given as it is."""
+    """The tools to call and their arguments; a string is sent unchanged."""
     match name:
         case "bash":
             return [("bash", {"command": argument, "description": "Scripted command"})]
@@ -170,7 +170,7 @@ def _calls(name: str, argument: str) -> list[tuple[str, Json]]:
 
 
 def _texts(content: Json) -> str:
-    """The text of a content in any protocol; results of tools are left out."""
+    """The text of a content in any protocol, without tool results."""
     if isinstance(content, str):
         return content
     if isinstance(content, dict):

@@ -1,4 +1,4 @@
-"""A process that writes to a store and says what was acknowledged, for tests that kill it or write beside it.
+"""A process that writes to a store and prints acknowledged writes, for tests with kills and concurrent writers.
 
 ``python -m turnkeeper.testing.engine_child ROLE MODULE:OPENER URL [COUNT]``
 """
@@ -13,25 +13,25 @@ from typing import cast
 from turnkeeper.store.engine import Engine, LogConflict
 
 LOGS = ("ses_a", "ses_b", "ses_c")
-"""The logs that ``stream`` writes at the same time."""
+"""The logs that ``stream`` writes concurrently."""
 
 Opener = Callable[[str], Awaitable[Engine]]
 
 
 def entry(log: str, number: int) -> bytes:
-    """What ``stream`` appends as this entry of a log; the sizes differ, so that pages fill unevenly."""
+    """The entry that ``stream`` appends with this number. The sizes differ, so that pages fill unevenly."""
     return f'{{"log":"{log}","seq":{number},"pad":"{"é" * (number * 37 % 500)}"}}'.encode()
 
 
 async def extend(engine: Engine, log: str, number: int) -> None:
-    """Append this entry to a log, with its documents and its text."""
+    """Append the entry with this number to a log, with its documents and its text."""
     item = ("item", log, f"{number:06}")
     documents = {("head", log): str(number).encode(), item: entry(log, number)}
     await engine.append(log, number - 1, [entry(log, number)], documents, texts={item: f"entry number{number}"})
 
 
 async def stream(engine: Engine, count: int) -> None:
-    """Extend each log by ``count`` entries, and print each entry once it is acknowledged."""
+    """Append ``count`` entries to each log, and print each after its acknowledgement."""
 
     async def fill(log: str) -> None:
         start = await engine.length(log)
@@ -46,7 +46,7 @@ async def stream(engine: Engine, count: int) -> None:
 
 
 async def compete(engine: Engine, count: int) -> None:
-    """Add ``count`` entries to one log that others extend too, and read again whenever another was first."""
+    """Append ``count`` entries to a log that other processes write too, with a retry after each conflict."""
     mine = str(os.getpid())
     for number in range(count):
         while True:
@@ -60,9 +60,9 @@ async def compete(engine: Engine, count: int) -> None:
 
 
 async def main(role: str, opener: str, url: str, count: str = "100000") -> None:
-    """Open the store and play the role."""
+    """Open the store and run the role."""
     module, _, function = opener.partition(":")
-    # The name comes from the command line; what it must be is said in engine_contract.StoreUnderTest.
+    # The type of the function is documented in engine_contract.StoreUnderTest.
     engine = await cast(Opener, getattr(import_module(module), function))(url)
     await {"stream": stream, "compete": compete}[role](engine, int(count))
     await engine.aclose()

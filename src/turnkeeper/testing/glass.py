@@ -1,4 +1,4 @@
-"""Glass: what a person sees of a program's output, lines drawn over and taken away included. No more than we write."""
+"""Glass: a terminal emulator for tests, with the escape sequences that the command line writes."""
 
 import re
 from typing import Final, NamedTuple
@@ -9,14 +9,14 @@ _TOKEN: Final = re.compile(
 
 
 class _Cell(NamedTuple):
-    """One character and the colours it is drawn in."""
+    """A character and its style."""
 
     character: str
     style: str
 
 
 class Glass:
-    """A terminal of some width, endlessly high."""
+    """A terminal with a width and unlimited height."""
 
     def __init__(self, width: int = 100) -> None:
         self._width = width
@@ -25,7 +25,7 @@ class Glass:
         self._style = ""
 
     def feed(self, output: str) -> None:
-        """Take in what a program wrote; an escape sequence must not be cut in two."""
+        """Process output. An escape sequence must be complete."""
         for token in _TOKEN.finditer(output):
             if text := token["text"]:
                 for character in text:
@@ -39,7 +39,7 @@ class Glass:
 
     @property
     def lines(self) -> list[str]:
-        """What is to be seen, without colours, from the first line to the last that is not empty."""
+        """The visible lines without styles, up to the last that is not empty."""
         lines = ["".join(cell.character for cell in row).rstrip() for row in self._rows]
         while lines and not lines[-1]:
             lines.pop()
@@ -47,11 +47,11 @@ class Glass:
 
     @property
     def text(self) -> str:
-        """The lines as one text."""
+        """The visible lines, joined."""
         return "\n".join(self.lines)
 
     def painted(self) -> list[str]:
-        """The lines with their colours, each by itself."""
+        """The visible lines with their styles."""
         return ["".join(_runs(row)) for row in self._rows[: len(self.lines)]]
 
     def _put(self, character: str) -> None:

@@ -1,4 +1,4 @@
-"""Harness: a whole runtime for tests, with a scripted model, tools of their own, and time that passes when told to."""
+"""Harness: a complete runtime for tests, with a scripted model, test tools and a manual clock."""
 
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -43,13 +43,13 @@ CONFIG: JsonObject = {
         }
     },
 }
-"""What the sessions of a Stage are configured with: one provider, which is the script."""
+"""The configuration of a Stage: one provider, which plays the script."""
 
 
 class VirtualTime:
-    """Time that stands still until a test moves it. Who sleeps in it wakes when its time has come.
+    """A clock that a test advances. A sleep ends when the clock reaches its time.
 
-    In a hurry, nobody waits: whoever sleeps moves the clock, and goes on when the others had their chance.
+    With ``in_a_hurry`` a sleep advances the clock itself and only yields to other tasks.
     """
 
     def __init__(self, mint: FixedMint, *, in_a_hurry: bool = False) -> None:
@@ -57,10 +57,10 @@ class VirtualTime:
         self._sleepers: list[tuple[int, float, anyio.Event]] = []
         self._fallen_asleep = anyio.Event()
         self.slept: list[float] = []
-        """How long each sleep was to last, in seconds, in order."""
+        """The seconds of each sleep, in order."""
 
     async def sleep(self, seconds: float) -> None:
-        """Wait until the clock has moved on by so much."""
+        """Wait until the clock has advanced by these seconds."""
         sleeper = (self._mint.now() + round(seconds * 1000), seconds, anyio.Event())
         self._sleepers.append(sleeper)
         self.slept.append(seconds)
@@ -75,20 +75,20 @@ class VirtualTime:
             self._sleepers.remove(sleeper)
 
     def advance(self, ms: int) -> None:
-        """Let so much time pass, and wake those whose time has come."""
+        """Advance the clock, and end the sleeps whose time has come."""
         self._mint.advance(ms)
         for due, _, woken in self._sleepers:
             if due <= self._mint.now():
                 woken.set()
 
     async def asleep(self, seconds: float) -> None:
-        """Until somebody sleeps for at least so long."""
+        """Wait until a task sleeps for at least these seconds."""
         while not any(each >= seconds and not woken.is_set() for _, each, woken in self._sleepers):
             await self._fallen_asleep.wait()
 
 
 class Words(msgspec.Struct):
-    """What the tools of ``a_tool`` are given."""
+    """The arguments of the tools of ``a_tool``."""
 
     text: str = ""
 
@@ -96,7 +96,7 @@ class Words(msgspec.Struct):
 def a_tool(
     name: str, run: Callable[[str, ToolContext], Awaitable[str | ToolOutput]], *, permission: str | None = None
 ) -> AnyTool:
-    """A tool with one argument, ``text``, that does what the function does."""
+    """A tool with one argument, ``text``, that calls a function."""
 
     async def execute(given: Words, context: ToolContext) -> ToolOutput:
         output = await run(given.text, context)
@@ -108,12 +108,12 @@ def a_tool(
 
 
 async def echo(text: str, context: ToolContext) -> str:
-    """Gives back what it was given."""
+    """Return the argument."""
     return text
 
 
 async def asks(text: str, context: ToolContext) -> str:
-    """Asks before it gives back what it was given."""
+    """Ask for permission and return the argument."""
     await context.ask("asks", [text], always=[text], metadata={"text": text})
     return text
 
@@ -123,7 +123,7 @@ TOOLS: tuple[AnyTool, ...] = (a_tool("echo", echo), a_tool("asks", asks))
 
 @dataclass
 class Stage:
-    """A runtime under test, and what it was given."""
+    """A runtime under test and its parts."""
 
     tk: Turnkeeper
     provider: Provider
@@ -132,8 +132,8 @@ class Stage:
     directory: Path
 
     async def session(self, **given: object) -> str:
-        """A new session's id."""
-        return (await self.tk.create(**given)).id  # type: ignore[arg-type] # As ``create`` takes them.
+        """Create a session; its id."""
+        return (await self.tk.create(**given)).id  # type: ignore[arg-type] # The keywords of ``create``.
 
     async def say(self, session_id: str, text: str, *, resume: bool = True, **given: object) -> Receipt:
         """Admit a prompt."""
@@ -142,39 +142,35 @@ class Stage:
 
     async def ask(self, session_id: str, text: str, **given: object) -> Outcome:
         """Admit a prompt and wait until the session rests."""
-        prompt = Prompt(parts=(TextInput(text=text),)).but(**given)
-        await self.tk.prompt(session_id, prompt)
+        await self.say(session_id, text, resume=True, **given)
         return await self.tk.wait(session_id)
 
     async def messages(self, session_id: str) -> list[MessageWithParts]:
-        """The whole history, oldest first."""
+        """The history, oldest message first."""
         return [message async for message in self.tk.stream(session_id, reverse=False)]
 
     async def turns(self, session_id: str) -> list[tuple[AssistantMessage, tuple[Part, ...]]]:
-        """The assistant's messages with their parts, oldest first."""
-        found = []
-        for message in await self.messages(session_id):
-            if isinstance(message.info, AssistantMessage):
-                found.append((message.info, message.parts))
-        return found
+        """The messages of the assistant with their parts, oldest first."""
+        messages = await self.messages(session_id)
+        return [(one.info, one.parts) for one in messages if isinstance(one.info, AssistantMessage)]
 
     async def events(self, session_id: str) -> list[Event]:
-        """The log."""
+        """The events of a session."""
         return [recorded.event for recorded in await self.tk.store.journal.read(session_id)]
 
     async def is_sound(self, session_id: str) -> bool:
-        """Whether nothing is left open and the store is what its log says."""
+        """Whether no turn is open and the doctor finds no problem."""
         view = await self.tk.store.journal.view(session_id)
         return view.turn is None and view.owner is None and not (await self.tk.doctor()).problems
 
 
 Play: TypeAlias = Callable[..., AbstractAsyncContextManager[Stage]]
-"""Opens a Stage for a provider, with what ``Options`` knows by keyword."""
+"""Opens a Stage for a provider. The keywords are those of ``StageOptions``."""
 
 
 @dataclass
 class StageOptions:
-    """How a Stage is set up, beyond the store and the script."""
+    """The options of a Stage, besides the store and the script."""
 
     ask: Asker = allow_all
     tools: Sequence[AnyTool] = TOOLS
@@ -194,7 +190,7 @@ async def stage(
     *,
     mint: FixedMint | None = None,
 ) -> AsyncIterator[Stage]:
-    """A runtime over a store, whose model is the script. Nothing of this machine's configuration is read."""
+    """Open a runtime on a store, with a provider as its model. The configuration of this machine is not read."""
     given = options or StageOptions()
     mint = mint or Mint.fixed()
     time = VirtualTime(mint, in_a_hurry=given.in_a_hurry)
@@ -215,14 +211,14 @@ async def stage(
 
 
 class Told:
-    """A provider that gives these answers, batch by batch; for streams that no script can say."""
+    """A provider that streams these batches of events, for streams that a Script cannot express."""
 
     def __init__(self, *answers: Sequence[Sequence[StreamEvent]]) -> None:
         self._answers = list(answers)
         self.requests: list[ModelRequest] = []
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
-        """The next answer, all of it at once or as it is divided."""
+        """Stream the next answer."""
         self.requests.append(request)
         for batch in self._answers.pop(0):
             await anyio.lowlevel.checkpoint()
@@ -230,14 +226,14 @@ class Told:
 
 
 class EachSession:
-    """A provider that plays a script of its own for each session."""
+    """A provider that plays a separate script for each session."""
 
     def __init__(self, script: Callable[[], Provider]) -> None:
         self._script = script
         self.scripts: dict[str, Provider] = {}
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
-        """The next answer of this session's script."""
+        """Stream the next answer of the script of the session."""
         if request.session_id not in self.scripts:
             self.scripts[request.session_id] = self._script()
         async with aclosing(self.scripts[request.session_id].stream(request)) as answer:

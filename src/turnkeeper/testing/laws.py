@@ -1,6 +1,6 @@
-"""The laws: what every provider demands of a request, as named predicates. Written without looking at lowering.
+"""The laws: the requirements of all providers on a request, as predicates, independent of the code that lowers it.
 
-Each law gives the reason it is broken, or None. ``check`` gives all that are broken, by name.
+A law returns the reason why a request breaks it, or None. ``check`` returns all broken laws by name.
 """
 
 import re
@@ -28,21 +28,21 @@ Law = Callable[[ModelRequest], str | None]
 
 
 def the_user_speaks_first(request: ModelRequest) -> str | None:
-    """The first turn is the user's."""
+    """The first turn is one of the user."""
     turns = [m for m in request.messages if not isinstance(m, SystemTurn)]
     if not turns:
-        return "nobody says anything"
+        return "there is no turn"
     return None if isinstance(turns[0], UserTurn) else f"the first turn is {turns[0]}"
 
 
 def the_model_is_to_speak(request: ModelRequest) -> str | None:
-    """The last turn is not the model's own."""
+    """The last turn is not one of the model."""
     turns = [m for m in request.messages if not isinstance(m, SystemTurn)]
     return "the last turn is the assistant's" if turns and isinstance(turns[-1], AssistantTurn) else None
 
 
 def every_call_has_its_result(request: ModelRequest) -> str | None:
-    """The turn after one with calls holds exactly their results, in order; nothing stands between."""
+    """The turn after a turn with calls has exactly their results, in order."""
     for index, message in enumerate(request.messages):
         if not isinstance(message, AssistantTurn):
             continue
@@ -68,7 +68,7 @@ def every_result_has_its_call(request: ModelRequest) -> str | None:
 
 
 def hosted_calls_are_paired_inside(request: ModelRequest) -> str | None:
-    """A call the provider ran has its result behind it in the same turn."""
+    """A call that the provider ran is followed by its result in the same turn."""
     for message in request.messages:
         if isinstance(message, AssistantTurn):
             calls = [part.id for part in message.content if isinstance(part, Call) and part.executed]
@@ -79,7 +79,7 @@ def hosted_calls_are_paired_inside(request: ModelRequest) -> str | None:
 
 
 def call_ids_are_unique(request: ModelRequest) -> str | None:
-    """No id is used for two calls, and each fits the strictest provider."""
+    """Every call has a different id, which the strictest provider accepts."""
     seen: set[str] = set()
     for call in _calls(request):
         if call.id in seen:
@@ -102,7 +102,7 @@ def inputs_are_objects(request: ModelRequest) -> str | None:
 
 
 def nothing_is_empty(request: ModelRequest) -> str | None:
-    """No turn is without content and no text without a character."""
+    """No turn and no text is empty."""
     for message in request.messages:
         match message:
             case UserTurn(content=content) | AssistantTurn(content=content) if not content:
@@ -118,7 +118,7 @@ def nothing_is_empty(request: ModelRequest) -> str | None:
 
 
 def users_do_not_send_blanks(request: ModelRequest) -> str | None:
-    """What the user or a tool says is more than white space."""
+    """No text of the user is only white space."""
     for message in request.messages:
         if isinstance(message, UserTurn):
             for part in message.content:
@@ -128,7 +128,7 @@ def users_do_not_send_blanks(request: ModelRequest) -> str | None:
 
 
 def everything_can_be_written(request: ModelRequest) -> str | None:
-    """All of it is JSON in whole characters: words, inputs, names, and what the provider is given back."""
+    """The request can be encoded as JSON in UTF-8."""
     try:
         encode([request.system, request.tools, tuple(request.messages)])
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
@@ -137,7 +137,7 @@ def everything_can_be_written(request: ModelRequest) -> str | None:
 
 
 def media_can_be_read(request: ModelRequest) -> str | None:
-    """A file has a type, and content or an address."""
+    """A file has a media type, and content or a URL."""
     for media in _media(request):
         if not MIME.fullmatch(media.mime) or not (media.data or media.url):
             return f"{media!r} has no type or no content"
@@ -166,7 +166,7 @@ LAWS: dict[str, Law] = {
 
 
 def check(request: ModelRequest) -> dict[str, str]:
-    """The laws a request breaks, with the reason; empty if it is fit for every provider."""
+    """The laws that a request breaks, with the reasons."""
     broken = ((name, law(request)) for name, law in LAWS.items())
     return {name: reason for name, reason in broken if reason is not None}
 

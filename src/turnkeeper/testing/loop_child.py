@@ -1,7 +1,7 @@
-"""A process that runs a session and dies at a crash point; for the tests that look at what it left.
+"""A process that runs a session and exits at a crash point, for tests of recovery.
 
-It reads lines ``POINT:HIT URL DIRECTORY LIFE`` and answers each with the exit code of a life lived in a fork of itself:
-a fork costs a tenth of a new start.
+It reads lines ``POINT:HIT URL DIRECTORY LIFE``, runs each in a forked child and prints its exit code. A fork takes a
+tenth of the time of a new process.
 """
 
 import importlib
@@ -25,16 +25,16 @@ from turnkeeper.tools.tool import ToolContext
 
 SESSION = "ses_e1f84e8c5ffeJ7iU4nZamE9866"
 PROMPTS = {"msg_1e07b173a001AAAAAAAAAAAAAA": "one", "msg_1e07b173a001BBBBBBBBBBBBBB": "two"}
-"""The second is queued: it is answered when the first is."""
+"""The second prompt is queued: it is answered after the first."""
 
 ACKNOWLEDGED, EFFECTS = "acknowledged", "effects"
 
 
 class Rules:
-    """A model that answers by what it was last told, so that it says the same before a crash and after it."""
+    """A model whose answer depends only on the last message, so that it is equal before and after a crash."""
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
-        """An answer, word by word."""
+        """Stream an answer, word by word."""
         yield [s.Start(), s.StartStep()]
         last = request.messages[-1]
         texts = [part.text for part in last.content if isinstance(part, Text)] if isinstance(last, UserTurn) else []
@@ -59,13 +59,13 @@ class Rules:
     ) -> AsyncGenerator[Sequence[StreamEvent], None]:
         for word in text.split(" "):
             for _ in range(4):
-                await anyio.lowlevel.checkpoint()  # Others may run, and time may pass.
+                await anyio.lowlevel.checkpoint()  # Other tasks may run here.
             yield [delta(id=block, text=f"{word} ")]
         yield [end(id=block)]
 
 
 def opened(url: str, directory: Path, *, mint: FixedMint | None = None) -> AbstractAsyncContextManager[Stage]:
-    """The runtime that lives the life, with a tool whose effect can be counted."""
+    """The runtime of ``live``, with a tool whose effects can be counted."""
 
     async def works(text: str, context: ToolContext) -> str:
         note(directory / EFFECTS, text)
@@ -76,14 +76,14 @@ def opened(url: str, directory: Path, *, mint: FixedMint | None = None) -> Abstr
 
 
 def note(file: Path, text: str) -> None:
-    """Add a line to a file, in one write: the process may die before the next."""
+    """Append a line to a file in one write, because the process may exit before another."""
     handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.write(handle, f"{text}\n".encode())
     os.close(handle)
 
 
 async def send(runtime: Stage, directory: Path) -> None:
-    """Send the prompts as a client does that does not know which were admitted."""
+    """Send all prompts, like a client that does not know which were admitted."""
     for message_id, text in PROMPTS.items():
         delivery = "steer" if text == "one" else "queue"
         await runtime.say(SESSION, text, message_id=message_id, delivery=delivery)
@@ -91,7 +91,7 @@ async def send(runtime: Stage, directory: Path) -> None:
 
 
 async def live(url: str, directory: Path) -> None:
-    """The whole life."""
+    """Create the session, send the prompts and wait for the answers."""
     async with opened(url, directory) as runtime:
         await runtime.session(id=SESSION)
         await send(runtime, directory)
@@ -99,11 +99,11 @@ async def live(url: str, directory: Path) -> None:
 
 
 GROWING = 12
-"""How many prompts a growing session gets: enough for a pruning and a compaction."""
+"""The number of prompts of a growing session: enough for a pruning and a compaction."""
 
 
 def growing(url: str, directory: Path, *, mint: FixedMint | None = None) -> AbstractAsyncContextManager[Stage]:
-    """The runtime of a session that outgrows its window. What its tool gives is large, and half of it cut off."""
+    """The runtime of a session that outgrows its context window. Its tool has a large output, which is bounded."""
 
     async def works(text: str, context: ToolContext) -> str:
         note(directory / EFFECTS, text)
@@ -131,7 +131,7 @@ def growing(url: str, directory: Path, *, mint: FixedMint | None = None) -> Abst
 
 
 async def grow(runtime: Stage, directory: Path) -> None:
-    """Send every prompt, one after the other, whichever of them are there already."""
+    """Send every prompt, also those that were admitted, and wait for each answer."""
     for number in range(GROWING):
         message_id = f"msg_1e07b173a001{number:014}"
         await runtime.say(SESSION, f"grow {number}", message_id=message_id)
@@ -140,7 +140,7 @@ async def grow(runtime: Stage, directory: Path) -> None:
 
 
 async def live_growing(url: str, directory: Path) -> None:
-    """The whole life of a session that outgrows its window."""
+    """Create a session and let it outgrow its context window."""
     async with growing(url, directory) as runtime:
         await runtime.session(id=SESSION)
         await grow(runtime, directory)
@@ -150,13 +150,13 @@ LIVES = {"turns": live, "growing": live_growing}
 
 
 def main() -> None:
-    """Live and die as told, line by line."""
+    """Run each line of standard input in a forked child."""
     for line in sys.stdin:
         setting, url, directory, life = line.split()
         child = os.fork()
         if child == 0:
             os.environ[crash.VARIABLE] = setting
-            importlib.reload(crash)  # It reads its setting once; the functions others hold see the new one.
+            importlib.reload(crash)  # The module reads the variable at import.
             anyio.run(LIVES[life], url, Path(directory))
             os._exit(0)
         os.write(1, f"{os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}\n".encode())

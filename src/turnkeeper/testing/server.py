@@ -1,9 +1,9 @@
-"""ScriptedServer: scripts played over real HTTP on this machine, in all four wire protocols, with every fault.
+"""ScriptedServer: plays scripts over HTTP on this machine, in all four wire protocols, with every fault.
 
     async with ScriptedServer(Script().says("hello")) as server:
         ...  # Requests to f"{server.url}/messages", "/chat/completions", "/responses", "/models/NAME:stream..."
 
-Without a script the answers are directives inside the prompts (directives.py). Only streamed answers are given.
+Without a script the answers are directives in the prompts (directives.py). All answers are streamed.
 """
 
 import itertools
@@ -42,16 +42,16 @@ GARBAGE: Final = b'data: {"broken": [{"delta": {"cont\n\n'
 
 @dataclass
 class Received:
-    """One request as it came."""
+    """A received request."""
 
     method: str
     path: str
     headers: Mapping[str, str]
-    """Their names in lower case."""
+    """The headers, with names in lower case."""
     body: Mapping[str, Json]
     protocol: str
     gone: anyio.Event = field(default_factory=anyio.Event)
-    """Set when the answer is over, or the client went away."""
+    """Set when the answer has ended, or the client has disconnected."""
 
 
 class ScriptedServer:
@@ -62,7 +62,7 @@ class ScriptedServer:
     ) -> None:
         self.requests: list[Received] = []
         self.url = ""
-        """The base address, with its version."""
+        """The base URL, with the version."""
         self._script = script
         self._pause = pause
         self._seen: dict[str, int] = {}
@@ -83,13 +83,13 @@ class ScriptedServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
         if isinstance(error, Exception):
-            # Kept from the task group, which would wrap it: a test that fails here fails by its own words.
+            # Not passed to the task group, which would wrap the failure of a test in a group.
             await self._stack.aclose()
             return None
         return await self._stack.__aexit__(kind, error, trace)
 
     async def _serve(self, connection: anyio.abc.SocketStream) -> None:
-        """Answer the requests of one connection, until one side has had enough."""
+        """Answer the requests of a connection until it is closed."""
         async with connection:
             reader = BufferedByteReceiveStream(connection)
             try:
@@ -100,7 +100,7 @@ class ScriptedServer:
                     finally:
                         received.gone.set()
             except (anyio.BrokenResourceError, anyio.EndOfStream, anyio.IncompleteRead):
-                return  # The client has gone.
+                return  # The client has disconnected.
 
     async def _receive(self, reader: BufferedByteReceiveStream) -> Received | None:
         try:
@@ -123,7 +123,7 @@ class ScriptedServer:
         return received
 
     async def _answer(self, received: Received, connection: anyio.abc.SocketStream) -> bool:
-        """Answer a request; False if the connection is of no further use."""
+        """Answer a request; False if the connection must be closed."""
         if not received.protocol or received.method != "POST":
             await connection.send(_response(404, {}, b'{"error":{"message":"there is nothing here"}}'))
             return True
@@ -148,7 +148,7 @@ class ScriptedServer:
         return self._script.take(is_title=not request.tools and "title" in request.system.lower())
 
     async def _stream(self, frames: Iterator[ScriptedFrame], connection: anyio.abc.SocketStream) -> bool:
-        """Send the frames; what stands between them happens in its place."""
+        """Send the frames, and perform the pauses and faults between them."""
         pause_s = 0.0
         for frame in frames:
             match frame:
@@ -161,7 +161,7 @@ class ScriptedServer:
                 case Paces(seconds=pause_s):
                     pass
                 case Hangs():
-                    await connection.receive()  # Ends when the client goes; it has nothing more to say.
+                    await connection.receive()  # Waits until the client disconnects.
                     return False
                 case Cuts():
                     await _cut(connection)
@@ -173,7 +173,7 @@ class ScriptedServer:
 
 
 async def _cut(connection: anyio.abc.SocketStream) -> None:
-    """Promise a chunk, send half of it, and reset the connection."""
+    """Send an incomplete chunk and reset the connection."""
     await connection.send(b"40\r\ndata: {")
     raw = connection.extra(anyio.abc.SocketAttribute.raw_socket)
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
@@ -184,7 +184,7 @@ async def _garbled(fault: WireFault, frames: Iterator[ScriptedFrame], connection
     sent = {
         "garbage": [GARBAGE, sse(b"[DONE]")],
         "truncated": [],
-        "scrambled": [*reversed(rest[:-1]), *rest[-1:]],  # The end stays last, or nobody would read on.
+        "scrambled": [*reversed(rest[:-1]), *rest[-1:]],  # The end stays last, because clients stop there.
         "duplicated": [frame for frame in rest for _ in range(2)],
     }[fault]
     for frame in sent:

@@ -1,4 +1,4 @@
-"""A process that lives the life of a store and says what was acknowledged, for tests that kill it.
+"""A process that writes to a store and prints acknowledged writes, for tests that kill it.
 
 ``python -m turnkeeper.testing.session_child ROLE URL DIRECTORY [ARGUMENT]``
 """
@@ -32,11 +32,11 @@ Step = Callable[[], Awaitable[object]]
 MAIN, CHILD = "ses_main", "ses_child"
 LONG = "long " * BLOB_CHARS_MIN
 HUGE = "huge " * (2 << 20)
-"""Enough for an engine to tidy up behind itself in the middle of the life."""
+"""Large enough that SQLite starts its background work during the script."""
 MANY = range(10, 40)
-"""Turns enough for a log that an engine may store in another way from then on."""
+"""Enough turns for a log that an engine stores in its format for long logs."""
 BACKGROUND = {"sqlite.before-checkpoint", "sqlite.after-checkpoint", "sqlite.begin-tidying", "sqlite.before-tidied"}
-"""The crash points of what SQLite does between writes."""
+"""The crash points of SQLite's background work."""
 BACKGROUND_TIMEOUT_S = 60
 
 
@@ -46,11 +46,11 @@ async def open_quiet(url: str, mint: Mint, crash: Callable[[str], None] = crash_
     engine = (
         await open_sqlite(Path(place), tidy_share=1.0, crash=crash) if scheme == "sqlite" else await open_engine(url)
     )
-    return Store(engine, Journal(engine, mint, _deaf), Queries(engine), mint)
+    return Store(engine, Journal(engine, mint, _ignore), Queries(engine), mint)
 
 
 def script(store: Store, place: ProjectPlace) -> list[Step]:
-    """A life of one transaction a step: with the same mint, every run makes the same store after each step."""
+    """Steps of one transaction each. With a fixed mint, every run has an equal store after each step."""
     forks: list[str] = []
 
     async def make_fork() -> None:
@@ -69,22 +69,22 @@ def script(store: Store, place: ProjectPlace) -> list[Step]:
         make_fork,
         lambda: edit.archive(store, MAIN),
         lambda: history.remove_message(store, MAIN, "msg_u1_main"),
-        lambda: remove.remove(store, CHILD, _deaf),
+        lambda: remove.remove(store, CHILD, _ignore),
         lambda: edit.restore(store, MAIN),
         lambda: journal.append(MAIN, *a_turn(MAIN, 3)[:8]),
-        lambda: remove.remove(store, forks[0], _deaf),
+        lambda: remove.remove(store, forks[0], _ignore),
         lambda: edit.update(store, MAIN, lambda session: session.but(metadata={"long": LONG})),
         lambda: journal.append(MAIN, e.MetadataSet(metadata={"huge": HUGE})),
         lambda: edit.touch(store, MAIN),
-        lambda: remove.remove(store, MAIN, _deaf),
+        lambda: remove.remove(store, MAIN, _ignore),
     ]
 
 
 async def play(url: str, directory: str, _: str) -> None:
-    """Live the scripted life, and print the number of each step once it is acknowledged.
+    """Run the script, and print the number of each step after its acknowledgement.
 
-    SQLite's background work runs on a thread of its own, so on a busy machine it may not have begun when the last step
-    is done. The life ends only after that work was seen, so that each of its crash points is reached in every life.
+    SQLite's background work runs in a thread, which on a busy machine may not have begun after the last step. The
+    process waits for it, so that every run passes each of its crash points.
     """
     passed: set[str] = set()
 
@@ -98,13 +98,13 @@ async def play(url: str, directory: str, _: str) -> None:
         _acknowledge(str(number))
     if url.startswith("sqlite:"):
         with anyio.fail_after(BACKGROUND_TIMEOUT_S):
-            while not passed.issuperset(BACKGROUND):  # A thread passes them, which sets no event.
+            while not passed.issuperset(BACKGROUND):  # The thread sets no event.
                 await anyio.lowlevel.checkpoint()
     await store.engine.aclose()
 
 
 async def pour(url: str, directory: str, name: str) -> None:
-    """Write to sessions of one's own and to a shared one without end, and print each write once acknowledged."""
+    """Write to new sessions and to a shared one without end, and print each write after its acknowledgement."""
     store = await open_quiet(url, Mint())
     place = await identify(Path(directory))
     await create(store, place, id="ses_shared")
@@ -118,12 +118,12 @@ async def pour(url: str, directory: str, name: str) -> None:
         await store.journal.append(own, *a_turn(own, 1, answer=LONG if number % 5 == 0 else "Done"))
         _acknowledge(f"made {own}")
         if number % 3 == 0:
-            await remove.remove(store, own, _deaf)
+            await remove.remove(store, own, _ignore)
             _acknowledge(f"removed {own}")
 
 
 async def share(url: str, directory: str, argument: str) -> None:
-    """Add ``count`` events to one session that others write too: ``NAME:COUNT``."""
+    """Append COUNT events to a session that other processes write too; ``argument`` is ``NAME:COUNT``."""
     name, _, count = argument.partition(":")
     store = await open_quiet(url, Mint())
     await create(store, await identify(Path(directory)), id="ses_shared")
@@ -139,8 +139,8 @@ def _counted(metadata: object) -> dict[str, object]:
     return {"count": count + 1}
 
 
-def _deaf(_: Notification) -> None:
-    """Nobody listens."""
+def _ignore(_: Notification) -> None:
+    """Ignore a notification."""
 
 
 def _acknowledge(word: str) -> None:
@@ -149,7 +149,7 @@ def _acknowledge(word: str) -> None:
 
 
 async def main(role: str, url: str, directory: str, argument: str = "") -> None:
-    """Play the role."""
+    """Run the role."""
     await {"play": play, "pour": pour, "share": share}[role](url, directory, argument)
 
 

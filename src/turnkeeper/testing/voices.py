@@ -1,4 +1,4 @@
-"""Voices: how each of the four protocols says text, reasoning, calls, failures and the end."""
+"""Voices: encode text, reasoning, calls, failures and the end of an answer in each of the four protocols."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
@@ -21,7 +21,7 @@ class AnthropicVoice:
         self._model, self._id, self._usage, self._index = model, f"msg_{number}", usage or Usage(), -1
 
     def begin(self) -> Iterator[bytes]:
-        """The input is counted at once, the output at the end."""
+        """The start, with the input tokens."""
         usage = self._usage
         counted = {
             "input_tokens": max(0, usage.input - usage.cache_read - usage.cache_write),
@@ -64,7 +64,7 @@ class AnthropicVoice:
         yield sse(fault(failure, "anthropic"), event="error")
 
     def finish(self, reason: str, usage: Usage | None) -> Iterator[bytes]:
-        """The stop reason and the output's count."""
+        """The stop reason and the output tokens."""
         counted = {"output_tokens": usage.output if usage else 0}
         delta = {"stop_reason": self._STOP.get(reason, reason), "stop_sequence": None}
         yield self._event("message_delta", delta=delta, usage=counted)
@@ -107,12 +107,12 @@ class ChatVoice:
         yield from (self._chunk({"content": piece}) for piece in pieces)
 
     def thinks(self, pieces: tuple[str, ...], signature: str | None) -> Iterator[bytes]:
-        """Reasoning content, as compatible hosts send it; it is never signed."""
+        """Reasoning content of compatible hosts, without a signature."""
         yield from (self._chunk({"reasoning_content": piece}) for piece in pieces)
 
     def calls(self, call_id: str, act: Calls) -> Iterator[bytes]:
-        """A call by its index; id and name come once."""
-        assert not act.executed, "this protocol knows no tools of the provider"
+        """A call in chunks with its index; the first has the id and the name."""
+        assert not act.executed, "this protocol has no tools of the provider"
         index, self._calls = self._calls, self._calls + 1
         opening = {"index": index, "id": call_id, "type": "function", "function": {"name": act.name, "arguments": ""}}
         yield self._chunk({"tool_calls": [opening]})
@@ -120,11 +120,11 @@ class ChatVoice:
             yield self._chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
 
     def fails(self, failure: Failure) -> Iterator[bytes]:
-        """An error in place of a chunk."""
+        """An error instead of a chunk."""
         yield sse(fault(failure, "openai-chat"))
 
     def finish(self, reason: str, usage: Usage | None) -> Iterator[bytes]:
-        """The reason, the usage, the end."""
+        """The finish reason, the usage and the end marker."""
         yield self._chunk({}, self._FINISH.get(reason, reason))
         if usage is not None:
             counted = {
@@ -149,7 +149,7 @@ class ResponsesVoice:
         self._sequence = self._item = -1
 
     def begin(self) -> Iterator[bytes]:
-        """The response is made."""
+        """The created response."""
         yield self._event("response.created", response={**self._base, "status": "in_progress"})
         yield self._event("response.in_progress", response={**self._base, "status": "in_progress"})
 
@@ -168,7 +168,7 @@ class ResponsesVoice:
         yield self._done({**item, "status": "completed", "content": [whole]})
 
     def thinks(self, pieces: tuple[str, ...], signature: str | None) -> Iterator[bytes]:
-        """A reasoning item with one summary part, sealed."""
+        """A reasoning item with one summary part and its encrypted content."""
         item = self._next({"type": "reasoning", "summary": []}, "rs")
         yield self._added(item)
         place = {"item_id": item["id"], "output_index": self._item, "summary_index": 0}
@@ -198,8 +198,8 @@ class ResponsesVoice:
 
     def fails(self, failure: Failure) -> Iterator[bytes]:
         """A failed response."""
-        told = fault(failure, "openai-responses")
-        error = told.get("error", {}) if isinstance(told, dict) else {}
+        body = fault(failure, "openai-responses")
+        error = body.get("error", {}) if isinstance(body, dict) else {}
         coded = {"code": error.get("code") or error.get("type"), "message": error.get("message")}
         yield self._event("response.failed", response={**self._base, "status": "failed", "error": coded})
 
@@ -245,7 +245,7 @@ class GeminiVoice:
         self._base = {"modelVersion": model, "responseId": f"response-{number}"}
 
     def begin(self) -> Iterator[bytes]:
-        """Nothing is said before the first part."""
+        """No event: the first part begins the answer."""
         return iter(())
 
     def says(self, pieces: tuple[str, ...]) -> Iterator[bytes]:
@@ -253,13 +253,13 @@ class GeminiVoice:
         yield from (self._part({"text": piece}) for piece in pieces)
 
     def thinks(self, pieces: tuple[str, ...], signature: str | None) -> Iterator[bytes]:
-        """Thoughts; the signature comes with the last of them."""
+        """Thoughts; the last one has the signature."""
         for number, piece in enumerate(pieces, start=1):
             signed = {"thoughtSignature": signature} if signature and number == len(pieces) else {}
             yield self._part({"text": piece, "thought": True, **signed})
 
     def calls(self, call_id: str, act: Calls) -> Iterator[bytes]:
-        """A call comes whole; it has no id of its own."""
+        """A call in one part, without an id."""
         if act.executed:
             yield self._part({"executableCode": msgspec.json.decode(act.raw)})
             yield self._part({"codeExecutionResult": act.output})
@@ -267,7 +267,7 @@ class GeminiVoice:
             yield self._part({"functionCall": {"name": act.name, "args": msgspec.Raw((act.raw or "{}").encode())}})
 
     def fails(self, failure: Failure) -> Iterator[bytes]:
-        """An error in place of a chunk."""
+        """An error instead of a chunk."""
         yield sse(fault(failure, "gemini"))
 
     def finish(self, reason: str, usage: Usage | None) -> Iterator[bytes]:
@@ -297,4 +297,4 @@ VOICES: Final[Mapping[str, Callable[[str, int, Usage | None], Voice]]] = {
     "openai-responses": ResponsesVoice,
     "gemini": GeminiVoice,
 }
-"""By protocol: model, number of the request, usage."""
+"""The voice of each protocol. Its arguments are the model, the number of the request and the usage."""

@@ -1,6 +1,6 @@
-"""A model with a real window: it counts what it is sent, refuses what is too much, and summarises when asked to.
+"""A model with a context window: it counts the tokens of a request, refuses a long one, and writes summaries.
 
-For whole lives of sessions that grow for ever. It answers by rules, so it says the same before a crash and after it.
+It is for tests of long sessions. Its answers depend only on the request, so they are equal before and after a crash.
 """
 
 import re
@@ -20,7 +20,7 @@ TOO_LONG = OverflowFailure(data=OverflowData(message="prompt is too long"))
 
 
 class WindowedTurn(Value):
-    """What the model does in one turn: words, and calls of one tool by its arguments."""
+    """The answer of the model in a turn: a text, and calls of a tool."""
 
     text: str = ""
     tool: str = ""
@@ -28,10 +28,10 @@ class WindowedTurn(Value):
 
 
 class Windowed:
-    """A Provider whose window is ``context`` tokens.
+    """A Provider with a context window of ``context`` tokens.
 
-    ``answers`` gets the user's newest words and whether tools have run since; ``summarises`` gets what it is asked for
-    a Summary, and by default keeps to the contract.
+    ``answers`` gets the newest text of the user and the tool results after it. ``summarises`` gets the text of a
+    request for a Summary, and by default writes a valid one.
     """
 
     def __init__(
@@ -43,12 +43,12 @@ class Windowed:
         self.context, self._answers, self._summarises = context, answers, summarises or honest
         self.requests: list[ModelRequest] = []
         self.sizes: list[int] = []
-        """How many tokens each request had, Summaries included."""
+        """The tokens of each request, also of those for Summaries."""
         self.refused = 0
         self.summaries = 0
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
-        """An answer, or the refusal of what is too long."""
+        """Stream an answer, or the failure of a request that is too long."""
         size = size_of(request)
         self.sizes.append(size)
         self.requests = [*self.requests[-1:], request]
@@ -86,13 +86,13 @@ def is_summary(request: ModelRequest) -> bool:
 
 
 def size_of(request: ModelRequest) -> int:
-    """How many tokens a request has, by the same rule of thumb that the runtime knows."""
+    """The tokens of a request, by the estimate of the runtime."""
     around = len(encode(request.tools)) + sum(map(len, request.system))
     return tokens_of(around + sum(chars_of(message) for message in request.messages))
 
 
 def honest(asked: str) -> WindowedTurn:
-    """A short Summary that has what the contract demands."""
+    """A short Summary with everything that the request demands."""
     request = re.search(r"<last-request>\n(.*?)\n</last-request>", asked, re.DOTALL)
     demanded = re.findall(r"^- (?:open task|plan|file): (.*)$", asked, re.MULTILINE)
     lines = ["## Objective", request[1] if request else "See below.", "", "## Work State", *demanded]
@@ -100,7 +100,7 @@ def honest(asked: str) -> WindowedTurn:
 
 
 def _words(request: ModelRequest) -> str:
-    """What the user said last."""
+    """The newest text of the user."""
     for message in reversed(request.messages):
         if isinstance(message, UserTurn):
             return "\n".join(part.text for part in message.content if isinstance(part, Text))

@@ -1,6 +1,6 @@
-"""Wire: scripted answers in the bytes of the four protocols, as their own servers would send them.
+"""Wire: scripted answers as the server-sent events of the four protocols.
 
-A voice turns each act of an answer into server-sent events; ``rendered`` plays an answer with it.
+A voice encodes each act of an answer; ``rendered`` encodes an answer with a voice.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,11 +26,11 @@ from turnkeeper.providers.script import (
 INPUT_PIECE: Final = 24
 
 ScriptedFrame: TypeAlias = bytes | Waits | Paces | Hangs | Cuts | Garbles
-"""Bytes of one server-sent event, or what happens between two of them."""
+"""The bytes of a server-sent event, or a pause or fault between two events."""
 
 
 class Voice(Protocol):
-    """One protocol's way to say an answer."""
+    """Encodes the answers of a protocol."""
 
     def begin(self) -> Iterator[bytes]:
         """The answer begins."""
@@ -45,7 +45,7 @@ class Voice(Protocol):
         ...
 
     def calls(self, call_id: str, act: Calls) -> Iterator[bytes]:
-        """A call, of ours or of the provider's own tools."""
+        """A call of a tool, also of a tool of the provider."""
         ...
 
     def fails(self, failure: Failure) -> Iterator[bytes]:
@@ -58,7 +58,7 @@ class Voice(Protocol):
 
 
 def rendered(answer: ScriptedAnswer, voice: Voice, call_ids: Iterator[str]) -> Iterator[ScriptedFrame]:
-    """An answer from its first byte on."""
+    """The events of an answer."""
     yield from voice.begin()
     for act in answer.acts:
         match act:
@@ -85,13 +85,13 @@ def sse(data: Json, *, event: str | None = None) -> bytes:
 
 
 def cut_up(raw: str) -> list[str]:
-    """A call's input in pieces; at least one, for a call without input still has a beginning."""
+    """The input of a call in pieces; at least one, which may be empty."""
     return [raw[start : start + INPUT_PIECE] for start in range(0, len(raw), INPUT_PIECE)] or [""]
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """An answer that is no stream: a status, headers and a body in the protocol's shape."""
+    """A response that is not streamed: status, headers and body."""
 
     status: int
     headers: Mapping[str, str]
@@ -111,14 +111,14 @@ _KINDS: Final = {
 
 
 def refusal(failure: Failure, protocol: str) -> Refusal:
-    """What a provider answers that refuses the request with this failure."""
+    """The response of a provider that refuses a request with this failure."""
     status = _status(failure)
     headers = dict(failure.data.response_headers or {}) if isinstance(failure, ApiFailure) else {}
     return Refusal(status, headers, encode(fault(failure, protocol)))
 
 
 def fault(failure: Failure, protocol: str) -> Json:
-    """A failure as the protocol's error object."""
+    """A failure as the error object of the protocol."""
     status = _status(failure)
     message = "output limit" if isinstance(failure.data, NoData) else failure.data.message
     ours, googles = _KINDS.get(status, _KINDS[500] if status >= 500 else _KINDS[400])

@@ -1,1 +1,1 @@
-"""opencode's JSON trees of its first generations: the shapes of their messages, their folders, and their migrations."""
+"""opencode's oldest JSON trees: the formats of their messages, their folders, and their migrations."""

@@ -1,27 +1,26 @@
-"""Messages of the first generation, as old project trees hold them, in the shape that came after them.
+"""Convert messages of opencode's oldest trees to the format that followed.
 
-Three things changed in those trees one after the other, and a message may be at any of the levels: all facts in
-``metadata`` (p1), parts inside the message (p2), assistants without a mode (p3). The shape of a message tells which.
+The format changed three times: all fields in ``metadata`` (p1), parts inside the message (p2), assistants without a
+mode (p3). A message may have any of these formats, and its fields show which.
 """
 
 import hashlib
 from typing import Any, Final
 
-JsonObject = dict[str, Any]
-"""A JSON object as it was read. Any: whatever an old program wrote."""
+from turnkeeper.interop.raw import RawObject
 
 _BASE62: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _ASSISTANT_KEYS: Final = ("system", "modelID", "providerID", "path", "summary", "cost", "tokens")
 
 
 class UnknownShape(ValueError):
-    """A message that is of no known shape."""
+    """A message in an unknown format."""
 
 
-def current(message: JsonObject) -> tuple[JsonObject, list[JsonObject], int]:
-    """A message without its parts, the parts it held, and how many of them have no place in the new shape.
+def current(message: RawObject) -> tuple[RawObject, list[RawObject], int]:
+    """A message without its parts, its parts, and how many parts the new format cannot have. Raises UnknownShape.
 
-    Doing this again gives the same ids. Raises Unreadable.
+    The ids of the parts depend only on the message.
     """
     held = message.get("parts")
     if isinstance(message.get("metadata"), dict):
@@ -38,8 +37,8 @@ def current(message: JsonObject) -> tuple[JsonObject, list[JsonObject], int]:
     return info, [_with_ids(info, number, part) for number, part in enumerate(parts)], dropped
 
 
-def worktree(message: JsonObject) -> str | None:
-    """The worktree that a message, old or current, says it was written in."""
+def worktree(message: RawObject) -> str | None:
+    """The worktree of a message, in the old or the current format."""
     for place in (("path", "root"), ("metadata", "assistant", "path", "root")):
         found: Any = message
         for key in place:
@@ -49,12 +48,12 @@ def worktree(message: JsonObject) -> str | None:
     return None
 
 
-def _without_metadata(message: JsonObject) -> tuple[JsonObject, list[JsonObject]]:
+def _without_metadata(message: RawObject) -> tuple[RawObject, list[RawObject]]:
     metadata = message["metadata"]
     times = metadata.get("time")
     if not isinstance(times, dict) or "created" not in times:
         raise UnknownShape("its metadata does not say when it was created")
-    info: JsonObject = {
+    info: RawObject = {
         "id": message.get("id"),
         "sessionID": metadata.get("sessionID"),
         "role": message.get("role"),
@@ -73,7 +72,7 @@ def _without_metadata(message: JsonObject) -> tuple[JsonObject, list[JsonObject]
     return info, [part for part in parts if part is not None]
 
 
-def _part(part: JsonObject, metadata: JsonObject) -> JsonObject | None:
+def _part(part: RawObject, metadata: RawObject) -> RawObject | None:
     match part:
         case {"type": "text", "text": text}:
             return {"type": "text", "text": text}
@@ -83,21 +82,21 @@ def _part(part: JsonObject, metadata: JsonObject) -> JsonObject | None:
             name = {"filename": part["filename"]} if "filename" in part else {}
             return {"type": "file", "mime": mime, **name, "url": url}
         case {"type": "tool-invocation"}:
-            # Programs of that time wrote the call inside, documents of that time draw it flat.
+            # opencode wrote the call as a nested object; its documentation shows flat fields.
             return _call(part.get("toolInvocation", part), metadata)
         case {"type": "reasoning" | "source-url"}:
             return None
     raise UnknownShape(f"it holds a part of an unknown shape: {part!r:.80}")
 
 
-def _call(invocation: JsonObject, metadata: JsonObject) -> JsonObject:
+def _call(invocation: RawObject, metadata: RawObject) -> RawObject:
     match invocation:
         case {"toolCallId": str(call), "toolName": tool}:
             return {"type": "tool", "callID": call, "tool": tool, "state": _state(call, invocation, metadata)}
     raise UnknownShape(f"it holds a tool call of an unknown shape: {invocation!r:.80}")
 
 
-def _state(call: str, invocation: JsonObject, metadata: JsonObject) -> JsonObject:
+def _state(call: str, invocation: RawObject, metadata: RawObject) -> RawObject:
     created = metadata["time"]["created"]
     arguments = invocation.get("args")
     match invocation.get("state"):
@@ -119,14 +118,14 @@ def _state(call: str, invocation: JsonObject, metadata: JsonObject) -> JsonObjec
     raise UnknownShape(f"tool call {call!r} is in the state {invocation.get('state')!r}")
 
 
-def _with_ids(info: JsonObject, number: int, part: JsonObject) -> JsonObject:
+def _with_ids(info: RawObject, number: int, part: RawObject) -> RawObject:
     call = {"callID": part.get("callID") or part.get("id")} if part.get("type") == "tool" else {}
     owner = {"id": _part_id(info, number), "sessionID": info["sessionID"], "messageID": info["id"]}
     return {**part, **owner, **call}
 
 
-def _part_id(info: JsonObject, number: int) -> str:
-    """An ascending id with the time of the message, the same each time: a migration that was killed runs again."""
+def _part_id(info: RawObject, number: int) -> str:
+    """An ascending id with the time of the message. It is derived, because a killed migration runs again."""
     times = info.get("time")
     created = times.get("created") if isinstance(times, dict) else None
     moment = int(created) if isinstance(created, int | float) else 0

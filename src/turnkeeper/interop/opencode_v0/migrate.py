@@ -1,9 +1,8 @@
-"""The two migrations of opencode's JSON tree; the text file ``migration`` in it holds how many are done.
+"""The two migrations of opencode's JSON tree. The text file ``migration`` in the tree has the number of those done.
 
-They read and write documents through the files engine. Each step is safe to run again: a document that is
-there is never replaced by another content, and ids depend on nothing but what is migrated. So a step that failed or was
-killed, or that two processes run at the same time, ends the same. Old project trees are only read. A session that has
-a log is left alone: its documents follow from the log.
+They read and write documents through the files engine. A step can run again after a failure or a kill, and in two
+processes at a time: existing documents are not replaced, and ids are derived from the migrated data. Old project trees
+are only read. A session with a log is skipped, because its documents are derived from the log.
 """
 
 import time
@@ -15,7 +14,6 @@ from typing import Final
 import msgspec
 from anyio import to_thread
 
-from turnkeeper.interop.opencode_v0.messages import JsonObject
 from turnkeeper.interop.opencode_v0.projects import (
     GLOBAL,
     ProjectTree,
@@ -24,24 +22,25 @@ from turnkeeper.interop.opencode_v0.projects import (
     git_root_commits,
     project_trees,
 )
+from turnkeeper.interop.raw import RawObject
 from turnkeeper.store.engine import EngineError, Key
 from turnkeeper.store.engines.files import FilesEngine, open_files
 
 
 @dataclass
 class MigrationReport:
-    """What a run of the migrations did, did not do, and could not do."""
+    """The result of a run of the migrations."""
 
     before: int
     after: int
     written: dict[str, int] = field(default_factory=dict)
-    """Documents by the first segment of their keys."""
+    """The number of written documents by the first segment of their keys."""
     dropped_parts: int = 0
-    """Parts of old messages that the newer shape has no place for."""
+    """The number of old parts that the newer format cannot have."""
     skipped: list[str] = field(default_factory=list)
-    """What was left where it is, and why."""
+    """The documents that were not migrated, each with the reason."""
     failures: list[str] = field(default_factory=list)
-    """Why a step did not come to its end. It runs again at the next opening."""
+    """Why a step failed. It runs again when the store is opened next."""
 
 
 async def migrate(
@@ -52,10 +51,10 @@ async def migrate(
     keep_unresolved: bool = False,
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
 ) -> MigrationReport:
-    """Run the steps that the tree in a directory has not seen yet, with the old trees in ``project_dir``.
+    """Run the steps that were not yet done in a tree, with the old project trees in ``project_dir``.
 
-    By default these are in the directory ``project`` beside one that is called ``storage``. Sessions of a project whose
-    worktree or commits are gone are skipped, or kept under the project ``global``.
+    The default of ``project_dir`` is ``project`` next to a directory called ``storage``. Sessions of a project whose
+    worktree or commits do not exist are skipped, or with ``keep_unresolved`` moved to the project ``global``.
     """
     engine = await open_files(directory)
     done = engine.tree.form() or 0
@@ -67,7 +66,7 @@ async def migrate(
             await step(migration)
             await to_thread.run_sync(engine.tree.set_form, number)
             report.after = number
-    except Exception as error:  # Whatever it was, the store must open; doctor sees that the marker is behind.
+    except Exception as error:  # The store must open after any error. The marker shows which step has to run again.
         await to_thread.run_sync(engine.tree.set_form, report.after)
         report.failures.append(f"migration {report.after + 1} stopped, and runs again at the next opening: {error}")
     finally:
@@ -77,7 +76,7 @@ async def migrate(
 
 @dataclass
 class Migration:
-    """One run of the steps; see ``migrate`` for its options."""
+    """A run of the steps, with the options of ``migrate``."""
 
     engine: FilesEngine
     report: MigrationReport
@@ -87,11 +86,11 @@ class Migration:
     now_ms: Callable[[], int]
 
     def skip(self, what: str) -> None:
-        """Report something that stays as it is."""
+        """Report a document that is not migrated."""
         self.report.skipped.append(what)
 
     async def add(self, documents: dict[Key, bytes]) -> None:
-        """Write documents together, except those that are already there."""
+        """Write documents in one transaction, except those that exist."""
         held = dict(zip(documents, await self.engine.get(list(documents)), strict=True))
         for key, body in held.items():
             if body not in (None, documents[key]):
@@ -99,7 +98,7 @@ class Migration:
         await self.replace({key: body for key, body in documents.items() if held[key] is None})
 
     async def replace(self, documents: dict[Key, bytes]) -> None:
-        """Write documents together, over what is there."""
+        """Write documents in one transaction, replacing those that exist."""
         for kind, *_ in documents:
             self.report.written[kind] = self.report.written.get(kind, 0) + 1
         if documents:
@@ -107,7 +106,7 @@ class Migration:
 
 
 async def restructure(migration: Migration) -> None:
-    """Step 1: the sessions of each project's own tree are copied under the project's id, into one tree."""
+    """Step 1: copy the sessions of each project tree into the common tree, under the id of the project."""
     if migration.project_dir is None:
         return
     for project in await to_thread.run_sync(project_trees, migration.project_dir, migration.skip):
@@ -141,7 +140,7 @@ async def _add_sessions(migration: Migration, project: ProjectTree, project_id: 
 
 
 async def extract_diffs(migration: Migration) -> None:
-    """Step 2: the file diffs of a session move from its summary into a document of their own."""
+    """Step 2: move the file diffs of a session from its summary to a separate document."""
     for key in await migration.engine.keys(("session",)):
         if await migration.engine.length(key[-1]):
             continue
@@ -156,7 +155,7 @@ async def extract_diffs(migration: Migration) -> None:
                 await _extract(migration, key, session, ("session_diff", session_id), diffs)
 
 
-async def _extract(migration: Migration, key: Key, session: JsonObject, place: Key, diffs: list[JsonObject]) -> None:
+async def _extract(migration: Migration, key: Key, session: RawObject, place: Key, diffs: list[RawObject]) -> None:
     if not all(isinstance(diff, dict) and _is_counted(diff) for diff in diffs):
         migration.skip(f"{'/'.join(key)} keeps its diffs: one of them does not say how many lines it adds and deletes")
         return
@@ -172,7 +171,7 @@ async def _extract(migration: Migration, key: Key, session: JsonObject, place: K
     await migration.replace({place: body, key: msgspec.json.encode({**session, "summary": summary})})
 
 
-def _is_counted(diff: JsonObject) -> bool:
+def _is_counted(diff: RawObject) -> bool:
     return all(isinstance(diff.get(key), int | float) for key in ("additions", "deletions"))
 
 

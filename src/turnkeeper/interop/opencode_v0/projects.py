@@ -1,4 +1,4 @@
-"""The trees in which the first generation kept each project by itself, and where their documents go."""
+"""The oldest trees of opencode, one for each project, and the new keys of their documents."""
 
 import os
 import subprocess
@@ -10,21 +10,22 @@ import msgspec
 
 from turnkeeper.core.limits import GIT_WALK_S
 from turnkeeper.interop.opencode_v0 import messages
+from turnkeeper.interop.raw import RawObject
 from turnkeeper.store.engine import Key
 
 GLOBAL: Final = "global"
-"""Where sessions outside any repository were kept."""
+"""The project of sessions outside of repositories."""
 
 RootCommits = Callable[[Path], list[str]]
 
 
 class Unresolved(Exception):
-    """It cannot be told which project a tree belongs to."""
+    """The project of a tree is unknown."""
 
 
 def git_root_commits(worktree: Path) -> list[str]:
-    """The commits without a parent in the repository around a directory; none without one."""
-    # A GIT_DIR set by a hook or a person would answer for another place.
+    """The root commits of the repository of a directory; none outside of a repository."""
+    # GIT_DIR in the environment would select another repository.
     environ = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         done = subprocess.run(
@@ -43,13 +44,13 @@ def git_root_commits(worktree: Path) -> list[str]:
 
 
 def project_trees(project_dir: Path, skip: Callable[[str], None]) -> "list[ProjectTree]":
-    """The trees below ``DATA/project`` that hold sessions, in the order of their names."""
+    """The trees below ``DATA/project`` that have sessions, by name."""
     trees = [ProjectTree(directory, skip) for directory in _folders(project_dir)]
     return [tree for tree in trees if tree.root.is_dir()]
 
 
 class ProjectTree:
-    """One project's own tree."""
+    """The tree of a project."""
 
     def __init__(self, directory: Path, skip: Callable[[str], None]) -> None:
         self.directory = directory
@@ -71,13 +72,13 @@ class ProjectTree:
         return commits[0], worktree
 
     def names(self) -> list[str]:
-        """The ids of its sessions."""
+        """The ids of the sessions."""
         names = {file.stem for kind in ("info", "share") for file in self._files(kind)}
         names |= {folder.name for kind in ("message", "part") for folder in _folders(self.root / kind)}
         return sorted(names)
 
     def session(self, session: str, project_id: str) -> tuple[dict[Key, bytes], int]:
-        """The documents of a session under their new keys, and how many old parts have none."""
+        """The documents of a session under their new keys, and the number of parts that the new format cannot have."""
         documents: dict[Key, bytes] = {}
         self._add(documents, self.root / "info" / f"{session}.json", "session", project_id)
         self._add(documents, self.root / "share" / f"{session}.json", "share")
@@ -119,16 +120,16 @@ class ProjectTree:
                     return found
         return None
 
-    def _message(self, file: Path, *, is_quiet: bool = False) -> messages.JsonObject | None:
+    def _message(self, file: Path, *, is_quiet: bool = False) -> RawObject | None:
         try:
-            return msgspec.json.decode(file.read_bytes(), type=messages.JsonObject)
+            return msgspec.json.decode(file.read_bytes(), type=RawObject)
         except msgspec.DecodeError as error:
             if not is_quiet:
                 self._skip(f"{file} is left as it is: {error}")
             return None
 
     def _compact(self, file: Path) -> bytes | None:
-        """The JSON in a file without its blanks, else unchanged; None if there is none."""
+        """The JSON of a file without white space; None if it does not exist or cannot be parsed."""
         try:
             return msgspec.json.format(file.read_bytes(), indent=-1)
         except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""The engine contract: every promise of ``turnkeeper.store.engine`` as a test any engine can be put under.
+"""The engine contract: every guarantee of ``turnkeeper.store.engine`` as a test for any engine.
 
-An engine's author writes a test module with one fixture and takes the tests over::
+The author of an engine writes a test module with one fixture and imports the tests::
 
     from turnkeeper.testing.engine_contract import *
 
@@ -9,10 +9,10 @@ An engine's author writes a test module with one fixture and takes the tests ove
         return StoreUnderTest(open_my_engine, f"mine:{tmp_path}/store", is_durable=True)
 
 Tests run with anyio's pytest plugin on asyncio (``anyio_mode = "auto"``) and use the marker ``soak``. To see
-values when a promise is broken, call ``pytest.register_assert_rewrite`` with this package in ``conftest.py``.
+values when a test fails, call ``pytest.register_assert_rewrite`` with this package in ``conftest.py``.
 """
 
-# ruff: noqa: F403 - the contract is taken over whole, and so are its parts.
+# ruff: noqa: F403 - all tests of the contract are exported.
 
 from turnkeeper.testing.engine_contract.documents import *
 from turnkeeper.testing.engine_contract.logs import *

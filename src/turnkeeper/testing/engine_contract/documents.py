@@ -1,4 +1,4 @@
-"""Promises about documents, scans and removal."""
+"""Contract tests of documents, scans and removal."""
 
 import pytest
 

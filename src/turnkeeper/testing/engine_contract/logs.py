@@ -1,4 +1,4 @@
-"""Promises about logs and fences."""
+"""Contract tests of logs and fences."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Promises about other processes, and about a process that dies while it writes."""
+"""Contract tests of several processes, and of a process that is killed while it writes."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ from turnkeeper.testing.engine_contract.store import StoreUnderTest
 
 PROCESS_TIMEOUT_S = 60
 STREAM_MAX = "5000"
-"""Entries of each log that a child writes before it is said not to have come by a crash point."""
+"""How many entries a child writes to each log before the test decides that it passed no crash point."""
 
 
 async def test_two_processes_share_one_store_and_no_write_is_lost(durable: StoreUnderTest) -> None:
@@ -58,7 +58,7 @@ async def test_killed_at_each_crash_point_a_store_keeps_what_was_acknowledged(
 
 
 async def kill_after(store: StoreUnderTest, count: int) -> None:
-    """Let a child write, kill it once it has acknowledged so many entries, and look at what it left."""
+    """Kill a writing child after ``count`` acknowledged entries, and check the store."""
     with store.child("stream") as child:
         assert child.stdout is not None
         acknowledged: dict[str, int] = {}
@@ -72,16 +72,16 @@ async def kill_after(store: StoreUnderTest, count: int) -> None:
 
 
 def read_acknowledged(child: "subprocess.Popen[str]") -> dict[str, int]:
-    """The last entry of each log that a streaming child said was acknowledged before it ended."""
+    """The last acknowledged entry of each log that a child printed before it ended."""
     assert child.stdout is not None
-    # A line without its end was cut by the kill, and what it says cannot be trusted.
+    # A line without a line break was cut by the kill.
     lines = [line.split() for line in child.stdout if line.endswith("\n")]
     child.wait(PROCESS_TIMEOUT_S)
     return {log: int(number) for log, number in lines}
 
 
 async def check_streamed(store: StoreUnderTest, acknowledged: dict[str, int]) -> None:
-    """What was acknowledged is there, what is there is a beginning of the stream, and documents agree."""
+    """Check that acknowledged entries exist, entries are a prefix of the stream, and documents agree with them."""
     engine = await store.open()
     assert (await engine.inspect())["problems"] == []
     for log in engine_child.LOGS:

@@ -1,4 +1,4 @@
-"""Promises about search."""
+"""Contract tests of search."""
 
 import pytest
 

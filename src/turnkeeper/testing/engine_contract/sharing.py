@@ -1,4 +1,4 @@
-"""Promises about many callers at once, closing and opening again."""
+"""Contract tests of concurrent callers, closing and reopening."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -53,7 +53,7 @@ async def test_a_cancelled_append_is_whole_or_absent(engine: Engine, pauses: int
         await asyncio.sleep(0)
     appending.cancel()
     await asyncio.wait([appending])
-    # A second append goes through the same door, so the first is decided once this one is.
+    # Appends are written in order, so the first is written or cancelled when the second is acknowledged.
     await engine.append("ses_2", 0, [b"x"])
     whole = ([b"one", b"two"], [b"x", b"x"], 1)
     absent: tuple[list[bytes], list[None], int] = ([], [None, None], 0)

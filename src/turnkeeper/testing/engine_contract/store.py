@@ -1,4 +1,4 @@
-"""The store a contract test runs on: what an engine's author describes, and the fixtures made of it."""
+"""The store of a contract test, as described by the author of an engine, and its fixtures."""
 
 import os
 import subprocess
@@ -14,22 +14,22 @@ from turnkeeper.testing import engine_child
 
 @dataclass(frozen=True)
 class StoreUnderTest:
-    """One store, empty at first, that can be opened again and again, also by other processes."""
+    """An empty store that can be opened repeatedly, also by other processes."""
 
     opener: Callable[[str], Awaitable[Engine]]
-    """A function at the top of an importable module, so that a child process finds it by name."""
+    """A module-level function, so that a child process can import it by name."""
     url: str
     is_durable: bool
-    """False for a store that ends with its engine; reopening and other processes are then skipped."""
+    """False if the store ends with its engine; then tests of reopening and of other processes are skipped."""
     crash_points: tuple[str, ...] = ()
-    """Names for ``TURNKEEPER_CRASH`` that an append passes through."""
+    """The values of ``TURNKEEPER_CRASH`` that an append passes."""
 
     async def open(self) -> Engine:
         """Open the store; the caller closes it."""
         return await self.opener(self.url)
 
     def child(self, role: str, *arguments: str, crash: str | None = None) -> "subprocess.Popen[str]":
-        """Start a process that opens the store and plays a role of ``engine_child``."""
+        """Start a process that opens the store and runs a role of ``engine_child``."""
         opener = f"{self.opener.__module__}:{self.opener.__qualname__}"
         command = [sys.executable, "-m", engine_child.__name__, role, opener, self.url, *arguments]
         environment = os.environ | ({"TURNKEEPER_CRASH": crash} if crash else {})
@@ -38,7 +38,7 @@ class StoreUnderTest:
 
 @pytest.fixture
 async def engine(store: StoreUnderTest) -> AsyncIterator[Engine]:
-    """The store, open for the length of a test."""
+    """The open store of a test."""
     opened = await store.open()
     yield opened
     await opened.aclose()
@@ -46,19 +46,19 @@ async def engine(store: StoreUnderTest) -> AsyncIterator[Engine]:
 
 @pytest.fixture
 def durable(store: StoreUnderTest) -> StoreUnderTest:
-    """The store, if it outlives its engine."""
+    """The store, if it is durable."""
     if not store.is_durable:
         pytest.skip("this engine's store ends with it")
     return store
 
 
 async def keys_below(engine: Engine, prefix: Key) -> list[Key]:
-    """The keys of a whole scan."""
+    """The keys below a prefix."""
     return [key for key, _ in await engine.scan(prefix)]
 
 
 async def walk(engine: Engine, prefix: Key, size: int, *, reverse: bool) -> list[Key]:
-    """The keys of a scan made page by page."""
+    """The keys of a scan in pages."""
     found: list[Key] = []
     while True:
         edge = found[-1] if found else None
