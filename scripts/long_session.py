@@ -120,7 +120,8 @@ def _shown(model: Windowed) -> str:
 
 def _command(folder: Path, *words: str) -> str:
     """What a command prints, as it would be typed."""
-    environ = {**os.environ, "TURNKEEPER_STORE": f"sqlite:{folder}/turnkeeper.db", "NO_COLOR": "1", "COLUMNS": "100"}
+    settings = {"TURNKEEPER_STORE": f"sqlite:{folder}/turnkeeper.db", "TURNKEEPER_TRUST": "1"}
+    environ = {**os.environ, **settings, "NO_COLOR": "1", "COLUMNS": "100"}
     run = subprocess.run(
         [sys.executable, "-m", "turnkeeper.cli.main", *words],
         env=environ,

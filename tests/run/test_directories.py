@@ -22,7 +22,7 @@ class Asked:
     def __init__(self, home: Path) -> None:
         self.home, self.place = home, home / "work"
         self.place.mkdir()
-        self.environ = {"HOME": str(home), "PATH": os.environ["PATH"]}
+        self.environ = {"HOME": str(home), "PATH": os.environ["PATH"], "TURNKEEPER_TRUST": "1"}
         self._directories = Directories(no_network, list, self.environ)
 
     async def agent(self) -> str:

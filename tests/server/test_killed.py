@@ -74,7 +74,8 @@ class Place:
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[tuple[subprocess.Popen[str], httpx2.AsyncClient]]:
         """A server in a process of its own, as a person starts it, and a client of it."""
-        environ = {"PATH": os.environ["PATH"], "HOME": str(self.path), "TURNKEEPER_DATA": str(self.path / "data")}
+        environ = {"PATH": os.environ["PATH"], "HOME": str(self.path), "TURNKEEPER_TRUST": "1"}
+        environ["TURNKEEPER_DATA"] = str(self.path / "data")
         command = [sys.executable, "-m", "turnkeeper.cli.main", "serve", "--port", "0", "--json"]
         with subprocess.Popen(
             command, cwd=self.path, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

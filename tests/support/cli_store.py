@@ -98,7 +98,7 @@ def environment(data: Path, **more: str) -> dict[str, str]:
     # Unbuffered output would never be written late, and so never be refused late.
     unwanted = {"PYTHONUNBUFFERED", *(name for name in os.environ if name.startswith("TURNKEEPER_"))}
     kept = {name: value for name, value in os.environ.items() if name not in unwanted}
-    return {**kept, "TURNKEEPER_DATA": str(data), "COLUMNS": "100", **more}
+    return {**kept, "TURNKEEPER_DATA": str(data), "TURNKEEPER_TRUST": "1", "COLUMNS": "100", **more}
 
 
 def api(data: Path, work: Callable[[Turnkeeper], Awaitable[T]]) -> T:

@@ -36,7 +36,7 @@ class Shop(NamedTuple):
         kept = {
             name: value
             for name, value in environment(self.data).items()
-            if not any(part in name for part in SECRETS) or name == "TURNKEEPER_DATA"
+            if not any(part in name for part in SECRETS) or name in ("TURNKEEPER_DATA", "TURNKEEPER_TRUST")
         }
         return {**kept, "HOME": str(self.home), "TERM": "xterm", **more}
 

@@ -156,14 +156,13 @@ def test_the_file_stands_in_the_data_directory(tmp_path: Path) -> None:
     assert credentials(environ).key("openai", (), None) == FoundKey("k", "auth.json")
 
 
-def test_a_reader_notices_a_key_that_came_changed_or_went_and_reads_no_more_than_that(tmp_path: Path) -> None:
+def test_a_reader_notices_a_key_that_came_changed_or_went(tmp_path: Path) -> None:
     environ = {"TURNKEEPER_DATA": str(tmp_path)}
     reader = CredentialCache(environ)
     assert reader.read().stored == {}
     for secret in ("one", "two"):
         file(environ).write("openai", ApiKey(key=secret))
         assert reader.read().key("openai", (), None) == FoundKey(secret, "auth.json")
-        assert reader.read().stored is reader.read().stored
     (tmp_path / "auth.json").write_text("nonsense")
     for _ in range(2):
         with pytest.raises(Invalid):

@@ -17,7 +17,7 @@ class Place:
         self.worktree = root / "project"
         self.directory = self.worktree / "web" / "app"
         self.directory.mkdir(parents=True)
-        self.environ = {"HOME": str(self.home)}
+        self.environ = {"HOME": str(self.home), "TURNKEEPER_TRUST": "1"}
 
     def write(self, path: Path, text: str) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -174,7 +174,7 @@ def test_what_was_loaded_never_shows_a_key(place: Place) -> None:
 
 
 def test_settings_are_read_again_only_when_a_file_changed(tmp_path: Path) -> None:
-    environ = {"HOME": str(tmp_path / "home")}
+    environ = {"HOME": str(tmp_path / "home"), "TURNKEEPER_TRUST": "1"}
     file = tmp_path / "turnkeeper.json"
     file.write_text('{"model": "a/one"}')
     reader = SettingsCache(environ)
@@ -187,7 +187,7 @@ def test_settings_are_read_again_only_when_a_file_changed(tmp_path: Path) -> Non
 
 
 def test_a_settings_folder_that_appears_is_read_and_one_that_goes_is_forgotten(tmp_path: Path) -> None:
-    reader = SettingsCache({"HOME": str(tmp_path / "home")})
+    reader = SettingsCache({"HOME": str(tmp_path / "home"), "TURNKEEPER_TRUST": "1"})
     places = [tmp_path / ".turnkeeper", tmp_path / "home" / ".config" / "opencode"]
     for number, folder in enumerate(places):
         assert reader.load(tmp_path, tmp_path).config.model is None
@@ -201,7 +201,7 @@ def test_a_settings_folder_that_appears_is_read_and_one_that_goes_is_forgotten(t
 
 
 def test_settings_that_name_a_variable_or_a_file_are_read_each_time(tmp_path: Path) -> None:
-    environ = {"HOME": str(tmp_path / "home"), "MODEL": "a/one"}
+    environ = {"HOME": str(tmp_path / "home"), "MODEL": "a/one", "TURNKEEPER_TRUST": "1"}
     (tmp_path / "turnkeeper.json").write_text('{"model": "{env:MODEL}"}')
     reader = SettingsCache(environ)
     assert reader.load(tmp_path, tmp_path).config.model == "a/one"

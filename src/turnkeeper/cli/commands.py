@@ -122,6 +122,7 @@ _register(
             "Store, list and delete the API keys of providers.",
             {"login": "auth:login", "list": "auth:list_keys", "logout": "auth:logout"},
         ),
+        "trust": "trust:trust",
         "stats": "stats:stats",
         "export": "interop:export",
         "import": "interop:import_app",

@@ -25,6 +25,7 @@ FILE_NAME: Final = "turnkeeper.db"
 STORE_VARIABLE: Final = "TURNKEEPER_STORE"
 SERVER_VARIABLE: Final = "TURNKEEPER_SERVER"
 PASSWORD_VARIABLES: Final = ("TURNKEEPER_SERVER_PASSWORD", "OPENCODE_SERVER_PASSWORD")
+TRUST_VARIABLE: Final = "TURNKEEPER_TRUST"
 USERNAME_VARIABLES: Final = ("TURNKEEPER_SERVER_USERNAME", "OPENCODE_SERVER_USERNAME")
 
 
@@ -179,6 +180,10 @@ class Options:
         if self.data is None:
             return os.environ
         return {**os.environ, paths.DATA_VARIABLE: str(self.data.expanduser().absolute())}
+
+    def trusting(self, trust: bool) -> Mapping[str, str]:
+        """The environment, in which the configuration of every project holds if ``trust``."""
+        return {**self.environ, TRUST_VARIABLE: "1"} if trust else self.environ
 
 
 def from_environment(names: tuple[str, ...]) -> str | None:

@@ -16,6 +16,7 @@ from turnkeeper.cli.run_options import (
     PromptOptions,
     SessionOptions,
 )
+from turnkeeper.cli.trust import ask_trust
 from turnkeeper.model.refusal import Invalid, NotFound
 
 if TYPE_CHECKING:
@@ -98,8 +99,10 @@ async def _run_in_session(
             if chosen is not None:
                 return await _start(client, live, chosen.id, text, prompt)
             return await _start_new(client, live, title, text, prompt)
-    async with options.run(directory, Settings(ask=live.ask, environ=options.environ)) as tk:
+    environ = options.trusting(choice.trust)
+    async with options.run(directory, Settings(ask=live.ask, environ=environ)) as tk:
         chosen = await choice.find(tk, directory if choice.dir is not None or choice.session is None else None)
+        await ask_trust(Path(chosen.directory) if chosen is not None else directory, environ)
         prompt = prompt.but(model=await _model(tk, live, prompt, chosen, directory, is_asked=not text.startswith("!")))
         chosen = chosen or await tk.create(title=title)
         return await _start(tk, live, chosen.id, text, prompt)

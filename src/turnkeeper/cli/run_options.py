@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from turnkeeper.cli import names
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
+from turnkeeper.cli.trust import Trust
 from turnkeeper.model.refusal import NotFound
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class SessionOptions:
     dir: Annotated[Path | None, Parameter(metavar="DIR", help="The working directory; the current one by default.")] = (
         None
     )
+
+    trust: Trust = False
 
     def directory(self, *, is_near: bool) -> Path:
         """The working directory. Raises UsageError for options that contradict each other."""

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from turnkeeper.cli.options import PASSWORD_VARIABLES, USERNAME_VARIABLES, Options, from_environment
+from turnkeeper.cli.trust import Trust
 
 if TYPE_CHECKING:
     from turnkeeper.run.runtime import Settings
@@ -36,6 +37,7 @@ async def serve(
         Literal["debug", "info", "warning", "error"],
         Parameter(metavar="LEVEL", help="What to log on standard error; info logs every request."),
     ] = "warning",
+    trust: Trust = False,
     options: Options,
 ) -> None:
     """Serve sessions over HTTP with the API of opencode.
@@ -63,7 +65,7 @@ async def serve(
         username=from_environment(USERNAME_VARIABLES) or "opencode",
         password=from_environment(PASSWORD_VARIABLES),
         cors=cors,
-        environ=options.environ,
+        environ=options.trusting(trust),
     )
     serving.check(start, insecure=insecure)
     await _serve_until_signal(options, start, serving.listen(hostname, port))
@@ -79,7 +81,7 @@ async def _serve_until_signal(options: Options, start: "ServerOptions", bound: s
 
     asks = Asks()
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async with options.run(Path.cwd(), partial(_settings, options, asks)) as turnkeeper:
+        async with options.run(Path.cwd(), partial(_settings, start, asks)) as turnkeeper:
             # Before the first request: a turn that a dead process left open would look like a running one.
             left = await turnkeeper.take_over()
             service = Service(turnkeeper, Path.cwd(), start, asks)
@@ -91,8 +93,8 @@ async def _serve_until_signal(options: Options, start: "ServerOptions", bound: s
                     group.cancel_scope.cancel()
 
 
-def _settings(options: Options, asks: "Asks") -> "Settings":
+def _settings(start: "ServerOptions", asks: "Asks") -> "Settings":
     # Called for the first run, because importing the runtime takes most of the start-up time.
     from turnkeeper.run.runtime import Settings
 
-    return Settings(ask=asks.ask, environ=options.environ)
+    return Settings(ask=asks.ask, environ=start.environ)

@@ -109,7 +109,8 @@ def configured_rules(config: Config, home: str) -> Ruleset:
     """The rules of a directory: the defaults, then ``tools``, then ``permission`` of its configuration."""
     switches = parse_switches(config.tools) if config.tools else ()
     own = parse_rules(config.permission, home) if config.permission is not None else ()
-    return merge(default_rules(), switches, own)
+    denied = (parse_rules(denied, home) for denied in config.denied)
+    return merge(default_rules(), switches, own, *denied)
 
 
 def parse_rules(config: object, home: str) -> Ruleset:

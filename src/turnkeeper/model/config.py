@@ -242,3 +242,5 @@ class Config(Setting):
     tool_output: ToolOutputConfig = ToolOutputConfig()
     compaction: CompactionConfig = CompactionConfig()
     command: dict[str, CommandConfig] = {}
+    denied: tuple[JsonObject, ...] = msgspec.field(default=(), name="$denied")
+    """Permissions that projects deny which the user does not trust. No file sets this."""

@@ -1,10 +1,11 @@
 """Directories: what the configuration of each gives its sessions. Read for each turn, so an edit takes effect."""
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -35,6 +36,10 @@ from turnkeeper.workspace.project import ProjectPlace, identify
 
 Transport = Callable[[Endpoint], Provider]
 """Makes a provider for an endpoint."""
+
+log = logging.getLogger(__name__)
+
+LEFT_OUT: Final = "%s: not in force until the project is trusted: %s; `turnkeeper trust %s` trusts it"
 
 
 class DirectorySetup(msgspec.Struct, frozen=True):
@@ -147,9 +152,12 @@ class Directories:
 
     def config(self, place: ProjectPlace) -> DirectoryConfig:
         """What is configured in a place now. Raises Invalid if the configuration is wrong."""
-        config = self._reader.load(place.directory, place.worktree).config
+        loaded = self._reader.load(place.directory, place.worktree)
+        config = loaded.config
         known = self._known.pop(place.directory, None)
         if known is None or (known.config is not config and known.config != config):
+            for where, names in loaded.left_out.items():
+                log.warning(LEFT_OUT, where, ", ".join(names), place.directory)
             refreshed, home = location(self._environ), str(Path.home())
             catalog = Catalog(config, refreshed=refreshed if refreshed.exists() else None)
             known = DirectoryConfig(config, catalog, agents(config, home), configured_rules(config, home))

@@ -11,6 +11,7 @@ from turnkeeper.core.fitting import too_large
 from turnkeeper.core.history import History
 from turnkeeper.core.next_action import RunTurn
 from turnkeeper.core.permission import freed, merge
+from turnkeeper.core.trust import protected
 from turnkeeper.core.turn_ends import Ending, close_turn, open_turn, refused
 from turnkeeper.core.turn_request import TurnInputs
 from turnkeeper.core.view import SessionView
@@ -66,7 +67,7 @@ class Preparation(msgspec.Struct, frozen=True):
         epoch, history = await self.boundary.cross(
             pen, view, history, model, agent, place, instructions=setup.instructions, timezone=setup.timezone
         )
-        rules = freed(merge(setup.rules, agent.permission, view.session.permission or ()), setup.outputs)
+        rules = protected(freed(merge(setup.rules, agent.permission, view.session.permission or ()), setup.outputs))
         toolbox = setup.toolbox.visible(rules, user.tools)
         output_max = answer_max(model.limits, setup.window)
         inputs = TurnInputs(view, history, action, user, model, agent, epoch, toolbox.definitions(), output_max)

@@ -204,7 +204,12 @@ async def stage(
         titles=given.titles,
         hooks=given.hooks,
         tools=lambda: given.tools,
-        environ={"HOME": str(directory), "PATH": os.environ.get("PATH", os.defpath), **given.environ},
+        environ={
+            "HOME": str(directory),
+            "TURNKEEPER_TRUST": "1",
+            "PATH": os.environ.get("PATH", os.defpath),
+            **given.environ,
+        },
     )
     async with open_store(store, directory=directory, mint=mint, settings=settings) as tk:
         yield Stage(tk, provider, time, mint, directory)

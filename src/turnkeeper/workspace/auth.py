@@ -4,10 +4,7 @@ The file has opencode's format and only its owner may read it. A key is looked u
 configuration, then in ``auth.json``. The ``repr`` of these values contains no secret.
 """
 
-import fcntl
-import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
@@ -15,7 +12,8 @@ import msgspec
 
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import JsonObject, Value
-from turnkeeper.workspace import files, paths
+from turnkeeper.workspace import paths
+from turnkeeper.workspace.private_json import PrivateJson
 
 NAME: Final = "auth.json"
 
@@ -69,12 +67,17 @@ class AuthFile:
     """One auth.json. Writes are atomic, and a lock serialises the writes of several processes."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self._file = PrivateJson(path, dict[str, object], {})
+
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return self._file.path
 
     def read(self) -> dict[str, Credential]:
         """The credentials by provider. Entries of an unknown type are left out, but stay in the file."""
         found: dict[str, Credential] = {}
-        for provider_id, entry in self._entries().items():
+        for provider_id, entry in self._file.read().items():
             kind = entry.get("type") if isinstance(entry, dict) else None
             if kind in ("api", "oauth", "wellknown"):
                 try:
@@ -85,30 +88,14 @@ class AuthFile:
 
     def write(self, provider_id: str, credential: Credential) -> None:
         """Add or replace a provider's credential."""
-        self._change(lambda entries: {**entries, provider_id: msgspec.to_builtins(credential)})
+        self._file.change(lambda entries: {**entries, provider_id: msgspec.to_builtins(credential)})
 
     def remove(self, provider_id: str) -> bool:
         """Remove a provider's credential; False if there is none."""
-        if provider_id not in self._entries():
+        if provider_id not in self._file.read():
             return False
-        self._change(lambda entries: {name: entry for name, entry in entries.items() if name != provider_id})
+        self._file.change(lambda entries: {name: entry for name, entry in entries.items() if name != provider_id})
         return True
-
-    def _entries(self) -> dict[str, object]:
-        try:
-            return msgspec.json.decode(self.path.read_bytes(), type=dict[str, object])
-        except FileNotFoundError:
-            return {}
-        except (OSError, msgspec.DecodeError) as error:
-            raise Invalid(f"{self.path}: cannot be read: {error}") from error
-
-    def _change(self, change: Callable[[dict[str, object]], Mapping[str, object]]) -> None:
-        folder = self.path.parent
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _locked(folder):
-            content = msgspec.json.format(msgspec.json.encode(change(self._entries())), indent=2)
-            with files.replacing(self.path, mode=files.PRIVATE) as file:
-                file.write(content)
 
 
 class Credentials(NamedTuple):
@@ -140,16 +127,11 @@ class CredentialCache:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
         self._file: AuthFile | None = None
-        self._seen: tuple[int, ...] | None = None
-        self._stored: Mapping[str, Credential] = {}
 
     def read(self) -> Credentials:
         """The current credentials. Raises Invalid if the file is invalid."""
         self._file = self._file or file(self._environ)
-        stamp = files.stamp(self._file.path)
-        if stamp is None or stamp != self._seen:
-            self._stored, self._seen = self._file.read(), stamp
-        return Credentials(self._environ, self._stored)
+        return Credentials(self._environ, self._file.read())
 
 
 def credentials(environ: Mapping[str, str]) -> Credentials:
@@ -160,14 +142,3 @@ def credentials(environ: Mapping[str, str]) -> Credentials:
 def file(environ: Mapping[str, str]) -> AuthFile:
     """The auth.json of this program."""
     return AuthFile(paths.data(environ) / NAME)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Lock a directory against other processes. Locking the directory itself needs no lock file."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)

@@ -15,19 +15,22 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from turnkeeper.core import settings
+from turnkeeper.core import settings, trust
 from turnkeeper.model.config import Config
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import Json, JsonObject
 from turnkeeper.text import jsonc
 from turnkeeper.workspace import files, paths
+from turnkeeper.workspace.trust import NAME as TRUST_FILE
+from turnkeeper.workspace.trust import VARIABLE as TRUST_VARIABLE
+from turnkeeper.workspace.trust import TrustedDirectories
 
 FILE_VARIABLES: Final = ("OPENCODE_CONFIG", "TURNKEEPER_CONFIG")
 CONTENT_VARIABLES: Final = ("OPENCODE_CONFIG_CONTENT", "TURNKEEPER_CONFIG_CONTENT")
 PERMISSION_VARIABLE: Final = "OPENCODE_PERMISSION"
 NO_PROJECT_VARIABLE: Final = "OPENCODE_DISABLE_PROJECT_CONFIG"
 _VARIABLES: Final = (
-    *("HOME", "XDG_CONFIG_HOME", NO_PROJECT_VARIABLE),
+    *("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", paths.DATA_VARIABLE, NO_PROJECT_VARIABLE, TRUST_VARIABLE),
     *(*FILE_VARIABLES, *CONTENT_VARIABLES, PERMISSION_VARIABLE),
 )
 
@@ -36,7 +39,6 @@ DIRECTORIES_MAX: Final = 256
 FILE_BYTES_MAX: Final = 1024 * 1024
 """Maximum size of a configuration file, and of a file in ``{file:...}``."""
 
-_REFERENCE: Final = re.compile(r"\{(env|file):([^{}\n]+)\}")
 _STRING: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 
 
@@ -49,6 +51,10 @@ class SettingsSource(NamedTuple):
     """Whether it contains ``{env:...}`` or ``{file:...}`` references, whose targets may change."""
     filled: Mapping[str, str] = MappingProxyType({})
     """The source text of each string with a reference, by the resolved string."""
+    denied: JsonObject = MappingProxyType({})
+    """What a project denies that is not trusted."""
+    left_out: tuple[str, ...] = ()
+    """The dotted keys that do not hold until the user trusts the directory of the file."""
 
     def __repr__(self) -> str:
         return f"Source({self.where!r})"
@@ -70,6 +76,11 @@ class LoadedSettings(NamedTuple):
         """The source text of each string with a reference, by the resolved string, to display no secrets."""
         return {became: written for source in self.sources for became, written in source.filled.items()}
 
+    @property
+    def left_out(self) -> dict[str, tuple[str, ...]]:
+        """The dotted keys that do not hold until the user trusts a directory, by the file they are in."""
+        return {source.where: source.left_out for source in self.sources if source.left_out}
+
     def explain(self, key: str) -> str | None:
         """The last file or variable that sets a dotted key, as ``provider.local.options``; None if none does."""
         setters = [source.where for source in self.sources if _has(source.settings, key.split("."))]
@@ -80,7 +91,8 @@ def load(directory: Path, worktree: Path, environ: Mapping[str, str]) -> LoadedS
     """The merged settings of a directory. Raises Invalid, which names the invalid file."""
     sources = tuple(_sources(directory, worktree, environ))
     merged = settings.merged(source.settings for source in sources)
-    return LoadedSettings(settings.typed(merged), merged, sources)
+    denied = tuple(source.denied for source in sources if source.denied)
+    return LoadedSettings(settings.typed(merged).but(denied=denied), merged, sources)
 
 
 class _Cached(NamedTuple):
@@ -121,14 +133,18 @@ class SettingsCache:
 
 
 def _candidates(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Path]:
-    yield from _files(directory, worktree, environ)
+    yield paths.data(environ) / TRUST_FILE
+    yield from _user_files(environ)
+    yield from _project_files(directory, worktree, environ)
     yield from (_path(environ[name], directory, environ) for name in FILE_VARIABLES if environ.get(name))
 
 
 def _sources(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[SettingsSource]:
-    for file in _files(directory, worktree, environ):
+    yield from (_read(file, environ) for file in _user_files(environ) if os.path.lexists(file))
+    trusted = TrustedDirectories(environ)
+    for file in _project_files(directory, worktree, environ):
         if os.path.lexists(file):
-            yield _read(file, environ)
+            yield _read(file, environ) if file in trusted else _read_untrusted(file)
     for variable in FILE_VARIABLES:
         if environ.get(variable):
             yield _read(_path(environ[variable], directory, environ), environ)
@@ -140,10 +156,13 @@ def _sources(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Ite
         yield SettingsSource(PERMISSION_VARIABLE, settings.checked({"permission": permission}, PERMISSION_VARIABLE))
 
 
-def _files(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+def _user_files(environ: Mapping[str, str]) -> Iterator[Path]:
     user = paths.config(environ, paths.OPENCODE)
     yield from (user / name for name in (paths.USER_SETTINGS, *paths.SETTINGS[:2]))
     yield from (paths.config(environ) / name for name in paths.SETTINGS)
+
+
+def _project_files(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Path]:
     folders = _folders(directory, worktree, environ)
     yield from (folder / name for folder in folders for name in paths.SETTINGS)
     yield from (
@@ -160,23 +179,37 @@ def _folders(directory: Path, worktree: Path, environ: Mapping[str, str]) -> lis
 
 
 def _read(file: Path, environ: Mapping[str, str]) -> SettingsSource:
+    return _source(_text(file), str(file), file.parent, environ)
+
+
+def _read_untrusted(file: Path) -> SettingsSource:
+    """The settings that hold although nobody trusted the file. References are not resolved."""
+    plain, where = jsonc.plain(_text(file)), str(file)
+    found = trust.narrowed(_checked(plain, where))
+    return SettingsSource(where, found.settings, denied=found.denied, left_out=found.left_out)
+
+
+def _text(file: Path) -> str:
     try:
-        text = files.read_bytes(file, FILE_BYTES_MAX).decode("utf-8-sig")
+        return files.read_bytes(file, FILE_BYTES_MAX).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise Invalid(f"{file}: cannot be read: {error}") from error
-    return _source(text, str(file), file.parent, environ)
 
 
 def _source(text: str, where: str, folder: Path, environ: Mapping[str, str]) -> SettingsSource:
     # Comments are removed first, so that references in them are not resolved.
     plain = jsonc.plain(text)
-    values = {one[0]: _value(one, where, folder, environ) for one in _REFERENCE.finditer(plain)}
-    filled = _filled(plain, values)
-    checked = settings.checked(_parsed(filled, where) if filled.strip() else {}, where)
-    _check_timezone(checked.get("timezone"), where)
-    literals = [one[0] for one in _STRING.finditer(plain) if _REFERENCE.search(one[0])]
+    values = {one[0]: _value(one, where, folder, environ) for one in trust.REFERENCE.finditer(plain)}
+    checked = _checked(_filled(plain, values), where)
+    literals = [one[0] for one in _STRING.finditer(plain) if trust.REFERENCE.search(one[0])]
     became = {json.loads(_filled(one, values)): json.loads(one) for one in literals}
     return SettingsSource(where, checked, bool(values), became)
+
+
+def _checked(text: str, where: str) -> JsonObject:
+    checked = settings.checked(_parsed(text, where) if text.strip() else {}, where)
+    _check_timezone(checked.get("timezone"), where)
+    return checked
 
 
 def _check_timezone(name: Json, where: str) -> None:
@@ -198,7 +231,7 @@ def _parsed(text: str, where: str) -> Json:
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
     """The text with ``{env:NAME}`` and ``{file:path}`` replaced by their values."""
-    return _REFERENCE.sub(lambda reference: values[reference[0]], text)
+    return trust.REFERENCE.sub(lambda reference: values[reference[0]], text)
 
 
 def _value(reference: re.Match[str], where: str, folder: Path, environ: Mapping[str, str]) -> str:

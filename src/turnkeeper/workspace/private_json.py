@@ -1,0 +1,58 @@
+"""A JSON file that only its owner may read: credentials, approvals, trusted directories.
+
+Changes are atomic, and two processes that change the file at once do not undo each other's change.
+"""
+
+import fcntl
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import msgspec
+
+from turnkeeper.model.refusal import Invalid
+from turnkeeper.workspace import files
+
+T = TypeVar("T")
+
+
+class PrivateJson(Generic[T]):
+    """One file with a value of one type. ``empty`` is the value of a file that does not exist."""
+
+    def __init__(self, path: Path, type: type[T], empty: T, *, advice: str = "") -> None:
+        """``advice`` ends the message of the error for a damaged file."""
+        self.path = path
+        self._type, self._empty, self._advice = type, empty, advice
+        self._stamp: tuple[int, ...] | None = None
+        self._cached = empty
+
+    def read(self) -> T:
+        """The value, read again only if the file has changed. Raises Invalid if the file is damaged."""
+        stamp = files.stamp(self.path)
+        if stamp is None or stamp != self._stamp:
+            self._cached, self._stamp = self._decoded(), stamp
+        return self._cached
+
+    def change(self, change: Callable[[T], T]) -> None:
+        """Replace the value by what ``change`` makes of it, while no other process changes the file."""
+        folder = self.path.parent
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)  # The directory itself, so that no lock file is left behind.
+            before = self._decoded()
+            after = change(before)
+            if after != before:
+                with files.replacing(self.path, mode=files.PRIVATE) as file:
+                    file.write(msgspec.json.format(msgspec.json.encode(after), indent=2))
+        finally:
+            os.close(handle)
+
+    def _decoded(self) -> T:
+        try:
+            return msgspec.json.decode(self.path.read_bytes(), type=self._type)
+        except FileNotFoundError:
+            return self._empty
+        except (OSError, msgspec.MsgspecError) as error:
+            raise Invalid(f"{self.path}: cannot be read: {error}{self._advice}") from error
