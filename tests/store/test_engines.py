@@ -48,7 +48,7 @@ def test_opening_one_engine_loads_no_other() -> None:
     )
     loaded = ["turnkeeper.store.engines.memory", "turnkeeper.store.engines.words"]
     assert sorted(eval(python(code).stdout)) == loaded
-    assert set(ENGINES) == {"sqlite", "files", "memory"}
+    assert {"sqlite", "files", "memory"} <= set(ENGINES)
 
 
 def test_an_armed_crash_point_ends_the_process_at_the_hit_it_names() -> None:

@@ -1,11 +1,13 @@
 """The journal beside other processes: what they write between two of its reads is never mixed in."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import pytest
 
 from turnkeeper.core import entry
 from turnkeeper.core.entry import Damaged
+from turnkeeper.core.limits import BLOB_CHARS_MIN
 from turnkeeper.core.projector import project
 from turnkeeper.core.view import SessionView
 from turnkeeper.mint import Mint
@@ -13,7 +15,7 @@ from turnkeeper.model import event as e
 from turnkeeper.model.notification import Notification
 from turnkeeper.model.refusal import Busy, Invalid, NotFound
 from turnkeeper.store import keys
-from turnkeeper.store.engine import Key
+from turnkeeper.store.engine import Key, StoreUnavailable
 from turnkeeper.store.engines.memory import MemoryEngine
 from turnkeeper.store.journal import Journal
 from turnkeeper.testing.builders import SOME_TOKENS, a_session, a_text, a_turn, a_user
@@ -251,3 +253,34 @@ async def test_the_view_holds_what_was_written_and_not_what_the_caller_had() -> 
     view = await journal.append(OWN, e.MetadataSet(metadata={"tags": ("a", "b"), "at": 1}))
     assert view.session.metadata == {"tags": ["a", "b"], "at": 1}
     assert view == await a_journal(engine)[0].view(OWN)
+
+
+class UnreadableEngine(MemoryEngine):
+    """A store whose blobs cannot be read after an append, once ``fails_after_append``."""
+
+    fails_after_append = False
+    _is_failing = False
+
+    async def append(self, log: str, after: int, entries: Sequence[bytes], *arguments: Any, **named: Any) -> None:
+        """See Engine.append."""
+        await super().append(log, after, entries, *arguments, **named)
+        self._is_failing = self.fails_after_append
+
+    async def get(self, keys: Sequence[Key]) -> list[bytes | None]:
+        """See Engine.get."""
+        if self._is_failing and any(key[0] == "blob" for key in keys):
+            raise StoreUnavailable("the disk failed")
+        return await super().get(keys)
+
+
+async def test_an_append_that_is_durable_never_fails_because_its_notifications_cannot_be_made() -> None:
+    engine = UnreadableEngine()
+    journal, heard = a_journal(engine)
+    long = a_text(a_user(OWN, "msg_1"), "prt_1", "long " * BLOB_CHARS_MIN)
+    await journal.create(a_session(OWN), e.MessageRecorded(message=a_user(OWN, "msg_1")))
+    await journal.append(OWN, e.PartRecorded(part=long))
+    marked = (await journal.read(OWN))[-1].event
+    engine.fails_after_append = True
+    await journal.append(OWN, marked)
+    assert await engine.length(OWN) == 4
+    assert heard

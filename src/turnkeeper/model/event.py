@@ -29,7 +29,7 @@ class EventBase(Value):
 
 
 class SessionCreated(EventBase):
-    """A session began. That of a fork or an import may have totals."""
+    """A session began. That of an import may have totals."""
 
     KIND = "session.created"
     session: Session

@@ -2,7 +2,7 @@
 
 Every engine keeps these promises (``turnkeeper.testing.engine_contract`` checks them):
 
-- ``append`` is atomic, and once it has returned, the write survives a kill and a power cut.
+- ``append`` is atomic, and once it has returned, the write survives a kill and a power cut (not in memory).
 - Readers see all of an append or nothing, and never wait for a writer.
 - Keys are ordered by the UTF-8 bytes of their segments joined with ``/``.
 - Several processes may use one store at the same time.

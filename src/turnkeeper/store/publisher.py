@@ -83,6 +83,11 @@ class Publisher:
         wanted = {name for one in notifications for name in blobs.references(encode(one))}
         if not wanted:
             return notifications
-        found = await find_blobs(self._engine, wanted, lifted)
+        try:
+            found = await find_blobs(self._engine, wanted, lifted)
+        except Exception:
+            # The events are durable: an error here would make the writer append them again.
+            log.exception("notifications are published without %d long texts, which could not be read", len(wanted))
+            found = lifted
         texts = {name: body.decode("utf-8", "surrogatepass") for name, body in found.items()}
         return [spelt_out(one, texts) for one in notifications]
