@@ -128,6 +128,7 @@ async def test_an_output_of_twenty_megabytes_is_kept_whole(desk: Desk) -> None:
 async def test_the_commands_in_a_command_are_asked_about_one_by_one(desk: Desk) -> None:
     await desk.run("bash", command="cd . && echo a | cat; true > out.txt")
     assert desk.asked == [
+        ("edit", ["out.txt"], ["*"]),
         ("bash", ["echo a", "cat", "true > out.txt"], ["echo *", "cat *", "true *"]),
     ]
     assert desk.shown[0]["patterns"] == ["echo a", "cat", "true > out.txt"]

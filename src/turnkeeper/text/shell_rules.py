@@ -1,21 +1,26 @@
 """What a shell command must be asked about: its simple commands, what approving each covers, the paths it names."""
 
+import re
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from turnkeeper.model.value import Value
 from turnkeeper.text import shell_parse, wildcard
-from turnkeeper.text.shell_parse import SimpleCommand, Word
-
-CHANGING_DIRECTORY: Final = frozenset({"cd", "chdir", "popd", "pushd"})
-NAMING_PATHS: Final = CHANGING_DIRECTORY | {"rm", "cp", "mv", "mkdir", "touch", "chmod", "chown", "cat"}
-"""Commands whose arguments are taken for paths."""
+from turnkeeper.text.shell_carried import INTERPRETERS, program
+from turnkeeper.text.shell_parse import CHANGING_DIRECTORY, SimpleCommand
+from turnkeeper.text.shell_paths import ShellPath, named_paths
+from turnkeeper.text.shell_words import Word
 
 _RUNNING_OTHERS = (
-    "bash busybox command dash doas env eval exec find fish ksh nice nohup parallel setsid sh source ssh strace sudo su"
-    " time timeout watch xargs zsh ."
+    ". ash at bash batch builtin busybox caffeinate chroot chrt coproc crontab dash doas entr env eval exec fd fdfind"
+    " fish flock ksh ltrace mksh parallel rbash script sh source ssh strace su sudo systemd-run taskset toybox"
+    " trap unbuffer watch zsh"
 )
 RUNNING_OTHERS: Final = frozenset(_RUNNING_OTHERS.split())
 """Commands that run what their arguments say. Approving one with any arguments would approve everything."""
+
+_SYSTEM_PROGRAM: Final = re.compile(r"(/usr(/local)?|/opt/homebrew)?/s?bin/([^/]+)")
+_NEEDS_NO_QUOTES: Final = re.compile(r"[\w@%+:,./-][\w@%+=:,./-]*")
 
 
 def _arities() -> dict[str, int]:
@@ -46,51 +51,98 @@ ARITIES: Final = _arities()
 class CommandAsk(Value):
     """What a command asks for. ``always`` are the patterns that an approval for good would allow.
 
-    ``paths`` are as the shell would see them, relative ones and ``~`` included, wildcards cut off.
+    ``paths`` are as the shell would see them, relative ones and ``~`` included. ``computed`` are words whose paths are
+    only known when the command runs.
     """
 
     patterns: tuple[str, ...]
     always: tuple[str, ...]
-    paths: tuple[str, ...]
+    paths: tuple[ShellPath, ...] = ()
+    computed: tuple[str, ...] = ()
 
 
-def command_ask(command: str) -> CommandAsk:
-    """What a command must be asked about.
+def command_ask(command: str, environ: Mapping[str, str] | None = None) -> CommandAsk:
+    """What a command must be asked about. ``environ`` is the environment that it will run with.
 
     Of a command that is not understood, the whole is asked about, and with it every piece that might be a command: a
     rule that allows its first word must not let the rest through.
     """
-    commands = shell_parse.parse(command)
-    if commands is None:
-        patterns = (command.strip(), *shell_parse.fragments(command))
-        return CommandAsk(
-            patterns=tuple(dict.fromkeys(patterns)),
-            always=tuple(dict.fromkeys(map(wildcard.literal, patterns))),
-            paths=(),
-        )
-    asked = [simple for simple in commands if not _only_changes_directory(simple)]
+    script = shell_parse.parse(command)
+    whole = command.strip()
+    if script is None:
+        pieces = tuple(dict.fromkeys((whole, *shell_parse.fragments(command))))
+        return CommandAsk(patterns=pieces, always=_literals(pieces), computed=(whole,))
+    asked = [form for simple in script.commands if not _only_changes_directory(simple) for form in _forms(simple)]
+    patterns = [simple.source for simple in asked]
+    always = [_always(simple) for simple in asked]
+    if any(simple.runs_input for simple in script.commands):
+        # What comes through a pipe or a here-document is code, so an approval must cover the text it comes from.
+        patterns.append(whole)
+        always.append(wildcard.literal(whole))
+    named = named_paths(script, environ or {})
     return CommandAsk(
-        patterns=tuple(dict.fromkeys(simple.source for simple in asked)),
-        always=tuple(dict.fromkeys(_always(simple) for simple in asked)),
-        paths=tuple(dict.fromkeys(path for simple in commands for path in _paths(simple))),
+        patterns=tuple(dict.fromkeys(patterns)),
+        always=tuple(dict.fromkeys(always)),
+        paths=named.paths,
+        computed=named.computed,
     )
+
+
+def _literals(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(wildcard.literal, patterns)))
+
+
+def _forms(simple: SimpleCommand) -> Iterator[SimpleCommand]:
+    """A command as it is written, and as a rule would spell it if that is something else.
+
+    Otherwise ``'rm' x``, ``/bin/rm x``, ``A=1 rm x`` and ``>log rm x`` would get around a rule about ``rm *``.
+    """
+    yield simple
+    if not simple.words:
+        return
+    first, *rest = simple.words
+    is_system = None if first.is_dynamic else _SYSTEM_PROGRAM.fullmatch(first.value)
+    named = first._replace(source=is_system[3], value=is_system[3]) if is_system else first
+    count = max(_arity(simple.words), 1)
+    texts = [
+        word.value if _is_needless(word) and (place < count or word.value.startswith("-")) else word.source
+        for place, word in enumerate((named, *rest))
+    ]
+    plain = " ".join(text for text in texts if text)
+    if simple.source != plain and not simple.source.startswith(f"{plain} "):
+        yield simple._replace(source=plain, words=(named, *rest), assigns=False)
+
+
+def _is_needless(word: Word) -> bool:
+    """Whether a word is quoted, or escaped, without need."""
+    return not word.is_dynamic and _NEEDS_NO_QUOTES.fullmatch(word.value) is not None
 
 
 def _always(simple: SimpleCommand) -> str:
     """The pattern for this command with any further arguments, where its first words say what it does."""
     exact = wildcard.literal(simple.source)
     words = [word.value for word in simple.words]
-    if simple.assigns or not words or words[0].rsplit("/", 1)[-1] in RUNNING_OTHERS:
+    if simple.assigns or simple.is_opaque or not words or program(simple.words) in RUNNING_OTHERS:
         return exact
-    known = (ARITIES.get(" ".join(words[:count])) for count in range(len(words), 0, -1))
-    arity = next((arity for arity in known if arity is not None), 1)
-    naming = simple.words[:arity]
-    prefix = " ".join(words[:arity])
+    naming = simple.words[: _arity(simple.words)]
+    prefix = " ".join(words[: len(naming)])
     # A flag says nothing of what is done (``git -C x push``), and a rule is matched against the text as written.
-    is_plain = not any(word.is_dynamic or word.value.startswith("-") or word.pattern_at is not None for word in naming)
-    if len(naming) < arity or not is_plain or not f"{simple.source} ".startswith(f"{prefix} "):
+    is_plain = not any(
+        word.is_dynamic or word.value.startswith("-") or word.pattern_at is not None or "=" in word.value
+        for word in naming
+    )
+    if len(naming) < _arity(simple.words) or not is_plain or not f"{simple.source} ".startswith(f"{prefix} "):
         return exact
     return wildcard.literal(prefix) + " *"
+
+
+def _arity(words: tuple[Word, ...]) -> int:
+    """How many words name a command. A program that runs code is named with its code."""
+    values = [word.value for word in words]
+    known = (ARITIES.get(" ".join(values[:count])) for count in range(min(len(values), 3), 0, -1))
+    arity = next((arity for arity in known if arity is not None), 1)
+    is_interpreter = program(words) in INTERPRETERS or re.fullmatch(r"(python|ruby|perl|node)[\d.]+", program(words))
+    return max(arity, 2) if is_interpreter else arity
 
 
 def _only_changes_directory(simple: SimpleCommand) -> bool:
@@ -98,23 +150,3 @@ def _only_changes_directory(simple: SimpleCommand) -> bool:
     if not simple.words or simple.words[0].value not in CHANGING_DIRECTORY or simple.targets or simple.assigns:
         return False
     return not any(word.is_dynamic for word in simple.words)
-
-
-def _paths(simple: SimpleCommand) -> list[str]:
-    words = list(simple.targets)
-    if simple.words and simple.words[0].value in NAMING_PATHS:
-        arguments = [word for word in simple.words[1:] if not word.value.startswith(("-", "+"))]
-        words += arguments
-        if simple.words[0].value in ("cd", "chdir") and len(simple.words) == 1:
-            return ["~", *_written(words)]
-    return _written(words)
-
-
-def _written(words: list[Word]) -> list[str]:
-    """The paths that can be read off the text. A quoted ``~`` is a file of that name."""
-    paths = []
-    for word in words:
-        path = word.value if word.pattern_at is None else word.value[: word.pattern_at]
-        if not word.is_dynamic and path:
-            paths.append(path if not path.startswith("~") or word.source.startswith("~") else f"./{path}")
-    return paths

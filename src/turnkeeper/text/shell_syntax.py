@@ -89,12 +89,12 @@ def parents(node: "Node") -> Iterator["Node"]:
         parent = parent.parent
 
 
-def substitutions(node: "Node") -> Iterator["Node"]:
-    """Every ``$(...)`` and ``$((...))`` below a node."""
+def expansions(node: "Node") -> Iterator["Node"]:
+    """Every ``$(...)``, ``$((...))`` and ``${...}`` below a node."""
     for child in node.children:
-        if child.type in ("command_substitution", "arithmetic_expansion"):
+        if child.type in ("command_substitution", "arithmetic_expansion", "expansion"):
             yield child
-        yield from substitutions(child)
+        yield from expansions(child)
 
 
 @cache
@@ -105,9 +105,9 @@ def _parser() -> "Parser":
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 
-def _check_tokens(root: "Node", source: bytes) -> None:
-    """Refuse a tree whose tokens are not those that bash reads."""
-    end = 0
+def _check_tokens(root: "Node", source: bytes, *, within: bool = False) -> None:
+    """Refuse a tree whose tokens are not those that bash reads. ``within``: the tree is a piece of the text."""
+    end = root.start_byte if within else 0
     for leaf in _leaves(root, 0):
         gap = source[end : leaf.start_byte].decode()
         # The grammar skips more kinds of blanks than bash, which takes the others for letters. Bash joins a continued
@@ -120,19 +120,23 @@ def _check_tokens(root: "Node", source: bytes) -> None:
             raise NotUnderstood
         if leaf.type in ("word", "number") and text.startswith("#") and gap:
             raise NotUnderstood
+        # The text of a here-document is data; only the expansions in it have tokens.
+        for expansion in leaf.children:
+            _check_tokens(expansion, source, within=True)
         # ``$[...]`` is arithmetic in an old spelling that the grammar does not know.
         if leaf.type == "$" and source[leaf.end_byte :].startswith((b"[", b"(", b"{")):
             raise NotUnderstood
         end = leaf.end_byte
-    if source[end:].replace(b"\\\n", b"").strip(b" \t\n"):
+    if not within and source[end:].replace(b"\\\n", b"").strip(b" \t\n"):
         raise NotUnderstood
 
 
 def _leaves(node: "Node", depth: int) -> Iterator["Node"]:
     if depth > DEPTH_MAX:
         raise NotUnderstood
-    if not node.child_count:
+    if node.type == "heredoc_body" or not node.child_count:
         yield node
+        return
     for child in node.children:
         yield from _leaves(child, depth + 1)
 
