@@ -67,7 +67,7 @@ _OPTIONS: Final = {
     "rg": "--pre --hostname-bin",
     "sort": "--compress-program",
     "man": "-P --pager",
-    "git": "--upload-pack --receive-pack --exec -x --exec-path --tree-filter --index-filter --msg-filter --env-filter"
+    "git": "--upload-pack --receive-pack --exec --exec-path --tree-filter --index-filter --msg-filter --env-filter"
     " --extcmd --open-files-in-pager",
     "su": "-c --command",
     "script": "-c --command",
@@ -136,9 +136,18 @@ def _after_prefix(name: str, rest: tuple[Word, ...]) -> Carried:
         end = next((at for at, word in enumerate(inner) if re.fullmatch(r":::\+?|::::\+?", word.value)), len(inner))
         return Carried((*_one((*inner[:end], SOMETHING) if end else ()),), runs_input=end == 0)
     if name == "xargs":
-        return Carried(_one((*inner, SOMETHING) if inner else ()))
+        return Carried(_one((*inner, SOMETHING) if inner else ()), computed=_code_from_input(rest, inner))
     runs_input = name in ("sudo", "doas") and not inner and any(word.value in ("-s", "-i", "-su") for word in rest)
     return Carried(_one(inner), runs_input=runs_input)
+
+
+def _code_from_input(rest: tuple[Word, ...], inner: tuple[Word, ...]) -> tuple[str, ...]:
+    """The code of a shell into which ``xargs -I`` puts what it reads."""
+    flags = [word.value for word in rest]
+    mark = next((flags[at + 1] for at, flag in enumerate(flags[:-1]) if flag == "-I"), None)
+    mark = mark or next((flag[2:] for flag in flags if flag.startswith("-I") and len(flag) > 2), None)
+    is_code = mark is not None and program(inner) in SHELLS
+    return tuple(word.source for word in inner if is_code and mark is not None and mark in word.value)
 
 
 def _shell(rest: tuple[Word, ...]) -> Carried:
@@ -169,18 +178,25 @@ def _find(rest: tuple[Word, ...]) -> Carried:
     """The commands of ``-exec`` and its like. ``-delete`` is told as ``rm`` of the places that are searched."""
     commands: list[tuple[Word, ...]] = []
     removed: tuple[Word, ...] = ()
+    starts = [word for word in rest[: _first_test(rest)] if not word.value.startswith("-")] or [literal_word(".")]
     place = 0
     while place < len(rest):
         if rest[place].value in ("-exec", "-execdir", "-ok", "-okdir"):
             ends = [at for at in range(place + 1, len(rest)) if rest[at].value in (";", "+")]
             end = ends[0] if ends else len(rest)
-            commands += _one(rest[place + 1 : end])
+            commands += _one([_found_below(word, starts) for word in rest[place + 1 : end]])
             place = end
         elif rest[place].value == "-delete":
-            starts = [word for word in rest[: _first_test(rest)] if not word.value.startswith("-")]
-            removed = (literal_word("rm"), *(starts or [literal_word(".")]))
+            removed = (literal_word("rm"), *starts)
         place += 1
     return Carried(tuple(commands), removed=removed)
+
+
+def _found_below(word: Word, starts: list[Word]) -> Word:
+    """``{}`` stands for files below the places that are searched."""
+    if word.value != "{}":
+        return word
+    return word._replace(pieces=starts[0].pieces if len(starts) == 1 else SOMETHING.pieces, pattern_at=None)
 
 
 def _first_test(rest: tuple[Word, ...]) -> int:
@@ -212,6 +228,9 @@ def _git(rest: tuple[Word, ...]) -> Carried:
     aliases = [word for word in values if word.is_dynamic or re.match(r"[!/\w.~-]", word.value)]
     texts, computed = _split_known([[_part_of(word, word.value.removeprefix("!"))] for word in aliases])
     inner: tuple[tuple[Word, ...], ...] = ()
+    if command[:1] == ["rebase"]:
+        more, unknown = _split_known(_option_values(rest, ["-x"]))
+        texts, computed = (*texts, *more), (*computed, *unknown)
     if command == ["bisect", "run"]:
         inner = _one(rest[place + 2 :])
     elif command == ["submodule", "foreach"]:

@@ -19,6 +19,9 @@ _FROM_SPECIAL: Final = str.maketrans({stand_in: character for character, stand_i
 _HARMLESS: Final = re.compile(
     r"\$[$?#!]|\$\(\([\s\w+*/%-]*\)\)|\$\((?:date|whoami|hostname|uname|nproc|arch)(?: [^/.$`;|&<>()\\]*)?\)"
 )
+_CUT: Final = re.compile(
+    r"\$\{(?P<name>[A-Za-z_]\w*)(?:(?P<operator>%%?|##?)(?P<pattern>\.\*|\*/|[^}$`*?\[\]\\'\"{]+))\}"
+)
 _HERE: Final = re.compile(r"\$\((?:pwd(?: -[LP])?|git rev-parse --show-toplevel)\)")
 _TEMPORARY: Final = re.compile(r"\$\(mktemp(?: -[dqu]+)*\)")
 _KEPT_BY_BASH: Final = re.compile(r"BASH\w*|OLDPWD|DIRSTACK|OPTARG|REPLY|MAPFILE|COPROC|PIPESTATUS|FUNCNAME|IFS|_|PS\d")
@@ -90,7 +93,10 @@ class Values:
             return ["0"]
         found = []
         if name not in self._assigned:
-            found.append("." if name == "PWD" else self._environ.get(name, "").translate(_TO_SPECIAL))
+            # A variable that is set nowhere may still be set by a file that the shell reads first.
+            if name != "PWD" and name not in self._environ:
+                return None
+            found.append("." if name == "PWD" else self._environ[name].translate(_TO_SPECIAL))
         self._under_way.add(name)
         try:
             for word in variables.get(name, ()):
@@ -108,6 +114,11 @@ class Values:
             return None
         if _HARMLESS.fullmatch(text):
             return ["0"]
+        if cut := _CUT.fullmatch(text):
+            values = self._variable(cut["name"])
+            shorter = [_without(value, cut["operator"], cut["pattern"]) for value in values or ()]
+            known = [value for value in shorter if value is not None]
+            return known if values is not None and len(known) == len(values) else None
         if _HERE.fullmatch(text):
             return ["."]
         return [f"{self._environ.get('TMPDIR', '/tmp')}/tmp.0"] if _TEMPORARY.fullmatch(text) else None
@@ -122,6 +133,17 @@ def _expanded(text: str, word: Word) -> Expanded:
         return Expanded(_plain(text), None)
     escaped = re.sub(r"[\ue003-\ue005]", lambda one: f"[{one[0].translate(_FROM_SPECIAL)}]", text)
     return Expanded(_plain(text[: found.start()]), _plain(escaped))
+
+
+def _without(value: str, operator: str, pattern: str) -> str | None:
+    """A value without its suffix, its prefix, or the directories before its name; None if that is not known."""
+    if pattern == "*/":
+        return value.rsplit("/", 1)[-1] if operator == "##" else None
+    if pattern == ".*":
+        return re.sub(r"\.[^./]*$", "", value) if operator == "%" else None
+    if "#" in operator:
+        return None if re.search(r"[*?\[]", value) else value.removeprefix(pattern)
+    return value.removesuffix(pattern)
 
 
 def _plain(text: str) -> str:

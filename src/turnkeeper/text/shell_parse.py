@@ -39,7 +39,8 @@ _SETTING: Final = frozenset(["read", "mapfile", "readarray", "getopts", "printf"
 # Operators of ``${name...}`` that cut or replace a value, or give another one in its place.
 _READING: Final = frozenset([":-", "-", ":+", "+", ":?", "?", "#", "##", "%", "%%", "/", "//"])
 _IS_CONSTANT: Final = re.compile(r"\s*\$\(\([\d\s+*/%-]*\)\)")
-_FRAGMENT_ENDS: Final = re.compile(r"[;&|\n(){}`]+|\b(?:then|do|else|elif|if|while|until|in|time)\b|!")
+_QUOTES: Final = re.compile(r"[`'\"\\]")
+_FRAGMENT_ENDS: Final = re.compile(r"[;&|\n(){}`]+|\b(?:then|do|else|elif|if|while|until|in|time|coproc)\b|!")
 
 
 class Target(NamedTuple):
@@ -61,6 +62,8 @@ class SimpleCommand(NamedTuple):
     assigns: bool = False
     directories: frozenset[tuple[Word, ...]] = frozenset({()})
     """The changes of directory that may have come before it: each way there, as the words of its ``cd`` commands."""
+    is_redirection: bool = False
+    """Whether it is only the redirection of statements that are commands of their own."""
     is_opaque: bool = False
     """Whether what it runs can only be known when it runs."""
     runs_input: bool = False
@@ -153,7 +156,9 @@ class _Walk:
             self.add(SimpleCommand(self.text(node), assigns=kind != "test_command"))
             self.embedded(node)
             self.assign(node)
-        elif kind == "c_style_for_statement" or (kind == "compound_statement" and node.children[0].type == "(("):
+        elif kind == "c_style_for_statement":
+            self.counted(node, level)
+        elif kind == "compound_statement" and node.children[0].type == "((":
             self.evaluated(node)
         elif kind in _CONTAINERS or kind == "compound_statement":
             return self.container(node, level)
@@ -224,7 +229,7 @@ class _Walk:
             raise NotUnderstood
         if words or targets or collected.assigns or collected.redirects:
             source = self.source[start : collected.end].decode().strip()
-            simple = SimpleCommand(source, words, targets, collected.assigns)
+            simple = SimpleCommand(source, words, targets, collected.assigns, is_redirection=body is not None)
             succeeded = self.run_by(simple, collected.input)
         for piece in collected.expanding:
             self.embedded_in(piece)
@@ -237,8 +242,8 @@ class _Walk:
     def run_by(self, simple: SimpleCommand, input: str | None = None) -> frozenset[tuple[Word, ...]]:
         """Collect a command and what it runs; where the shell then is if it succeeded."""
         runs = carried(simple.words)
-        is_shell = runs.runs_input and program(simple.words) in SHELLS
-        is_known = is_shell and input is not None
+        is_shell = program(simple.words) in SHELLS or program(simple.words) in ("source", ".", "at", "batch")
+        is_known = runs.runs_input and is_shell and input is not None
         self.add(simple._replace(runs_input=runs.runs_input and not is_known, is_opaque=bool(runs.computed)))
         for words in runs.commands:
             self.run_by(SimpleCommand(" ".join(word.source for word in words if word.source), words))
@@ -325,13 +330,27 @@ class _Walk:
             del kinds[1]
         return kinds[1:2] == ["variable_name"] and (kinds[2:] == ["}"] or kinds[2] in _READING)
 
-    def evaluated(self, node: "Node") -> None:
+    def counted(self, node: "Node", level: int) -> None:
+        """Collect ``for ((...))``: its arithmetic, and the statements that it repeats."""
+        body = node.children[-1]
+        self.evaluated(node, until=body.start_byte)
+        self.repeats += 1
+        self.statement(body, level + 1)
+        self.repeats -= 1
+
+    def evaluated(self, node: "Node", until: int | None = None) -> None:
         """Collect an expansion that can run code: itself, and each piece of it that might be a command."""
-        text = self.text(node)
-        self.pieces_of(text, is_opaque=False)
+        text = self.source[node.start_byte : until or node.end_byte].decode().strip(" \t\n")
+        # Without quotes every command in it is a substitution, which is found by itself.
+        if _QUOTES.search(text):
+            self.pieces_of(text, is_opaque=False)
+        else:
+            self.add(SimpleCommand(text))
         for name in re.findall(r"[A-Za-z_]\w*", text):
             self.shared.set(name, SOMETHING)
-        self.embedded(node)
+        for child in node.children:
+            if until is None or child.start_byte < until:
+                self.embedded_in(child)
 
     def pieces_of(self, text: str, *, is_opaque: bool) -> None:
         """Collect a text as it is, with each piece of it that might be a command."""

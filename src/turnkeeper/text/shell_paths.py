@@ -19,17 +19,16 @@ from turnkeeper.model.value import Value
 from turnkeeper.text.shell_carried import carried, program
 from turnkeeper.text.shell_expand import Values
 from turnkeeper.text.shell_parse import CHANGING_DIRECTORY, Script, SimpleCommand
-from turnkeeper.text.shell_words import HOME, Word
+from turnkeeper.text.shell_words import HOME, Piece, Word
 
 _FILE_COMMANDS: Final = (
-    "rm cp mv mkdir touch chmod chown cat tee ln install rsync scp unlink rmdir shred truncate dd chgrp"
-    " readlink realpath head tail less more tac nl wc stat file xxd od hexdump strings base64 md5sum sha1sum"
-    " sha256sum diff cmp comm source ."
+    "rm cp mv mkdir touch chmod chown cat tee ln install rsync scp unlink rmdir shred truncate dd chgrp head tail less"
+    " more tac nl xxd od hexdump strings base64 source ."
 )
 NAMING_PATHS: Final = CHANGING_DIRECTORY | frozenset(_FILE_COMMANDS.split())
 """Commands whose operands are paths, whether something is there or not."""
 _OTHER_COMMANDS: Final = (
-    "echo printf true false : sleep seq expr basename dirname tr kill killall pkill export unset alias type"
+    "configure echo printf true false : sleep seq expr basename dirname tr kill killall pkill export unset alias type"
     " which hash exit return break continue shift wait date whoami hostname uname id nproc let read local"
     " declare"
 )
@@ -96,10 +95,14 @@ class ShellPath(Value):
 
 
 class Named(Value):
-    """The paths of a script, and the words whose paths are only known when it runs."""
+    """The paths of a script, and the words whose paths are only known when it runs.
+
+    ``computed_writes`` are those of them that are written, or that may be.
+    """
 
     paths: tuple[ShellPath, ...]
     computed: tuple[str, ...]
+    computed_writes: tuple[str, ...]
 
 
 def named_paths(script: Script, environ: Mapping[str, str]) -> Named:
@@ -107,14 +110,16 @@ def named_paths(script: Script, environ: Mapping[str, str]) -> Named:
     values = Values(script, environ)
     paths: dict[ShellPath, None] = {}
     computed: dict[str, None] = {}
+    writes: dict[str, None] = {}
     for simple in script.commands:
         if simple.is_opaque and not simple.words:
-            computed[simple.source] = None
+            computed[simple.source] = writes[simple.source] = None
         bases = _bases(simple, values.at(simple))
         for use in _uses(simple):
             found = _found(use, values)
             if found is None and use.is_certain:
                 computed[use.word.source or simple.source] = None
+                writes |= {use.word.source or simple.source: None} if use.is_written else {}
             paths |= dict.fromkeys(_joined(base, path) for path in found or () for base in bases)
     for name in ("CDPATH", "HOME"):
         for word in script.variables.get(name, ()):
@@ -124,7 +129,7 @@ def named_paths(script: Script, environ: Mapping[str, str]) -> Named:
             paths |= {
                 ShellPath(path=one, is_certain=True): None for text in texts or () for one in text.split(":") if one
             }
-    return Named(paths=tuple(paths), computed=tuple(computed))
+    return Named(paths=tuple(paths), computed=tuple(computed), computed_writes=tuple(writes))
 
 
 class _Use(Value):
@@ -146,6 +151,8 @@ def _uses(simple: SimpleCommand) -> Iterator[_Use]:
         yield _Use(word=target.word, is_written=target.is_written, is_certain=True)
     name = program(simple.words)
     if not simple.words or name in NAMING_NONE:
+        # The shell itself reads a directory to expand a wildcard.
+        yield from (_Use(word=word) for word in simple.words[1:] if _has_wildcard(word))
         return
     if name in CHANGING_DIRECTORY:
         yield from _directories(simple)
@@ -172,11 +179,40 @@ def _uses(simple: SimpleCommand) -> Iterator[_Use]:
         )
 
 
+def _has_wildcard(word: Word) -> bool:
+    return any(piece.kind == "bare" and re.search(r"[*?\[]", piece.text) for piece in word.pieces)
+
+
 def _own(words: tuple[Word, ...]) -> tuple[Word, ...]:
-    """The arguments of a command, without those that are a command or a text that it runs."""
+    """The arguments of a command that are its own: not a command that it runs, nor paths inside a container."""
+    name, rest = program(words), words[1:]
     runs = carried(words)
-    inner = {id(word) for command in runs.commands for word in command}
-    return tuple(word for word in words[1:] if id(word) not in inner and word.value not in runs.texts)
+    inner = {word.source for command in runs.commands for word in command}
+    if name in ("env", "sudo", "doas"):
+        rest = tuple(word for word in rest if not re.match(r"[A-Za-z_]\w*=", word.value))
+    if name in ("docker", "podman", "nerdctl") and any(word.value in ("run", "create", "exec") for word in rest[:2]):
+        rest = tuple(_mounted(rest))
+    if name in ("kubectl", "docker", "podman") and any(word.value == "--" for word in rest):
+        rest = rest[: [word.value for word in rest].index("--")]
+    return tuple(word for word in rest if word.source not in inner and word.value not in runs.texts)
+
+
+def _mounted(rest: tuple[Word, ...]) -> Iterator[Word]:
+    """What of this machine a container is given: the first part of ``-v``, the source of ``--mount``."""
+    for place, word in enumerate(rest):
+        flag, has_value, _ = word.value.partition("=")
+        given = word if has_value else rest[place + 1] if place + 1 < len(rest) else None
+        if flag in ("-v", "--volume", "--mount", "--env-file") and given is not None:
+            yield given._replace(pieces=_before_colon(given.pieces))
+
+
+def _before_colon(pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
+    kept: list[Piece] = []
+    for piece in pieces:
+        if piece.kind in ("bare", "quoted") and (found := re.search(r":|,(target|dst|destination)=", piece.text)):
+            return (*kept, piece._replace(text=piece.text[: found.start()]))
+        kept.append(piece)
+    return tuple(kept)
 
 
 def _directories(simple: SimpleCommand) -> Iterator[_Use]:
@@ -200,7 +236,7 @@ def _arguments(name: str, words: tuple[Word, ...]) -> tuple[list[tuple[str, Word
             break
         if not word.value.startswith("-") or word.value == "-" or word.pieces[0].kind not in ("bare", "quoted"):
             operands.append(word)
-        elif word.value in skipped:
+        elif word.value in skipped or (name in _SCRIPT_FIRST and re.fullmatch(r"-[a-zA-Z0]+[eE]", word.value)):
             del rest[:1]
         elif word.value in outputs or (name in _INTO_LAST and word.value in ("-t", "--target-directory")):
             flags += [(word.value, rest.pop(0), 0)] if rest else []

@@ -7,9 +7,10 @@ from typing import Final
 from turnkeeper.model.value import Value
 from turnkeeper.text import shell_parse, wildcard
 from turnkeeper.text.shell_carried import INTERPRETERS, program
+from turnkeeper.text.shell_expand import Values
 from turnkeeper.text.shell_parse import CHANGING_DIRECTORY, SimpleCommand
 from turnkeeper.text.shell_paths import ShellPath, named_paths
-from turnkeeper.text.shell_words import Word
+from turnkeeper.text.shell_words import Word, literal_word
 
 _RUNNING_OTHERS = (
     ". ash at bash batch builtin busybox caffeinate chroot chrt coproc crontab dash doas entr env eval exec fd fdfind"
@@ -59,6 +60,8 @@ class CommandAsk(Value):
     always: tuple[str, ...]
     paths: tuple[ShellPath, ...] = ()
     computed: tuple[str, ...] = ()
+    computed_writes: tuple[str, ...] = ()
+    """Those of the computed words that are written, or that may be."""
 
 
 def command_ask(command: str, environ: Mapping[str, str] | None = None) -> CommandAsk:
@@ -71,46 +74,66 @@ def command_ask(command: str, environ: Mapping[str, str] | None = None) -> Comma
     whole = command.strip()
     if script is None:
         pieces = tuple(dict.fromkeys((whole, *shell_parse.fragments(command))))
-        return CommandAsk(patterns=pieces, always=_literals(pieces), computed=(whole,))
-    asked = [form for simple in script.commands if not _only_changes_directory(simple) for form in _forms(simple)]
-    patterns = [simple.source for simple in asked]
-    always = [_always(simple) for simple in asked]
-    if any(simple.runs_input for simple in script.commands):
-        # What comes through a pipe or a here-document is code, so an approval must cover the text it comes from.
-        patterns.append(whole)
-        always.append(wildcard.literal(whole))
+        return CommandAsk(patterns=pieces, always=_literals(pieces), computed=(whole,), computed_writes=(whole,))
+    values = Values(script, environ or {})
+    asked = [
+        form
+        for simple in script.commands
+        if not _is_asked_elsewhere(simple)
+        for form in _forms(_with_input(simple, whole), values.at(simple))
+    ]
     named = named_paths(script, environ or {})
     return CommandAsk(
-        patterns=tuple(dict.fromkeys(patterns)),
-        always=tuple(dict.fromkeys(always)),
+        patterns=tuple(dict.fromkeys(simple.source for simple in asked)),
+        always=tuple(dict.fromkeys(_always(simple) for simple in asked)),
         paths=named.paths,
         computed=named.computed,
+        computed_writes=named.computed_writes,
     )
+
+
+def _with_input(simple: SimpleCommand, whole: str) -> SimpleCommand:
+    """A command that runs what it reads, with the text that this comes from: that is what an approval is about."""
+    if not simple.runs_input:
+        return simple
+    text = whole if whole.startswith(simple.source) else f"{simple.source} # {whole}"
+    return simple._replace(source=text, is_opaque=True)
 
 
 def _literals(patterns: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(wildcard.literal, patterns)))
 
 
-def _forms(simple: SimpleCommand) -> Iterator[SimpleCommand]:
+def _forms(simple: SimpleCommand, values: Values) -> Iterator[SimpleCommand]:
     """A command as it is written, and as a rule would spell it if that is something else.
 
-    Otherwise ``'rm' x``, ``/bin/rm x``, ``A=1 rm x`` and ``>log rm x`` would get around a rule about ``rm *``.
+    Otherwise ``'rm' x``, ``/bin/rm x``, ``A=1 rm x``, ``>log rm x`` and ``X=rm; $X x`` would get around a rule about
+    ``rm *``.
     """
     yield simple
     if not simple.words:
         return
     first, *rest = simple.words
-    is_system = None if first.is_dynamic else _SYSTEM_PROGRAM.fullmatch(first.value)
-    named = first._replace(source=is_system[3], value=is_system[3]) if is_system else first
-    count = max(_arity(simple.words), 1)
+    for name in values.texts(first) or [] if first.is_dynamic else [first.value]:
+        # A wildcard in the directory finds the system's programs too.
+        is_system = _SYSTEM_PROGRAM.fullmatch(re.sub(r"^.*[*?\[].*/", "/bin/", name))
+        yield from _respelled(simple, literal_word(is_system[3] if is_system else name), rest)
+
+
+def _respelled(simple: SimpleCommand, named: Word, rest: list[Word]) -> Iterator[SimpleCommand]:
+    """The command with its program under this name, and without needless quotes, if that is another text."""
+    count = max(_arity((named, *rest)), 1)
     texts = [
-        word.value if _is_needless(word) and (place < count or word.value.startswith("-")) else word.source
+        word.value if _is_needless(word) and (place < count or _hides_flag(word)) else word.source
         for place, word in enumerate((named, *rest))
     ]
     plain = " ".join(text for text in texts if text)
     if simple.source != plain and not simple.source.startswith(f"{plain} "):
         yield simple._replace(source=plain, words=(named, *rest), assigns=False)
+
+
+def _hides_flag(word: Word) -> bool:
+    return re.match(r"--?\w", word.value) is not None and word.source.split("=")[0] != word.value.split("=")[0]
 
 
 def _is_needless(word: Word) -> bool:
@@ -145,8 +168,13 @@ def _arity(words: tuple[Word, ...]) -> int:
     return max(arity, 2) if is_interpreter else arity
 
 
-def _only_changes_directory(simple: SimpleCommand) -> bool:
-    """Whether a command does nothing but change the directory, to one that can be read off its text."""
+def _is_asked_elsewhere(simple: SimpleCommand) -> bool:
+    """Whether a command only names paths, which are asked about as such: redirections, and changes of directory.
+
+    A change to a directory that cannot be read off the text is asked about.
+    """
+    if simple.is_redirection:
+        return True
     if not simple.words or simple.words[0].value not in CHANGING_DIRECTORY or simple.targets or simple.assigns:
         return False
     return not any(word.is_dynamic for word in simple.words)

@@ -19,6 +19,7 @@ DEPTH_MAX: Final = 64
 """Levels of the syntax tree, or of commands inside backticks. A deeper command is not understood."""
 
 _GAP: Final = re.compile(r"(?:[ \t\n]|\\\n)*")
+_DASH: Final = re.compile(r"[ \t]+-[ \t]+")
 _BARE: Final = re.compile(r"(?:\\[^\n]|[^\s;&|<>()$`'\"\\])+")
 _TOKENS: Final = {
     "word": _BARE,
@@ -112,7 +113,9 @@ def _check_tokens(root: "Node", source: bytes, *, within: bool = False) -> None:
         gap = source[end : leaf.start_byte].decode()
         # The grammar skips more kinds of blanks than bash, which takes the others for letters. Bash joins a continued
         # line without a blank to the word before it, and then ``#`` begins no comment.
-        if not _GAP.fullmatch(gap) or (gap and not gap.replace("\\\n", "")):
+        # The grammar skips a lone ``-`` before a here-document, as in ``python3 - <<EOF``.
+        is_dash = leaf.type in ("<<", "<<-") and _DASH.fullmatch(gap)
+        if not (is_dash or _GAP.fullmatch(gap)) or (gap and not gap.replace("\\\n", "")):
             raise NotUnderstood
         text = source[leaf.start_byte : leaf.end_byte].decode()
         token = _TOKENS.get(leaf.type)

@@ -24,6 +24,7 @@ _DEVICE: Final = re.compile(
     r"/dev/(null|zero|full|random|urandom|tty|ptmx|stdin|stdout|stderr|console|fd/\d+|pts/\d+|(tcp|udp)/.*)"
 )
 """Devices that hold nothing of anybody. A disk is a place like any other."""
+_PROGRAM: Final = re.compile(r"(/usr(/local)?|/opt/homebrew)?/s?bin/[^/]+")
 
 
 class ShellPlaces(NamedTuple):
@@ -37,7 +38,7 @@ def located(given: str, context: ToolContext) -> Path:
     """The absolute path, ``~`` and dots resolved; links are as they were written."""
     if "\0" in given:
         raise ToolFailure(f"{given!r} is no path: it has a NUL character in it.")
-    return Path(os.path.normpath(os.path.join(context.directory, os.path.expanduser(given))))
+    return Path(os.path.normpath(os.path.join(context.directory, _at_home(given, context))))
 
 
 async def reach(given: str, context: ToolContext, kind: Literal["file", "directory"] = "file") -> CheckedPath:
@@ -92,31 +93,39 @@ def shell_places(asked: CommandAsk, directory: Path, context: ToolContext) -> Sh
         outside[files.real(directory)] = None
     for path in asked.paths:
         for place in _places(path, directory, context):
-            if _DEVICE.fullmatch(os.path.normpath(place)):
-                continue
-            for end in _ends(place):
+            for end in [] if _DEVICE.fullmatch(os.path.normpath(place)) else _ends(place):
                 if not files.is_inside(end, context.directory, context.worktree):
                     if path.is_certain or _is_there(end):
                         outside[end if end.is_dir() else end.parent] = None
-                elif path.is_written:
-                    edited |= dict.fromkeys(patterns(end, context))
-                    edited |= {f"{name}/": None for name in patterns(end, context) if end.is_dir()}
-    return ShellPlaces(list(outside), list(edited))
+                elif path.is_written and not (path.glob and os.path.isdir(place) and place.endswith("/")):
+                    names = patterns(end, context)
+                    edited |= dict.fromkeys([*names, *(f"{name}/" for name in names if end.is_dir())])
+    return ShellPlaces(list(outside), [*edited, *asked.computed_writes])
 
 
 def _places(path: ShellPath, directory: Path, context: ToolContext) -> Iterator[str]:
-    """The absolute paths that a command's path stands for: what its wildcards match, what lands in its directory."""
+    """The absolute paths that a command's path stands for: what its wildcards match, what lands in its directory.
+
+    The directory before a wildcard ends in a slash: it is passed, and nothing is done to it.
+    """
     place = os.path.join(directory, _at_home(path.path, context))
-    yield from (os.path.join(place, name) for name in path.names if os.path.isdir(place))
-    if not (path.names and os.path.isdir(place)):
-        yield place
     if path.glob is not None:
-        pattern = _at_home(path.glob, context)
-        yield from islice(glob.iglob(os.path.join(glob.escape(str(directory)), pattern)), MATCHES_MAX)
-        # A pattern such as ``.*`` also matches the directory above, which Python leaves out.
-        steps = [".." if fnmatch.fnmatch("..", step) else step for step in pattern.split("/")]
-        if ".." in steps:
-            yield from islice(glob.iglob(os.path.join(glob.escape(str(directory)), *steps)), MATCHES_MAX)
+        yield place if os.path.isdir(place) and place.endswith("/") else f"{os.path.dirname(place)}/"
+        yield from _matches(os.path.join(glob.escape(str(directory)), _at_home(path.glob, context)))
+    elif path.names and os.path.isdir(place):
+        yield from (os.path.join(place, name) for name in path.names)
+    else:
+        yield place
+
+
+def _matches(pattern: str) -> Iterator[str]:
+    """The files that a pattern matches now, and the pattern itself for files that are made meanwhile."""
+    yield pattern
+    yield from islice(glob.iglob(pattern), MATCHES_MAX)
+    # A pattern such as ``.*`` also matches the directory above, which Python leaves out.
+    steps = [".." if step.startswith(".") and fnmatch.fnmatch("..", step) else step for step in pattern.split("/")]
+    if "/".join(steps) != pattern:
+        yield from islice(glob.iglob("/".join(steps)), MATCHES_MAX)
 
 
 def _at_home(path: str, context: ToolContext) -> str:
@@ -138,5 +147,7 @@ def _ends(place: str) -> list[Path]:
 
 
 def _is_there(place: Path) -> bool:
-    """Whether an argument names a place: there is something, or could be. ``/re/d`` of a script is none."""
+    """Whether an argument names a place: there is something, or could be. A program is none, nor is ``/re/d``."""
+    if _PROGRAM.fullmatch(str(place)) and place.is_file():
+        return False
     return os.path.lexists(place) or (str(place.parent) != place.anchor and place.parent.is_dir())

@@ -141,6 +141,12 @@ def directory_of(path: Path, *, make: bool = False) -> Iterator[int]:
         os.close(descriptor)
 
 
+def require_unmoved(path: CheckedPath) -> None:
+    """Refuse a path that leads elsewhere than when it was checked. For programs that open it by themselves."""
+    if os.path.realpath(path) != str(path.place):
+        raise Invalid(f"{str(path)!r} was replaced by a link after it was checked")
+
+
 def _open(name: str, flags: int, directory: int, path: Path) -> int:
     try:
         return os.open(name or ".", flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
