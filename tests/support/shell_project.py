@@ -20,6 +20,7 @@ _FILES = (
 )
 
 
+ROOT_HOME = os.path.expanduser("~root")
 LENIENT = parse_rules({"bash": {"*": "ask", "ls *": "allow", "echo *": "allow", "git status*": "allow"}}, "/home")
 """Rules that allow a few commands and ask about everything else."""
 
@@ -88,6 +89,12 @@ class ShellProject(NamedTuple):
         return {name: list(found.patterns) for name, found in decisions.items() if isinstance(found, Ask)}
 
     def short(self, place: str) -> str:
-        for path, name in ((self.home, "~"), (self.project, "."), (self.top, ".."), (self.top.parent, "../..")):
+        for path, name in (
+            (self.home, "~"),
+            (self.project, "."),
+            (self.top, ".."),
+            (self.top.parent, "../.."),
+            (ROOT_HOME, "~root"),
+        ):
             place = re.sub(rf"^{re.escape(str(path))}(?=/|$)", name, place)
         return place
