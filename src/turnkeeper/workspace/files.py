@@ -192,7 +192,9 @@ def write_whole(path: Path, content: bytes) -> None:
     """
     target = real(path)
     with directory_of(path, make=True) as parent:
-        if _stat(target.name, parent) is not None and not os.access(target.name, os.W_OK, dir_fd=parent):
+        found = _stat(target.name, parent)
+        is_file = found is not None and stat.S_ISREG(found.st_mode)
+        if is_file and not os.access(target.name, os.W_OK, dir_fd=parent):
             raise PermissionError(f"{str(path)!r} is read-only")
     with replacing(path if isinstance(path, CheckedPath) else target) as file:
         file.write(content)
@@ -217,7 +219,7 @@ def replacing(path: Path, *, mode: int | None = None) -> Iterator[IO[bytes]]:
         if before is not None and stat.S_ISDIR(before.st_mode):
             raise Invalid(f"{str(path)!r} is a directory, not a file")
         if before is not None and not stat.S_ISREG(before.st_mode):
-            raise Invalid(f"{str(path)!r} was replaced after it was checked")
+            raise Invalid(f"{str(path)!r} was replaced by a link after it was checked")
         temporary = f".turnkeeper-{os.getpid()}-{next(_numbers)}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         descriptor = os.open(temporary, flags, 0o666 if mode is None else mode, dir_fd=parent)
