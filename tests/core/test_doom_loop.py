@@ -61,3 +61,26 @@ def test_failed_and_running_calls_count_and_those_still_being_written_do_not() -
     pending = call().but(state=ToolPending(input=INPUT, raw=""))
     assert is_doom_loop([failed, running, pending], "bash", INPUT)
     assert not is_doom_loop([failed, pending], "bash", INPUT)
+
+
+def test_an_approved_loop_is_asked_about_again_after_two_more_calls() -> None:
+    assert is_doom_loop([call()] * 2, "bash", INPUT)
+    assert not is_doom_loop([call()] * 3, "bash", INPUT)
+    assert is_doom_loop([call()] * 4, "bash", INPUT)
+    assert not is_doom_loop([call()] * 5, "bash", INPUT)
+
+
+def test_a_loop_that_was_not_approved_is_asked_about_with_every_call() -> None:
+    refused = call().but(
+        state=ToolError(input=INPUT, error="The user rejected this.", time=SettledTime(start=1, end=2))
+    )
+    waiting = call().but(state=ToolRunning(input=INPUT, time=RunningTime(start=1)))
+    assert is_doom_loop([call(), call(), refused], "bash", INPUT)
+    assert is_doom_loop([call(), call(), refused, refused], "bash", INPUT)
+    assert is_doom_loop([call(), call(), waiting], "bash", INPUT)
+
+
+def test_a_failing_call_that_is_repeated_is_a_loop_like_any_other() -> None:
+    failed = call().but(state=ToolError(input=INPUT, error="no", time=SettledTime(start=1, end=2)))
+    assert not is_doom_loop([failed], "bash", INPUT)
+    assert is_doom_loop([failed, failed], "bash", INPUT)

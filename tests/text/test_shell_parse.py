@@ -4,6 +4,7 @@ import contextlib
 import shlex
 import subprocess
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,12 +13,12 @@ from hypothesis import strategies as st
 from turnkeeper.core.permission import Allow, Ask, Deny, decide
 from turnkeeper.model.permission import Action, Rule
 from turnkeeper.text.shell_parse import fragments, parse
-from turnkeeper.text.shell_rules import CommandAsk, command_ask
+from turnkeeper.text.shell_rules import command_ask
 
 
 def sources(command: str) -> list[str] | None:
     found = parse(command)
-    return None if found is None else [simple.source for simple in found]
+    return None if found is None else [simple.source for simple in found.commands]
 
 
 @pytest.mark.parametrize(
@@ -155,7 +156,9 @@ def test_quoted_words_never_hide_or_make_a_command(commands: list[str], separato
 def test_words_mean_what_the_shell_makes_of_them(commands: list[str]) -> None:
     found = parse("; ".join(commands))
     assert found is not None
-    assert [[word.value for word in simple.words] for simple in found] == [shlex.split(command) for command in commands]
+    assert [[word.value for word in simple.words] for simple in found.commands] == [
+        shlex.split(command) for command in commands
+    ]
 
 
 @given(st.text("abc $(){}[]`'\"\\;&|<>\n#!*=\t01", max_size=40))
@@ -183,7 +186,7 @@ def finds_marker(command: str) -> bool:
     return found is None or any(
         any(word.value == "mk" or word.is_dynamic for word in simple.words[:2])
         or (not simple.words and "mk" in simple.source)
-        for simple in found
+        for simple in found.commands
     )
 
 
@@ -203,8 +206,19 @@ def test_a_command_that_bash_runs_is_never_hidden_by_the_text_around_it(
         assert finds_marker(command)
 
 
-def ask(patterns: list[str], always: list[str], paths: list[str] | None = None) -> CommandAsk:
-    return CommandAsk(patterns=tuple(patterns), always=tuple(always), paths=tuple(paths or []))
+class Told(NamedTuple):
+    """What a command asks for, in short: paths that it writes begin with ``>``, paths that it reads with ``<``."""
+
+    patterns: list[str]
+    always: list[str]
+    paths: list[str] = []
+    computed: list[str] = []
+
+
+def told(command: str) -> Told:
+    asked = command_ask(command, {"HOME": "/home/ada"})
+    paths = [f"{'>' if path.is_written else '<'}{path.path}" for path in asked.paths if path.is_certain]
+    return Told(list(asked.patterns), list(asked.always), paths, list(asked.computed))
 
 
 @pytest.mark.parametrize(
@@ -212,33 +226,55 @@ def ask(patterns: list[str], always: list[str], paths: list[str] | None = None) 
     [
         (
             "git status && ls -la /etc | head -2",
-            ask(["git status", "ls -la /etc", "head -2"], ["git status *", "ls *", "head *"]),
+            Told(["git status", "ls -la /etc", "head -2"], ["git status *", "ls *", "head *"]),
         ),
-        ("npm run test -- -x", ask(["npm run test -- -x"], ["npm run test *"])),
-        ("git remote add o u", ask(["git remote add o u"], ["git remote add *"])),
-        ("aws s3 ls", ask(["aws s3 ls"], ["aws s3 ls *"])),
-        ("make", ask(["make"], ["make"])),
-        ("git -C x push", ask(["git -C x push"], ["git -C x push"])),
-        ("env rm *", ask(["env rm *"], ["env rm ?"])),
-        ("/usr/bin/sudo ls", ask(["/usr/bin/sudo ls"], ["/usr/bin/sudo ls"])),
-        ("LD_PRELOAD=x ls", ask(["LD_PRELOAD=x ls"], ["LD_PRELOAD=x ls"])),
-        ("$X y", ask(["$X y"], ["$X y"])),
-        ("'git' status", ask(["'git' status"], ["'git' status"])),
-        ("cd sub && make all", ask(["make all"], ["make all *"], ["sub"])),
-        ("cd", ask([], [], ["~"])),
-        ("cd a > b", ask(["cd a > b"], ["cd *"], ["b", "a"])),
+        ("npm run test -- -x", Told(["npm run test -- -x"], ["npm run test *"])),
+        ("git remote add o u", Told(["git remote add o u"], ["git remote add *"])),
+        ("aws s3 ls", Told(["aws s3 ls"], ["aws s3 ls *"])),
+        ("make", Told(["make"], ["make"])),
+        ("git -C x push", Told(["git -C x push"], ["git -C x push"])),
+        ("env rm *", Told(["env rm *", "rm *"], ["env rm ?", "rm *"], [">."])),
+        ("/usr/bin/sudo ls", Told(["/usr/bin/sudo ls", "sudo ls", "ls"], ["/usr/bin/sudo ls", "sudo ls", "ls *"])),
+        ("LD_PRELOAD=x ls", Told(["LD_PRELOAD=x ls", "ls"], ["LD_PRELOAD=x ls", "ls *"])),
+        ("$X y", Told(["$X y"], ["$X y"])),
+        ("X=rm; $X y", Told(["X=rm", "$X y", "rm y"], ["X=rm", "$X y", "rm *"], [])),
+        ("'git' status", Told(["'git' status", "git status"], ["'git' status", "git status *"])),
+        ("git push '--force'", Told(["git push '--force'", "git push --force"], ["git push *"])),
+        ("cd sub && make all", Told(["make all"], ["make all *"], ["<sub"])),
+        ("cd", Told([], [], ["<~"])),
+        ("cd a > b", Told(["cd a > b"], ["cd *"], [">b", "<a"])),
+        ("cd a && cat ../b", Told(["cat ../b"], ["cat *"], ["<a", "<a/../b"])),
+        ("cd a; cat ../b", Told(["cat ../b"], ["cat *"], ["<a", "<../b", "<a/../b"])),
+        ("(cd a && ls) && cat ../b", Told(["ls", "cat ../b"], ["ls *", "cat *"], ["<a", "<../b"])),
         (
-            "rm -rf ~/x '~/y' \"$HOME/z\" a/*.py +b",
-            ask(["rm -rf ~/x '~/y' \"$HOME/z\" a/*.py +b"], ["rm *"], ["~/x", "./~/y", "a/"]),
+            "rm -rf ~/x '~/y' \"$HOME/z\" a/*.py $1",
+            Told(
+                ["rm -rf ~/x '~/y' \"$HOME/z\" a/*.py $1"],
+                ["rm *"],
+                [">~/x", ">./~/y", ">/home/ada/z", ">a/"],
+                ["$1"],
+            ),
         ),
-        ("echo a > ../out 2>&1 < in", ask(["echo a > ../out 2>&1 < in"], ["echo *"], ["../out", "in"])),
-        ("ls; ls", ask(["ls"], ["ls *"])),
+        ("echo a > ../out 2>&1 < in", Told(["echo a > ../out 2>&1 < in"], ["echo *"], [">../out", "<in"])),
+        ("ls; ls", Told(["ls"], ["ls *"])),
+        ("sudo -u x rm y", Told(["sudo -u x rm y", "rm y"], ["sudo -u x rm y", "rm *"], [">y"])),
+        ("sh -c 'rm y; ls'", Told(["sh -c 'rm y; ls'", "rm y", "ls"], ["sh -c 'rm y; ls'", "rm *", "ls *"], [">y"])),
+        ('sh -c "$X"', Told(['sh -c "$X"', '"$X"'], ['sh -c "$X"', '"$X"'], [], ['"$X"'])),
+        ("find d -delete", Told(["find d -delete", "rm d"], ["find *", "rm d"], [">d"])),
+        ("curl u | sh", Told(["curl u", "sh # curl u | sh"], ["curl *", "sh # curl u | sh"])),
+        ("ls | xargs rm", Told(["ls", "xargs rm", "rm"], ["ls *", "xargs *", "rm *"], [], ["rm"])),
+        ("cp a b d", Told(["cp a b d"], ["cp *"], ["<a", "<b", ">d"])),
+        ("D=x; rm $D/y", Told(["D=x", "rm $D/y"], ["D=x", "rm *"], [">x/y"])),
+        ("rm $D/y; D=x", Told(["rm $D/y", "D=x"], ["rm *", "D=x"], [], ["$D/y"])),
+        ("read D; rm $D", Told(["read D", "rm $D"], ["read *", "rm *"], [], ["$D"])),
+        ("cat {a,../b}/c", Told(["cat {a,../b}/c"], ["cat *"], ["<a/c", "<../b/c"])),
+        ("while :; do cd ..; done", Told([":"], [": *"], [], [".."])),
     ],
 )
 def test_a_command_asks_for_its_parts_and_an_approval_covers_no_more_than_it_names(
-    command: str, expected: CommandAsk
+    command: str, expected: Told
 ) -> None:
-    assert command_ask(command) == expected
+    assert told(command) == expected
 
 
 def rules(*pairs: tuple[str, Action]) -> tuple[Rule, ...]:

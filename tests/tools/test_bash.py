@@ -128,6 +128,7 @@ async def test_an_output_of_twenty_megabytes_is_kept_whole(desk: Desk) -> None:
 async def test_the_commands_in_a_command_are_asked_about_one_by_one(desk: Desk) -> None:
     await desk.run("bash", command="cd . && echo a | cat; true > out.txt")
     assert desk.asked == [
+        ("edit", ["out.txt"], ["*"]),
         ("bash", ["echo a", "cat", "true > out.txt"], ["echo *", "cat *", "true *"]),
     ]
     assert desk.shown[0]["patterns"] == ["echo a", "cat", "true > out.txt"]
@@ -145,6 +146,26 @@ async def test_paths_outside_the_project_are_asked_for_first(desk: Desk, tmp_pat
 async def test_a_working_directory_outside_the_project_is_asked_for(desk: Desk, tmp_path: Path) -> None:
     await desk.run("bash", command="pwd", workdir="..")
     assert desk.asked[0] == ("external_directory", [f"{tmp_path}/*"], [f"{tmp_path}/*"])
+
+
+async def test_a_written_file_is_asked_for_as_an_edit_and_a_denied_one_is_not_written(desk: Desk) -> None:
+    desk.refuse("edit", "keep/*")
+    (desk.directory / "keep").mkdir()
+    for command in [
+        "echo x > keep/a",
+        "echo x | tee keep/a",
+        "touch keep/a",
+        "cd keep && echo x > a",
+        "touch a && cp a keep",
+    ]:
+        with pytest.raises(Denied):
+            await desk.run("bash", command=command)
+    assert os.listdir(desk.directory / "keep") == []
+
+
+async def test_a_path_that_only_the_run_can_know_is_asked_for_as_it_is_written(desk: Desk) -> None:
+    await desk.run("bash", command="cat $(echo a*) 2> /dev/null; true")
+    assert desk.asked[0] == ("external_directory", ["$(echo a*)"], ["$(echo a?)"])
 
 
 async def test_one_denied_command_keeps_the_whole_line_from_running(desk: Desk) -> None:

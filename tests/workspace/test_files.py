@@ -1,7 +1,10 @@
 """Files: what is inside, what is text, and that a write is whole or absent."""
 
+import contextlib
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import anyio
@@ -9,6 +12,7 @@ import pytest
 
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.workspace import files
+from turnkeeper.workspace.files import CheckedPath
 
 
 @pytest.mark.parametrize(
@@ -149,3 +153,95 @@ def test_a_pipe_is_written_through(tmp_path: Path) -> None:
 def test_a_directory_cannot_be_replaced_by_a_file(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="directory"), files.replacing(tmp_path):
         pass
+
+
+def test_a_checked_path_opens_the_file_that_was_checked_or_none(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"ours")
+    (tmp_path / "secret").write_bytes(b"theirs")
+    path = CheckedPath.of(tmp_path / "a")
+    assert files.read_bytes(path, 10) == b"ours"
+    (tmp_path / "a").unlink()
+    os.symlink(tmp_path / "secret", tmp_path / "a")
+    for use in (lambda: files.read_bytes(path, 10), lambda: files.write_whole(path, b"x")):
+        with pytest.raises(Invalid, match="replaced by a link"):
+            use()
+    assert (tmp_path / "secret").read_bytes() == b"theirs"
+
+
+def test_a_checked_path_keeps_a_link_that_was_there_when_it_was_checked(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    os.symlink("real", tmp_path / "link")
+    path = CheckedPath.of(tmp_path / "link/new/file")
+    files.write_whole(path, b"x")
+    assert (tmp_path / "real/new/file").read_bytes() == b"x"
+    assert files.entries(CheckedPath.of(tmp_path / "link")) == ["new/"]
+
+
+def test_a_directory_that_becomes_a_link_is_not_followed(tmp_path: Path) -> None:
+    for name in ("d", "elsewhere"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "f").write_bytes(name.encode())
+    path, listed = CheckedPath.of(tmp_path / "d/f"), CheckedPath.of(tmp_path / "d")
+    (tmp_path / "d").rename(tmp_path / "before")
+    os.symlink("elsewhere", tmp_path / "d")
+    for use in (
+        lambda: files.read_bytes(path, 10),
+        lambda: files.write_whole(path, b"x"),
+        lambda: files.entries(listed),
+        lambda: files.require_unmoved(path),
+    ):
+        with pytest.raises(Invalid, match="replaced by a link"):
+            use()
+    assert (tmp_path / "elsewhere/f").read_bytes() == b"elsewhere"
+
+
+def test_no_race_between_check_and_use_is_won(tmp_path: Path) -> None:
+    """A program swaps a directory for a link, again and again, while its file is checked, read and written."""
+    project, outside = tmp_path / "project", tmp_path / "outside"
+    for place, content in ((project / "d", b"ours"), (outside, b"theirs")):
+        place.mkdir(parents=True)
+        (place / "f").write_bytes(content)
+    script = (
+        "import os, sys\n"
+        "while True:\n"
+        "    os.rename('d', 'aside'); os.symlink(sys.argv[1], 'd')\n"
+        "    os.unlink('d'); os.rename('aside', 'd')\n"
+    )
+    swapping = subprocess.Popen([sys.executable, "-c", script, str(outside)], cwd=project)
+    try:
+        for _ in range(400):
+            path = CheckedPath.of(project / "d/f")
+            if files.is_inside(path, project, project):
+                with contextlib.suppress(Invalid, OSError):
+                    assert files.read_bytes(path, 10) == b"ours"
+                with contextlib.suppress(Invalid, OSError):
+                    files.write_whole(path, b"ours")
+    finally:
+        swapping.kill()
+        swapping.wait()
+    assert sorted(os.listdir(outside)) == ["f"]
+    assert (outside / "f").read_bytes() == b"theirs"
+
+
+def test_names_are_spelt_as_they_are_on_the_disk(tmp_path: Path) -> None:
+    (tmp_path / "Docs").mkdir()
+    (tmp_path / "Docs/.env").touch()
+    composed, decomposed = "caf\u00e9", "cafe\u0301"
+    (tmp_path / "Docs" / decomposed).touch()
+    assert files.spelled("docs/.ENV", str(tmp_path)) == "Docs/.env"
+    assert files.spelled(f"Docs/{composed}", str(tmp_path)) == f"Docs/{decomposed}"
+    assert files.spelled("docs/new/File", str(tmp_path)) == "Docs/new/File"
+
+
+def test_a_file_system_that_tells_letters_apart_is_known(tmp_path: Path) -> None:
+    place = tmp_path / "Letters"
+    place.mkdir()
+    assert files.folds_case(str(place)) is (tmp_path / "lETTERS").exists()
+
+
+def test_every_step_through_links_is_seen(tmp_path: Path) -> None:
+    os.symlink("b", tmp_path / "a")
+    os.symlink("/proc/self/cwd", tmp_path / "b")
+    assert "/proc/self/" in list(files.steps(str(tmp_path / "a/x")))
+    os.symlink("loop", tmp_path / "loop")
+    assert len(list(files.steps(str(tmp_path / "loop")))) <= files.LINKS_MAX

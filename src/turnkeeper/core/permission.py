@@ -1,5 +1,6 @@
 """Permission rules: which call may run, which is denied, which the user is asked about. The last match wins."""
 
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias, get_args
 
@@ -138,7 +139,8 @@ def _entry(permission: str, entry: object, home: str) -> Ruleset:
     return tuple(
         Rule(
             permission=permission,
-            pattern=_at_home(str(pattern), home),
+            # Paths are compared in this form too, so that one spelling of a letter matches the other.
+            pattern=unicodedata.normalize("NFC", _at_home(str(pattern), home)),
             action=_action(action, f"permission.{permission}.{pattern}"),
         )
         for pattern, action in entry.items()

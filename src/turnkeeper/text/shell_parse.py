@@ -1,228 +1,310 @@
-"""Parses a shell command into its simple commands, including those in lists, pipelines, loops and substitutions.
+"""Parses a shell command into its simple commands, wherever they stand: lists, pipelines, loops, substitutions.
 
-The result is None for a text that cannot be parsed safely.
+Commands that run other commands are followed. A text that is not understood gives None, and the caller then trusts
+nothing of it.
 """
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from turnkeeper.text.shell_syntax import (
-    DEPTH_MAX,
-    NotUnderstood,
-    adjacent,
-    heredoc_text,
-    parents,
-    substitutions,
-    syntax_tree,
-)
+from turnkeeper.text.shell_carried import SHELLS, carried, program
+from turnkeeper.text.shell_pieces import WORDS, CommandPieces
+from turnkeeper.text.shell_syntax import DEPTH_MAX, NotUnderstood, adjacent, parents, syntax_tree
+from turnkeeper.text.shell_words import HOME, SOMETHING, Word, literal_word, read_word
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-# Statements that contain only other statements and words.
+CHANGING_DIRECTORY: Final = frozenset({"cd", "chdir", "popd", "pushd"})
+DIRECTORIES_MAX: Final = 32
+"""Ways through the changes of directory in one text. With more of them it is not understood."""
+
+# Statements that only hold other statements and words.
 _CONTAINER_NAMES: Final = (
-    "program list pipeline negated_command subshell do_group if_statement elif_clause else_clause while_statement"
+    "program pipeline negated_command do_group if_statement elif_clause else_clause while_statement"
     " for_statement case_statement case_item function_definition"
 )
 _CONTAINERS: Final = frozenset(_CONTAINER_NAMES.split())
-_WORD_NAMES: Final = (
-    "word number raw_string ansi_c_string string concatenation simple_expansion expansion command_substitution"
-    " process_substitution arithmetic_expansion brace_expression command_name variable_name special_variable_name"
-    " extglob_pattern $"
-)
-_WORDS: Final = frozenset(_WORD_NAMES.split())
-# Statements for which permission is asked as a whole, because their first words do not name a command.
+_REPEATED: Final = frozenset(["while_statement", "for_statement", "function_definition"])
+_CONDITIONAL: Final = frozenset(["if_statement", "case_statement", "while_statement", "function_definition"])
+# Statements that are asked about as they are written: what they do is not named by their first words.
 _WHOLE: Final = frozenset(
     ["variable_assignment", "variable_assignments", "declaration_command", "unset_command", "test_command"]
 )
+_SETTING: Final = frozenset(["read", "mapfile", "readarray", "getopts", "printf", "let"])
+"""Commands that set the variables they are given."""
 
-# Operators of ``${name...}`` that cut or replace a value, or substitute a default.
+# Operators of ``${name...}`` that cut or replace a value, or give another one in its place.
 _READING: Final = frozenset([":-", "-", ":+", "+", ":?", "?", "#", "##", "%", "%%", "/", "//"])
 _IS_CONSTANT: Final = re.compile(r"\s*\$\(\([\d\s+*/%-]*\)\)")
-_EXPANDS: Final = re.compile(r"(?<!\\)(?:\$[({\[]|`)")
-_FRAGMENT_ENDS: Final = re.compile(r"[;&|\n(){}`]+|\b(?:then|do|else|elif|if|while|until|in|time)\b|!")
-_DESCRIPTOR: Final = re.compile(r"\d+-?|-")
+_QUOTES: Final = re.compile(r"[`'\"\\]")
+_FRAGMENT_ENDS: Final = re.compile(r"[;&|\n(){}`]+|\b(?:then|do|else|elif|if|while|until|in|time|coproc)\b|!")
 
 
-class Word(NamedTuple):
-    """One word. ``value`` has no quotes; ``is_dynamic``: the shell computes a part of it at run time.
+class Target(NamedTuple):
+    """A file that a command is redirected to or from."""
 
-    ``pattern_at`` is the index in ``value`` of the first unquoted wildcard or brace.
-    """
-
-    source: str
-    value: str
-    is_dynamic: bool
-    pattern_at: int | None
+    word: Word
+    is_written: bool
 
 
 class SimpleCommand(NamedTuple):
-    """The source text of a command with its redirections.
+    """A command as it is written, with its redirections.
 
-    A command without words is an assignment, a redirection, a test, or an expansion that can run code.
+    Without words it is an assignment, a redirection, a test, or an expansion that can run code.
     """
 
     source: str
-    words: tuple[Word, ...]
-    targets: tuple[Word, ...]
-    """The files of its redirections."""
-    assigns: bool
+    words: tuple[Word, ...] = ()
+    targets: tuple[Target, ...] = ()
+    assigns: bool = False
+    directories: frozenset[tuple[Word, ...]] = frozenset({()})
+    """The changes of directory that may have come before it: each way there, as the words of its ``cd`` commands."""
+    is_redirection: bool = False
+    """Whether it is only the redirection of statements that are commands of their own."""
+    is_opaque: bool = False
+    """Whether what it runs can only be known when it runs."""
+    runs_input: bool = False
+    """Whether it runs what it reads from its input."""
+    is_repeated: bool = False
+    """Whether it stands in a loop or a function."""
+    assigned: frozenset[str] = frozenset()
+    """The variables that were set before it, so that they no longer have the values of the environment."""
 
 
-def parse(command: str) -> tuple[SimpleCommand, ...] | None:
-    """Every simple command, nested ones after the outer one; None for a text that cannot be parsed safely."""
+class Script(NamedTuple):
+    """The simple commands of a text, inner ones after the one that holds them.
+
+    ``variables`` are those that the text sets, each with all its values.
+    """
+
+    commands: tuple[SimpleCommand, ...]
+    variables: dict[str, tuple[Word, ...]]
+    functions: frozenset[str]
+
+
+def parse(command: str) -> Script | None:
+    """The simple commands of a text; None if it is not understood."""
+    shared = _Shared()
     try:
-        return tuple(_commands(command, depth=0))
+        _Walk(command, shared, 0, frozenset({()})).run()
     except NotUnderstood:
         return None
+    everywhere = frozenset().union(*(simple.directories for simple in shared.found), shared.seen)
+    return Script(
+        tuple(
+            simple._replace(directories=everywhere) if at in shared.in_functions else simple
+            for at, simple in enumerate(shared.found)
+        ),
+        {name: tuple(values) for name, values in shared.variables.items()},
+        frozenset(shared.functions),
+    )
 
 
 def fragments(text: str) -> tuple[str, ...]:
-    """Every piece of a text that may be a command, quoted or not; some are not commands, but none is missed."""
+    """Every piece of a text that might be a command, quoted or not: some are none, but no command is missed."""
     pieces = (piece.strip() for piece in _FRAGMENT_ENDS.split(text))
     return tuple(dict.fromkeys(piece for piece in pieces if piece))
 
 
-def _commands(command: str, depth: int) -> list[SimpleCommand]:
-    if depth > DEPTH_MAX:
-        raise NotUnderstood
-    root, source = syntax_tree(command)
-    walk = _Walk(source, depth)
-    walk.statement(root, 0)
-    return walk.found
+class _Shared:
+    """What is collected from a text and from the texts inside it."""
+
+    def __init__(self) -> None:
+        self.found: list[SimpleCommand] = []
+        self.variables: dict[str, list[Word]] = {}
+        self.functions: set[str] = set()
+        self.in_functions: set[int] = set()
+        self.assigned: frozenset[str] = frozenset()
+        self.seen: frozenset[tuple[Word, ...]] = frozenset()
+
+    def set(self, name: str, *values: Word) -> None:
+        self.variables.setdefault(name, []).extend(values)
+        self.assigned |= {name}
 
 
 class _Walk:
-    """Collects the simple commands of one syntax tree, each before the commands nested in its words."""
+    """Collects the simple commands of one text, each before those inside its words.
 
-    def __init__(self, source: bytes, depth: int) -> None:
-        self.source, self.depth = source, depth
-        self.found: list[SimpleCommand] = []
+    ``where`` are the directories in which the next statement may run, each as the words of the ``cd`` commands before.
+    """
 
-    def statement(self, node: "Node", level: int) -> None:
-        """Collect the commands of a statement, or of a word in the position of a statement."""
+    def __init__(self, text: str, shared: _Shared, depth: int, where: frozenset[tuple[Word, ...]]) -> None:
+        if depth > DEPTH_MAX:
+            raise NotUnderstood
+        self.root, self.source = syntax_tree(text)
+        self.shared, self.depth, self.where = shared, depth, where
+        self.repeats = self.functions = 0
+
+    def run(self) -> None:
+        self.statement(self.root, 0)
+
+    def statement(self, node: "Node", level: int) -> frozenset[tuple[Word, ...]]:
+        """Collect from a statement, or from a word in its place; where the shell then is if the statement succeeded."""
         if level > DEPTH_MAX:
             raise NotUnderstood
         kind = node.type
         if kind == "command" or kind == "redirected_statement":
-            self.command(node)
+            return self.command(node)
+        if kind == "list":
+            return self.chain(node, level)
+        if kind == "subshell":
+            self.apart(node.named_children, level)
         elif kind in _WHOLE:
-            self.add(self.text(node), assigns=kind != "test_command")
+            self.add(SimpleCommand(self.text(node), assigns=kind != "test_command"))
             self.embedded(node)
-        elif kind == "c_style_for_statement" or (kind == "compound_statement" and node.children[0].type == "(("):
+            self.assign(node)
+        elif kind == "c_style_for_statement":
+            self.counted(node, level)
+        elif kind == "compound_statement" and node.children[0].type == "((":
             self.evaluated(node)
         elif kind in _CONTAINERS or kind == "compound_statement":
-            for child in node.named_children:
-                self.statement(child, level + 1)
-        elif kind in _WORDS:
+            return self.container(node, level)
+        elif kind in WORDS:
             self.embedded_in(node)
         elif kind != "comment":
             raise NotUnderstood
+        return self.where
 
-    def command(self, node: "Node") -> None:
-        """Collect a simple command with its redirections, or the redirections of a compound command."""
-        collected = _Pieces()
-        self.collect(node, collected)
+    def container(self, node: "Node", level: int) -> frozenset[tuple[Word, ...]]:
+        """Collect from a statement that holds others. Loops and functions may run them more than once."""
+        kind = node.type
+        succeeded = self.where
+        if kind == "for_statement":
+            names = [child for child in node.children if child.type == "variable_name"]
+            words = [child for child in node.named_children if child.type in WORDS][1:]
+            self.shared.set(self.text(names[0]), *(read_word(self.source, [word]) for word in words))
+        if kind == "function_definition":
+            self.shared.functions.add(self.text(node.named_children[0]))
+        assigned = self.shared.assigned
+        self.repeats += kind in _REPEATED
+        self.functions += kind == "function_definition"
+        for child in node.named_children:
+            succeeded = self.statement(child, level + 1)
+        self.repeats -= kind in _REPEATED
+        self.functions -= kind == "function_definition"
+        if kind in _CONDITIONAL:
+            self.shared.assigned = assigned
+        return succeeded if kind in ("program", "compound_statement") else self.where
+
+    def chain(self, node: "Node", level: int) -> frozenset[tuple[Word, ...]]:
+        """Collect from ``a && b`` or ``a || b``."""
+        left, right = node.named_children[0], node.named_children[-1]
+        is_and = any(child.type == "&&" for child in node.children)
+        succeeded = self.statement(left, level + 1)
+        after_left = self.where
+        self.where = succeeded if is_and else after_left
+        assigned = self.shared.assigned
+        both = self.statement(right, level + 1)
+        if not is_and:
+            self.shared.assigned = assigned
+        self.where |= after_left
+        return both if is_and else both | succeeded
+
+    def apart(self, nodes: "Iterable[Node]", level: int) -> None:
+        """Collect statements that run in a shell of their own, whose directory is lost with it."""
+        where = self.where
+        assigned = self.shared.assigned
+        for node in nodes:
+            self.statement(node, level + 1)
+        self.where, self.shared.assigned = where, assigned
+
+    def command(self, node: "Node") -> frozenset[tuple[Word, ...]]:
+        """Collect a simple command with its redirections, or the redirections of a compound one."""
+        collected = CommandPieces(self.source, node)
         body = collected.body
+        succeeded = self.where
         if body is not None:
             if collected.words or collected.assigns:
                 raise NotUnderstood
-            self.statement(body, 1)
+            succeeded = self.statement(body, 1)
         start = node.start_byte if body is None else body.end_byte
-        words = tuple(self.word(pieces) for pieces in adjacent(collected.words))
-        targets = tuple(self.word(pieces) for pieces in collected.targets)
+        words = tuple(read_word(self.source, pieces) for pieces in adjacent(collected.words))
+        targets = tuple(Target(read_word(self.source, nodes), written) for nodes, written in collected.targets)
         if words and words[0].source == "time":
             words, start = self.timed(collected.words, words, start)
         if words and words[0].source == "coproc":
             raise NotUnderstood
         if words or targets or collected.assigns or collected.redirects:
             source = self.source[start : collected.end].decode().strip()
-            self.found.append(SimpleCommand(source, words, targets, collected.assigns))
+            simple = SimpleCommand(source, words, targets, collected.assigns, is_redirection=body is not None)
+            succeeded = self.run_by(simple, collected.input)
         for piece in collected.expanding:
             self.embedded_in(piece)
+            if piece.type == "variable_assignment":
+                self.assign(piece)
         for statement in collected.following:
             self.statement(statement, 1)
+        return succeeded
+
+    def run_by(self, simple: SimpleCommand, input: str | None = None) -> frozenset[tuple[Word, ...]]:
+        """Collect a command and what it runs; where the shell then is if it succeeded."""
+        runs = carried(simple.words)
+        is_shell = program(simple.words) in SHELLS or program(simple.words) in ("source", ".", "at", "batch")
+        is_known = runs.runs_input and is_shell and input is not None
+        self.add(simple._replace(runs_input=runs.runs_input and not is_known, is_opaque=bool(runs.computed)))
+        for words in runs.commands:
+            self.run_by(SimpleCommand(" ".join(word.source for word in words if word.source), words))
+        if runs.removed:
+            source = " ".join(word.source for word in runs.removed)
+            self.add(SimpleCommand(source, runs.removed, is_opaque=True))
+        for text in (*runs.texts, *((input,) if is_known and input is not None else ())):
+            self.inner(text)
+        for text in runs.computed:
+            self.add(SimpleCommand(text, is_opaque=True))
+        if program(simple.words) in ("source", ".", "eval") and not runs.texts:
+            self.shared.set("*", SOMETHING)
+        if simple.words and simple.words[0].value in _SETTING:
+            for word in simple.words[1:]:
+                self.shared.set(word.value, SOMETHING)
+        return self.moved(simple)
+
+    def inner(self, text: str) -> None:
+        """Collect the commands of a text that a command gives to a shell."""
+        try:
+            walk = _Walk(text, self.shared, self.depth + 1, self.where)
+            walk.repeats, walk.functions = self.repeats, self.functions
+            walk.run()
+            self.where |= walk.where
+        except NotUnderstood:
+            self.pieces_of(text, is_opaque=True)
+
+    def moved(self, simple: SimpleCommand) -> frozenset[tuple[Word, ...]]:
+        """Where the shell is after a command succeeded. After it, whether it succeeded or not, it may be anywhere."""
+        words = list(simple.words)
+        while len(words) > 1 and words[0].value in ("command", "builtin"):
+            del words[0]
+        if not words or words[0].value not in CHANGING_DIRECTORY:
+            return self.where
+        operands = [word for word in words[1:] if not re.fullmatch(r"-[LPe@n]+|--", word.value)]
+        self.shared.seen |= self.where
+        if words[0].value == "popd" or (operands and re.match(r"[-+]\d*$", operands[0].value)):
+            succeeded = self.shared.seen
+        else:
+            target = operands[0] if operands else HOME
+            succeeded = frozenset((*way, target) for way in self.where)
+        self.where |= succeeded
+        if len(self.where) > DIRECTORIES_MAX:
+            raise NotUnderstood
+        self.shared.seen |= self.where
+        return succeeded
 
     def timed(self, nodes: "list[Node]", words: tuple[Word, ...], start: int) -> tuple[tuple[Word, ...], int]:
-        """The words after the shell keyword ``time``, and the offset where they start."""
+        """The command behind the shell's own ``time``, with the place where it starts."""
         skipped = 2 if len(words) > 1 and words[1].source == "-p" else 1
         if len(words) <= skipped:
             return words, start
         return words[skipped:], list(adjacent(nodes))[skipped][0].start_byte
 
-    def collect(self, node: "Node", into: "_Pieces") -> None:
-        """Sort the nodes of a command into words, redirections, assignments and a compound body."""
-        for child in node.children:
-            kind = child.type
-            if kind in ("file_redirect", "herestring_redirect"):
-                self.redirect(child, into)
-            elif kind == "heredoc_redirect":
-                self.heredoc(child, into)
-            elif kind == "variable_assignment":
-                into.assigns = True
-                into.expanding.append(child)
-                into.end = max(into.end, child.end_byte)
-            elif kind in _WORDS:
-                into.add_word(child)
-            elif kind == "command":
-                self.collect(child, into)
-            elif child.is_named and node.type == "redirected_statement" and into.body is None:
-                into.body = child
-            else:
-                raise NotUnderstood
-
-    def redirect(self, node: "Node", into: "_Pieces") -> None:
-        """Add a redirection. The grammar includes the words after its target, which belong to the command."""
-        pieces = [child for child in node.children if child.type in _WORDS]
-        operator = next(child for child in node.children if child.type not in _WORDS | {"file_descriptor"})
-        words = list(adjacent(pieces))
-        if words and node.type == "file_redirect":
-            first = self.source[words[0][0].start_byte : words[0][-1].end_byte].decode()
-            if not (operator.type in (">&", "<&") and _DESCRIPTOR.fullmatch(first)):
-                into.targets.append(words[0])
-        for word in words[1:]:
-            into.words += word
-        into.words.sort(key=lambda piece: piece.start_byte)
-        into.expanding += pieces
-        into.redirects = True
-        into.end = max(into.end, node.end_byte)
-
-    def heredoc(self, node: "Node", into: "_Pieces") -> None:
-        """Add a here-document. Its text is data, except expansions if its delimiter is not quoted."""
-        into.redirects = True
-        start = body = end = None
-        for child in node.children:
-            kind = child.type
-            if kind == "heredoc_start":
-                start = child
-                into.end = max(into.end, child.end_byte)
-            elif kind == "heredoc_body":
-                body = child
-            elif kind == "heredoc_end":
-                end = child
-            elif kind == "file_redirect":
-                self.redirect(child, into)
-            elif kind in _WORDS:
-                into.add_word(child)
-            elif child.is_named:
-                into.following.append(child)
-        if start is None or end is None:
-            raise NotUnderstood
-        text = heredoc_text(self.source, start, end)
-        if self.text(start).isidentifier() and _EXPANDS.search(text):
-            counted = 0 if body is None else sum(1 for _ in substitutions(body))
-            if body is None or "`" in text or len(re.findall(r"(?<!\\)\$\(", text)) != counted:
-                raise NotUnderstood
-            into.expanding.append(body)
-
     def embedded(self, node: "Node") -> None:
-        """Collect the commands nested in the children of a node."""
+        """Collect the commands inside the words of a node."""
         for child in node.children:
             self.embedded_in(child)
 
     def embedded_in(self, node: "Node") -> None:
-        """Collect the commands that the shell runs when it expands a word."""
+        """Collect the commands that a word runs when the shell expands it."""
         kind = node.type
         if kind in ("command_substitution", "process_substitution"):
             self.substitution(node)
@@ -234,10 +316,10 @@ class _Walk:
             self.embedded(node)
 
     def only_reads(self, node: "Node") -> bool:
-        """Whether an expansion only reads a variable, apart from nested substitutions.
+        """Whether an expansion only reads a variable, apart from the substitutions inside it.
 
-        Other expansions may run a variable's value as code: ``${x@P}`` expands it as a prompt, and subscripts are
-        arithmetic. Whether a single quote inside quotes depends on outer quotes, so it counts as unsafe.
+        In the others, text from a variable may become code: ``${x@P}`` expands it as a prompt, and subscripts are
+        arithmetic. A single quote inside may or may not quote, depending on quotes further out.
         """
         if node.type == "arithmetic_expansion":
             return _IS_CONSTANT.fullmatch(self.text(node)) is not None
@@ -248,96 +330,70 @@ class _Walk:
             del kinds[1]
         return kinds[1:2] == ["variable_name"] and (kinds[2:] == ["}"] or kinds[2] in _READING)
 
-    def evaluated(self, node: "Node") -> None:
-        """Collect an expansion that can run code, and each of its pieces that may be a command."""
-        text = self.text(node)
-        self.add(text)
-        for fragment in fragments(text):
-            self.add(fragment)
-        self.embedded(node)
+    def counted(self, node: "Node", level: int) -> None:
+        """Collect ``for ((...))``: its arithmetic, and the statements that it repeats."""
+        body = node.children[-1]
+        self.evaluated(node, until=body.start_byte)
+        self.repeats += 1
+        self.statement(body, level + 1)
+        self.repeats -= 1
+
+    def evaluated(self, node: "Node", until: int | None = None) -> None:
+        """Collect an expansion that can run code: itself, and each piece of it that might be a command."""
+        text = self.source[node.start_byte : until or node.end_byte].decode().strip(" \t\n")
+        # Without quotes every command in it is a substitution, which is found by itself.
+        if _QUOTES.search(text):
+            self.pieces_of(text, is_opaque=False)
+        else:
+            self.add(SimpleCommand(text))
+        for name in re.findall(r"[A-Za-z_]\w*", text):
+            self.shared.set(name, SOMETHING)
+        for child in node.children:
+            if until is None or child.start_byte < until:
+                self.embedded_in(child)
+
+    def pieces_of(self, text: str, *, is_opaque: bool) -> None:
+        """Collect a text as it is, with each piece of it that might be a command."""
+        for piece in dict.fromkeys([text, *fragments(text)]):
+            self.add(SimpleCommand(piece, is_opaque=is_opaque))
 
     def substitution(self, node: "Node") -> None:
-        """Collect the commands of a substitution. The text in backticks is unescaped and parsed separately."""
+        """Collect the commands of a substitution. Those in backticks are a text of their own, with escapes."""
         text = self.text(node)
         if text.startswith("`"):
             in_string = any(parent.type == "string" for parent in parents(node))
             inner = re.sub(r'\\([\\`$"])' if in_string else r"\\([\\`$])", r"\1", text[1:-1])
-            self.found += _commands(inner, self.depth + 1)
+            _Walk(inner, self.shared, self.depth + 1, self.where).run()
+        elif any(child.type == "file_redirect" for child in node.named_children):
+            self.command(node)
+        else:
+            self.apart(node.named_children, 1)
+
+    def assign(self, node: "Node") -> None:
+        """Remember what an assignment, a declaration or ``unset`` makes of its variables."""
+        if node.type != "variable_assignment":
+            is_flagged = any(self.text(child).startswith("-") for child in node.named_children)
+            for child in node.named_children:
+                if child.type == "variable_assignment" and not is_flagged:
+                    self.assign(child)
+                elif node.type != "test_command":
+                    name = re.match(r"\w*", self.text(child))
+                    unset = node.type == "unset_command" and not is_flagged
+                    self.shared.set(name[0] if name else "", literal_word("") if unset else SOMETHING)
             return
-        for child in node.named_children:
-            if child.type == "file_redirect":
-                self.command(node)
-                return
-            self.statement(child, 1)
+        variable, operator, *value = node.children
+        is_known = variable.type == "variable_name" and operator.type == "=" and all(one.type in WORDS for one in value)
+        self.shared.set(
+            re.split(r"\W", self.text(variable), maxsplit=1)[0],
+            SOMETHING if not is_known else read_word(self.source, value) if value else literal_word(""),
+        )
 
-    def word(self, pieces: "list[Node]") -> Word:
-        """One word from its adjacent pieces."""
-        values: list[tuple[str, bool]] = []
-        is_dynamic = False
-        for piece in pieces:
-            is_dynamic |= self.read(piece, values)
-        value = "".join(text for text, _ in values)
-        at, pattern_at = 0, None
-        for text, is_bare in values:
-            found = re.search(r"[*?\[{]", text) if is_bare else None
-            if found and pattern_at is None:
-                pattern_at = at + found.start()
-            at += len(text)
-        source = self.source[pieces[0].start_byte : pieces[-1].end_byte].decode()
-        return Word(source, value, is_dynamic, pattern_at)
-
-    def read(self, node: "Node", values: list[tuple[str, bool]]) -> bool:
-        """Add the text of a piece of a word, and whether wildcards in it are active; returns whether it is dynamic."""
-        text = self.text(node)
-        match node.type:
-            case "word":
-                # An escaped character is literal.
-                parts = re.findall(r"\\.|[^\\]+", text)
-                values += [(part[-1], False) if part[0] == "\\" else (part, True) for part in parts]
-            case "number" | "variable_name" | "$":
-                values.append((text, False))
-            case "raw_string":
-                values.append((text[1:-1], False))
-            case "string":
-                return self.read_string(node, values)
-            case "concatenation" | "command_name":
-                computed = [self.read(child, values) for child in node.children]
-                return any(computed)
-            case "brace_expression":
-                values.append((text, True))
-            case _:
-                return True
-        return False
-
-    def read_string(self, node: "Node", values: list[tuple[str, bool]]) -> bool:
-        """Add the text of a double-quoted string; returns whether it is dynamic."""
-        inside = self.source[node.start_byte : node.end_byte].decode()[1:-1]
-        values.append((re.sub(r'\\([$`"\\])|\\\n', r"\1", inside), False))
-        return any(child.type not in ('"', "string_content", "$") for child in node.children)
-
-    def add(self, source: str, *, assigns: bool = False) -> None:
-        self.found.append(SimpleCommand(source, (), (), assigns))
+    def add(self, simple: SimpleCommand) -> None:
+        if self.functions:
+            self.shared.in_functions.add(len(self.shared.found))
+        self.shared.found.append(
+            simple._replace(directories=self.where, is_repeated=self.repeats > 0, assigned=self.shared.assigned)
+        )
 
     def text(self, node: "Node") -> str:
         return self.source[node.start_byte : node.end_byte].decode().strip(" \t\n")
-
-
-class _Pieces:
-    """The nodes of a command, by their role."""
-
-    def __init__(self) -> None:
-        self.words: list[Node] = []
-        self.targets: list[list[Node]] = []
-        self.expanding: list[Node] = []
-        """The nodes that may contain substitutions."""
-        self.following: list[Node] = []
-        """Statements after a here-document on its line, which the grammar puts into the here-document."""
-        self.body: Node | None = None
-        self.assigns = False
-        self.redirects = False
-        self.end = 0
-
-    def add_word(self, node: "Node") -> None:
-        self.words.append(node)
-        self.expanding.append(node)
-        self.end = max(self.end, node.end_byte)

@@ -1,21 +1,27 @@
-"""Permission patterns of a shell command: its simple commands, the patterns of an approval, and its paths."""
+"""What a shell command must be asked about: its simple commands, what approving each covers, the paths it names."""
 
+import re
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from turnkeeper.model.value import Value
 from turnkeeper.text import shell_parse, wildcard
-from turnkeeper.text.shell_parse import SimpleCommand, Word
-
-CHANGING_DIRECTORY: Final = frozenset({"cd", "chdir", "popd", "pushd"})
-NAMING_PATHS: Final = CHANGING_DIRECTORY | {"rm", "cp", "mv", "mkdir", "touch", "chmod", "chown", "cat"}
-"""Commands whose arguments are paths."""
+from turnkeeper.text.shell_carried import INTERPRETERS, program
+from turnkeeper.text.shell_expand import Values
+from turnkeeper.text.shell_parse import CHANGING_DIRECTORY, SimpleCommand
+from turnkeeper.text.shell_paths import ShellPath, named_paths
+from turnkeeper.text.shell_words import Word, literal_word
 
 _RUNNING_OTHERS = (
-    "bash busybox command dash doas env eval exec find fish ksh nice nohup parallel setsid sh source ssh strace sudo su"
-    " time timeout watch xargs zsh ."
+    ". ash at bash batch builtin busybox caffeinate chroot chrt coproc crontab dash doas entr env eval exec fd fdfind"
+    " fish flock ksh ltrace mksh parallel rbash script sh source ssh strace su sudo systemd-run taskset toybox"
+    " trap unbuffer watch zsh"
 )
 RUNNING_OTHERS: Final = frozenset(_RUNNING_OTHERS.split())
-"""Commands that run other commands. Approving one with any arguments would approve every command."""
+"""Commands that run what their arguments say. Approving one with any arguments would approve everything."""
+
+_SYSTEM_PROGRAM: Final = re.compile(r"(/usr(/local)?|/opt/homebrew)?/s?bin/([^/]+)")
+_NEEDS_NO_QUOTES: Final = re.compile(r"[\w@%+:,./-][\w@%+=:,./-]*")
 
 
 def _arities() -> dict[str, int]:
@@ -40,81 +46,135 @@ def _arities() -> dict[str, int]:
 
 
 ARITIES: Final = _arities()
-"""The number of words that name a command, by its longest known prefix: ``npm run test`` has three; default one."""
+"""How many words name a command: ``npm run test`` is three. The longest known beginning counts; others have one."""
 
 
 class CommandAsk(Value):
-    """The permissions that a command needs. ``always`` are the patterns of a permanent approval.
+    """What a command asks for. ``always`` are the patterns that an approval for good would allow.
 
-    ``paths`` may be relative or begin with ``~``; they end before the first wildcard.
+    ``paths`` are as the shell would see them, relative ones and ``~`` included. ``computed`` are words whose paths are
+    only known when the command runs.
     """
 
     patterns: tuple[str, ...]
     always: tuple[str, ...]
-    paths: tuple[str, ...]
+    paths: tuple[ShellPath, ...] = ()
+    computed: tuple[str, ...] = ()
+    computed_writes: tuple[str, ...] = ()
+    """Those of the computed words that are written, or that may be."""
 
 
-def command_ask(command: str) -> CommandAsk:
-    """The permissions that a command needs.
+def command_ask(command: str, environ: Mapping[str, str] | None = None) -> CommandAsk:
+    """What a command must be asked about. ``environ`` is the environment that it will run with.
 
-    A command that cannot be parsed needs permission as a whole and for every piece that may be a command, so that a
-    rule for its first word does not allow the rest.
+    Of a command that is not understood, the whole is asked about, and with it every piece that might be a command: a
+    rule that allows its first word must not let the rest through.
     """
-    commands = shell_parse.parse(command)
-    if commands is None:
-        patterns = (command.strip(), *shell_parse.fragments(command))
-        return CommandAsk(
-            patterns=tuple(dict.fromkeys(patterns)),
-            always=tuple(dict.fromkeys(map(wildcard.literal, patterns))),
-            paths=(),
-        )
-    asked = [simple for simple in commands if not _only_changes_directory(simple)]
+    script = shell_parse.parse(command)
+    whole = command.strip()
+    if script is None:
+        pieces = tuple(dict.fromkeys((whole, *shell_parse.fragments(command))))
+        return CommandAsk(patterns=pieces, always=_literals(pieces), computed=(whole,), computed_writes=(whole,))
+    values = Values(script, environ or {})
+    asked = [
+        form
+        for simple in script.commands
+        if not _is_asked_elsewhere(simple)
+        for form in _forms(_with_input(simple, whole), values.at(simple))
+    ]
+    named = named_paths(script, environ or {})
     return CommandAsk(
         patterns=tuple(dict.fromkeys(simple.source for simple in asked)),
         always=tuple(dict.fromkeys(_always(simple) for simple in asked)),
-        paths=tuple(dict.fromkeys(path for simple in commands for path in _paths(simple))),
+        paths=named.paths,
+        computed=named.computed,
+        computed_writes=named.computed_writes,
     )
 
 
+def _with_input(simple: SimpleCommand, whole: str) -> SimpleCommand:
+    """A command that runs what it reads, with the text that this comes from: that is what an approval is about."""
+    if not simple.runs_input:
+        return simple
+    text = whole if whole.startswith(simple.source) else f"{simple.source} # {whole}"
+    return simple._replace(source=text, is_opaque=True)
+
+
+def _literals(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(wildcard.literal, patterns)))
+
+
+def _forms(simple: SimpleCommand, values: Values) -> Iterator[SimpleCommand]:
+    """A command as it is written, and as a rule would spell it if that is something else.
+
+    Otherwise ``'rm' x``, ``/bin/rm x``, ``A=1 rm x``, ``>log rm x`` and ``X=rm; $X x`` would get around a rule about
+    ``rm *``.
+    """
+    yield simple
+    if not simple.words:
+        return
+    first, *rest = simple.words
+    for name in values.texts(first) or [] if first.is_dynamic else [first.value]:
+        # A wildcard in the directory finds the system's programs too.
+        is_system = _SYSTEM_PROGRAM.fullmatch(re.sub(r"^.*[*?\[].*/", "/bin/", name))
+        yield from _respelled(simple, literal_word(is_system[3] if is_system else name), rest)
+
+
+def _respelled(simple: SimpleCommand, named: Word, rest: list[Word]) -> Iterator[SimpleCommand]:
+    """The command with its program under this name, and without needless quotes, if that is another text."""
+    count = max(_arity((named, *rest)), 1)
+    texts = [
+        word.value if _is_needless(word) and (place < count or _hides_flag(word)) else word.source
+        for place, word in enumerate((named, *rest))
+    ]
+    plain = " ".join(text for text in texts if text)
+    if simple.source != plain and not simple.source.startswith(f"{plain} "):
+        yield simple._replace(source=plain, words=(named, *rest), assigns=False)
+
+
+def _hides_flag(word: Word) -> bool:
+    return re.match(r"--?\w", word.value) is not None and word.source.split("=")[0] != word.value.split("=")[0]
+
+
+def _is_needless(word: Word) -> bool:
+    """Whether a word is quoted, or escaped, without need."""
+    return not word.is_dynamic and _NEEDS_NO_QUOTES.fullmatch(word.value) is not None
+
+
 def _always(simple: SimpleCommand) -> str:
-    """The pattern of a permanent approval: the words that name the command, with any arguments."""
+    """The pattern for this command with any further arguments, where its first words say what it does."""
     exact = wildcard.literal(simple.source)
     words = [word.value for word in simple.words]
-    if simple.assigns or not words or words[0].rsplit("/", 1)[-1] in RUNNING_OTHERS:
+    if simple.assigns or simple.is_opaque or not words or program(simple.words) in RUNNING_OTHERS:
         return exact
-    known = (ARITIES.get(" ".join(words[:count])) for count in range(len(words), 0, -1))
-    arity = next((arity for arity in known if arity is not None), 1)
-    naming = simple.words[:arity]
-    prefix = " ".join(words[:arity])
-    # A flag does not name a command (``git -C x push``), and rules are matched against the source text.
-    is_plain = not any(word.is_dynamic or word.value.startswith("-") or word.pattern_at is not None for word in naming)
-    if len(naming) < arity or not is_plain or not f"{simple.source} ".startswith(f"{prefix} "):
+    naming = simple.words[: _arity(simple.words)]
+    prefix = " ".join(words[: len(naming)])
+    # A flag says nothing of what is done (``git -C x push``), and a rule is matched against the text as written.
+    is_plain = not any(
+        word.is_dynamic or word.value.startswith("-") or word.pattern_at is not None or "=" in word.value
+        for word in naming
+    )
+    if len(naming) < _arity(simple.words) or not is_plain or not f"{simple.source} ".startswith(f"{prefix} "):
         return exact
     return wildcard.literal(prefix) + " *"
 
 
-def _only_changes_directory(simple: SimpleCommand) -> bool:
-    """Whether a command only changes to a directory that its text determines."""
+def _arity(words: tuple[Word, ...]) -> int:
+    """How many words name a command. A program that runs code is named with its code."""
+    values = [word.value for word in words]
+    known = (ARITIES.get(" ".join(values[:count])) for count in range(min(len(values), 3), 0, -1))
+    arity = next((arity for arity in known if arity is not None), 1)
+    is_interpreter = program(words) in INTERPRETERS or re.fullmatch(r"(python|ruby|perl|node)[\d.]+", program(words))
+    return max(arity, 2) if is_interpreter else arity
+
+
+def _is_asked_elsewhere(simple: SimpleCommand) -> bool:
+    """Whether a command only names paths, which are asked about as such: redirections, and changes of directory.
+
+    A change to a directory that cannot be read off the text is asked about.
+    """
+    if simple.is_redirection:
+        return True
     if not simple.words or simple.words[0].value not in CHANGING_DIRECTORY or simple.targets or simple.assigns:
         return False
     return not any(word.is_dynamic for word in simple.words)
-
-
-def _paths(simple: SimpleCommand) -> list[str]:
-    words = list(simple.targets)
-    if simple.words and simple.words[0].value in NAMING_PATHS:
-        arguments = [word for word in simple.words[1:] if not word.value.startswith(("-", "+"))]
-        words += arguments
-        if simple.words[0].value in ("cd", "chdir") and len(simple.words) == 1:
-            return ["~", *_written(words)]
-    return _written(words)
-
-
-def _written(words: list[Word]) -> list[str]:
-    """The paths that the source text determines. A quoted ``~`` is a file name."""
-    paths = []
-    for word in words:
-        path = word.value if word.pattern_at is None else word.value[: word.pattern_at]
-        if not word.is_dynamic and path:
-            paths.append(path if not path.startswith("~") or word.source.startswith("~") else f"./{path}")
-    return paths

@@ -1,7 +1,8 @@
-"""The syntax tree of a shell command, refused if bash may parse the text differently.
+"""The syntax tree of a shell command, refused where bash would read the text in another way.
 
-tree-sitter-bash parses some texts unlike bash (line continuations, comments, here-documents). Such a difference could
-hide a command from the permission rules, so every token is checked against bash's syntax.
+tree-sitter-bash gives the tree. It accepts some texts that bash reads differently (line continuations, comments,
+here-documents), and such a difference could hide a command from the permission rules. So every token is checked against
+what bash reads there.
 """
 
 import re
@@ -13,11 +14,12 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
 LENGTH_MAX: Final = 100_000
-"""Maximum number of characters of a command. A longer command is not parsed."""
+"""Characters of a command. A longer one is not parsed."""
 DEPTH_MAX: Final = 64
-"""Maximum depth of the syntax tree, and of nested backticks. A deeper command is refused."""
+"""Levels of the syntax tree, or of commands inside backticks. A deeper command is not understood."""
 
 _GAP: Final = re.compile(r"(?:[ \t\n]|\\\n)*")
+_DASH: Final = re.compile(r"[ \t]+-[ \t]+")
 _BARE: Final = re.compile(r"(?:\\[^\n]|[^\s;&|<>()$`'\"\\])+")
 _TOKENS: Final = {
     "word": _BARE,
@@ -33,11 +35,11 @@ _REST_OF_LINE: Final = re.compile(r"(?:[^'\"()`\\#\n]|'[^'\n]*'|\"[^\"\n\\`$]*\"
 
 
 class NotUnderstood(Exception):
-    """The text has unknown syntax, or bash may parse it differently."""
+    """The text has something in it that we do not know, or that bash may read in another way."""
 
 
 def syntax_tree(command: str) -> "tuple[Node, bytes]":
-    """The root of the tree, and the source bytes to which its offsets refer. Raises NotUnderstood."""
+    """The root of the tree and the text that its positions count in; NotUnderstood if bash may read it differently."""
     if len(command) > LENGTH_MAX or "\0" in command:
         raise NotUnderstood
     try:
@@ -52,7 +54,7 @@ def syntax_tree(command: str) -> "tuple[Node, bytes]":
 
 
 def heredoc_text(source: bytes, start: "Node", end: "Node") -> str:
-    """The text of a here-document. Raises NotUnderstood if bash would end it elsewhere."""
+    """The text of a here-document, if bash ends it where the grammar does."""
     delimiter = _HEREDOC_WORD.fullmatch(_text(source, start))
     line = _REST_OF_LINE.match(source[start.end_byte :].decode())
     if delimiter is None or line is None:
@@ -70,7 +72,7 @@ def heredoc_text(source: bytes, start: "Node", end: "Node") -> str:
 
 
 def adjacent(pieces: "list[Node]") -> Iterator["list[Node]"]:
-    """Groups of pieces without a gap between them: each is one word in bash, even if the grammar has several."""
+    """Pieces without a gap between them are one word, also where the grammar takes them for several."""
     word: list[Node] = []
     for piece in pieces:
         if word and word[-1].end_byte != piece.start_byte:
@@ -88,12 +90,12 @@ def parents(node: "Node") -> Iterator["Node"]:
         parent = parent.parent
 
 
-def substitutions(node: "Node") -> Iterator["Node"]:
-    """Every ``$(...)`` and ``$((...))`` below a node."""
+def expansions(node: "Node") -> Iterator["Node"]:
+    """Every ``$(...)``, ``$((...))`` and ``${...}`` below a node."""
     for child in node.children:
-        if child.type in ("command_substitution", "arithmetic_expansion"):
+        if child.type in ("command_substitution", "arithmetic_expansion", "expansion"):
             yield child
-        yield from substitutions(child)
+        yield from expansions(child)
 
 
 @cache
@@ -104,14 +106,16 @@ def _parser() -> "Parser":
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 
-def _check_tokens(root: "Node", source: bytes) -> None:
-    """Raise NotUnderstood for a tree with tokens that bash would parse differently."""
-    end = 0
+def _check_tokens(root: "Node", source: bytes, *, within: bool = False) -> None:
+    """Refuse a tree whose tokens are not those that bash reads. ``within``: the tree is a piece of the text."""
+    end = root.start_byte if within else 0
     for leaf in _leaves(root, 0):
         gap = source[end : leaf.start_byte].decode()
-        # The grammar skips more kinds of white space than bash. Bash joins a continued line without white space to the
-        # word before it, and then ``#`` begins no comment.
-        if not _GAP.fullmatch(gap) or (gap and not gap.replace("\\\n", "")):
+        # The grammar skips more kinds of blanks than bash, which takes the others for letters. Bash joins a continued
+        # line without a blank to the word before it, and then ``#`` begins no comment.
+        # The grammar skips a lone ``-`` before a here-document, as in ``python3 - <<EOF``.
+        is_dash = leaf.type in ("<<", "<<-") and _DASH.fullmatch(gap)
+        if not (is_dash or _GAP.fullmatch(gap)) or (gap and not gap.replace("\\\n", "")):
             raise NotUnderstood
         text = source[leaf.start_byte : leaf.end_byte].decode()
         token = _TOKENS.get(leaf.type)
@@ -119,19 +123,23 @@ def _check_tokens(root: "Node", source: bytes) -> None:
             raise NotUnderstood
         if leaf.type in ("word", "number") and text.startswith("#") and gap:
             raise NotUnderstood
-        # ``$[...]`` is an old form of arithmetic that the grammar does not support.
+        # The text of a here-document is data; only the expansions in it have tokens.
+        for expansion in leaf.children:
+            _check_tokens(expansion, source, within=True)
+        # ``$[...]`` is arithmetic in an old spelling that the grammar does not know.
         if leaf.type == "$" and source[leaf.end_byte :].startswith((b"[", b"(", b"{")):
             raise NotUnderstood
         end = leaf.end_byte
-    if source[end:].replace(b"\\\n", b"").strip(b" \t\n"):
+    if not within and source[end:].replace(b"\\\n", b"").strip(b" \t\n"):
         raise NotUnderstood
 
 
 def _leaves(node: "Node", depth: int) -> Iterator["Node"]:
     if depth > DEPTH_MAX:
         raise NotUnderstood
-    if not node.child_count:
+    if node.type == "heredoc_body" or not node.child_count:
         yield node
+        return
     for child in node.children:
         yield from _leaves(child, depth + 1)
 

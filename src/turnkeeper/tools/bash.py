@@ -1,6 +1,5 @@
 """bash: a shell command, with its output and its exit code."""
 
-import os
 import signal
 from pathlib import Path
 from typing import Annotated, Final
@@ -12,9 +11,9 @@ from msgspec import Meta
 from turnkeeper.core.limits import COMMAND_TIMEOUT_MAX_S, COMMAND_TIMEOUT_S, PROGRESS_CHARS_MAX
 from turnkeeper.model.value import Value
 from turnkeeper.text.shell_rules import command_ask
-from turnkeeper.tools.reach import ask_outside, located
+from turnkeeper.tools.reach import ask_outside, located, shell_places
 from turnkeeper.tools.tool import Tool, ToolContext, ToolFailure, ToolOutput, text
-from turnkeeper.workspace import files, shell
+from turnkeeper.workspace import shell
 from turnkeeper.workspace.shell import KeptOutput, Ran
 
 
@@ -64,29 +63,19 @@ async def execute(arguments: BashArguments, context: ToolContext) -> ToolOutput:
 
 
 async def _ask(arguments: BashArguments, directory: Path, context: ToolContext) -> None:
-    """Ask for what lies outside, then for the commands."""
-    asked = command_ask(arguments.command)
-    outside = await to_thread.run_sync(_outside, [".", *asked.paths], directory, context)
+    """Ask for what lies outside, then for the files that are written, then for the commands."""
+    asked = command_ask(arguments.command, context.environ)
+    places = await to_thread.run_sync(shell_places, asked, directory, context)
     metadata: dict[str, object] = {
         "command": arguments.command,
-        "directories": [str(place) for place in outside],
+        "directories": [str(place) for place in places.outside],
         "patterns": list(asked.patterns),
     }
-    await ask_outside(outside, context, metadata)
+    await ask_outside(places.outside, context, metadata, unknown=asked.computed)
+    if places.edited:
+        await context.ask("edit", places.edited, always=["*"], metadata=metadata)
     if asked.patterns:
         await context.ask("bash", asked.patterns, always=asked.always, metadata=metadata)
-
-
-def _outside(paths: list[str], directory: Path, context: ToolContext) -> list[Path]:
-    """The directories outside the project that paths lead to. Devices are no places."""
-    found = []
-    for given in paths:
-        path = Path(os.path.normpath(directory / os.path.expanduser(given)))
-        if path.is_relative_to("/dev") or files.is_inside(path, context.directory, context.worktree):
-            continue
-        place = files.real(path)
-        found.append(place if place.is_dir() else place.parent)
-    return list(dict.fromkeys(found))
 
 
 def said(ran: Ran, timeout_s: float) -> str:

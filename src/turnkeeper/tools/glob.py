@@ -31,6 +31,7 @@ async def execute(arguments: GlobArguments, context: ToolContext) -> ToolOutput:
         raise ToolFailure(f"{str(directory)!r} is not a directory.")
     expression = compile_glob(pattern)
     found = await ripgrep.list_files(directory, lambda name: expression.fullmatch(name) is not None, MATCHES_MAX + 1)
+    files.require_unmoved(directory)
     is_cut = len(found) > MATCHES_MAX
     lines = [files.printable(str(directory / name)) for name in found[:MATCHES_MAX]]
     if is_cut:

@@ -11,7 +11,7 @@ from turnkeeper.model.value import Value
 from turnkeeper.text.glob_pattern import compile_glob
 from turnkeeper.tools.reach import patterns, reach
 from turnkeeper.tools.tool import Tool, ToolContext, ToolFailure, ToolOutput, text
-from turnkeeper.workspace import ripgrep
+from turnkeeper.workspace import files, ripgrep
 from turnkeeper.workspace.ripgrep import Match
 
 WITHHELD_SHOWN: Final = 5
@@ -57,6 +57,7 @@ async def execute(arguments: GrepArguments, context: ToolContext) -> ToolOutput:
         below=below,
         names=include if include and "/" not in include else None,
     )
+    files.require_unmoved(place)
     matches, is_cut = found[:MATCHES_MAX], len(found) > MATCHES_MAX
     return ToolOutput(
         title=arguments.pattern,

@@ -1,46 +1,81 @@
 """Reach: from a path as a model writes it to one a tool may use, asking first where it leads out of the project."""
 
+import fnmatch
+import glob
 import os
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal, NamedTuple
 
-from turnkeeper.tools.tool import ToolContext
+from turnkeeper.text import wildcard
+from turnkeeper.text.shell_paths import ShellPath
+from turnkeeper.text.shell_rules import CommandAsk
+from turnkeeper.tools.tool import ToolContext, ToolFailure
 from turnkeeper.workspace import files
+from turnkeeper.workspace.files import CheckedPath
+
+MATCHES_MAX: Final = 10_000
+"""Files that a wildcard in a command is looked up for."""
+
+_DEVICE: Final = re.compile(
+    r"/dev/(null|zero|full|random|urandom|tty|ptmx|stdin|stdout|stderr|console|fd/\d+|pts/\d+|(tcp|udp)/.*)"
+)
+"""Devices that hold nothing of anybody. A disk is a place like any other."""
+_PROGRAM: Final = re.compile(r"(/usr(/local)?|/opt/homebrew)?/s?bin/[^/]+")
+
+
+class ShellPlaces(NamedTuple):
+    """Where the paths of a command lead: directories outside the project, and files inside it that are written."""
+
+    outside: list[Path]
+    edited: list[str]
 
 
 def located(given: str, context: ToolContext) -> Path:
     """The absolute path, ``~`` and dots resolved; links are as they were written."""
-    return Path(os.path.normpath(os.path.join(context.directory, os.path.expanduser(given))))
+    if "\0" in given:
+        raise ToolFailure(f"{given!r} is no path: it has a NUL character in it.")
+    return Path(os.path.normpath(os.path.join(context.directory, _at_home(given, context))))
 
 
-async def reach(given: str, context: ToolContext, kind: Literal["file", "directory"] = "file") -> Path:
+async def reach(given: str, context: ToolContext, kind: Literal["file", "directory"] = "file") -> CheckedPath:
     """The path a call may use; Denied or Rejected if it lies outside and may not be reached."""
-    path = located(given, context)
     # Not on a thread: a few looks at directories cost less than the way there and back.
+    path = CheckedPath.of(located(given, context))
     if not files.is_inside(path, context.directory, context.worktree):
-        place = files.real(path)
-        parent = place if kind == "directory" or place.is_dir() else place.parent
+        parent = path.place if kind == "directory" or path.place.is_dir() else path.place.parent
         await ask_outside([parent], context, {"filepath": str(path), "parentDir": str(parent)})
     return path
 
 
-async def ask_outside(directories: list[Path], context: ToolContext, metadata: dict[str, object]) -> None:
-    """Ask for directories outside the project, all at once."""
-    patterns = [f"{str(directory).rstrip('/')}/*" for directory in dict.fromkeys(directories)]
+async def ask_outside(
+    directories: Sequence[Path], context: ToolContext, metadata: dict[str, object], unknown: Sequence[str] = ()
+) -> None:
+    """Ask for directories outside the project, all at once. ``unknown`` are words that may lead to any."""
+    patterns = [*(f"{str(directory).rstrip('/')}/*" for directory in dict.fromkeys(directories)), *unknown]
     if patterns:
-        await context.ask("external_directory", patterns, always=patterns, metadata=metadata)
+        always = [*patterns[: len(patterns) - len(unknown)], *map(wildcard.literal, unknown)]
+        await context.ask("external_directory", patterns, always=always, metadata=metadata)
 
 
 def patterns(path: Path, context: ToolContext) -> list[str]:
     """What rules about a file are matched against: its path from the worktree, and where that leads if it is a link.
 
-    Otherwise a link named ``notes.txt`` would get around a rule about ``.env``.
+    Otherwise a link named ``notes.txt`` would get around a rule about ``.env``. Where the file system takes two
+    spellings for one name, the other spellings are there too.
     """
-    place, root = os.path.realpath(path), os.path.realpath(context.worktree)
-    written = os.path.relpath(path, context.worktree)
-    if place == str(path) and root == str(context.worktree):
-        return [written]
-    return list(dict.fromkeys([written, os.path.relpath(place, root)]))
+    place, root = str(files.real(path)), os.path.realpath(context.worktree)
+    found = [os.path.relpath(path, context.worktree)]
+    if place != str(path) or root != str(context.worktree):
+        found.append(os.path.relpath(place, root))
+    composed = [unicodedata.normalize("NFC", name) for name in found]
+    if files.folds_case(root):
+        composed += [files.spelled(name, root) for name in composed]
+        composed += [name.casefold() for name in composed]
+    return list(dict.fromkeys([*found, *composed]))
 
 
 def shown(path: Path, context: ToolContext) -> str:
@@ -48,3 +83,71 @@ def shown(path: Path, context: ToolContext) -> str:
     root = context.worktree if str(context.worktree) != context.worktree.anchor else context.directory
     name, top = str(path), f"{str(root).rstrip('/')}/"
     return name.removeprefix(top) if name.startswith(top) else "." if path == root else name
+
+
+def shell_places(asked: CommandAsk, directory: Path, context: ToolContext) -> ShellPlaces:
+    """Where the paths of a command lead when it runs in a directory. Devices are no places."""
+    outside: dict[Path, None] = {}
+    edited: dict[str, None] = {}
+    if not files.is_inside(directory, context.directory, context.worktree):
+        outside[files.real(directory)] = None
+    for path in asked.paths:
+        for place in _places(path, directory, context):
+            for end in [] if _DEVICE.fullmatch(os.path.normpath(place)) else _ends(place):
+                if not files.is_inside(end, context.directory, context.worktree):
+                    if path.is_certain or _is_there(end):
+                        outside[end if end.is_dir() else end.parent] = None
+                elif path.is_written and not (path.glob and os.path.isdir(place) and place.endswith("/")):
+                    names = patterns(end, context)
+                    edited |= dict.fromkeys([*names, *(f"{name}/" for name in names if end.is_dir())])
+    return ShellPlaces(list(outside), [*edited, *asked.computed_writes])
+
+
+def _places(path: ShellPath, directory: Path, context: ToolContext) -> Iterator[str]:
+    """The absolute paths that a command's path stands for: what its wildcards match, what lands in its directory.
+
+    The directory before a wildcard ends in a slash: it is passed, and nothing is done to it.
+    """
+    place = os.path.join(directory, _at_home(path.path, context))
+    if path.glob is not None:
+        yield place if os.path.isdir(place) and place.endswith("/") else f"{os.path.dirname(place)}/"
+        yield from _matches(os.path.join(glob.escape(str(directory)), _at_home(path.glob, context)))
+    elif path.names and os.path.isdir(place):
+        yield from (os.path.join(place, name) for name in path.names)
+    else:
+        yield place
+
+
+def _matches(pattern: str) -> Iterator[str]:
+    """The files that a pattern matches now, and the pattern itself for files that are made meanwhile."""
+    yield pattern
+    yield from islice(glob.iglob(pattern), MATCHES_MAX)
+    # A pattern such as ``.*`` also matches the directory above, which Python leaves out.
+    steps = [".." if step.startswith(".") and fnmatch.fnmatch("..", step) else step for step in pattern.split("/")]
+    if "/".join(steps) != pattern:
+        yield from islice(glob.iglob("/".join(steps)), MATCHES_MAX)
+
+
+def _at_home(path: str, context: ToolContext) -> str:
+    home = context.environ.get("HOME")
+    if home is not None and (path == "~" or path.startswith("~/")):
+        return home + path[1:]
+    return os.path.expanduser(path)
+
+
+def _ends(place: str) -> list[Path]:
+    """Where a path leads: by its links, and by its text, as ``cd`` goes.
+
+    A path through /proc is taken to lie there: ``/proc/self/cwd`` leads elsewhere for the command than for us.
+    """
+    texts = dict.fromkeys([place, os.path.normpath(place)])
+    if any(step.startswith("/proc/") for text in texts for step in files.steps(text)):
+        return [Path("/proc")]
+    return list(dict.fromkeys(files.real(Path(text)) for text in texts))
+
+
+def _is_there(place: Path) -> bool:
+    """Whether an argument names a place: there is something, or could be. A program is none, nor is ``/re/d``."""
+    if _PROGRAM.fullmatch(str(place)) and place.is_file():
+        return False
+    return os.path.lexists(place) or (str(place.parent) != place.anchor and place.parent.is_dir())

@@ -66,7 +66,7 @@ def _read(path: Path, first: int, limit: int, title: str) -> ToolOutput:
         stretch = _page(names, first, min(limit, OUTPUT_LINES_MAX))
         return _output("directory", path, title, stretch, stretch.lines)
     files.require_regular(path)
-    with open(path, "rb") as file:
+    with files.open_file(path) as file:
         head = file.read(files.SNIFFED_BYTES)
         mime = files.media_type(head)
         if mime is not None:

@@ -1,12 +1,15 @@
 """File access for tools: bounded reads, lossless text, atomic writes."""
 
+import errno
 import os
 import stat
+import unicodedata
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import lru_cache
 from itertools import count
-from pathlib import Path
-from typing import IO, Final
+from pathlib import Path, PosixPath
+from typing import IO, BinaryIO, Final
 from weakref import WeakValueDictionary
 
 import anyio
@@ -22,11 +25,16 @@ SMALL_BYTES: Final = 32 * 1024
 SNIFFED_BYTES: Final = 4096
 """Number of bytes that are read to determine the type of a file."""
 
+LINKS_MAX: Final = 4096
+"""Steps that are taken along links before a path counts as endless."""
+
 _BINARY: Final = (
     "zip tar gz exe dll so class jar war 7z doc docx xls xlsx ppt pptx odt ods odp bin dat obj o a lib wasm pyc pyo"
 )
 _BINARY_SUFFIXES: Final = frozenset(f".{name}" for name in _BINARY.split())
 _TEXT_CONTROLS: Final = frozenset(b"\t\n\v\f\r\b\x1b")
+_SEARCH: Final = getattr(os, "O_PATH", getattr(os, "O_SEARCH", os.O_RDONLY)) | os.O_DIRECTORY | os.O_CLOEXEC
+"""How a directory is opened that is only passed through."""
 _numbers: Final = count()
 _locks: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
 
@@ -42,9 +50,30 @@ class TextFile(msgspec.Struct, frozen=True):
         return (BOM if self.has_bom else b"") + text.encode("utf-8", "surrogateescape")
 
 
+class CheckedPath(PosixPath):
+    """A path as it was written, with the real file that it led to when it was checked.
+
+    The functions of this module open that file and no other: a link that was put into its way since is refused.
+    """
+
+    _place: Path | None = None
+
+    @property
+    def place(self) -> Path:
+        """The file without links."""
+        return self._place if self._place is not None else real(self)
+
+    @classmethod
+    def of(cls, path: Path) -> "CheckedPath":
+        """Look where a path leads, once."""
+        checked = cls(path)
+        checked._place = real(path)
+        return checked
+
+
 def real(path: Path) -> Path:
-    """The path with symbolic links resolved; the file need not exist."""
-    return Path(os.path.realpath(path))
+    """The path without links, also of a file that is not there yet."""
+    return path.place if isinstance(path, CheckedPath) and path._place else Path(os.path.realpath(path))
 
 
 def stamp(path: Path | str) -> tuple[int, ...] | None:
@@ -61,7 +90,7 @@ def is_inside(path: Path, directory: Path, worktree: Path) -> bool:
 
     A worktree at the root of the file system stands for no project and contains nothing.
     """
-    place = os.path.realpath(path)
+    place = str(real(path))
     roots = (directory, worktree) if str(worktree) != worktree.anchor else (directory,)
     return any(place == root or place.startswith(f"{root.rstrip('/')}/") for root in map(os.path.realpath, roots))
 
@@ -78,11 +107,68 @@ def read_text(path: Path) -> TextFile:
 def read_bytes(path: Path, bytes_max: int) -> bytes:
     """Read a whole file. Raises Invalid if it is larger than ``bytes_max`` or not a regular file."""
     require_regular(path)
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         content = file.read(bytes_max + 1)
     if len(content) > bytes_max:
         raise Invalid(f"{str(path)!r} is larger than {bytes_max} bytes")
     return content
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a file to read it: of a CheckedPath, the file that was checked."""
+    if not isinstance(path, CheckedPath):
+        return open(path, "rb")
+    with directory_of(path) as parent:
+        # Without O_NONBLOCK, opening a pipe that was put there since would wait for somebody to write.
+        descriptor = _open(path.place.name, os.O_RDONLY | os.O_NONBLOCK, parent, path)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise Invalid(f"{str(path)!r} is not a regular file")
+        return open(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+@contextmanager
+def directory_of(path: Path, *, make: bool = False) -> Iterator[int]:
+    """A descriptor of the directory that holds a file, reached without following a link.
+
+    Each step is taken from the directory before it, so nobody can turn the way elsewhere meanwhile.
+    """
+    descriptor = os.open("/", _SEARCH)
+    try:
+        for name in real(path).parent.parts[1:]:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=descriptor)
+            below = _open(name, _SEARCH, descriptor, path)
+            os.close(descriptor)
+            descriptor = below
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def require_unmoved(path: CheckedPath) -> None:
+    """Refuse a path that leads elsewhere than when it was checked. For programs that open it by themselves."""
+    if os.path.realpath(path) != str(path.place):
+        raise Invalid(f"{str(path)!r} was replaced by a link after it was checked")
+
+
+def _open(name: str, flags: int, directory: int, path: Path) -> int:
+    try:
+        return os.open(name or ".", flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR) and _is_link(name, directory):
+            raise Invalid(f"{str(path)!r} was replaced by a link after it was checked") from error
+        raise type(error)(error.errno, error.strerror, str(path)) from error
+
+
+def _is_link(name: str, directory: int) -> bool:
+    with suppress(OSError):
+        return stat.S_ISLNK(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode)
+    return False
 
 
 def is_small(path: Path) -> bool:
@@ -95,8 +181,8 @@ def is_small(path: Path) -> bool:
 
 
 def require_regular(path: Path) -> None:
-    """Raise Invalid for anything but a regular file: reading a pipe or a device may block for ever."""
-    mode = os.stat(path).st_mode
+    """Refuse what is no file: reading a pipe or a device may never end."""
+    mode = os.stat(real(path) if isinstance(path, CheckedPath) else path).st_mode
     if stat.S_ISDIR(mode):
         raise Invalid(f"{str(path)!r} is a directory, not a file")
     if not stat.S_ISREG(mode):
@@ -114,10 +200,12 @@ def write_whole(path: Path, content: bytes) -> None:
     A read-only file is refused, although its directory would allow to replace it.
     """
     target = real(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if target.exists() and not os.access(target, os.W_OK):
-        raise PermissionError(f"{str(path)!r} is read-only")
-    with replacing(target) as file:
+    with directory_of(path, make=True) as parent:
+        found = _stat(target.name, parent)
+        is_file = found is not None and stat.S_ISREG(found.st_mode)
+        if is_file and not os.access(target.name, os.W_OK, dir_fd=parent):
+            raise PermissionError(f"{str(path)!r} is read-only")
+    with replacing(path if isinstance(path, CheckedPath) else target) as file:
         file.write(content)
 
 
@@ -128,30 +216,41 @@ def replacing(path: Path, *, mode: int | None = None) -> Iterator[IO[bytes]]:
     Links are followed. An existing file keeps its owner, and its mode unless ``mode`` is given. A device or a pipe is
     written to directly: replacing it would destroy it.
     """
-    # Before links are resolved: an entry of /proc, such as standard output, resolves to a name that is no file.
-    before = os.stat(path) if os.path.exists(path) else None
-    if before is not None and stat.S_ISDIR(before.st_mode):
-        raise Invalid(f"{str(path)!r} is a directory, not a file")
-    if before is not None and not stat.S_ISREG(before.st_mode):
+    # Asked before links are resolved: an entry of /proc, such as standard output, leads to a name that is no file.
+    special = None if isinstance(path, CheckedPath) or not os.path.exists(path) else os.stat(path)
+    if special is not None and not stat.S_ISREG(special.st_mode) and not stat.S_ISDIR(special.st_mode):
         with open(path, "wb") as file:
             yield file
         return
-    target = real(path)
-    temporary = target.parent / f".turnkeeper-{os.getpid()}-{next(_numbers)}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    descriptor = os.open(temporary, flags, 0o666 if mode is None else mode)
-    try:
-        with open(descriptor, "wb") as file:
-            yield file
-            if before is not None:
-                _keep_owner_and_mode(file.fileno(), before, mode)
-            file.flush()
-            # Without fsync a power failure could leave an empty file under the new name.
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    name = real(path).name
+    with directory_of(path) as parent:
+        before = _stat(name, parent) if name else os.stat("/")
+        if before is not None and stat.S_ISDIR(before.st_mode):
+            raise Invalid(f"{str(path)!r} is a directory, not a file")
+        if before is not None and not stat.S_ISREG(before.st_mode):
+            raise Invalid(f"{str(path)!r} was replaced by a link after it was checked")
+        temporary = f".turnkeeper-{os.getpid()}-{next(_numbers)}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        descriptor = os.open(temporary, flags, 0o666 if mode is None else mode, dir_fd=parent)
+        try:
+            with open(descriptor, "wb") as file:
+                yield file
+                if before is not None:
+                    _keep_owner_and_mode(file.fileno(), before, mode)
+                file.flush()
+                # Without this a power cut could leave the new name with nothing under it.
+                os.fsync(file.fileno())
+            os.replace(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary, dir_fd=parent)
+            raise
+
+
+def _stat(name: str, directory: int) -> os.stat_result | None:
+    with suppress(FileNotFoundError):
+        return os.stat(name, dir_fd=directory, follow_symlinks=False)
+    return None
 
 
 def is_binary(path: Path, head: bytes) -> bool:
@@ -176,9 +275,14 @@ def media_type(head: bytes) -> str | None:
 
 
 def entries(directory: Path) -> list[str]:
-    """The sorted names in a directory; those of directories, and of links to them, end in a slash."""
-    with os.scandir(directory) as found:
-        return sorted(f"{entry.name}/" if entry.is_dir() else entry.name for entry in found)
+    """The names in a directory in order; those of directories, and of links to them, end in a slash."""
+    with directory_of(directory) as parent:
+        descriptor = _open(real(directory).name, os.O_RDONLY | os.O_DIRECTORY, parent, directory)
+    try:
+        with os.scandir(descriptor) as found:
+            return sorted(f"{entry.name}/" if entry.is_dir() else entry.name for entry in found)
+    finally:
+        os.close(descriptor)
 
 
 def similar(path: Path, limit: int = 3) -> list[Path]:
@@ -207,3 +311,48 @@ def _keep_owner_and_mode(descriptor: int, before: os.stat_result, mode: int | No
     with suppress(PermissionError):
         os.fchown(descriptor, before.st_uid, before.st_gid)
     os.fchmod(descriptor, stat.S_IMODE(before.st_mode) if mode is None else mode)
+
+
+def steps(path: str) -> Iterator[str]:
+    """Every path that is passed on the way to a file, through links and the directories they lead to."""
+    waiting, at = [part for part in reversed(path.split("/")) if part], "/"
+    for _ in range(LINKS_MAX):
+        if not waiting:
+            return
+        part = waiting.pop()
+        below = os.path.join(at, part)
+        yield f"{below}/"
+        try:
+            target = os.readlink(below)
+        except (OSError, ValueError):
+            at = os.path.dirname(at) if part == ".." else at if part == "." else below
+            continue
+        waiting += [one for one in reversed(target.split("/")) if one]
+        at = "/" if target.startswith("/") else at
+
+
+@lru_cache(maxsize=64)
+def folds_case(directory: str) -> bool:
+    """Whether a directory's file system takes ``A`` and ``a`` for one name, by a look at the directory's own name."""
+    other = os.path.join(os.path.dirname(directory), os.path.basename(directory).swapcase())
+    try:
+        return other != directory and os.path.samefile(directory, other)
+    except OSError:
+        return False
+
+
+def spelled(path: str, directory: str) -> str:
+    """A path below a directory as its names are spelt on the disk; names that are not there stay."""
+    parts: list[str] = []
+    for part in path.split("/"):
+        try:
+            names = os.listdir(os.path.join(directory, *parts))
+        except OSError:
+            names = []
+        same = [name for name in names if _folded(name) == _folded(part)]
+        parts.append(part if part in names or not same else same[0])
+    return "/".join(parts)
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
