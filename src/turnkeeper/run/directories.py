@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+from anyio.abc import TaskGroup
 
 from turnkeeper.core.agents import agents, default_agent, find_agent
 from turnkeeper.core.command_environ import command_environ
@@ -26,10 +27,15 @@ from turnkeeper.providers.endpoint import Endpoint
 from turnkeeper.providers.provider import Provider
 from turnkeeper.providers.refresh import location
 from turnkeeper.tools.output import Bounds
+from turnkeeper.tools.reads import ReadFiles
+from turnkeeper.tools.services import ToolServices
 from turnkeeper.tools.tool import AnyTool
 from turnkeeper.tools.toolbox import Toolbox
-from turnkeeper.workspace import auth
+from turnkeeper.workspace import auth, lsp
 from turnkeeper.workspace.config import DIRECTORIES_MAX, SettingsCache
+from turnkeeper.workspace.formatters import Formatters
+from turnkeeper.workspace.formatters import configured as configured_formatters
+from turnkeeper.workspace.lsp import LanguageServers
 from turnkeeper.workspace.outputs import OutputFiles
 from turnkeeper.workspace.project import ProjectPlace, identify
 
@@ -55,6 +61,8 @@ class DirectorySetup(msgspec.Struct, frozen=True):
     """Where whole outputs are kept for tools to read; free to every agent that is not denied it."""
     environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
     """What the model's commands are run with."""
+    services: Callable[[str], ToolServices] = lambda session_id: ToolServices()
+    """What the tools of a session use that lives longer than a call."""
 
 
 class DirectoryConfig(NamedTuple):
@@ -89,13 +97,16 @@ class Directories:
         outputs: OutputFiles | None = None,
         *,
         directories_max: int = DIRECTORIES_MAX,
+        group: TaskGroup | None = None,
     ) -> None:
+        """``group`` is where language servers run; without one none is started."""
         self._transport, self._load_tools, self._environ, self._outputs = transport, tools, environ, outputs
         self._reader, self._auth = (
             SettingsCache(environ, directories_max=directories_max),
             auth.CredentialCache(environ),
         )
         self._toolbox: Toolbox | None = None
+        self._reads, self._language_servers = ReadFiles(), LanguageServers(group)
         self._directories_max = directories_max
         self._known: dict[Path, DirectoryConfig] = {}
         self._providers: dict[bytes, Provider] = {}
@@ -104,6 +115,7 @@ class Directories:
         """What a session in this place may use now. Raises Invalid if the configuration is wrong."""
         config, catalog, known, rules = self.config(place)
         credentials = self._auth.read()
+        environ = command_environ(self.environ(config), config.command_environment, catalog.key_variables)
 
         def provider(model: ModelInfo) -> Provider:
             return self._provider(choice.endpoint(catalog.provider(model.provider_id), model, credentials))
@@ -119,7 +131,21 @@ class Directories:
             window=window(config.compaction, self._environ),
             bounds=lambda session_id: self.bounds(config, session_id),
             outputs=str(self._outputs.place) if self._outputs is not None else None,
-            environ=command_environ(self.environ(config), config.command_environment, catalog.key_variables),
+            environ=environ,
+            services=lambda session_id: self._services(session_id, config, place, environ),
+        )
+
+    def _services(
+        self, session_id: str, config: Config, place: ProjectPlace, environ: Mapping[str, str]
+    ) -> ToolServices:
+        root = place.worktree if str(place.worktree) != place.worktree.anchor else place.directory
+        servers = lsp.configured(config.lsp, environ)
+        formatters = Formatters(configured_formatters(config.formatter), place.directory, environ)
+        return ToolServices(
+            reads=self._reads.of(session_id),
+            format=formatters.format,
+            diagnose=partial(self._language_servers.diagnose, servers, root, environ),
+            fetches_private=config.webfetch.private is True,
         )
 
     def environ(self, config: Config) -> Mapping[str, str]:
