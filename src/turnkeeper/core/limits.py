@@ -249,3 +249,6 @@ FETCH_TIMEOUT_MAX_S = 120.0
 
 FETCH_REDIRECTS_MAX = 10
 """How many redirections one webfetch follows."""
+
+CUSTOM_TOOL_BYTES_MAX = 1024 * 1024
+"""The largest Python file that custom tools are loaded from."""

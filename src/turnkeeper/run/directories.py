@@ -26,13 +26,14 @@ from turnkeeper.providers.catalog import Catalog
 from turnkeeper.providers.endpoint import Endpoint
 from turnkeeper.providers.provider import Provider
 from turnkeeper.providers.refresh import location
+from turnkeeper.tools.custom import CustomTools
 from turnkeeper.tools.output import Bounds
 from turnkeeper.tools.reads import ReadFiles
 from turnkeeper.tools.services import ToolServices
 from turnkeeper.tools.tool import AnyTool
 from turnkeeper.tools.toolbox import Toolbox
 from turnkeeper.workspace import auth, lsp
-from turnkeeper.workspace.config import DIRECTORIES_MAX, SettingsCache
+from turnkeeper.workspace.config import DIRECTORIES_MAX, SettingsCache, settings_directories
 from turnkeeper.workspace.formatters import Formatters
 from turnkeeper.workspace.formatters import configured as configured_formatters
 from turnkeeper.workspace.lsp import LanguageServers
@@ -106,6 +107,8 @@ class Directories:
             auth.CredentialCache(environ),
         )
         self._toolbox: Toolbox | None = None
+        self._tools: tuple[AnyTool, ...] = ()
+        self._custom, self._toolboxes = CustomTools(), dict[tuple[int, ...], Toolbox]()
         self._reads, self._language_servers = ReadFiles(), LanguageServers(group)
         self._directories_max = directories_max
         self._known: dict[Path, DirectoryConfig] = {}
@@ -122,7 +125,7 @@ class Directories:
 
         return DirectorySetup(
             agents=known,
-            toolbox=self._tools(),
+            toolbox=await self._toolbox_of(place),
             rules=rules,
             find=lambda wanted: choice.find(catalog, wanted),
             provider=provider,
@@ -199,7 +202,7 @@ class Directories:
 
         The names of the tools are checked, too.
         """
-        self._tools()
+        self._built_in()
         _, catalog = self.catalog(place)
         try:
             model = choice.find(catalog, wanted)
@@ -224,7 +227,24 @@ class Directories:
             self._providers[key] = self._transport(endpoint)
         return self._providers[key]
 
-    def _tools(self) -> Toolbox:
+    def _built_in(self) -> Toolbox:
         if self._toolbox is None:
-            self._toolbox = Toolbox(self._load_tools())
+            self._tools = tuple(self._load_tools())
+            self._toolbox = Toolbox(self._tools)
         return self._toolbox
+
+    async def _toolbox_of(self, place: ProjectPlace) -> Toolbox:
+        """The tools of a place: those of the program, and a person's own, which are stronger."""
+        built_in = self._built_in()
+        own = await self._custom.load(settings_directories(place.directory, place.worktree, self._environ))
+        if not own:
+            return built_in
+        key = tuple(map(id, own))  # The toolbox holds the tools, so that no other gets one of these ids.
+        known = self._toolboxes.pop(key, None)
+        if known is None:
+            names = {tool.name for tool in own}
+            known = Toolbox([*own, *(tool for tool in self._tools if tool.name not in names)])
+        self._toolboxes[key] = known
+        while len(self._toolboxes) > self._directories_max:
+            del self._toolboxes[next(iter(self._toolboxes))]
+        return known

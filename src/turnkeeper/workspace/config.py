@@ -159,6 +159,13 @@ def _files(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Itera
     )
 
 
+def settings_directories(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
+    """The directories that settings of a place may come from, weakest first: the user's own, then the project's."""
+    own = [paths.config(environ, paths.OPENCODE), paths.config(environ)]
+    folders = _folders(directory, worktree, environ)
+    return [*own, *(folder / dotted for folder in folders for dotted in paths.SETTINGS_FOLDERS)]
+
+
 def _folders(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
     """The worktree, and every directory on the way down. Outside of it, the directory alone."""
     if environ.get(NO_PROJECT_VARIABLE, "").lower() in ("1", "true"):
