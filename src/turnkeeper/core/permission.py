@@ -13,7 +13,7 @@ PLAIN: Final = frozenset({"todowrite", "question", "webfetch", "websearch", "doo
 """Permissions that take one action for everything: there is nothing in their calls to match patterns against."""
 
 _ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
-_EDITING: Final = frozenset({"write", "edit", "patch", "apply_patch"})
+_EDITING: Final = frozenset({"write", "edit", "multiedit", "patch", "apply_patch"})
 
 
 class Allow(Value):
