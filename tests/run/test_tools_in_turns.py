@@ -63,7 +63,7 @@ async def call(
     """The calls of one session, each in a turn of its own, as they are on record."""
     script = Scripted()
     for name, input in calls:
-        script = script.calls(name, **input).then()
+        script = script.calls_raw(name, msgspec.json.encode(input).decode()).then()
     settings = Settings(transport=lambda endpoint: script.says("Done."), titles=False, environ=environ)
     async with turnkeeper.open(store, directory=project, settings=settings) as tk:
         session_id = again or (await tk.create()).id
@@ -110,11 +110,11 @@ async def test_after_a_restart_a_file_must_be_read_again(
     project: Path, environ: dict[str, str], tmp_path: Path
 ) -> None:
     store = f"sqlite:{tmp_path / 'store.db'}"
-    [written] = await call(project, environ, ("write", {"filePath": "a.txt", "content": "one\n"}), store=store)
-    edit = ("edit", {"filePath": "a.txt", "oldString": "one", "newString": "two"})
-    parts = await call(
-        project, environ, edit, ("read", {"filePath": "a.txt"}), edit, store=store, again=written.session_id
-    )
+    write: tuple[str, dict[str, object]] = ("write", {"filePath": "a.txt", "content": "one\n"})
+    read: tuple[str, dict[str, object]] = ("read", {"filePath": "a.txt"})
+    [written] = await call(project, environ, write, store=store)
+    edit: tuple[str, dict[str, object]] = ("edit", {"filePath": "a.txt", "oldString": "one", "newString": "two"})
+    parts = await call(project, environ, edit, read, edit, store=store, again=written.session_id)
     _, refused, _, edited = (part.state for part in parts)
     assert isinstance(refused, ToolError)
     assert "was not read in this session yet" in refused.error
@@ -167,8 +167,8 @@ async def test_custom_tools_come_from_the_directories_of_settings(project: Path,
             (folder / f"{name}.py").write_text(text.format(name=name, said=said))
     names = ("near", "read", "other", "homely")
     parts = await call(project, environ, *((name, {}) for name in names))
-    said = [part.state.output for part in parts if isinstance(part.state, ToolCompleted)]
-    assert said == ["near", "mine", "other", "home"]
+    outputs = [part.state.output for part in parts if isinstance(part.state, ToolCompleted)]
+    assert outputs == ["near", "mine", "other", "home"]
 
 
 @pytest.mark.parametrize(("model", "is_by_patch"), [("gpt-5", True), ("gpt-4.1", False)])
