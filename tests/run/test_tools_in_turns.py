@@ -12,6 +12,7 @@ import turnkeeper
 from turnkeeper.api import Turnkeeper
 from turnkeeper.model.parts import ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError
+from turnkeeper.model.prompt import FileInput, Prompt, TextInput
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run.runtime import Settings
 from turnkeeper.tools import BUILT_IN
@@ -135,6 +136,18 @@ async def test_what_one_session_read_is_not_read_by_another(project: Path, envir
         [part] = await recorded(tk, session.id)
     assert isinstance(part.state, ToolError)
     assert (project / "a.txt").read_text() == "one\n"
+
+
+async def test_a_file_that_the_user_attached_counts_as_read(project: Path, environ: dict[str, str]) -> None:
+    (project / "a.txt").write_text("one\n")
+    script = Scripted().calls("write", filePath="a.txt", content="two\n").then().says("Done.")
+    settings = Settings(transport=lambda endpoint: script, titles=False, environ=environ)
+    async with turnkeeper.open("memory:", directory=project, settings=settings) as tk:
+        session = await tk.create()
+        file = FileInput(mime="text/plain", url=(project / "a.txt").as_uri())
+        await tk.prompt(session.id, Prompt(parts=(TextInput(text="go"), file)))
+        await tk.wait(session.id)
+    assert (project / "a.txt").read_text() == "two\n"
 
 
 async def test_formatters_and_language_servers_come_from_the_configuration(

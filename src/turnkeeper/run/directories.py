@@ -28,7 +28,7 @@ from turnkeeper.providers.provider import Provider
 from turnkeeper.providers.refresh import location
 from turnkeeper.tools.custom import CustomTools
 from turnkeeper.tools.output import Bounds
-from turnkeeper.tools.reads import ReadFiles
+from turnkeeper.tools.reads import ReadFiles, SessionReads
 from turnkeeper.tools.services import ToolServices
 from turnkeeper.tools.tool import AnyTool
 from turnkeeper.tools.toolbox import Toolbox
@@ -145,11 +145,15 @@ class Directories:
         servers = lsp.configured(config.lsp, environ)
         formatters = Formatters(configured_formatters(config.formatter), place.directory, environ)
         return ToolServices(
-            reads=self._reads.of(session_id),
+            reads=self.reads(session_id),
             format=formatters.format,
             diagnose=partial(self._language_servers.diagnose, servers, root, environ),
             fetches_private=config.webfetch.private is True,
         )
+
+    def reads(self, session_id: str) -> SessionReads:
+        """Which files a session has read in this process."""
+        return self._reads.of(session_id)
 
     def environ(self, config: Config) -> Mapping[str, str]:
         """What the user's own commands are run with: in the shell that is configured, if one is."""
