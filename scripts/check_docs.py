@@ -170,9 +170,16 @@ def config_keys(root: Path) -> list[str]:
             if "$" not in key:
                 yield key
             for one in inner:
-                yield from keys(one, f"{key}{'.*' if kind.startswith('dict') else '[]' if 'tuple' in kind else ''}.")
+                yield from keys(one, f"{key}{'.*' if 'dict[' in kind else '[]' if 'tuple' in kind else ''}.")
 
     return list(keys("Config", ""))
+
+
+def tools(root: Path) -> list[str]:
+    """The built-in tools: the keys of the table in tools/__init__.py."""
+    module = root / "src/turnkeeper/tools/__init__.py"
+    table = re.search(r"^BUILT_IN\b.*?= \{(.*?)^\}", module.read_text("utf-8") if module.exists() else "", re.S | re.M)
+    return re.findall(r'"([^"]+)":', table[1]) if table else []
 
 
 def protocols(root: Path) -> list[str]:
@@ -198,6 +205,7 @@ REFERENCES = (
     Reference("docs/reference/commands.md", "command", commands),
     Reference("docs/reference/config.md", "setting", config_keys, only=True),
     Reference("docs/reference/providers.md", "protocol", protocols),
+    Reference("docs/reference/tools.md", "tool", tools),
 )
 
 

@@ -1,4 +1,4 @@
-"""Write the reference pages that are derived from the code alone: events, shapes and the Python interface.
+"""Write the reference pages that are derived from the code alone: events, shapes, tools and the Python interface.
 
 ``make check`` fails when one of them differs from what this would write.
 """
@@ -32,6 +32,8 @@ from turnkeeper.run.coordinator import Outcome
 from turnkeeper.run.permission import PermissionRequest, Reply
 from turnkeeper.run.runtime import Settings
 from turnkeeper.sessions.compact import Compacted
+from turnkeeper.tools import load as load_tools
+from turnkeeper.tools.tool import AnyTool
 
 EVENTS = """\
 # Events
@@ -150,6 +152,20 @@ client is closed, and `Unexpected` if what answers is no server of ours or has a
 This page is written by `scripts/reference.py` from `src/turnkeeper/client`.
 """
 
+
+TOOLS = """\
+# Tools
+
+What models may use, as they are told of it. The [guide](../guides/tools.md) tells how to add tools of your own, and
+what happens before and after an edit; [permissions](config.md#permissions) decide which calls run.
+
+Parameters are in camelCase; models may also write them with underscores, and numbers as text. An input that does not
+fit fails with each violation named. A call of a tool that nobody knows fails with the nearest names and the schema of
+the nearest. The output is bounded, and the rest is kept under a handle for `recall`. OpenAI's models from GPT-5 on edit
+by `apply_patch`, all others by `edit`, `multiedit` and `write`.
+
+This page is written by `scripts/reference.py` from `src/turnkeeper/tools`.
+"""
 
 MODULES = """\
 # Modules
@@ -323,6 +339,44 @@ def said(thing: object) -> str:
     return text.replace("``", "`")
 
 
+def tools_page() -> str:
+    """A section for each built-in tool: what models read about it, and its parameters."""
+    return TOOLS + "".join(tool_section(tool) for tool in load_tools())
+
+
+def tool_section(tool: AnyTool) -> str:
+    """One tool."""
+    facts = [f"Permission `{tool.permission}`."]
+    if tool.read_only:
+        facts.append("Changes nothing.")
+    if not tool.is_offered:
+        facts.append("Not offered to models.")
+    if tool.aliases:
+        facts.append(f"{', '.join(f'`{other}` is taken for `{name}`' for other, name in tool.aliases.items())}.")
+    properties = msgspec.convert(tool.definition().schema["properties"], dict[str, dict[str, object]])
+    required = msgspec.convert(tool.definition().schema["required"], list[str])
+    rows = "".join(
+        f"| `{name}`{'' if name in required else '?'} | {json_type(each)} | {each['description']} |\n"
+        for name, each in properties.items()
+    )
+    table = f"\n| Parameter | Type | Meaning |\n|---|---|---|\n{rows}" if rows else "\nIt takes no parameters.\n"
+    return f"\n## `{tool.name}`\n\n{' '.join(facts)}\n\n```text\n{tool.description}\n```\n{table}"
+
+
+def json_type(schema: Mapping[str, object]) -> str:
+    """A type of JSON schema, in a cell of a table."""
+    match schema:
+        case {"enum": list(choices)}:
+            return " or ".join(f"`{choice}`" for choice in choices)
+        case {"type": "array", "items": {"type": "object", "properties": dict(fields)}}:
+            return f"list of objects with {', '.join(f'`{name}`' for name in fields)}"
+        case {"type": "array", "items": {"type": inner}}:
+            return f"list of {inner}s"
+        case {"type": kind}:
+            return str(kind)
+    raise TypeError(f"no words for the schema {schema!r}; teach json_type() some")
+
+
 def modules_page() -> str:
     """Every module of the package, with the first sentence of its docstring."""
     package = Path(turnkeeper.__file__).parent
@@ -350,6 +404,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/shapes.md": shapes_page,
     "docs/reference/python.md": python_page,
     "docs/reference/client.md": client_page,
+    "docs/reference/tools.md": tools_page,
     "docs/reference/modules.md": modules_page,
 }
 

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from turnkeeper.mint import Mint
     from turnkeeper.run.runtime import Settings
     from turnkeeper.store.engine import Engine
+    from turnkeeper.tools.custom import tool as tool
 
-__all__ = ["__version__", "open"]
+__all__ = ["__version__", "open", "tool"]
 
 
 def open(
@@ -36,3 +37,12 @@ def open(
     from turnkeeper.app import open_store
 
     return open_store(store, directory=directory, mint=mint, settings=settings)
+
+
+def __getattr__(name: str) -> object:
+    """The decorator for custom tools, loaded when it is asked for: only files with tools need it."""
+    if name == "tool":
+        from turnkeeper.tools.custom import tool
+
+        return tool
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

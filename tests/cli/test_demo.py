@@ -15,5 +15,5 @@ def test_the_first_minute_finds_a_bug_mends_it_and_needs_no_key() -> None:
     assert "In `tides.py`, `/ 100` is now `/ 60`." in run.stdout
     assert "± edit tides.py  +1 -1" in run.stderr
     assert run.stderr.count("go on with: tk run -c") == 2
-    assert "7 attempts, 1 session" in run.stdout
+    assert "8 attempts, 1 session" in run.stdout
     assert (ROOT / "sample/tides.py").read_text().count("/ 100") == 1

@@ -49,10 +49,13 @@ FILES = ("glob", {"pattern": "**/*"})
         ("write `a, then read b.md` to notes.txt", [[write("notes.txt", "a, then read b.md\n")]]),
         ("create a new file x.py with ```python\nprint(1)\n```", [[write("x.py", "print(1)\n")]]),
         ("make a file called a.txt containing the text: hi there", [[write("a.txt", "hi there\n")]]),
-        ("replace a with b in c.txt", [[edit("c.txt", "a", "b")]]),
-        ('replace "two words" with "" in c.txt', [[edit("c.txt", "two words", "")]]),
-        ("replace all `x()` with `y()` in src/z.py", [[edit("src/z.py", "x()", "y()", replaceAll=True)]]),
-        ("change 1 to 2 in the file n.txt.", [[edit("n.txt", "1", "2")]]),
+        ("replace a with b in c.txt", [[read("c.txt")], [edit("c.txt", "a", "b")]]),
+        ('replace "two words" with "" in c.txt', [[read("c.txt")], [edit("c.txt", "two words", "")]]),
+        (
+            "replace all `x()` with `y()` in src/z.py",
+            [[read("src/z.py")], [edit("src/z.py", "x()", "y()", replaceAll=True)]],
+        ),
+        ("change 1 to 2 in the file n.txt.", [[read("n.txt")], [edit("n.txt", "1", "2")]]),
         ("run `ls -l; echo a, then read b.py`", [[bash("ls -l; echo a, then read b.py")]]),
         ("run make test", [[bash("make test")]]),
         ("execute the command `true`", [[bash("true")]]),
@@ -105,7 +108,8 @@ def test_what_is_missed_beside_what_is_understood_is_told() -> None:
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_every_example_it_gives_is_understood_whole(example: str) -> None:
     understanding = understood(example)
-    assert (len(understanding.steps), understanding.missed) == (1, ())
+    asked = [step for step in understanding.steps if all(task.is_asked for task in step)]
+    assert (len(asked), understanding.missed) == (1, ())
 
 
 def test_a_long_text_is_written_and_a_long_riddle_is_left_alone() -> None:

@@ -190,6 +190,7 @@ async def test_a_call_that_cannot_be_understood_goes_back_to_the_model_as_an_err
         assert isinstance(call.state, ToolError)
         assert call.state.raw == '{"text": '
         assert "not a JSON object" in call.state.error
+        assert "Its arguments must fit this schema: {" in call.state.error
         assert texts(answer) == ["Sorry."]
         assert results_of(script.requests[1].messages[-1])[0].is_error
 

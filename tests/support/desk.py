@@ -14,6 +14,7 @@ from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject
 from turnkeeper.tools import load
 from turnkeeper.tools.output import BoundOutput
+from turnkeeper.tools.services import ToolServices
 from turnkeeper.tools.tool import Denied, Rejected, ToolContext, ToolOutput
 from turnkeeper.tools.toolbox import Toolbox
 
@@ -35,12 +36,13 @@ class Desk:
     toolbox: Toolbox = field(default_factory=lambda: Toolbox(load()))
     recalled: dict[str, Recalled] = field(default_factory=dict)
     hits: list[RecallHit] = field(default_factory=list)
+    services: ToolServices = field(default_factory=lambda: ToolServices(fetches_private=True))
 
-    async def run(self, tool: str, **input: object) -> ToolOutput:
+    async def run(self, tool: str, /, **input: object) -> ToolOutput:
         """One call, as the model is shown its output."""
         return (await self.settle(tool, **input)).output
 
-    async def settle(self, tool: str, **input: object) -> BoundOutput:
+    async def settle(self, tool: str, /, **input: object) -> BoundOutput:
         return await self.toolbox.run(tool, input, self.context())
 
     def refuse(self, permission: str, pattern: str = "*", action: Action = "deny") -> None:
@@ -61,7 +63,13 @@ class Desk:
             recall=self,
             environ={**os.environ, "SHELL": "/bin/bash"},
             may=lambda permission, patterns: isinstance(decide(self.rules, permission, patterns), Allow),
+            services=self.services,
         )
+
+    def know(self, *names: str) -> None:
+        """Count these files as read by the session, as they are now."""
+        for name in names:
+            self.services.reads.note(self.directory / name, (self.directory / name).read_bytes())
 
     async def find(self, handle: str) -> Recalled:
         if handle not in self.recalled:

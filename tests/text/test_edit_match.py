@@ -111,3 +111,88 @@ def test_similarity_counts_single_character_edits(one: str, other: str, expected
 def test_a_search_in_a_huge_repetitive_file_gives_up_instead_of_stalling() -> None:
     content = "{\n" + ("x" * 200 + "\n" + "}\n{\n") * 3000
     assert edit(content, "{\n" + "y" * 200 + "\n}", "z") == NoMatch()
+
+
+# --- Never a wrong silent match -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "old", "expected"),
+    [
+        ("    foo()\nelse:\n        foo()\n", "foo() ", Ambiguous(count=2)),
+        ("\tfoo\n  foo\n", "foo ", Ambiguous(count=2)),
+        ("foo\n  bar foo\n", "foo", Ambiguous(count=2)),
+        ("a  b\na\tb\n", "a b", Ambiguous(count=2)),
+        ("if x:\nalpha = 12\nend\nif x:\nalpha = 13\nend\n", "if x:\nalpha = 10\nend", Ambiguous(count=2)),
+        ("a\n1\nsame\nz\na\n2\nsame\nz\n", "a\n3\nsame\nz", Ambiguous(count=2)),
+        # Indentation tells apart what is alike without it.
+        ("if a:\nb\n\nx\n    if a:\n        b\n", "if a:\n    b", edited("if a:\nb\n\nx\nNEW\n", "other indentation")),
+    ],
+)
+def test_of_several_places_that_are_alike_none_is_taken(content: str, old: str, expected: object) -> None:
+    assert edit(content, old, "NEW") == expected
+
+
+LINE = st.text("ab(", min_size=1, max_size=3)
+INDENT = st.sampled_from(["", "  ", "    ", "\t"])
+
+
+def collapsed(one: str) -> str:
+    """A text without what the strategies forgive in blanks."""
+    return "\n".join(" ".join(line.split()) for line in one.strip("\n").split("\n"))
+
+
+def trimmed(one: str) -> str:
+    """A text without what the stricter of them forgive."""
+    return "\n".join(line.strip() for line in one.strip("\n").split("\n"))
+
+
+@given(st.lists(st.tuples(INDENT, LINE, st.sampled_from(["", " b", "  b"])), min_size=1, max_size=7), st.data())
+def test_a_text_remembered_with_other_blanks_is_replaced_in_its_own_place_or_not_at_all(
+    parts: list[tuple[str, str, str]], data: st.DataObject
+) -> None:
+    """Some lines of a file, each with other blanks around and between its words: what the model remembers of it."""
+    lines = ["".join(part) for part in parts]
+    start = data.draw(st.integers(0, len(lines) - 1))
+    end = data.draw(st.integers(start + 1, len(lines)))
+    remembered = "\n".join(
+        data.draw(INDENT) + line.strip().replace("  ", " ") + data.draw(st.sampled_from(["", " "]))
+        for line in lines[start:end]
+    )
+    content = "\n".join(lines)
+    outcome = edit(content, remembered, "<NEW>")
+    if not isinstance(outcome, Edited):
+        return
+    assert outcome.count == 1
+    before, after = outcome.content.split("<NEW>")
+    taken = content[len(before) : len(content) - len(after)]
+    assert collapsed(taken).strip() == collapsed(remembered).strip()
+    # There is no second place that is as near to what was remembered as the one that was taken.
+    if outcome.strategy in ("trimmed lines", "collapsed blanks"):
+        plain = trimmed if outcome.strategy == "trimmed lines" else collapsed
+        blocks = ["\n".join(lines[at : at + end - start]) for at in range(len(lines) - (end - start) + 1)]
+        assert [plain(block) for block in blocks].count(plain(remembered)) == 1
+    elif outcome.strategy == "exact":
+        assert content.count(remembered) == 1
+
+
+@given(
+    st.lists(st.text("abcdef ", min_size=3, max_size=8), min_size=4, max_size=12),
+    st.integers(0, 8),
+    st.text("abcdef", min_size=1, max_size=3),
+)
+def test_a_text_that_is_remembered_wrongly_never_replaces_lines_that_it_does_not_name(
+    lines: list[str], start: int, slip: str
+) -> None:
+    """One line in the middle of a block is remembered with a slip: the block is found by its ends, or nothing is."""
+    block = lines[start : start + 4]
+    if len(block) < 3:
+        return
+    remembered = "\n".join([block[0], block[1] + slip, *block[2:]])
+    content = "\n".join(lines)
+    outcome = edit(content, remembered, "<NEW>")
+    if isinstance(outcome, Edited):
+        before, after = outcome.content.split("<NEW>")
+        taken = content[len(before) : len(content) - len(after)].strip("\n").split("\n")
+        assert (taken[0].strip(), taken[-1].strip()) == (block[0].strip(), block[-1].strip())
+        assert abs(len(taken) - len(block)) <= 1

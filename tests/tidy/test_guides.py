@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDES = sorted((ROOT / "docs/guides").glob("add-*.md"))
+FOLLOWED = [*GUIDES, ROOT / "docs/guides/tools.md"]
 BLOCK = re.compile(r"<!-- (file|change|test|run|prints)(?:: (\S+))? -->\n```\w+\n(.*?)```", re.DOTALL)
 
 
@@ -55,7 +56,7 @@ def python(house: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, cwd=house / "work", env=environment, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
+@pytest.mark.parametrize("guide", FOLLOWED, ids=lambda guide: guide.stem)
 def test_a_guide_followed_word_for_word_works(guide: Path, house: Path) -> None:
     printed = ""
     for step in steps(guide.read_text("utf-8")):
@@ -63,7 +64,7 @@ def test_a_guide_followed_word_for_word_works(guide: Path, house: Path) -> None:
         match step.kind:
             case "file":
                 assert not target.exists()
-                target.parent.mkdir(exist_ok=True)
+                target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_text(step.text)
             case "change":
                 target.write_text(changed(target.read_text("utf-8"), step.text))
@@ -125,10 +126,12 @@ def as_program(shown: str) -> str:
 def examples() -> dict[str, str]:
     """The programs of the guides, and what pages show that is not a signature."""
     found = {}
-    for guide in GUIDES:
+    for guide in FOLLOWED:
         for step in steps(guide.read_text("utf-8")):
             if step.kind == "run":
                 found[guide.stem] = step.text
+            elif step.path.startswith("work/"):
+                found[f"{guide.stem}_{Path(step.path).stem}"] = step.text
     for page in PAGES:
         shown = [one for one in SHOWN.findall(page.read_text("utf-8")) if not re.match(r"(await )?tk\.", one)]
         found |= {f"{page.stem}_{number}": as_program(one) for number, one in enumerate(shown, 1)}

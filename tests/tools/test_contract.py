@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,27 +11,50 @@ import anyio
 import msgspec
 import pytest
 from desk import Desk
+from web_site import Page, site
 
+from turnkeeper.core.limits import DIFF_BYTES_MAX, OUTPUT_BYTES_MAX, RECALL_SNIPPET_CHARS
+from turnkeeper.core.recall import RecallHit
 from turnkeeper.model.request import ToolDefinition
+from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Value
 from turnkeeper.tools import BUILT_IN, load
 from turnkeeper.tools.schema import schema_of
 from turnkeeper.tools.tool import AnyTool, Denied, Rejected, Tool, ToolContext, ToolFailure, ToolOutput
 from turnkeeper.tools.toolbox import Toolbox
 
+PAGE = "http://page"
+"""Stands for the address of a server that answers with a page of HTML."""
+
+PATCH = "*** Begin Patch\n*** Update File: a.txt\n-one\n+two\n*** End Patch"
+
 # One input for each tool that works in a directory with the file a.txt that holds "one".
 WORKING: dict[str, dict[str, object]] = {
+    "apply_patch": {"patchText": PATCH},
     "bash": {"command": "true"},
     "edit": {"filePath": "a.txt", "oldString": "one", "newString": "two"},
     "glob": {"pattern": "*"},
     "grep": {"pattern": "one"},
+    "invalid": {"tool": "reed", "error": "there is none"},
+    "list": {},
+    "multiedit": {"filePath": "a.txt", "edits": [{"oldString": "one", "newString": "two"}]},
     "read": {"filePath": "a.txt"},
     "recall": {"query": "one"},
+    "todoread": {},
     "todowrite": {"todos": []},
+    "webfetch": {"url": PAGE},
     "write": {"filePath": "b.txt", "content": "x"},
 }
 # And inputs that fit the schema and cannot work.
 FAILING: dict[str, list[dict[str, object]]] = {
+    "apply_patch": [
+        {"patchText": "nothing"},
+        {"patchText": PATCH.replace("-one", "-three")},
+        {"patchText": PATCH.replace("a.txt", "missing")},
+        {"patchText": PATCH.replace("a.txt", "pipe")},
+        {"patchText": "*** Begin Patch\n*** Add File: a.txt/b\n+x\n*** End Patch"},
+        {"patchText": "*** Begin Patch\n*** Delete File: .\n*** End Patch"},
+    ],
     "bash": [{"command": "  "}, {"command": "ls", "workdir": "missing"}],
     "edit": [
         {"filePath": "missing", "oldString": "a", "newString": "b"},
@@ -43,6 +67,16 @@ FAILING: dict[str, list[dict[str, object]]] = {
     ],
     "glob": [{"pattern": "[a"}, {"pattern": "*", "path": "missing"}, {"pattern": "*", "path": "a.txt"}],
     "grep": [{"pattern": "("}, {"pattern": "a", "path": "missing"}, {"pattern": "a", "include": "{a"}],
+    "invalid": [],
+    "list": [{"path": "missing"}, {"path": "a.txt"}, {"ignore": ["{a"]}],
+    "multiedit": [
+        {"filePath": "missing", "edits": [{"oldString": "a", "newString": "b"}]},
+        {"filePath": "a.txt", "edits": []},
+        {"filePath": "a.txt", "edits": [{"oldString": "one", "newString": "one"}]},
+        {"filePath": "a.txt", "edits": [{"oldString": "", "newString": "b"}]},
+        {"filePath": "a.txt", "edits": [{"oldString": "one", "newString": "a\0b"}]},
+        {"filePath": ".", "edits": [{"oldString": "a", "newString": "b"}]},
+    ],
     "read": [
         {"filePath": "missing"},
         {"filePath": "a.txt", "offset": 9},
@@ -51,12 +85,44 @@ FAILING: dict[str, list[dict[str, object]]] = {
         {"filePath": "a\0b"},
     ],
     "recall": [{"handle": "r0123456789"}, {"handle": "r0123456789", "query": "one"}, {"handle": " "}],
+    "todoread": [],
     "todowrite": [],
+    "webfetch": [
+        {"url": "ftp://page"},
+        {"url": "http://"},
+        {"url": "http://[::1"},
+        {"url": "http://127.0.0.1:1"},
+        {"url": "http://127.0.0.1:99999"},
+        {"url": f"{PAGE}/missing"},
+        {"url": PAGE, "format": "pdf"},
+    ],
     "write": [
         {"filePath": ".", "content": "x"},
         {"filePath": "a.txt/b", "content": "x"},
         {"filePath": "pipe", "content": ""},
     ],
+}
+
+
+ASKS_NOTHING = {"invalid"}
+"""Tools that do nothing, so that there is nothing to ask."""
+
+# Inputs whose whole output would be more than a model is shown, in a directory with many and large files.
+LARGE: dict[str, dict[str, object]] = {
+    "apply_patch": {"patchText": PATCH.replace("-one", "".join(f"+{'x' * 90}{n}\n" for n in range(9000)) + "-one")},
+    "bash": {"command": "yes one | head -n 100000"},
+    "edit": {"filePath": "a.txt", "oldString": "one", "newString": "y\n" * 100_000},
+    "glob": {"pattern": "many/*"},
+    "grep": {"pattern": "one"},
+    "invalid": {"tool": "x" * 100_000, "error": "y" * 100_000},
+    "list": {"path": "many"},
+    "multiedit": {"filePath": "a.txt", "edits": [{"oldString": "one", "newString": "y\n" * 100_000}]},
+    "read": {"filePath": "large.txt"},
+    "recall": {"query": "one"},
+    "todoread": {},
+    "todowrite": {"todos": [{"content": "x" * 1000}] * 200},
+    "webfetch": {"url": f"{PAGE}/large"},
+    "write": {"filePath": "b.txt", "content": "y\n" * 100_000},
 }
 
 
@@ -68,7 +134,22 @@ def tool(request: pytest.FixtureRequest) -> AnyTool:
 @pytest.fixture(autouse=True)
 def files(desk: Desk) -> None:
     (desk.directory / "a.txt").write_text("one\n")
+    desk.know("a.txt")
     os.mkfifo(desk.directory / "pipe")
+
+
+async def call(desk: Desk, name: str, input: dict[str, object]) -> ToolOutput:
+    """One call; the page that it may fetch is there."""
+    if PAGE not in str(input.get("url")):
+        return await desk.run(name, **input)
+    pages = {"/": Page(b"<h1>one</h1>"), "/large": Page(b"<p>one</p>" * 100_000)}
+    raised: Exception | None = None
+    async with site(pages) as served:
+        try:
+            return await desk.run(name, **{**input, "url": str(input["url"]).replace(PAGE, served.url)})
+        except Exception as error:
+            raised = error  # Raised outside: the server's task group would wrap it.
+    raise raised
 
 
 def test_a_tool_goes_by_the_name_it_is_listed_under(tool: AnyTool) -> None:
@@ -107,7 +188,7 @@ def test_a_schema_is_the_same_every_time(tool: AnyTool) -> None:
 
 
 async def test_a_call_that_works_gives_a_title_and_an_output(tool: AnyTool, desk: Desk) -> None:
-    output = await desk.run(tool.name, **WORKING[tool.name])
+    output = await call(desk, tool.name, WORKING[tool.name])
     assert output.title
     assert output.output
     assert isinstance(output.metadata["truncated"], bool)
@@ -115,29 +196,29 @@ async def test_a_call_that_works_gives_a_title_and_an_output(tool: AnyTool, desk
 
 
 async def test_a_call_asks_by_its_tools_permission(tool: AnyTool, desk: Desk) -> None:
-    await desk.run(tool.name, **WORKING[tool.name])
-    assert [permission for permission, _, _ in desk.asked] == [tool.permission]
+    await call(desk, tool.name, WORKING[tool.name])
+    assert [permission for permission, _, _ in desk.asked] == ([] if tool.name in ASKS_NOTHING else [tool.permission])
 
 
 async def test_a_denied_call_does_nothing(tool: AnyTool, desk: Desk) -> None:
     desk.refuse(tool.permission)
     before = listing(desk.directory)
-    with pytest.raises(Denied):
-        await desk.run(tool.name, **WORKING[tool.name])
+    with pytest.raises(Denied) if tool.name not in ASKS_NOTHING else nullcontext():
+        await call(desk, tool.name, WORKING[tool.name])
     assert (listing(desk.directory), desk.todos) == (before, ())
 
 
 async def test_a_rejected_call_does_nothing(tool: AnyTool, desk: Desk) -> None:
     desk.refuse(tool.permission, action="ask")
     before = listing(desk.directory)
-    with pytest.raises(Rejected):
-        await desk.run(tool.name, **WORKING[tool.name])
+    with pytest.raises(Rejected) if tool.name not in ASKS_NOTHING else nullcontext():
+        await call(desk, tool.name, WORKING[tool.name])
     assert (listing(desk.directory), desk.todos) == (before, ())
 
 
 async def test_a_read_only_tool_changes_nothing(tool: AnyTool, desk: Desk) -> None:
     before = listing(desk.directory)
-    await desk.run(tool.name, **WORKING[tool.name])
+    await call(desk, tool.name, WORKING[tool.name])
     if tool.read_only:
         assert listing(desk.directory) == before
 
@@ -150,14 +231,15 @@ async def test_a_read_only_tool_changes_nothing(tool: AnyTool, desk: Desk) -> No
 async def test_a_call_that_cannot_work_fails_in_words(name: str, input: dict[str, object], desk: Desk) -> None:
     before = listing(desk.directory)
     with pytest.raises(ToolFailure) as failure:
-        await desk.run(name, **input)
+        await call(desk, name, input)
     assert str(failure.value).strip()
     assert listing(desk.directory) == before
 
 
 async def test_an_input_that_does_not_fit_fails_before_anything_is_asked(tool: AnyTool, desk: Desk) -> None:
-    with pytest.raises(ToolFailure, match="Rewrite the input"):
-        await desk.toolbox.run(tool.name, {}, desk.context())
+    if tool.definition().schema["required"]:
+        with pytest.raises(ToolFailure, match="Rewrite the input"):
+            await desk.toolbox.run(tool.name, {}, desk.context())
     with pytest.raises(ToolFailure, match="must be a JSON object"):
         await desk.toolbox.run(tool.name, "text", desk.context())
     assert desk.asked == []
@@ -167,9 +249,24 @@ async def test_a_call_that_is_cancelled_while_it_asks_does_nothing(tool: AnyTool
     before = (listing(desk.directory), children())  # Another test's server may be a child of this worker.
     with anyio.CancelScope() as scope:
         desk.before_answer = scope.cancel
-        await desk.run(tool.name, **WORKING[tool.name])
+        await call(desk, tool.name, WORKING[tool.name])
     assert children() <= before[1]
     assert listing(desk.directory) == before[0]
+
+
+async def test_a_large_result_is_bounded_and_the_rest_is_kept(tool: AnyTool, desk: Desk) -> None:
+    (desk.directory / "large.txt").write_text("one\n" * 200_000)
+    (desk.directory / "many").mkdir()
+    for number in range(300):
+        (desk.directory / f"many/{number}.txt").write_text("one\n")
+    desk.todos = tuple(Todo(content="x" * 1000, status="pending", priority="low") for _ in range(200))
+    desk.hits = [
+        RecallHit(handle="r0123456789", label="l", message_id="m", total=9, snippet="x" * RECALL_SNIPPET_CHARS)
+        for _ in range(20)
+    ]
+    output = await call(desk, tool.name, LARGE[tool.name])
+    assert len(output.output.encode()) <= OUTPUT_BYTES_MAX + 1024
+    assert len(msgspec.json.encode(output.metadata)) <= 3 * DIFF_BYTES_MAX
 
 
 class Shout(Value):

@@ -19,7 +19,7 @@ DENY_EDITING = Rule(permission="edit", pattern="*", action="deny")
 
 def test_tools_are_sorted_by_name() -> None:
     assert Toolbox(reversed(load())).names == tuple(sorted(BUILT_IN))
-    assert [definition.name for definition in Toolbox(load()).definitions()] == sorted(BUILT_IN)
+    assert [definition.name for definition in Toolbox(load()).definitions()] == sorted(set(BUILT_IN) - {"invalid"})
 
 
 @pytest.mark.parametrize("name", ["my tool!", "", "x" * 65, "ü"])
@@ -35,7 +35,9 @@ def test_two_tools_of_one_name_are_refused() -> None:
 
 
 def test_tools_that_rules_wholly_deny_are_not_offered() -> None:
-    assert set(BUILT_IN) - set(Toolbox(load()).visible([DENY_EDITING]).names) == {"edit", "write"}
+    assert set(BUILT_IN) - set(Toolbox(load()).visible([DENY_EDITING]).names) == {
+        *("apply_patch", "edit", "multiedit", "write")
+    }
     assert Toolbox(load()).visible([DENY_EDITING, Rule(permission="edit", pattern="docs/*", action="allow")]).names == (
         tuple(sorted(BUILT_IN))
     )
@@ -52,9 +54,44 @@ def test_a_name_in_the_wrong_case_is_repaired_and_an_unknown_one_is_not() -> Non
     assert toolbox.find("reed") is None
 
 
-async def test_a_call_of_an_unknown_tool_is_told_which_there_are(desk: Desk) -> None:
-    with pytest.raises(ToolFailure, match=r"no tool named 'reed'. The tools are: bash, edit, glob"):
+@pytest.mark.parametrize(
+    ("model_id", "is_by_patch"),
+    [
+        ("gpt-5", True),
+        ("gpt-5.1-codex", True),
+        ("openai/gpt-6-mini", True),
+        ("gpt-4o", False),
+        ("gpt-4.1", False),
+        ("gpt-oss-120b", False),
+        ("claude-sonnet-5", False),
+        ("tk-1", False),
+    ],
+)
+def test_models_that_edit_by_patches_are_given_no_other_way(model_id: str, is_by_patch: bool) -> None:
+    names = set(Toolbox(load()).visible([], model_id=model_id).names)
+    editing = {"apply_patch", "edit", "multiedit", "write"}
+    assert names & editing == ({"apply_patch"} if is_by_patch else {"edit", "multiedit", "write"})
+    assert names - editing == set(BUILT_IN) - editing
+
+
+async def test_a_call_of_an_unknown_tool_is_told_the_nearest_and_its_schema(desk: Desk) -> None:
+    with pytest.raises(ToolFailure) as failure:
         await desk.run("reed")
+    first, near, schema, known = str(failure.value).splitlines()
+    assert (first, near) == ("There is no tool named 'reed'.", "The nearest are: read, todoread, grep.")
+    assert schema.startswith('The arguments of read must fit this schema: {"type":"object","properties":{"filePath"')
+    assert known.startswith("The tools are: apply_patch, bash, edit, glob, grep, list")
+    assert "invalid" not in known
+
+
+async def test_a_call_of_a_tool_like_no_other_is_told_which_there_are(desk: Desk) -> None:
+    with pytest.raises(ToolFailure, match=r"^There is no tool named 'zzzz'.\nThe tools are: apply_patch, bash"):
+        await desk.run("zzzz")
+
+
+async def test_a_model_that_calls_invalid_as_an_imported_session_did_is_answered(desk: Desk) -> None:
+    output = await desk.run("invalid", tool="reed", error="There is none.")
+    assert output.output.startswith("The call of 'reed' was not valid: There is none.")
 
 
 async def test_a_tool_that_is_not_visible_cannot_be_called(desk: Desk) -> None:

@@ -19,10 +19,15 @@ ICONS: Mapping[str, str] = {
     "read": "→",
     "write": "←",
     "edit": "±",
+    "multiedit": "±",
+    "apply_patch": "±",
+    "list": "*",
+    "webfetch": "@",
     "bash": "$",
     "glob": "*",
     "grep": "/",
     "recall": "↶",
+    "todoread": "☰",
     "todowrite": "☰",
 }
 OTHER_ICON = "•"
@@ -69,9 +74,9 @@ def subject(part: ToolPart) -> str:
         case "glob" | "grep":
             where = f" in {given['path']}" if given.get("path") else ""
             return f"{given.get('pattern', '')}{where}"
-        case "todowrite":
+        case "todowrite" | "todoread":
             return title or "the task list"
-        case "read" | "write" | "edit":
+        case "read" | "write" | "edit" | "multiedit":
             return title or str(given.get("filePath") or given.get("path") or "")
     return title or arguments(given)
 
@@ -92,12 +97,12 @@ def took(start: int, end: int) -> str:
 def _result(tool: str, state: ToolCompleted) -> str:
     metadata = state.metadata
     match tool, metadata:
-        case (("edit" | "write"), {"diff": str(patch)}):
+        case (("edit" | "write" | "multiedit" | "apply_patch"), {"diff": str(patch)}):
             added, removed = counts(patch)
             return f"+{added} -{removed}"
         case "bash", {"exit": int(code)} if code:
             return f"exit {code}"
-        case "glob", {"count": int(count)}:
+        case (("glob" | "list"), {"count": int(count)}):
             return plural(count, "file")
         case "grep", {"matches": int(count)}:
             return plural(count, "match", "matches")
@@ -108,14 +113,14 @@ def _result(tool: str, state: ToolCompleted) -> str:
 
 def _details(screen: Screen, tool: str, state: ToolCompleted) -> Iterator[str]:
     match tool, state.metadata:
-        case (("edit" | "write"), {"diff": str(patch)}):
+        case (("edit" | "write" | "multiedit" | "apply_patch"), {"diff": str(patch)}):
             yield from patch_lines(screen, patch)
-        case "todowrite", {"todos": list() | tuple() as todos}:
+        case (("todowrite" | "todoread"), {"todos": list() | tuple() as todos}):
             for one in todos:
                 if isinstance(one, dict):
                     mark = TODO_MARKS.get(str(one.get("status")), "○")
                     yield f"    {mark} {one_line(str(one.get('content', '')))}"
-        case (("read" | "glob" | "grep"), _):
+        case (("read" | "glob" | "grep" | "list"), _):
             return  # The output is for the model.
         case _:
             yield from _quoted(screen, state.output, "dim")

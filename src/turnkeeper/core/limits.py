@@ -168,3 +168,26 @@ FETCH_FRESH_S = 300.0
 """Seconds that fetched instructions are cached."""
 FETCH_FAILED_S = 60.0
 """Seconds that a failed fetch is cached, so that not every turn waits for it."""
+
+# Tools.
+
+FORMAT_DIFF_LINES_MAX = 60
+"""How many lines of what a formatter changed the model is shown."""
+FORMAT_S = 10.0
+"""How long a formatter may take over one file."""
+DIAGNOSTICS_MAX = 20
+"""How many errors of a language server the model is shown after an edit."""
+DIAGNOSTICS_S = 5.0
+"""How long an edit waits for what a language server says about it."""
+LISTED_FILES_MAX = 100
+"""How many files the list tool shows."""
+FETCHED_BYTES_MAX = 5 * 1024 * 1024
+"""The largest answer webfetch takes."""
+FETCH_TIMEOUT_S = 30.0
+"""How long webfetch waits unless the call says otherwise."""
+FETCH_TIMEOUT_MAX_S = 120.0
+"""The longest timeout a webfetch may ask for."""
+FETCH_REDIRECTS_MAX = 10
+"""How many redirections one webfetch follows."""
+CUSTOM_TOOL_BYTES_MAX = 1024 * 1024
+"""The largest Python file that custom tools are loaded from."""

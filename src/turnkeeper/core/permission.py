@@ -14,7 +14,7 @@ PLAIN: Final = frozenset({"todowrite", "question", "webfetch", "websearch", "doo
 """Permissions that take one action: their calls have nothing to match patterns against."""
 
 _ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
-_EDITING: Final = frozenset({"write", "edit", "patch", "apply_patch"})
+_EDITING: Final = frozenset({"write", "edit", "multiedit", "patch", "apply_patch"})
 
 
 class Allow(Value):

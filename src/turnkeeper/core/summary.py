@@ -295,12 +295,22 @@ def _files_touched(head: Sequence[HistoryItem]) -> list[str]:
             if isinstance(part, PatchPart):
                 names = part.files
             elif isinstance(part, ToolPart) and isinstance(part.state, ToolCompleted):
-                names = (part.state.input.get("filePath"),) if part.tool in ("write", "edit") else ()
+                names = _changed_by(part.tool, part.state)
             for name in names:
                 if isinstance(name, str) and name:
                     touched.pop(name, None)
                     touched[name] = None
     return list(touched)
+
+
+def _changed_by(tool: str, state: ToolCompleted) -> Sequence[object]:
+    """The files that a call changed."""
+    if tool in ("write", "edit", "multiedit"):
+        return (state.input.get("filePath"),)
+    files = state.metadata.get("files")
+    if tool != "apply_patch" or not isinstance(files, list | tuple):
+        return ()
+    return [one.get("movePath") or one.get("filePath") for one in files if isinstance(one, dict)]
 
 
 def _within(words: Sequence[str], tokens_max: int) -> tuple[str, ...]:

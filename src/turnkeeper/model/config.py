@@ -214,6 +214,35 @@ class CommandConfig(Setting):
     subtask: bool | None = None
 
 
+class FormatterConfig(Setting):
+    """A program that formats files after an edit. ``$FILE`` in its command is the file."""
+
+    command: tuple[str, ...] | None = None
+    extensions: tuple[str, ...] | None = None
+    """The endings of the files it is for, as ``.js``."""
+    environment: dict[str, str] = {}
+    disabled: bool | None = None
+
+
+class LspConfig(Setting):
+    """A language server that is asked for errors after an edit."""
+
+    command: tuple[str, ...] | None = None
+    extensions: tuple[str, ...] | None = None
+    """The endings of the files it is for, as ``.py``."""
+    env: dict[str, str] = {}
+    initialization: JsonObject = {}
+    """What the server is sent as its initialization options."""
+    disabled: bool | None = None
+
+
+class WebfetchConfig(Setting):
+    """What the webfetch tool may reach."""
+
+    private: bool | None = None
+    """Whether it may reach this machine and private networks."""
+
+
 class Config(Setting):
     """All settings, merged."""
 
@@ -242,5 +271,10 @@ class Config(Setting):
     tool_output: ToolOutputConfig = ToolOutputConfig()
     compaction: CompactionConfig = CompactionConfig()
     command: dict[str, CommandConfig] = {}
+    formatter: bool | dict[str, FormatterConfig] | None = None
+    """True: the known formatters that are installed; an object: these, with changes and further ones."""
+    lsp: bool | dict[str, LspConfig] | None = None
+    """True: the known language servers that are installed; an object: these, with changes and further ones."""
+    webfetch: WebfetchConfig = WebfetchConfig()
     denied: tuple[JsonObject, ...] = msgspec.field(default=(), name="$denied")
     """Permissions that projects deny which the user does not trust. No file sets this."""

@@ -7,7 +7,7 @@ import msgspec
 
 from turnkeeper.core.failures import broken
 from turnkeeper.model.request import ModelRequest
-from turnkeeper.model.stream import FinishStep, StreamError, StreamEvent
+from turnkeeper.model.stream import FinishStep, StreamError, StreamEvent, ToolFailed
 from turnkeeper.model.value import encode
 from turnkeeper.outside_code import contained
 from turnkeeper.providers.provider import Provider
@@ -26,9 +26,19 @@ async def answer_stream(provider: Provider, request: ModelRequest) -> AsyncGener
             if batch is None:
                 break
             is_over = is_over or any(isinstance(event, FinishStep | StreamError) for event in batch)
-            yield [_storable(event) for event in batch]
+            yield [_storable(_explained(event, request)) for event in batch]
     if not is_over:
         yield [StreamError(failure=broken(INCOMPLETE, code="incomplete_stream", is_retryable=True))]
+
+
+def _explained(event: StreamEvent, request: ModelRequest) -> StreamEvent:
+    """The event; a call of one of our tools whose input is no JSON is told the schema that it must fit."""
+    if not isinstance(event, ToolFailed):
+        return event
+    schema = next((tool.schema for tool in request.tools if tool.name == event.name), None)
+    if schema is None:
+        return event
+    return event.but(error=f"{event.error}\nIts arguments must fit this schema: {encode(schema).decode()}")
 
 
 def _storable(event: StreamEvent) -> StreamEvent:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
+from anyio.abc import TaskGroup
 
 from turnkeeper.core.agents import agents, default_agent, find_agent
 from turnkeeper.core.command_environ import command_environ
@@ -26,11 +27,17 @@ from turnkeeper.providers.catalog import Catalog
 from turnkeeper.providers.endpoint import Endpoint
 from turnkeeper.providers.provider import Provider
 from turnkeeper.providers.refresh import location
+from turnkeeper.tools.custom import CustomTools
 from turnkeeper.tools.output import Bounds
+from turnkeeper.tools.reads import ReadFiles, SessionReads
+from turnkeeper.tools.services import ToolServices
 from turnkeeper.tools.tool import AnyTool
 from turnkeeper.tools.toolbox import Toolbox
-from turnkeeper.workspace import auth
-from turnkeeper.workspace.config import DIRECTORIES_MAX, SettingsCache
+from turnkeeper.workspace import auth, lsp
+from turnkeeper.workspace.config import DIRECTORIES_MAX, SettingsCache, code_directories
+from turnkeeper.workspace.formatters import Formatters
+from turnkeeper.workspace.formatters import configured as configured_formatters
+from turnkeeper.workspace.lsp import LanguageServers
 from turnkeeper.workspace.outputs import OutputFiles
 from turnkeeper.workspace.project import ProjectPlace, identify
 
@@ -60,6 +67,8 @@ class DirectorySetup(msgspec.Struct, frozen=True):
     """Where whole outputs are kept for tools to read; free to every agent that is not denied it."""
     environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
     """What the model's commands are run with."""
+    services: Callable[[str], ToolServices] = lambda session_id: ToolServices()
+    """What the tools of a session use that lives longer than a call."""
 
 
 class DirectoryConfig(NamedTuple):
@@ -94,13 +103,18 @@ class Directories:
         outputs: OutputFiles | None = None,
         *,
         directories_max: int = DIRECTORIES_MAX,
+        group: TaskGroup | None = None,
     ) -> None:
+        """``group`` is where language servers run; without one none is started."""
         self._transport, self._load_tools, self._environ, self._outputs = transport, tools, environ, outputs
         self._reader, self._auth = (
             SettingsCache(environ, directories_max=directories_max),
             auth.CredentialCache(environ),
         )
         self._toolbox: Toolbox | None = None
+        self._tools: tuple[AnyTool, ...] = ()
+        self._custom, self._toolboxes = CustomTools(), dict[tuple[int, ...], Toolbox]()
+        self._reads, self._language_servers = ReadFiles(), LanguageServers(group)
         self._directories_max = directories_max
         self._known: dict[Path, DirectoryConfig] = {}
         self._providers: dict[bytes, Provider] = {}
@@ -109,13 +123,14 @@ class Directories:
         """What a session in this place may use now. Raises Invalid if the configuration is wrong."""
         config, catalog, known, rules = self.config(place)
         credentials = self._auth.read()
+        environ = command_environ(self.environ(config), config.command_environment, catalog.key_variables)
 
         def provider(model: ModelInfo) -> Provider:
             return self._provider(choice.endpoint(catalog.provider(model.provider_id), model, credentials))
 
         return DirectorySetup(
             agents=known,
-            toolbox=self._tools(),
+            toolbox=await self._toolbox_of(place),
             rules=rules,
             find=lambda wanted: choice.find(catalog, wanted),
             provider=provider,
@@ -124,8 +139,26 @@ class Directories:
             window=window(config.compaction, self._environ),
             bounds=lambda session_id: self.bounds(config, session_id),
             outputs=str(self._outputs.place) if self._outputs is not None else None,
-            environ=command_environ(self.environ(config), config.command_environment, catalog.key_variables),
+            environ=environ,
+            services=lambda session_id: self._services(session_id, config, place, environ),
         )
+
+    def _services(
+        self, session_id: str, config: Config, place: ProjectPlace, environ: Mapping[str, str]
+    ) -> ToolServices:
+        root = place.worktree if str(place.worktree) != place.worktree.anchor else place.directory
+        servers = lsp.configured(config.lsp, environ)
+        formatters = Formatters(configured_formatters(config.formatter), place.directory, environ)
+        return ToolServices(
+            reads=self.reads(session_id),
+            format=formatters.format,
+            diagnose=partial(self._language_servers.diagnose, servers, root, environ),
+            fetches_private=config.webfetch.private is True,
+        )
+
+    def reads(self, session_id: str) -> SessionReads:
+        """Which files a session has read in this process."""
+        return self._reads.of(session_id)
 
     def environ(self, config: Config) -> Mapping[str, str]:
         """What the user's own commands are run with: in the shell that is configured, if one is."""
@@ -181,7 +214,7 @@ class Directories:
 
         The names of the tools are checked, too.
         """
-        self._tools()
+        self._built_in()
         _, catalog = self.catalog(place)
         try:
             model = choice.find(catalog, wanted)
@@ -206,7 +239,24 @@ class Directories:
             self._providers[key] = self._transport(endpoint)
         return self._providers[key]
 
-    def _tools(self) -> Toolbox:
+    def _built_in(self) -> Toolbox:
         if self._toolbox is None:
-            self._toolbox = Toolbox(self._load_tools())
+            self._tools = tuple(self._load_tools())
+            self._toolbox = Toolbox(self._tools)
         return self._toolbox
+
+    async def _toolbox_of(self, place: ProjectPlace) -> Toolbox:
+        """The tools of a place: those of the program, and a person's own, which are stronger."""
+        built_in = self._built_in()
+        own = await self._custom.load(code_directories(place.directory, place.worktree, self._environ))
+        if not own:
+            return built_in
+        key = tuple(map(id, own))  # The toolbox holds the tools, so that no other gets one of these ids.
+        known = self._toolboxes.pop(key, None)
+        if known is None:
+            names = {tool.name for tool in own}
+            known = Toolbox([*own, *(tool for tool in self._tools if tool.name not in names)])
+        self._toolboxes[key] = known
+        while len(self._toolboxes) > self._directories_max:
+            del self._toolboxes[next(iter(self._toolboxes))]
+        return known

@@ -68,7 +68,7 @@ class Preparation(msgspec.Struct, frozen=True):
             pen, view, history, model, agent, place, instructions=setup.instructions, timezone=setup.timezone
         )
         rules = protected(freed(merge(setup.rules, agent.permission, view.session.permission or ()), setup.outputs))
-        toolbox = setup.toolbox.visible(rules, user.tools)
+        toolbox = setup.toolbox.visible(rules, user.tools, model_id=model.id)
         output_max = answer_max(model.limits, setup.window)
         inputs = TurnInputs(view, history, action, user, model, agent, epoch, toolbox.definitions(), output_max)
         ready = await self.fitter.fit(pen, inputs, setup.window, message.time.created)
@@ -110,6 +110,7 @@ class Preparation(msgspec.Struct, frozen=True):
             bounds=setup.bounds(session_id),
             recall=SessionRecall(self.store.queries, session_id),
             environ=setup.environ,
+            services=setup.services(session_id),
         )
 
     async def _failed(self, pen: Pen, message: AssistantMessage, ending: Ending) -> None:

@@ -79,7 +79,7 @@ class Runtime:
         self.components = Components()
         transport = settings.transport or self._network.provider
         self.outputs = OutputFiles.of(settings.environ, store.mint.now, store.mint.ascending)
-        self.directories = Directories(transport, settings.tools, settings.environ, self.outputs)
+        self.directories = Directories(transport, settings.tools, settings.environ, self.outputs, group=group)
         world = Surroundings(mint=store.mint, publish=publish, sleep=settings.sleep, random=settings.random)
         self._histories = Histories(store)
         self._titles = Titles(store, group, self.directories)

@@ -28,6 +28,7 @@ from turnkeeper.store.crash import crash_point
 from turnkeeper.store.engine import StoreUnavailable
 from turnkeeper.text.surrogates import clean, clean_object
 from turnkeeper.tools.output import BoundOutput, Bounds
+from turnkeeper.tools.services import ToolServices
 from turnkeeper.tools.tool import Attachment, NoRecall, Recall, Rejected, ToolContext, ToolFailure
 from turnkeeper.tools.toolbox import Toolbox
 
@@ -55,6 +56,7 @@ class Settlement(msgspec.Struct):
     recall: Recall = msgspec.field(default_factory=NoRecall)
     environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
     """What commands are run with."""
+    services: ToolServices = msgspec.field(default_factory=ToolServices)
     structured: Json = None
     """The structured answer, once it was given."""
     _room: anyio.Semaphore = msgspec.field(
@@ -140,6 +142,7 @@ class _Call:
             recall=turn.recall,
             environ=turn.environ,
             may=self._may,
+            services=turn.services,
         )
 
     def _may(self, permission: str, patterns: Sequence[str]) -> bool:

@@ -32,6 +32,8 @@ from turnkeeper.model.value import JsonObject, encode
 from turnkeeper.text.attachment_url import DataUrl, FileUrl, is_textual, read_data_url, read_file_url
 from turnkeeper.text.surrogates import clean
 from turnkeeper.tools.read import READ, ReadArguments
+from turnkeeper.tools.reads import SessionReads
+from turnkeeper.tools.services import ToolServices
 from turnkeeper.tools.tool import ToolContext, ToolFailure, ToolOutput
 from turnkeeper.workspace import files, images
 from turnkeeper.workspace.project import ProjectPlace
@@ -52,6 +54,8 @@ class Attaching(msgspec.Struct, frozen=True):
     limits: images.ImageLimits = images.LIMITS
     pillow: Callable[[], images.Encodings | None] = images.pillow
     met: Callable[[Path], None] = lambda _: None
+    reads: SessionReads = msgspec.field(default_factory=SessionReads)
+    """Told of what the model is shown, so that it may change it without reading it again."""
 
     async def attach(self, part: FileInput) -> list[Part]:
         """The stored parts of a file. Raises Invalid for a path, and for an image that no model accepts."""
@@ -161,6 +165,7 @@ class Attaching(msgspec.Struct, frozen=True):
             todos=_no_todos,
             set_todos=_keep_todos,
             discovered=self.met,
+            services=ToolServices(reads=self.reads),
         )
 
 

@@ -127,7 +127,8 @@ async def _resolve(store: Store, runtime: Runtime, session: Session, prompt: Pro
     named = [type(part) for part in prompt.parts]
     limits = limits_of(config.config.attachment.image) if FileInput in named else LIMITS
     read: list[Path] = []
-    resolution = Resolution(store.mint, Attaching(session.id, message_id, place, limits, met=read.append))
+    reads = runtime.directories.reads(session.id)
+    resolution = Resolution(store.mint, Attaching(session.id, message_id, place, limits, met=read.append, reads=reads))
     if AgentInput in named:
         setup = await runtime.directories.setup(place)
         rules, has_task = merge(setup.rules, who.permission), setup.toolbox.find(TASK) is not None

@@ -5,8 +5,8 @@ occurs once is replaced. An ambiguous passage, or one far larger than the old te
 """
 
 from bisect import bisect_left
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
 
 from turnkeeper.model.value import Value
 from turnkeeper.text.edit_strategies import STRATEGIES
@@ -35,6 +35,12 @@ class Oversized(Value):
 
     lines: int
 
+
+Span: TypeAlias = tuple[int, int]
+"""A stretch of a text, from its start to its end."""
+
+PLACES_MAX: Final = 1000
+"""How many places of one text are counted."""
 
 EditOutcome: TypeAlias = Edited | NoMatch | Ambiguous | Oversized
 
@@ -65,29 +71,64 @@ class EditMatch(Value):
     """The matches as ranges from start to end, and the strategy that found them."""
 
     strategy: str
-    spans: tuple[tuple[int, int], ...]
+    spans: tuple[Span, ...]
 
 
 def locate(content: str, search: str, *, every: bool = False) -> EditMatch | NoMatch | Ambiguous | Oversized:
-    """Find ``search`` in ``content``. Both must have one kind of line ends."""
-    most = 0
+    """Where in a text the searched one is. Line ends must be the same in both.
+
+    A strategy that finds several places decides nothing. A later one may still tell them apart, as lines that are alike
+    but for their indentation; a place that only it finds is not trusted then.
+    """
+    unclear: list[Span] = []
     for name, propose in STRATEGIES:
         # A blank text would match everywhere if white space is ignored.
         if name != "exact" and not search.strip():
             break
-        for candidate in propose(content, search):
-            if not candidate:
-                continue
-            if name != "trimmed ends":
-                candidate = _with_line_end(content, candidate, search)
-            count = _count(content, candidate)
-            if count > 1 and not every:
-                most = max(most, count)
-                continue
-            if name != "exact" and _is_oversized(candidate, search):
-                return Oversized(lines=candidate.count("\n") + 1)
-            return EditMatch(strategy=name, spans=_occurrences(content, candidate))
-    return Ambiguous(count=most) if most else NoMatch()
+        candidates = [candidate for candidate in propose(content, search) if candidate]
+        if name != "trimmed ends":
+            candidates = [_with_line_end(content, candidate, search) for candidate in candidates]
+        places = _places(content, candidates)
+        if not places:
+            continue
+        if len(places) > 1 and not every:
+            if name == "exact":
+                return Ambiguous(count=len(places))
+            unclear = unclear or places
+            continue
+        if unclear and not any(_is_same(places[0], other) for other in unclear):
+            continue
+        if name != "exact" and _is_oversized(candidates[0], search):
+            return Oversized(lines=candidates[0].count("\n") + 1)
+        return EditMatch(strategy=name, spans=_occurrences(content, candidates[0]))
+    return Ambiguous(count=len(unclear)) if unclear else NoMatch()
+
+
+def _places(content: str, candidates: Sequence[str]) -> list[Span]:
+    """Where the candidates of one strategy are. One that lies in another is the same place."""
+    places: list[Span] = []
+    for candidate in dict.fromkeys(candidates):
+        own = _all_occurrences(content, candidate)
+        if len(own) == 1 and any(_is_same(own[0], other) for other in places):
+            continue
+        places += own
+    return places
+
+
+def _all_occurrences(content: str, candidate: str) -> list[Span]:
+    """Every occurrence of a text; two that overlap are two, for it is unclear which is meant."""
+    spans: list[Span] = []
+    start = content.find(candidate)
+    while start >= 0 and len(spans) < PLACES_MAX:
+        spans.append((start, start + len(candidate)))
+        start = content.find(candidate, start + 1)
+    return spans
+
+
+def _is_same(one: Span, other: Span) -> bool:
+    """Whether one place lies in the other. Two that only share a part are two."""
+    inner, outer = sorted((one, other), key=lambda span: span[1] - span[0])
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
 def _with_line_end(content: str, candidate: str, search: str) -> str:
@@ -96,13 +137,7 @@ def _with_line_end(content: str, candidate: str, search: str) -> str:
     return f"{candidate}\n" if has_it else candidate
 
 
-def _count(content: str, candidate: str) -> int:
-    """The number of occurrences; two that overlap count as two, because the match is ambiguous."""
-    count = content.count(candidate)
-    return 2 if count == 1 and content.find(candidate) != content.rfind(candidate) else count
-
-
-def _occurrences(content: str, candidate: str) -> tuple[tuple[int, int], ...]:
+def _occurrences(content: str, candidate: str) -> tuple[Span, ...]:
     spans = []
     start = content.find(candidate)
     while start >= 0:

@@ -9,6 +9,9 @@ EditStrategy: TypeAlias = Callable[[str, str], Iterator[str]]
 SIMILARITY_MIN: Final = 0.65
 """Minimum average similarity of the lines between two anchors."""
 
+SIMILARITY_MARGIN: Final = 0.05
+"""How much more alike than all others a block must be to be the one that is meant."""
+
 COMPARED_MAX: Final = 1_000_000
 """Maximum number of character pairs to compare, about half a second of work. Further blocks are left out."""
 
@@ -48,10 +51,14 @@ def anchored_block(content: str, search: str) -> Iterator[str]:
             pairs = list(zip(stripped[start + 1 : start + length - 1], wanted[1:-1], strict=False))
             compared += sum(len(one) * len(other) for one, other in pairs if one != other)
             if compared <= COMPARED_MAX:
-                scored.append((-_alikeness(pairs), abs(length - len(wanted)), start, length))
-    if scored and -min(scored)[0] >= SIMILARITY_MIN:
-        _, _, start, length = min(scored)
-        yield _block(lines, start, length)
+                scored.append(
+                    (-_alikeness(pairs, max(length, len(wanted)) - 2), abs(length - len(wanted)), start, length)
+                )
+    scored.sort()
+    for distance, _, start, length in scored:
+        # Blocks that are about as alike as the best are proposed as well: the best is not taken for the only one.
+        if -distance >= max(SIMILARITY_MIN, -scored[0][0] - SIMILARITY_MARGIN):
+            yield _block(lines, start, length)
 
 
 def collapsed_blanks(content: str, search: str) -> Iterator[str]:
@@ -151,9 +158,9 @@ def similarity(one: str, other: str) -> float:
     return 1 - row[-1] / longest
 
 
-def _alikeness(pairs: list[tuple[str, str]]) -> float:
-    """The average similarity of pairs of lines; 1 without any."""
-    return sum(similarity(one, other) for one, other in pairs) / len(pairs) if pairs else 1.0
+def _alikeness(pairs: list[tuple[str, str]], count: int) -> float:
+    """The average over this many lines side by side, of which some may have no counterpart."""
+    return sum(similarity(one, other) for one, other in pairs) / count if count else 1.0
 
 
 def _search_lines(search: str) -> list[str]:

@@ -8,13 +8,19 @@ if TYPE_CHECKING:
     from turnkeeper.tools.tool import AnyTool
 
 BUILT_IN: Final[dict[str, str]] = {
+    "apply_patch": "turnkeeper.tools.apply_patch:APPLY_PATCH",
     "bash": "turnkeeper.tools.bash:BASH",
     "edit": "turnkeeper.tools.edit:EDIT",
     "glob": "turnkeeper.tools.glob:GLOB",
     "grep": "turnkeeper.tools.grep:GREP",
+    "invalid": "turnkeeper.tools.invalid:INVALID",
+    "list": "turnkeeper.tools.list:LIST",
+    "multiedit": "turnkeeper.tools.multiedit:MULTIEDIT",
     "read": "turnkeeper.tools.read:READ",
     "recall": "turnkeeper.tools.recall:RECALL",
+    "todoread": "turnkeeper.tools.todoread:TODOREAD",
     "todowrite": "turnkeeper.tools.todowrite:TODOWRITE",
+    "webfetch": "turnkeeper.tools.webfetch:WEBFETCH",
     "write": "turnkeeper.tools.write:WRITE",
 }
 """Each tool's name and where it is. Named, not imported: a program that runs no tool loads none."""

@@ -2,15 +2,24 @@
 
 import os
 from base64 import b64encode
+from io import BytesIO
 from pathlib import Path
 from typing import Annotated, BinaryIO, Final, NamedTuple
 
 from anyio import to_thread
 from msgspec import Meta
 
-from turnkeeper.core.limits import LINE_CHARS_MAX, MEDIA_BYTES_MAX, OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX
+from turnkeeper.core.limits import (
+    EDITED_BYTES_MAX,
+    LINE_CHARS_MAX,
+    MEDIA_BYTES_MAX,
+    OUTPUT_BYTES_MAX,
+    OUTPUT_LINES_MAX,
+)
 from turnkeeper.model.value import Value
+from turnkeeper.text.file_text import UTF8_MARK
 from turnkeeper.tools.reach import patterns, reach, shown
+from turnkeeper.tools.reads import SessionReads
 from turnkeeper.tools.tool import Attachment, Tool, ToolContext, ToolFailure, ToolOutput, text
 from turnkeeper.workspace import files
 
@@ -50,15 +59,13 @@ async def execute(arguments: ReadArguments, context: ToolContext) -> ToolOutput:
     first = max(arguments.offset or 1, 1)
     limit = arguments.limit or OUTPUT_LINES_MAX
     title = shown(path, context)
-    if files.is_small(path):
-        output = _read(path, first, limit, title)
-    else:
-        output = await to_thread.run_sync(_read, path, first, limit, title)
+    wanted = path, first, limit, title, context.services.reads
+    output = _read(*wanted) if files.is_small(path) else await to_thread.run_sync(_read, *wanted)
     context.discovered(path)
     return output
 
 
-def _read(path: Path, first: int, limit: int, title: str) -> ToolOutput:
+def _read(path: Path, first: int, limit: int, title: str, reads: SessionReads) -> ToolOutput:
     if not path.exists():
         raise ToolFailure(_missing(path))
     if path.is_dir():
@@ -73,10 +80,19 @@ def _read(path: Path, first: int, limit: int, title: str) -> ToolOutput:
             return _media(path, title, mime)
         if files.is_binary(path, head):
             raise ToolFailure(f"{str(path)!r} is a binary file and cannot be read as text.")
-        file.seek(len(files.BOM) if head.startswith(files.BOM) else 0)
-        stretch = _stretch(file, first, limit)
+        content = head + file.read(EDITED_BYTES_MAX + 1 - len(head))
+        if is_whole := len(content) <= EDITED_BYTES_MAX:
+            stretch = _stretch(
+                BytesIO(files.decoded(path, content).text.encode("utf-8", "surrogateescape")), first, limit
+            )
+        else:  # Too large to be edited, and to be decoded at once: it is read no further than what is shown.
+            del content
+            file.seek(len(UTF8_MARK) if head.startswith(UTF8_MARK) else 0)
+            stretch = _stretch(file, first, limit)
     if not stretch.lines and first > 1:
         raise ToolFailure(f"{str(path)!r} has only {stretch.total} lines, so there is none from {first} on.")
+    if is_whole:
+        reads.note(path, content)
     return _output(
         "file", path, title, stretch, [f"{stretch.first + n}: {line}" for n, line in enumerate(stretch.lines)]
     )

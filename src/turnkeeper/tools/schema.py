@@ -75,9 +75,18 @@ def _violations(name: str, value: object, kind: type) -> list[str]:
     except msgspec.ValidationError as error:
         return [f"'{name}': {error}"]
     # No path, command or pattern can hold these; the system would say so in words that help nobody.
-    if isinstance(value, str) and _UNUSABLE.search(value):
-        return [f"'{name}' holds a NUL or half a character"]
-    return []
+    return [f"'{name}' holds a NUL or half a character"] if _is_unusable(value) else []
+
+
+def _is_unusable(value: object) -> bool:
+    match value:
+        case str():
+            return _UNUSABLE.search(value) is not None
+        case list() | tuple():
+            return any(map(_is_unusable, value))
+        case dict():
+            return any(map(_is_unusable, value.values()))
+    return False
 
 
 def _inlined(node: object, definitions: Mapping[str, object]) -> object:
@@ -102,6 +111,8 @@ def _inlined(node: object, definitions: Mapping[str, object]) -> object:
     if isinstance(plain.get("properties"), dict):
         properties = node["properties"]
         plain["properties"] = {name: _inlined(value, definitions) for name, value in properties.items()}
+    if "type" not in plain and isinstance(plain.get("enum"), list):  # Each of our choices is between words.
+        plain["type"] = "string"
     if plain.get("type") == "integer":
         plain = {"minimum": -INTEGER_MAX, "maximum": INTEGER_MAX} | plain
     return plain

@@ -33,6 +33,11 @@ async def execute(arguments: TodowriteArguments, context: ToolContext) -> ToolOu
         for entry in arguments.todos
     )
     await context.set_todos(todos)
+    return listing(todos)
+
+
+def listing(todos: tuple[Todo, ...]) -> ToolOutput:
+    """The list as the model reads it and as clients show it."""
     plain = msgspec.to_builtins(todos)
     left = sum(todo.status != "completed" for todo in todos)
     output = msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()

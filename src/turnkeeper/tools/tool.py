@@ -23,6 +23,7 @@ from turnkeeper.model.request import ToolDefinition
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.tools.schema import schema_of
+from turnkeeper.tools.services import ToolServices
 
 Arguments = TypeVar("Arguments", bound=msgspec.Struct)
 
@@ -132,6 +133,8 @@ class ToolContext(msgspec.Struct, frozen=True):
     environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
     may: Callable[[str, Sequence[str]], bool] = lambda permission, patterns: True
     """Whether the rules allow these patterns of a permission without asking."""
+    services: ToolServices = msgspec.field(default_factory=ToolServices)
+    """What lives longer than the call: files that were read, formatters, language servers."""
 
 
 class Tool(msgspec.Struct, Generic[Arguments], frozen=True):
@@ -147,6 +150,10 @@ class Tool(msgspec.Struct, Generic[Arguments], frozen=True):
     read_only: bool = False
     aliases: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Other names that models use for parameters, and what they mean."""
+    is_offered: bool = True
+    """Whether models are told of it."""
+    suits: Callable[[str], bool] = lambda model_id: True
+    """Whether models of this id are given it."""
 
     async def run(self, arguments: Arguments, context: ToolContext) -> ToolOutput:
         """Execute one call. Whatever the disk or a rule of ours refuses is a ToolFailure, and so is a timeout."""

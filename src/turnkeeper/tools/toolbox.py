@@ -10,6 +10,7 @@ from turnkeeper.model.permission import Rule, Ruleset
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.request import ToolDefinition
 from turnkeeper.tools import schema
+from turnkeeper.tools.invalid import explanation
 from turnkeeper.tools.output import BoundOutput, Bounds
 from turnkeeper.tools.tool import AnyTool, ToolContext, ToolFailure
 
@@ -32,12 +33,15 @@ class Toolbox:
             if tool.name in self._tools:
                 raise Invalid(f"two tools are named {tool.name!r}; give one of them another name")
             self._tools[tool.name] = tool
-        self._selections: dict[tuple[Ruleset, frozenset[str]], Toolbox] = {}
+        self._selections: dict[tuple[Ruleset, frozenset[str], str | None], Toolbox] = {}
 
-    def visible(self, rules: Sequence[Rule], switches: Mapping[str, bool] | None = None) -> "Toolbox":
-        """Those that the rules do not wholly deny and that the user's message (``tools``) did not switch off."""
+    def visible(
+        self, rules: Sequence[Rule], switches: Mapping[str, bool] | None = None, *, model_id: str | None = None
+    ) -> "Toolbox":
+        """Those that the rules do not wholly deny, that the user's message (``tools``) did not switch off, and that
+        suit the model, if one is named."""
         off = frozenset(name for name, on in (switches or {}).items() if not on)
-        wanted = (tuple(rules), off)
+        wanted = (tuple(rules), off, model_id)
         known = self._selections.get(wanted)
         if known is None:
             if len(self._selections) >= SELECTIONS_MAX:
@@ -45,7 +49,9 @@ class Toolbox:
             known = self._selections[wanted] = Toolbox(
                 tool
                 for tool in self._tools.values()
-                if tool.name not in off and not permission.hides(rules, tool.permission)
+                if tool.name not in off
+                and not permission.hides(rules, tool.permission)
+                and (model_id is None or tool.suits(model_id))
             )
         return known
 
@@ -60,7 +66,7 @@ class Toolbox:
 
     @cached_property
     def _definitions(self) -> tuple[ToolDefinition, ...]:
-        return tuple(tool.definition() for tool in self._tools.values())
+        return tuple(tool.definition() for tool in self._tools.values() if tool.is_offered)
 
     def find(self, name: str) -> AnyTool | None:
         """The tool a model means, also if it got the case wrong."""
@@ -72,8 +78,7 @@ class Toolbox:
         """Run one call and bound what it gives; ToolFailure has what the model must know to do better."""
         tool = self.find(name)
         if tool is None:
-            known = ", ".join(self._tools) or "none"
-            raise ToolFailure(f"There is no tool named {name!r}. The tools are: {known}.")
+            raise ToolFailure(explanation(name, self._tools))
         return await (bounds or Bounds()).bound(await tool.run(decode(tool, input), context))
 
 

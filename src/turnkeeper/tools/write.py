@@ -1,13 +1,16 @@
 """write: a file with this content, new or in the place of the old one."""
 
 import os
-from typing import Annotated, Final
+from pathlib import Path
+from typing import Annotated, Final, NamedTuple
 
 from anyio import to_thread
 from msgspec import Meta
 
+from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import Value
-from turnkeeper.tools.change import change, existing
+from turnkeeper.text.file_text import FileText, Unencodable
+from turnkeeper.tools.change import FileChange, change, edits_by_patch, existing, holding
 from turnkeeper.tools.reach import reach, shown
 from turnkeeper.tools.tool import Tool, ToolContext, ToolOutput, text
 from turnkeeper.workspace import files
@@ -20,24 +23,46 @@ class WriteArguments(Value):
     content: Annotated[str, Meta(description="The whole content of the file.")]
 
 
+class _Encoded(NamedTuple):
+    """The bytes to write, and what the model should know about them."""
+
+    content: bytes
+    note: str = ""
+
+
 async def execute(arguments: WriteArguments, context: ToolContext) -> ToolOutput:
     """Write the file once it is allowed."""
     path = await reach(arguments.file_path, context)
-    async with files.holding(path):
+    async with holding([path]):
         is_quick = files.is_small(path) or not os.path.lexists(path)
         before = existing(path) if is_quick else await to_thread.run_sync(existing, path)
-        content = _with_bom(arguments.content, before)
-        metadata = await change(path, before, content, context)
+        encoded = _in_the_same_form(path, arguments.content, before)
+        changed = await change([FileChange(path, before, encoded.content)], context)
     what = "Wrote" if before is None else "Replaced the content of"
-    metadata = {**metadata, "exists": before is not None}
-    return ToolOutput(title=shown(path, context), output=f"{what} {path}.", metadata=metadata)
+    metadata = {**changed.metadata, "exists": before is not None}
+    output = f"{what} {path}.{encoded.note}{changed.notes}"
+    return ToolOutput(title=shown(path, context), output=output, metadata=metadata)
 
 
-def _with_bom(content: str, before: bytes | None) -> bytes:
-    """The content with the mark at its beginning that the file had, if it had one."""
-    encoded = content.encode("utf-8", "surrogatepass")
-    has_bom = before is not None and before.startswith(files.BOM)
-    return files.BOM + encoded if has_bom and not encoded.startswith(files.BOM) else encoded
+def _in_the_same_form(path: Path, content: str, before: bytes | None) -> _Encoded:
+    """The content with the encoding, byte order mark and line ends that the file had."""
+    form = _form(path, before)
+    content = content if form.encoding == "utf-8" else content.removeprefix("\ufeff")
+    if form.has_crlf_only and "\r\n" not in content:
+        content = content.replace("\n", "\r\n")
+    try:
+        return _Encoded(form.encode(content))
+    except Unencodable as error:
+        return _Encoded(content.encode(), f" It was in {form.encoding_name} and is in UTF-8 now, because {error}.")
+
+
+def _form(path: Path, before: bytes | None) -> FileText:
+    if before is None:
+        return FileText(text="")
+    try:
+        return files.decoded(path, before)
+    except Invalid:  # A binary file becomes a text.
+        return FileText(text="")
 
 
 WRITE: Final = Tool(
@@ -47,4 +72,5 @@ WRITE: Final = Tool(
     execute=execute,
     permission="edit",
     aliases={"path": "filePath"},
+    suits=lambda model_id: not edits_by_patch(model_id),
 )

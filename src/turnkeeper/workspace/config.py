@@ -170,6 +170,15 @@ def _project_files(directory: Path, worktree: Path, environ: Mapping[str, str]) 
     )
 
 
+def code_directories(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
+    """The directories whose Python files are loaded in a place, weakest first: the user's own, then trusted ones."""
+    own = [paths.config(environ, paths.OPENCODE), paths.config(environ)]
+    folders = _folders(directory, worktree, environ)
+    found = [folder / dotted for folder in folders for dotted in paths.SETTINGS_FOLDERS]
+    trusted = TrustedDirectories(environ)
+    return [*own, *(place for place in found if os.path.isdir(place) and place in trusted)]
+
+
 def _folders(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
     """The directories from the worktree down to ``directory``; outside of the worktree, only ``directory``."""
     if environ.get(NO_PROJECT_VARIABLE, "").lower() in ("1", "true"):

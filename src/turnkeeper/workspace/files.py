@@ -13,12 +13,12 @@ from typing import IO, BinaryIO, Final
 from weakref import WeakValueDictionary
 
 import anyio
-import msgspec
 
 from turnkeeper.core.limits import EDITED_BYTES_MAX
 from turnkeeper.model.refusal import Invalid
+from turnkeeper.text import file_text
+from turnkeeper.text.file_text import FileText
 
-BOM: Final = b"\xef\xbb\xbf"
 PRIVATE: Final = 0o600
 """The mode of a file that only its owner may read."""
 SMALL_BYTES: Final = 32 * 1024
@@ -37,17 +37,6 @@ _SEARCH: Final = getattr(os, "O_PATH", getattr(os, "O_SEARCH", os.O_RDONLY)) | o
 """How a directory is opened that is only passed through."""
 _numbers: Final = count()
 _locks: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
-
-
-class TextFile(msgspec.Struct, frozen=True):
-    """A file's text. Bytes that are not UTF-8 are kept as surrogates, so that writing restores them."""
-
-    text: str
-    has_bom: bool
-
-    def encode(self, text: str) -> bytes:
-        """Encode another text for this file, with its byte order mark."""
-        return (BOM if self.has_bom else b"") + text.encode("utf-8", "surrogateescape")
 
 
 class CheckedPath(PosixPath):
@@ -95,13 +84,19 @@ def is_inside(path: Path, directory: Path, worktree: Path) -> bool:
     return any(place == root or place.startswith(f"{root.rstrip('/')}/") for root in map(os.path.realpath, roots))
 
 
-def read_text(path: Path) -> TextFile:
-    """Read a whole text file. Raises Invalid if it is binary, too large or not a regular file."""
-    content = read_bytes(path, EDITED_BYTES_MAX)
-    if is_binary(path, content[:SNIFFED_BYTES]):
-        raise Invalid(f"{str(path)!r} is a binary file")
-    has_bom = content.startswith(BOM)
-    return TextFile(content[len(BOM) if has_bom else 0 :].decode("utf-8", "surrogateescape"), has_bom)
+def read_text(path: Path) -> FileText:
+    """A text file as a whole; Invalid if it is binary, too large or no file."""
+    return decoded(path, read_bytes(path, EDITED_BYTES_MAX))
+
+
+def decoded(path: Path, content: bytes) -> FileText:
+    """The text that a file holds; Invalid if it is binary."""
+    try:
+        if not is_binary(path, content[:SNIFFED_BYTES]):
+            return file_text.decode(content)
+    except ValueError:
+        pass
+    raise Invalid(f"{str(path)!r} is a binary file")
 
 
 def read_bytes(path: Path, bytes_max: int) -> bytes:
@@ -254,8 +249,12 @@ def _stat(name: str, directory: int) -> os.stat_result | None:
 
 
 def is_binary(path: Path, head: bytes) -> bool:
-    """Whether a file is binary, judged by its suffix and its first bytes."""
-    if path.suffix.lower() in _BINARY_SUFFIXES or b"\0" in head:
+    """Whether a file is no text, by its name and its beginning."""
+    if path.suffix.lower() in _BINARY_SUFFIXES:
+        return True
+    if file_text.is_utf16(head):
+        return False
+    if b"\0" in head:
         return True
     controls = sum(byte < 32 and byte not in _TEXT_CONTROLS for byte in head)
     return controls * 10 > len(head) * 3

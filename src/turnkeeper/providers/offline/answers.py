@@ -185,7 +185,13 @@ def _told(meant: Understanding, done: int, settled: list[tuple[Call, Result]], t
     if not meant.steps and not settled:
         examples = "\n".join(f"- {example}" for example in EXAMPLES)
         return f"I did not understand that. I follow plain requests, also several joined by “then”:\n\n{examples}"
-    told = [report.told(call, result) for call, result in settled]
+    made = [task for step in meant.steps[:done] for task in step]
+    asked = [task.is_asked for task in made] if len(made) == len(settled) else [True] * len(settled)
+    told = [
+        report.told(call, result)
+        for (call, result), is_asked in zip(settled, asked, strict=True)
+        if is_asked or result.is_error
+    ]
     left = [task for step in meant.steps[done:] for task in step]
     if left:
         told.append(_why_left(left, tools))

@@ -29,7 +29,9 @@ class Task(Value):
     tool: str
     arguments: Mapping[str, Json]
     saying: str
-    """The announcement of the call, as ``Reading `a.py` ``."""
+    """What is said while it is done, as ``Reading `a.py` ``."""
+    is_asked: bool = True
+    """Whether the user asked for it; what is done only because a tool needs it is not told."""
 
 
 Step = tuple[Task, ...]
@@ -50,10 +52,23 @@ def understood(text: str) -> Understanding:
     for sentence in _sentences(text):
         step = _step(sentence)
         if step:
+            if unread := _unread(step, steps):
+                steps.append(unread)
             steps.append(step)
         else:
             missed.append(sentence.restored(sentence.text))
     return Understanding(steps=tuple(steps), missed=tuple(missed if steps else ()))
+
+
+def _unread(step: Step, before: list[Step]) -> Step:
+    """Reading the files that a step edits and that no step before it has read or written: a tool edits no others."""
+    known = {task.arguments.get("filePath") for one in before for task in one}
+    paths = [task.arguments["filePath"] for task in step if task.tool == "edit"]
+    return tuple(
+        Task(tool="read", arguments={"filePath": path}, saying=f"Reading `{path}`", is_asked=False)
+        for path in paths
+        if path not in known
+    )
 
 
 def _step(sentence: "_Sentence") -> Step:

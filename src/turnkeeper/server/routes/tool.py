@@ -29,13 +29,15 @@ async def ids(call: PlainRequest) -> list[str]:
 
 
 async def tools(call: HttpRequest[ToolQuery, None]) -> list[ToolEntry]:
-    """The tools that a model may call, with the schemas of their arguments. All models have the same tools."""
+    """The tools that a model is given."""
     place = await call.place()
-    call.turnkeeper.runtime.model(ModelChoice(provider_id=call.query.provider, model_id=call.query.model), place)
+    model = call.turnkeeper.runtime.model(
+        ModelChoice(provider_id=call.query.provider, model_id=call.query.model), place
+    )
     setup = await call.turnkeeper.runtime.directories.setup(place)
     return [
         ToolEntry(id=one.name, description=one.description, parameters=one.schema)
-        for one in setup.toolbox.definitions()
+        for one in setup.toolbox.visible((), model_id=model.id).definitions()
     ]
 
 

@@ -1,0 +1,211 @@
+"""Custom tools: functions in a person's own Python files that models may call like any other tool.
+
+A function becomes a tool by the decorator ``@tool``. Its name, its docstring and the annotations of its parameters are
+what a model is told. Files are looked for in ``tool`` and ``tools`` below directories of settings.
+"""
+
+import inspect
+import logging
+import os
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
+from importlib.util import decode_source
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final, NamedTuple, TypeAlias, get_type_hints, overload
+
+import msgspec
+from anyio import to_thread
+
+from turnkeeper.core.limits import CUSTOM_TOOL_BYTES_MAX
+from turnkeeper.model.refusal import Invalid
+from turnkeeper.model.value import wire_name
+from turnkeeper.tools.tool import AnyTool, Tool, ToolContext, ToolFailure, ToolOutput
+from turnkeeper.tools.toolbox import NAME
+from turnkeeper.workspace import files
+
+log = logging.getLogger(__name__)
+
+FOLDERS: Final = ("tool", "tools")
+FILES_MAX: Final = 200
+"""How many files are looked at in one folder."""
+
+Result: TypeAlias = str | ToolOutput | None
+Function: TypeAlias = Callable[..., Result] | Callable[..., Awaitable[Result]]
+
+
+@overload
+def tool(function: Function, /) -> AnyTool: ...
+
+
+@overload
+def tool(
+    *, name: str | None = None, description: str | None = None, permission: str | None = None, read_only: bool = False
+) -> Callable[[Function], AnyTool]: ...
+
+
+def tool(
+    function: Function | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    permission: str | None = None,
+    read_only: bool = False,
+) -> AnyTool | Callable[[Function], AnyTool]:
+    """Make a function a tool.
+
+    Each parameter needs a type; ``Annotated[str, Meta(description="...")]`` tells the model more. A parameter of type
+    ``ToolContext`` is given the context and is not shown to the model. The function may be a coroutine function; others
+    run on a thread. It returns text, a ToolOutput, or nothing. The user's rules go by ``permission``, which is the name
+    of the tool unless given. Raises Invalid for a function that cannot be one.
+    """
+    if function is None:
+        return partial(_made, name=name, description=description, permission=permission, read_only=read_only)
+    return _made(function, name=name, description=description, permission=permission, read_only=read_only)
+
+
+def _made(
+    function: Function, *, name: str | None, description: str | None, permission: str | None, read_only: bool
+) -> AnyTool:
+    name = name or function.__name__
+    if NAME.fullmatch(name) is None:
+        raise Invalid(f"{name!r:.80} cannot name a tool; a name is 1 to 64 letters, digits, '_' or '-'")
+    description = description or inspect.getdoc(function)
+    if not description:
+        raise Invalid(f"the tool {name!r} has no docstring, so no model could know what it is for")
+    signature = _signature(function, name)
+    asked = permission or name
+
+    async def execute(arguments: msgspec.Struct, context: ToolContext) -> ToolOutput:
+        await context.ask(asked, ["*"], always=["*"], metadata=msgspec.to_builtins(arguments))
+        given: dict[str, Any] = {field: getattr(arguments, field) for field in arguments.__struct_fields__}
+        if signature.context is not None:
+            given[signature.context] = context
+        return _output(name, await _called(function, given))
+
+    return Tool(
+        name=name,
+        description=description,
+        parameters=signature.parameters,
+        execute=execute,
+        permission=asked,
+        read_only=read_only,
+    )
+
+
+class _Signature(NamedTuple):
+    """What a model must give, and the parameter that is given the context, if there is one."""
+
+    parameters: type[msgspec.Struct]
+    context: str | None
+
+
+def _signature(function: Function, name: str) -> _Signature:
+    hints = get_type_hints(function, include_extras=True)
+    fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
+    context: str | None = None
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise Invalid(f"the parameter {parameter.name!r} of the tool {name!r} must be one that has a name")
+        if parameter.name not in hints:
+            raise Invalid(f"the parameter {parameter.name!r} of the tool {name!r} needs a type")
+        hint = hints[parameter.name]
+        if hint is ToolContext:
+            context = parameter.name
+        elif parameter.default is parameter.empty:
+            fields.append((parameter.name, hint))
+        else:
+            fields.append((parameter.name, hint, parameter.default))
+    try:
+        parameters = msgspec.defstruct(f"{name.title()}Arguments", fields, frozen=True, kw_only=True, rename=wire_name)
+        msgspec.json.schema(parameters)
+    except TypeError as error:
+        raise Invalid(f"the parameters of the tool {name!r} cannot be described: {error}") from error
+    return _Signature(parameters, context)
+
+
+async def _called(function: Function, given: dict[str, Any]) -> object:
+    if inspect.iscoroutinefunction(function):
+        return await function(**given)
+    # A thread that does not end in time is left behind: Python cannot stop it.
+    return await to_thread.run_sync(partial(function, **given), abandon_on_cancel=True)
+
+
+def _output(name: str, result: object) -> ToolOutput:
+    if isinstance(result, ToolOutput):
+        return result
+    if isinstance(result, str) or result is None:
+        return ToolOutput(title=name, output=result or "(no output)")
+    raise ToolFailure(f"The tool {name} returned {type(result).__name__}; it must return text or a ToolOutput.")
+
+
+# --- Loading -----------------------------------------------------------------------------------------------------
+
+
+class _File(NamedTuple):
+    """A file, and the marks by which a change of it is noticed."""
+
+    path: Path
+    stamp: tuple[int, ...]
+
+
+class CustomTools:
+    """Loads the tools in files, and each file again only when it has changed."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[_File, tuple[AnyTool, ...]] = {}
+
+    async def load(self, directories: Sequence[Path]) -> tuple[AnyTool, ...]:
+        """The tools in these directories; of two with one name the later one.
+
+        A file that cannot be loaded is named in a warning, and costs nothing else.
+        """
+        found = list(_files(directories))
+        if any(file not in self._loaded for file in found):
+            await to_thread.run_sync(self._load, found)
+        named = {tool.name: tool for file in found for tool in self._loaded.get(file, ())}
+        return tuple(named.values())
+
+    def _load(self, found: Sequence[_File]) -> None:
+        wanted = {file.path for file in found}
+        for stale in [file for file in self._loaded if file.path in wanted and file not in found]:
+            self._loaded.pop(stale, None)
+        for file in found:
+            if file not in self._loaded:
+                self._loaded[file] = _tools_in(file.path)
+
+
+def _files(directories: Sequence[Path]) -> Iterator[_File]:
+    for folder in (directory / name for directory in directories for name in FOLDERS):
+        try:
+            names = sorted(os.listdir(folder))
+        except OSError:
+            continue
+        for name in [name for name in names if name.endswith(".py") and not name.startswith("_")][:FILES_MAX]:
+            try:
+                found = os.stat(folder / name)
+            except OSError:
+                continue
+            yield _File(folder / name, (found.st_mtime_ns, found.st_size, found.st_ino))
+
+
+def _tools_in(path: Path) -> tuple[AnyTool, ...]:
+    try:
+        module = _imported(path)
+    except (Exception, SystemExit) as error:
+        # The file is a person's own program: whatever it raises, the others work.
+        log.warning("the tools in %s are left out: %s: %s", path, type(error).__name__, error)
+        return ()
+    return tuple(value for value in vars(module).values() if isinstance(value, Tool))
+
+
+def _imported(path: Path) -> ModuleType:
+    """The module in a file. Not by the import system, which would write its cache beside the file."""
+    source = decode_source(files.read_bytes(path, CUSTOM_TOOL_BYTES_MAX))
+    module = ModuleType(f"turnkeeper_custom_tools.{path.stem}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module  # Dataclasses and annotations look their module up there.
+    exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)
+    return module

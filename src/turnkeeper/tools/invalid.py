@@ -1,0 +1,58 @@
+"""invalid: what a call is answered with that names no tool. Not offered to models.
+
+A call of a tool that nobody knows fails under the name that the model wrote, with this explanation. Sessions that come
+from opencode hold such calls as completed ones of a tool ``invalid``; a model that follows them is answered, too.
+"""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from turnkeeper.model.value import Value, encode
+from turnkeeper.tools.tool import AnyTool, Tool, ToolContext, ToolOutput, text
+
+NEAREST_MAX: Final = 3
+ALIKE_MIN: Final = 0.5
+"""How alike a name must be to be named as near, from 0 to 1."""
+
+
+class InvalidArguments(Value):
+    """Which tool was meant, and what was wrong with the call."""
+
+    tool: Annotated[str, Meta(description="The tool that was called.")]
+    error: Annotated[str, Meta(description="What was wrong with the call.")]
+
+
+async def execute(arguments: InvalidArguments, context: ToolContext) -> ToolOutput:
+    """Say again what was wrong."""
+    output = f"The call of {arguments.tool!r} was not valid: {arguments.error}"
+    return ToolOutput(
+        title="Invalid call", output=f"{output}\nCall one of your tools with arguments that fit its schema."
+    )
+
+
+def explanation(name: str, tools: Mapping[str, AnyTool]) -> str:
+    """What the model is told that called a tool nobody knows: the nearest names, and the schema of the nearest."""
+    offered = [tool for tool in tools.values() if tool.is_offered]
+    names = {tool.name.lower(): tool for tool in offered}
+    near = [names[one] for one in get_close_matches(name.lower(), names, NEAREST_MAX, ALIKE_MIN)]
+    lines = [f"There is no tool named {name!r}."]
+    if near:
+        lines.append(f"The nearest are: {', '.join(tool.name for tool in near)}.")
+        schema = encode(near[0].definition().schema).decode()
+        lines.append(f"The arguments of {near[0].name} must fit this schema: {schema}")
+    lines.append(f"The tools are: {', '.join(tool.name for tool in offered) or 'none'}.")
+    return "\n".join(lines)
+
+
+INVALID: Final = Tool(
+    name="invalid",
+    description=text("invalid"),
+    parameters=InvalidArguments,
+    execute=execute,
+    permission="invalid",
+    read_only=True,
+    is_offered=False,
+)

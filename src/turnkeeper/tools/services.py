@@ -1,0 +1,17 @@
+"""Services: what tools of a session use that lives longer than a call: reads, formatters, language servers."""
+
+import msgspec
+
+from turnkeeper.tools.reads import SessionReads
+from turnkeeper.workspace.after_edit import Diagnose, Format, diagnose_nothing, format_nothing
+
+
+class ToolServices(msgspec.Struct, frozen=True):
+    """What the runtime lends the tools of one session. The defaults do nothing."""
+
+    reads: SessionReads = msgspec.field(default_factory=SessionReads)
+    """Which files the session has read."""
+    format: Format = format_nothing
+    diagnose: Diagnose = diagnose_nothing
+    fetches_private: bool = False
+    """Whether webfetch may reach addresses of this machine and of private networks."""

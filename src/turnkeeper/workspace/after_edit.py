@@ -1,0 +1,41 @@
+"""What may be done with a file after an edit: a formatter is run over it, and a language server checks it."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeAlias
+
+from turnkeeper.model.value import JsonObject, Value
+
+
+class Diagnostic(Value):
+    """One error of a language server. Lines and characters are counted from 1, as editors show them."""
+
+    line: int
+    character: int
+    message: str
+    whole: JsonObject = {}
+    """The diagnostic as the server sent it, for clients."""
+
+
+class FormatOutcome(Value):
+    """Which formatters ran over a file, and what went wrong with those that failed."""
+
+    ran: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+
+
+Format: TypeAlias = Callable[[Path], Awaitable[FormatOutcome]]
+"""Run the formatters for a file, which may change it. Never fails: a failure is part of the outcome."""
+
+Diagnose: TypeAlias = Callable[[Path, str | None, str], Awaitable[tuple[Diagnostic, ...]]]
+"""The errors that a change of a file from one text (None: no file) to another has brought. Bounded in time."""
+
+
+async def format_nothing(path: Path) -> FormatOutcome:
+    """No formatter is configured."""
+    return FormatOutcome()
+
+
+async def diagnose_nothing(path: Path, before: str | None, after: str) -> tuple[Diagnostic, ...]:
+    """No language server is configured."""
+    return ()

@@ -1,0 +1,205 @@
+"""Tools in turns: what each call did is on record, and what lives longer than a call lives as long as it should."""
+
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from web_site import Page, site
+
+import turnkeeper
+from turnkeeper.api import Turnkeeper
+from turnkeeper.model.parts import ToolPart
+from turnkeeper.model.parts.tool import ToolCompleted, ToolError
+from turnkeeper.model.prompt import FileInput, Prompt, TextInput
+from turnkeeper.providers.scripted import Scripted
+from turnkeeper.run.runtime import Settings
+from turnkeeper.tools import BUILT_IN
+
+SERVER = Path(__file__).parents[1] / "support/language_server.py"
+
+# One call for each tool, in an order in which each works; all but apply_patch, which has a model of its own.
+CALLS: list[tuple[str, dict[str, object]]] = [
+    ("write", {"filePath": "a.txt", "content": "one\n"}),
+    ("read", {"filePath": "a.txt"}),
+    ("edit", {"filePath": "a.txt", "oldString": "one", "newString": "two"}),
+    ("multiedit", {"filePath": "a.txt", "edits": [{"oldString": "two", "newString": "three"}]}),
+    ("bash", {"command": "cat a.txt"}),
+    ("glob", {"pattern": "*.txt"}),
+    ("grep", {"pattern": "three"}),
+    ("list", {}),
+    ("todowrite", {"todos": [{"content": "rest"}]}),
+    ("todoread", {}),
+    ("recall", {"query": "three"}),
+    ("invalid", {"tool": "reed", "error": "none"}),
+    ("webfetch", {"url": "SITE/"}),
+]
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    """An environment without settings of the person who runs the tests."""
+    return {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "home"), "TURNKEEPER_DATA": str(tmp_path / "data")}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+def configure(project: Path, **settings: object) -> None:
+    (project / "turnkeeper.json").write_bytes(msgspec.json.encode(settings))
+
+
+async def call(
+    project: Path,
+    environ: dict[str, str],
+    *calls: tuple[str, dict[str, object]],
+    store: str = "memory:",
+    again: str = "",
+) -> list[ToolPart]:
+    """The calls of one session, each in a turn of its own, as they are on record."""
+    script = Scripted()
+    for name, input in calls:
+        script = script.calls_raw(name, msgspec.json.encode(input).decode()).then()
+    settings = Settings(transport=lambda endpoint: script.says("Done."), titles=False, environ=environ)
+    async with turnkeeper.open(store, directory=project, settings=settings) as tk:
+        session_id = again or (await tk.create()).id
+        await tk.prompt(session_id, "go")
+        await tk.wait(session_id)
+        return await recorded(tk, session_id)
+
+
+async def recorded(tk: Turnkeeper, session_id: str) -> list[ToolPart]:
+    return [
+        part
+        async for message in tk.stream(session_id, reverse=False)
+        for part in message.parts
+        if isinstance(part, ToolPart)
+    ]
+
+
+async def test_every_call_is_recorded_with_all_that_came_of_it(
+    project: Path, environ: dict[str, str], tmp_path: Path
+) -> None:
+    configure(project, webfetch={"private": True})
+    assert {name for name, _ in CALLS} | {"apply_patch"} >= set(BUILT_IN) - {"question"}
+    async with site({"/": Page(b"<p>hello</p>")}) as served:
+        calls = [
+            (name, {k: str(v).replace("SITE", served.url) if k == "url" else v for k, v in input.items()})
+            for name, input in CALLS
+        ]
+        store = f"sqlite:{tmp_path / 'store.db'}"
+        parts = await call(project, environ, *calls, store=store)
+    assert [part.tool for part in parts] == [name for name, _ in CALLS]
+    for part, (_, input) in zip(parts, calls, strict=True):
+        state = part.state
+        assert isinstance(state, ToolCompleted), state
+        assert state.input == input
+        assert state.title
+        assert state.output
+        assert isinstance(state.metadata["truncated"], bool)
+        assert state.time.start <= state.time.end
+    async with turnkeeper.open(store, directory=project) as tk:
+        assert await recorded(tk, parts[0].session_id) == parts
+
+
+async def test_after_a_restart_a_file_must_be_read_again(
+    project: Path, environ: dict[str, str], tmp_path: Path
+) -> None:
+    store = f"sqlite:{tmp_path / 'store.db'}"
+    write: tuple[str, dict[str, object]] = ("write", {"filePath": "a.txt", "content": "one\n"})
+    read: tuple[str, dict[str, object]] = ("read", {"filePath": "a.txt"})
+    [written] = await call(project, environ, write, store=store)
+    edit: tuple[str, dict[str, object]] = ("edit", {"filePath": "a.txt", "oldString": "one", "newString": "two"})
+    parts = await call(project, environ, edit, read, edit, store=store, again=written.session_id)
+    _, refused, _, edited = (part.state for part in parts)
+    assert isinstance(refused, ToolError)
+    assert "was not read in this session yet" in refused.error
+    assert isinstance(edited, ToolCompleted)
+    assert (project / "a.txt").read_text() == "two\n"
+
+
+async def test_what_one_session_read_is_not_read_by_another(project: Path, environ: dict[str, str]) -> None:
+    (project / "a.txt").write_text("one\n")
+    script = Scripted().calls("read", filePath="a.txt").then().says("Read.").then()
+    script = script.calls("write", filePath="a.txt", content="two\n").then().says("Tried.")
+    settings = Settings(transport=lambda endpoint: script, titles=False, environ=environ)
+    async with turnkeeper.open("memory:", directory=project, settings=settings) as tk:
+        for _ in range(2):
+            session = await tk.create()
+            await tk.prompt(session.id, "go")
+            await tk.wait(session.id)
+        [part] = await recorded(tk, session.id)
+    assert isinstance(part.state, ToolError)
+    assert (project / "a.txt").read_text() == "one\n"
+
+
+async def test_a_file_that_the_user_attached_counts_as_read(project: Path, environ: dict[str, str]) -> None:
+    (project / "a.txt").write_text("one\n")
+    script = Scripted().calls("write", filePath="a.txt", content="two\n").then().says("Done.")
+    settings = Settings(transport=lambda endpoint: script, titles=False, environ=environ)
+    async with turnkeeper.open("memory:", directory=project, settings=settings) as tk:
+        session = await tk.create()
+        file = FileInput(mime="text/plain", url=(project / "a.txt").as_uri())
+        await tk.prompt(session.id, Prompt(parts=(TextInput(text="go"), file)))
+        await tk.wait(session.id)
+    assert (project / "a.txt").read_text() == "two\n"
+
+
+async def test_formatters_and_language_servers_come_from_the_configuration(
+    project: Path, environ: dict[str, str]
+) -> None:
+    configure(
+        project,
+        formatter={"mine": {"command": ["sed", "-i", "s/one/BAD/", "$FILE"], "extensions": [".x"]}},
+        lsp={"mine": {"command": [sys.executable, str(SERVER), "publish"], "extensions": [".x"]}},
+    )
+    [part] = await call(project, environ, ("write", {"filePath": "a.x", "content": "one\n"}))
+    assert isinstance(part.state, ToolCompleted)
+    assert "mine formatted the file after the edit:" in part.state.output
+    assert "ERROR [1:1] BAD is bad" in part.state.output
+    assert (project / "a.x").read_text() == "BAD\n"
+
+
+async def test_custom_tools_come_from_the_directories_of_settings(project: Path, environ: dict[str, str]) -> None:
+    text = (
+        'from turnkeeper import tool\n\n@tool\ndef {name}() -> str:\n    """Says its place."""\n    return "{said}"\n'
+    )
+    places = {
+        project / ".turnkeeper/tools": {"near": "near", "read": "mine"},
+        project / ".opencode/tool": {"near": "far", "other": "other"},
+        Path(environ["HOME"]) / ".config/turnkeeper/tool": {"near": "home", "homely": "home"},
+    }
+    for folder, tools in places.items():
+        folder.mkdir(parents=True)
+        for name, said in tools.items():
+            (folder / f"{name}.py").write_text(text.format(name=name, said=said))
+    names = ("near", "read", "other", "homely")
+    parts = await call(project, environ, *((name, {}) for name in names))
+    outputs = [part.state.output for part in parts if isinstance(part.state, ToolCompleted)]
+    assert outputs == ["near", "mine", "other", "home"]
+
+
+@pytest.mark.parametrize(("model", "is_by_patch"), [("gpt-5", True), ("gpt-4.1", False)])
+async def test_a_model_is_given_the_editing_tools_that_suit_it(
+    project: Path, environ: dict[str, str], model: str, is_by_patch: bool
+) -> None:
+    provider = {
+        "protocol": "openai-chat",
+        "options": {"apiKey": "x", "baseURL": "http://127.0.0.1:9/v1"},
+        "models": {model: {}},
+    }
+    configure(project, provider={"own": provider}, model=f"own/{model}")
+    script = Scripted().says("Done.")
+    settings = Settings(transport=lambda endpoint: script, titles=False, environ=environ)
+    async with turnkeeper.open("memory:", directory=project, settings=settings) as tk:
+        session = await tk.create()
+        await tk.prompt(session.id, "go")
+        await tk.wait(session.id)
+    names = {tool.name for tool in script.requests[0].tools}
+    assert ("apply_patch" in names, "edit" in names) == (is_by_patch, not is_by_patch)
+    assert "invalid" not in names

@@ -1,0 +1,91 @@
+"""A scripted language server: an error for each line with BAD in it. Started as a program, with its manners by name.
+
+publish  says what is wrong, as it should         twice   publishes nothing first, then the errors
+silent   never publishes anything                 hung    does not even answer the first request
+dies     ends when it is told of a file           asks    wants its configuration before it says anything
+stubborn publishes, and does not end when asked   noise   sends what is no message
+"""
+
+import json
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def read() -> dict[str, Any] | None:
+    length = 0
+    while (line := sys.stdin.buffer.readline()) != b"\r\n":
+        if not line:
+            return None
+        name, _, value = line.partition(b":")
+        if name.lower() == b"content-length":
+            length = int(value)
+    message: dict[str, Any] = json.loads(sys.stdin.buffer.read(length))
+    return message
+
+
+def send(**message: object) -> None:
+    body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+    sys.stdout.buffer.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+    sys.stdout.buffer.flush()
+
+
+def publish(uri: str, version: int, text: str) -> None:
+    errors = [
+        {
+            "range": {
+                "start": {"line": number, "character": line.index("BAD")},
+                "end": {"line": number, "character": 9},
+            },
+            "severity": 1,
+            "message": f"{line.strip()} is bad",
+        }
+        for number, line in enumerate(text.split("\n"))
+        if "BAD" in line
+    ]
+    warning = {"range": {"start": {"line": 0, "character": 0}}, "severity": 2, "message": "only a warning"}
+    send(
+        method="textDocument/publishDiagnostics",
+        params={"uri": uri, "version": version, "diagnostics": [*errors, warning]},
+    )
+
+
+def main(manner: str, record: str | None = None) -> None:
+    if manner == "stubborn":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    while (message := read()) is not None:
+        if record is not None:
+            with Path(record).open("a") as file:
+                file.write(f"{message.get('method', 'answer')}\n")
+        match message.get("method"):
+            case "initialize" if manner == "noise":
+                sys.stdout.buffer.write(b"hello?\r\n\r\n")
+                sys.stdout.buffer.flush()
+            case "initialize" if manner != "hung":
+                send(id=message["id"], result={"capabilities": {"textDocumentSync": 1}})
+            case "textDocument/didOpen" | "textDocument/didChange":
+                document = message["params"]["textDocument"]
+                changes = message["params"].get("contentChanges") or [document]
+                told(manner, document, changes[-1]["text"])
+
+
+def told(manner: str, document: dict[str, Any], text: str) -> None:
+    uri, version = document["uri"], document["version"]
+    if manner == "dies":
+        sys.exit(3)
+    if manner == "asks":
+        send(id=1, method="workspace/configuration", params={"items": [{}, {}]})
+        answer = read()
+        while answer is not None and "method" in answer:
+            answer = read()
+        if answer is None or answer.get("result") != [None, None]:
+            sys.exit(4)
+    if manner == "twice":
+        publish(uri, version, "")
+    if manner != "silent":
+        publish(uri, version, text)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

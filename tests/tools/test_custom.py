@@ -1,0 +1,189 @@
+"""Custom tools: functions of a person's own files, with the contract of every other tool."""
+
+import logging
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pytest
+from desk import Desk
+from msgspec import Meta
+
+from turnkeeper import tool
+from turnkeeper.model.refusal import Invalid
+from turnkeeper.tools import load
+from turnkeeper.tools.custom import CustomTools
+from turnkeeper.tools.tool import AnyTool, Denied, ToolContext, ToolFailure, ToolOutput
+from turnkeeper.tools.toolbox import Toolbox
+
+
+@tool
+def greet(
+    first_name: Annotated[str, Meta(description="Who.")], times: int = 1, tone: Literal["soft", "loud"] = "soft"
+) -> str:
+    """Greets somebody.
+
+    Several times, if need be.
+    """
+    said = f"Hello {first_name}! " * times
+    return said.upper() if tone == "loud" else said
+
+
+@tool(name="where-am-i", permission="read", read_only=True)
+async def where(context: ToolContext) -> ToolOutput:
+    """Tells the directory."""
+    return ToolOutput(title="Here", output=str(context.directory))
+
+
+@tool
+def wrong(what: str) -> str:
+    """Goes wrong in several ways."""
+    if what == "words":
+        raise ToolFailure("In words.")
+    if what == "bug":
+        raise KeyError(what)
+    return 3  # type: ignore[return-value]
+
+
+@pytest.fixture
+def own(desk: Desk) -> Desk:
+    desk.toolbox = Toolbox([*load(), greet, where, wrong])
+    return desk
+
+
+def test_the_schema_is_that_of_the_function() -> None:
+    assert greet.definition().schema == {
+        "type": "object",
+        "properties": {
+            "firstName": {"type": "string", "description": "Who."},
+            "times": {"type": "integer", "minimum": -(2**53) + 1, "maximum": 2**53 - 1, "default": 1},
+            "tone": {"type": "string", "enum": ["loud", "soft"], "default": "soft"},
+        },
+        "required": ["firstName"],
+    }
+    assert greet.description == "Greets somebody.\n\nSeveral times, if need be."
+    assert where.definition().schema == {"type": "object", "properties": {}, "required": []}
+    assert (where.name, where.permission, where.read_only) == ("where-am-i", "read", True)
+
+
+async def test_a_function_is_called_with_what_the_model_gave(own: Desk) -> None:
+    output = await own.run("greet", first_name="Ada", times="2", tone="loud")
+    assert (output.title, output.output) == ("greet", "HELLO ADA! HELLO ADA! ")
+    assert own.asked == [("greet", ["*"], ["*"])]
+    assert own.shown == [{"firstName": "Ada", "times": 2, "tone": "loud"}]
+    assert (await own.run("where-am-i")).output == str(own.directory)
+
+
+async def test_bad_input_is_told_and_a_denied_call_does_nothing(own: Desk) -> None:
+    with pytest.raises(ToolFailure, match="'tone': Invalid enum value 'shrill'"):
+        await own.run("greet", firstName="Ada", tone="shrill")
+    own.refuse("greet")
+    with pytest.raises(Denied):
+        await own.run("greet", firstName="Ada")
+
+
+async def test_what_goes_wrong_in_a_function_is_told(own: Desk) -> None:
+    with pytest.raises(ToolFailure, match="In words"):
+        await own.run("wrong", what="words")
+    with pytest.raises(ToolFailure, match="wrong returned int; it must return text"):
+        await own.run("wrong", what="number")
+    with pytest.raises(KeyError):
+        await own.run("wrong", what="bug")
+
+
+def nameless(*words: str) -> str:
+    """Has no names."""
+    return ""
+
+
+def untyped(word) -> str:  # type: ignore[no-untyped-def]
+    """Has no types."""
+    return ""
+
+
+def mute(word: str) -> str:
+    return word
+
+
+def odd(word: Path | int | str | bytes) -> str:
+    """Has a type that JSON cannot tell from another."""
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (nameless, "must be one that has a name"),
+        (untyped, "needs a type"),
+        (mute, "has no docstring"),
+        (odd, "cannot be described"),
+    ],
+)
+def test_a_function_that_cannot_be_a_tool_is_refused(function: object, words: str) -> None:
+    with pytest.raises(Invalid, match=words):
+        tool(function)  # type: ignore[call-overload]
+
+
+# --- Files --------------------------------------------------------------------------------------------------------
+
+FILE = 'from turnkeeper import tool\n\n@tool\ndef {name}() -> str:\n    """Says something."""\n    return {said!r}\n'
+
+
+def write(folder: Path, file: str, text: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / file
+    path.write_text(text)
+    return path
+
+
+def names(tools: tuple[AnyTool, ...]) -> list[str]:
+    return sorted(tool.name for tool in tools)
+
+
+async def test_files_are_found_in_both_folders_and_nowhere_else(tmp_path: Path) -> None:
+    write(tmp_path / "tool", "a.py", FILE.format(name="one", said="1"))
+    write(tmp_path / "tools", "b.py", FILE.format(name="two", said="2"))
+    write(tmp_path / "tools", "_c.py", FILE.format(name="three", said="3"))
+    write(tmp_path / "tools", "d.ts", "export default 4")
+    write(tmp_path, "e.py", FILE.format(name="five", said="5"))
+    assert names(await CustomTools().load([tmp_path, tmp_path / "missing"])) == ["one", "two"]
+    assert not list(tmp_path.rglob("__pycache__"))
+
+
+async def test_a_file_that_cannot_be_loaded_is_named_and_costs_nothing_else(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(tmp_path / "tool", "good.py", FILE.format(name="good", said="1"))
+    broken = {"a.py": "import not_there", "b.py": "def", "c.py": "raise SystemExit(3)", "d.py": "1 / 0", "e.py": "\xff"}
+    for name, text in broken.items():
+        write(tmp_path / "tool", name, text).write_bytes(text.encode("latin-1"))
+    write(tmp_path / "tool", "f.py", FILE.format(name="bad", said="1").replace('"""Says something."""', "pass"))
+    os.mkfifo(tmp_path / "tool/g.py")
+    custom = CustomTools()
+    with caplog.at_level(logging.WARNING):
+        assert names(await custom.load([tmp_path])) == ["good"]
+        assert names(await custom.load([tmp_path])) == ["good"]
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 7
+    assert said[0] == (
+        f"the tools in {tmp_path / 'tool/a.py'} are left out: ModuleNotFoundError: No module named 'not_there'"
+    )
+
+
+async def test_a_file_is_loaded_once_and_again_when_it_changes(tmp_path: Path) -> None:
+    path = write(tmp_path / "tool", "a.py", FILE.format(name="one", said="first"))
+    custom = CustomTools()
+    [first] = await custom.load([tmp_path])
+    assert (await custom.load([tmp_path]))[0] is first
+    path.write_text(FILE.format(name="one", said="the second"))
+    [second] = await custom.load([tmp_path])
+    assert second is not first
+    path.unlink()
+    assert await custom.load([tmp_path]) == ()
+
+
+async def test_of_two_tools_with_one_name_the_later_directory_wins(tmp_path: Path, desk: Desk) -> None:
+    write(tmp_path / "far/tool", "a.py", FILE.format(name="one", said="far"))
+    write(tmp_path / "near/tool", "a.py", FILE.format(name="one", said="near"))
+    desk.toolbox = Toolbox(await CustomTools().load([tmp_path / "far", tmp_path / "near"]))
+    assert (await desk.run("one")).output == "near"

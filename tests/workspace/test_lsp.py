@@ -1,0 +1,130 @@
+"""Language servers: new errors are found; a server that is missing, hung or broken costs nothing but a short wait."""
+
+import os
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+from desk import Desk
+
+from turnkeeper.model.config import LspConfig
+from turnkeeper.tools.services import ToolServices
+from turnkeeper.workspace.after_edit import Diagnostic
+from turnkeeper.workspace.lsp import BUILT_IN, SILENT_MAX, LanguageServers, ServerCommand, configured
+
+SERVER = Path(__file__).parents[1] / "support/language_server.py"
+ENVIRON = dict(os.environ)
+
+
+def command(manner: str, *more: str) -> ServerCommand:
+    return ServerCommand(manner, (sys.executable, str(SERVER), manner, *more), (".x",))
+
+
+async def errors(
+    servers: LanguageServers, manner: str, path: Path, before: str | None, after: str, *more: str
+) -> list[tuple[int, int, str]]:
+    found = await servers.diagnose([command(manner, *more)], path.parent, ENVIRON, path, before, after)
+    return [(one.line, one.character, one.message) for one in found]
+
+
+@pytest.mark.parametrize("manner", ["publish", "twice", "asks", "stubborn"])
+async def test_the_errors_that_an_edit_brings_are_told_and_no_others(manner: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.x"
+    async with anyio.create_task_group() as group:
+        servers = LanguageServers(group, timeout_s=60)
+        assert await errors(servers, manner, path, "old BAD\n", "new\n  BAD\nold BAD\n") == [(2, 3, "BAD is bad")]
+        assert await errors(servers, manner, path, "", "x\n  BAD\nold BAD\nold BAD\n") == [(4, 5, "old BAD is bad")]
+        assert await errors(servers, manner, path, "", "fine\n") == []
+        assert await errors(servers, manner, tmp_path / "b.x", None, "BAD\n") == [(1, 1, "BAD is bad")]
+        assert await errors(servers, manner, tmp_path / "b.y", None, "BAD\n") == []
+        group.cancel_scope.cancel()
+
+
+async def test_one_server_serves_a_root_and_ends_with_its_task_group(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    async with anyio.create_task_group() as group:
+        servers = LanguageServers(group, timeout_s=60)
+        for name in ("a.x", "b.x"):
+            await errors(servers, "publish", tmp_path / name, "", "BAD", str(record))
+        group.cancel_scope.cancel()
+    assert record.read_text().split().count("initialize") == 1
+    assert not _children()
+
+
+@pytest.mark.parametrize("manner", ["silent", "hung"])
+async def test_a_server_that_does_not_answer_is_given_up_after_a_few_waits(manner: str, tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    async with anyio.create_task_group() as group:
+        servers = LanguageServers(group, timeout_s=0.2)
+        for _ in range(SILENT_MAX):
+            assert await errors(servers, manner, tmp_path / "a.x", None, "BAD", str(record)) == []
+        heard = record.read_text() if record.exists() else ""
+        assert await errors(servers, manner, tmp_path / "a.x", None, "BAD", str(record)) == []
+        assert (record.read_text() if record.exists() else "") == heard
+        group.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("manner", ["dies", "noise"])
+async def test_a_server_that_ends_or_talks_nonsense_is_not_waited_for(manner: str, tmp_path: Path) -> None:
+    async with anyio.create_task_group() as group:
+        servers = LanguageServers(group, timeout_s=60)
+        with anyio.fail_after(30):
+            assert await errors(servers, manner, tmp_path / "a.x", None, "BAD") == []
+            assert await errors(servers, manner, tmp_path / "a.x", None, "BAD") == []
+        group.cancel_scope.cancel()
+
+
+async def test_without_a_program_or_a_task_group_nothing_is_started(tmp_path: Path) -> None:
+    missing = ServerCommand("missing", ("not-there",), (".x",))
+    async with anyio.create_task_group() as group:
+        servers = LanguageServers(group, timeout_s=60)
+        with anyio.fail_after(30):
+            assert await servers.diagnose([missing], tmp_path, ENVIRON, tmp_path / "a.x", None, "BAD") == ()
+        group.cancel_scope.cancel()
+    assert await errors(LanguageServers(None), "publish", tmp_path / "a.x", None, "BAD") == []
+
+
+async def test_the_model_is_shown_new_errors_after_an_edit(tmp_path: Path) -> None:
+    many = tuple(Diagnostic(line=n, character=1, message=f"wrong {n}", whole={"n": n}) for n in range(1, 30))
+
+    async def diagnose(path: Path, before: str | None, after: str) -> tuple[Diagnostic, ...]:
+        assert (path.name, before, after) == ("a.x", None, "one\n")
+        return many
+
+    desk = Desk(tmp_path, tmp_path, services=ToolServices(diagnose=diagnose))
+    output = await desk.run("write", filePath="a.x", content="one\n")
+    lines = output.output.splitlines()
+    assert lines[2] == "The change brought these errors, says the language server. Please fix them:"
+    assert lines[3:5] == [f'<diagnostics file="{tmp_path / "a.x"}">', "ERROR [1:1] wrong 1"]
+    assert (len(lines), lines[-1]) == (25, "</diagnostics>")
+    assert output.metadata["diagnostics"] == {str(tmp_path / "a.x"): [{"n": n} for n in range(1, 21)]}
+
+
+def test_servers_are_used_only_where_they_are_configured_and_installed(tmp_path: Path) -> None:
+    for name in ("pylsp", "pyright-langserver", "gopls", "mine"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    environ = {"PATH": str(tmp_path)}
+    known = {one.name: one for one in BUILT_IN}
+    assert configured(None, environ) == configured(False, environ) == ()
+    assert configured(True, environ) == (known["pyright"], known["gopls"])
+    own = {
+        "pyright": LspConfig(disabled=True),
+        "gopls": LspConfig(env={"A": "b"}, initialization={"deep": {"x": 1}}),
+        "mine": LspConfig(command=("mine", "--stdio"), extensions=(".m",)),
+        "useless": LspConfig(command=("mine",)),
+        "missing": LspConfig(command=("not-there",), extensions=(".z",)),
+    }
+    assert configured(own, environ) == (
+        known["gopls"]._replace(environment=(("A", "b"),), initialization=b'{"deep":{"x":1}}'),
+        ServerCommand("mine", ("mine", "--stdio"), (".m",)),
+        known["pylsp"],
+    )
+
+
+def _children() -> list[str]:
+    """The language servers below this process."""
+    tasks = Path(f"/proc/{os.getpid()}/task")
+    found = {child for task in tasks.iterdir() for child in (task / "children").read_text().split()}
+    return [one for one in found if b"language_server" in Path("/proc", one, "cmdline").read_bytes()]
