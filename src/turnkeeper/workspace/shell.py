@@ -9,6 +9,7 @@ import anyio
 import msgspec
 
 from turnkeeper.core.limits import DRAIN_S, KILL_GRACE_S, OUTPUT_KEPT_MAX, PROGRESS_CHARS_MAX, PROGRESS_INTERVAL_S
+from turnkeeper.core.sandbox import Confinement
 from turnkeeper.workspace.children import RunningProcess, started
 from turnkeeper.workspace.watchdog import WATCHDOG
 
@@ -82,16 +83,17 @@ async def run(
     interval_s: float = PROGRESS_INTERVAL_S,
     grace_s: float = KILL_GRACE_S,
     kept: KeptOutput | None = None,
+    confined: Confinement | None = None,
 ) -> Ran:
     """Run a command to its end, or to the end of its time; then, as when cancelled, its process group is ended.
 
     ``heard`` gets the end of the output so far, not more often than every ``interval_s``. Who must know what there
-    was when it is cancelled brings ``kept``.
+    was when it is cancelled brings ``kept``. ``confined`` is what the kernel lets the command do.
     """
     arguments = [choose(environ), "-c", command]
     kept = KeptOutput() if kept is None else kept
     given = {**environ, "TERM": "dumb"}
-    async with started(arguments, directory, given, grace_s=grace_s, watchdog=WATCHDOG) as running:
+    async with started(arguments, directory, given, grace_s=grace_s, watchdog=WATCHDOG, confined=confined) as running:
         closed, has_ended = anyio.Event(), False
         try:
             with anyio.move_on_after(timeout_s) as time:
