@@ -8,6 +8,7 @@ from typing import Any
 
 from turnkeeper.core.permission import Allow, Ask, Deny, decide
 from turnkeeper.core.recall import Recalled, RecallHit
+from turnkeeper.core.sandbox import Confinement
 from turnkeeper.model.permission import Action, Rule
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.todo import Todo
@@ -35,6 +36,9 @@ class Desk:
     toolbox: Toolbox = field(default_factory=lambda: Toolbox(load()))
     recalled: dict[str, Recalled] = field(default_factory=dict)
     hits: list[RecallHit] = field(default_factory=list)
+    confined: Confinement | None = None
+    says_yes: bool = False
+    """Whether the user allows what the rules ask about."""
 
     async def run(self, tool: str, **input: object) -> ToolOutput:
         """One call, as the model is shown its output."""
@@ -60,6 +64,7 @@ class Desk:
             discovered=self.discovered.append,
             recall=self,
             environ={**os.environ, "SHELL": "/bin/bash"},
+            confine=lambda: self.confined,
             may=lambda permission, patterns: isinstance(decide(self.rules, permission, patterns), Allow),
         )
 
@@ -80,7 +85,7 @@ class Desk:
         self.before_answer()
         if isinstance(decision, Deny):
             raise Denied(decision)
-        if isinstance(decision, Ask):
+        if isinstance(decision, Ask) and not self.says_yes:
             raise Rejected
 
     async def _progress(self, *, title: str | None = None, metadata: JsonObject | None = None) -> None:

@@ -97,6 +97,7 @@ def default_rules(free_directories: Iterable[str] = ()) -> Ruleset:
     return (
         Rule(permission="*", pattern="*", action="allow"),
         Rule(permission="doom_loop", pattern="*", action="ask"),
+        Rule(permission="sandbox", pattern="*", action="ask"),
         Rule(permission="external_directory", pattern="*", action="ask"),
         *(
             Rule(permission="external_directory", pattern=f"{directory.rstrip('/')}/*", action="allow")

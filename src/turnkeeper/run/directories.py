@@ -12,12 +12,13 @@ from turnkeeper.core.agents import agents, default_agent, find_agent
 from turnkeeper.core.command_environ import command_environ
 from turnkeeper.core.limits import OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX
 from turnkeeper.core.permission import configured_rules
+from turnkeeper.core.sandbox import Confinement, confinement
 from turnkeeper.core.window import Window, window
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.config import Config
 from turnkeeper.model.message import ModelChoice
-from turnkeeper.model.permission import Ruleset
+from turnkeeper.model.permission import Rule, Ruleset
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.value import encode
 from turnkeeper.providers import choice
@@ -28,10 +29,11 @@ from turnkeeper.providers.refresh import location
 from turnkeeper.tools.output import Bounds
 from turnkeeper.tools.tool import AnyTool
 from turnkeeper.tools.toolbox import Toolbox
-from turnkeeper.workspace import auth
+from turnkeeper.workspace import auth, sandbox
 from turnkeeper.workspace.config import DIRECTORIES_MAX, SettingsCache
 from turnkeeper.workspace.outputs import OutputFiles
 from turnkeeper.workspace.project import ProjectPlace, identify
+from turnkeeper.workspace.temporary import TemporaryDirectories
 
 Transport = Callable[[Endpoint], Provider]
 """Makes a provider for an endpoint."""
@@ -55,6 +57,8 @@ class DirectorySetup(msgspec.Struct, frozen=True):
     """Where whole outputs are kept for tools to read; free to every agent that is not denied it."""
     environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
     """What the model's commands are run with."""
+    confine: Callable[[str, Ruleset, Sequence[Rule]], Confinement | None] = lambda session_id, rules, approvals: None
+    """How the kernel confines the commands of a session under these rules and approvals."""
 
 
 class DirectoryConfig(NamedTuple):
@@ -95,6 +99,7 @@ class Directories:
             SettingsCache(environ, directories_max=directories_max),
             auth.CredentialCache(environ),
         )
+        self.temporary = TemporaryDirectories(environ)
         self._toolbox: Toolbox | None = None
         self._directories_max = directories_max
         self._known: dict[Path, DirectoryConfig] = {}
@@ -120,7 +125,17 @@ class Directories:
             bounds=lambda session_id: self.bounds(config, session_id),
             outputs=str(self._outputs.place) if self._outputs is not None else None,
             environ=command_environ(self.environ(config), config.command_environment, catalog.key_variables),
+            confine=partial(self._confine, config, place),
         )
+
+    def _confine(
+        self, config: Config, place: ProjectPlace, session_id: str, rules: Ruleset, approvals: Sequence[Rule]
+    ) -> Confinement | None:
+        """How the kernel confines the model's commands. Raises OSError without a place for temporary files."""
+        policy = sandbox.policy(config.sandbox, place.directory, place.worktree, self._environ)
+        if policy.mode == "off":
+            return None
+        return confinement(policy, rules, approvals, self.temporary.directory(session_id))
 
     def environ(self, config: Config) -> Mapping[str, str]:
         """What the user's own commands are run with: in the shell that is configured, if one is."""

@@ -1,6 +1,7 @@
 """Prepare a turn: agent, model, epoch, history and tools become one request; then the turn is run."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -109,6 +110,7 @@ class Preparation(msgspec.Struct, frozen=True):
             bounds=setup.bounds(session_id),
             recall=SessionRecall(self.store.queries, session_id),
             environ=setup.environ,
+            confine=partial(setup.confine, session_id),
         )
 
     async def _failed(self, pen: Pen, message: AssistantMessage, ending: Ending) -> None:

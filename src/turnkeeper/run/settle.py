@@ -10,6 +10,7 @@ import msgspec
 
 from turnkeeper.core.limits import CALLS_PARALLEL_MAX, ENTRY_DEPTH_MAX, PROGRESS_MS
 from turnkeeper.core.permission import Allow, decide
+from turnkeeper.core.sandbox import Confinement
 from turnkeeper.core.settling import AnswerTaken, Refused, Runs, completed, failed, judge_call, reported
 from turnkeeper.core.storable import storable
 from turnkeeper.core.transcribe import interrupted
@@ -17,7 +18,7 @@ from turnkeeper.mint import Mint
 from turnkeeper.model.event import PartRecorded, TodosSet
 from turnkeeper.model.parts import FilePart, Part, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolRunning, ToolState
-from turnkeeper.model.permission import Ruleset
+from turnkeeper.model.permission import Rule, Ruleset
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Json, JsonObject
 from turnkeeper.outside_code import contained
@@ -55,6 +56,8 @@ class Settlement(msgspec.Struct):
     recall: Recall = msgspec.field(default_factory=NoRecall)
     environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
     """What commands are run with."""
+    confine: Callable[[Ruleset, Sequence[Rule]], Confinement | None] = lambda rules, approvals: None
+    """How the kernel confines commands under these rules and approvals."""
     structured: Json = None
     """The structured answer, once it was given."""
     _room: anyio.Semaphore = msgspec.field(
@@ -140,7 +143,12 @@ class _Call:
             recall=turn.recall,
             environ=turn.environ,
             may=self._may,
+            confine=self._confine,
         )
+
+    def _confine(self) -> Confinement | None:
+        turn = self._turn
+        return turn.confine(turn.rules, turn.approvals.of(self.part.session_id))
 
     def _may(self, permission: str, patterns: Sequence[str]) -> bool:
         approvals = self._turn.approvals.of(self.part.session_id)

@@ -18,6 +18,7 @@ import msgspec
 
 from turnkeeper.core.permission import Deny
 from turnkeeper.core.recall import Recalled, RecallHit
+from turnkeeper.core.sandbox import Confinement
 from turnkeeper.model.refusal import NotFound, Refusal
 from turnkeeper.model.request import ToolDefinition
 from turnkeeper.model.todo import Todo
@@ -132,6 +133,8 @@ class ToolContext(msgspec.Struct, frozen=True):
     environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
     may: Callable[[str, Sequence[str]], bool] = lambda permission, patterns: True
     """Whether the rules allow these patterns of a permission without asking."""
+    confine: Callable[[], Confinement | None] = lambda: None
+    """How the kernel confines commands; None: not at all. It looks at the disk."""
 
 
 class Tool(msgspec.Struct, Generic[Arguments], frozen=True):

@@ -129,14 +129,19 @@ def _stamp(file: str) -> tuple[int, ...] | None:
 
 
 def _candidates(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Path]:
-    yield from _files(directory, worktree, environ)
+    yield from _user_files(environ)
+    yield from _project_files(directory, worktree, environ)
     yield from (_path(environ[name], directory, environ) for name in FILE_VARIABLES if environ.get(name))
 
 
 def _sources(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[SettingsSource]:
-    for file in _files(directory, worktree, environ):
+    for file in _user_files(environ):
         if os.path.lexists(file):
             yield _read(file, environ)
+    for file in _project_files(directory, worktree, environ):
+        if os.path.lexists(file):
+            source = _read(file, environ)
+            yield source._replace(settings=settings.narrowed(source.settings))
     for variable in FILE_VARIABLES:
         if environ.get(variable):
             yield _read(_path(environ[variable], directory, environ), environ)
@@ -148,10 +153,13 @@ def _sources(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Ite
         yield SettingsSource(PERMISSION_VARIABLE, settings.checked({"permission": permission}, PERMISSION_VARIABLE))
 
 
-def _files(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+def _user_files(environ: Mapping[str, str]) -> Iterator[Path]:
     user = paths.config(environ, paths.OPENCODE)
     yield from (user / name for name in (paths.USER_SETTINGS, *paths.SETTINGS[:2]))
     yield from (paths.config(environ) / name for name in paths.SETTINGS)
+
+
+def _project_files(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Path]:
     folders = _folders(directory, worktree, environ)
     yield from (folder / name for folder in folders for name in paths.SETTINGS)
     yield from (
