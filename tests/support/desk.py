@@ -17,6 +17,7 @@ from turnkeeper.tools import load
 from turnkeeper.tools.output import BoundOutput
 from turnkeeper.tools.tool import Denied, Rejected, ToolContext, ToolOutput
 from turnkeeper.tools.toolbox import Toolbox
+from turnkeeper.workspace.jobs import Jobs
 
 
 @dataclass
@@ -37,6 +38,7 @@ class Desk:
     recalled: dict[str, Recalled] = field(default_factory=dict)
     hits: list[RecallHit] = field(default_factory=list)
     confined: Confinement | None = None
+    jobs: Jobs | None = None
     says_yes: bool = False
     """Whether the user allows what the rules ask about."""
 
@@ -65,6 +67,7 @@ class Desk:
             recall=self,
             environ={**os.environ, "SHELL": "/bin/bash"},
             confine=lambda: self.confined,
+            jobs=self.jobs,
             may=lambda permission, patterns: isinstance(decide(self.rules, permission, patterns), Allow),
         )
 

@@ -24,6 +24,7 @@ WORKING: dict[str, dict[str, object]] = {
     "edit": {"filePath": "a.txt", "oldString": "one", "newString": "two"},
     "glob": {"pattern": "*"},
     "grep": {"pattern": "one"},
+    "jobs": {"action": "list"},
     "read": {"filePath": "a.txt"},
     "recall": {"query": "one"},
     "todowrite": {"todos": []},
@@ -43,6 +44,7 @@ FAILING: dict[str, list[dict[str, object]]] = {
     ],
     "glob": [{"pattern": "[a"}, {"pattern": "*", "path": "missing"}, {"pattern": "*", "path": "a.txt"}],
     "grep": [{"pattern": "("}, {"pattern": "a", "path": "missing"}, {"pattern": "a", "include": "{a"}],
+    "jobs": [{"action": "read"}, {"action": "read", "id": "job1"}, {"action": "end", "id": "job1"}],
     "read": [
         {"filePath": "missing"},
         {"filePath": "a.txt", "offset": 9},

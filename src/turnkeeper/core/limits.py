@@ -157,6 +157,21 @@ RELEASE_RETRY_S = 2.0
 KILL_GRACE_S = 3.0
 """How long a process group has between the request to end and the end."""
 
+JOBS_RUNNING_MAX = 16
+"""How many background jobs of one session run at once."""
+
+JOBS_KEPT_MAX = 32
+"""How many background jobs of one session that are done can still be read."""
+
+JOB_OUTPUT_BYTES_MAX = 1024 * 1024
+"""How much of the newest output of a background job is kept in memory; up to twice as much for a moment."""
+
+JOB_FILE_BYTES_MAX = 32 * 1024 * 1024
+"""How much of its output is written to a file."""
+
+JOB_WAIT_MAX_S = 120.0
+"""The longest that a call waits for the output of a background job."""
+
 DRAIN_S = 0.25
 """How long output is still awaited when a command is done and something it started holds the pipe."""
 

@@ -31,6 +31,7 @@ from turnkeeper.run.turn import Surroundings, Turn
 from turnkeeper.store.recall import SessionRecall
 from turnkeeper.store.store import Store
 from turnkeeper.tools.toolbox import Toolbox
+from turnkeeper.workspace.jobs import Jobs
 from turnkeeper.workspace.project import ProjectPlace, identify
 
 
@@ -44,6 +45,7 @@ class Preparation(msgspec.Struct, frozen=True):
     approvals: Approvals
     boundary: Boundary
     fitter: ContextFitter
+    jobs: Jobs | None = None
     begun: Callable[[SessionView, History, UserMessage, ProjectPlace], None] | None = None
     """Told when the first turn after a prompt begins, so that upkeep can start beside it."""
 
@@ -111,6 +113,7 @@ class Preparation(msgspec.Struct, frozen=True):
             recall=SessionRecall(self.store.queries, session_id),
             environ=setup.environ,
             confine=partial(setup.confine, session_id),
+            jobs=self.jobs,
         )
 
     async def _failed(self, pen: Pen, message: AssistantMessage, ending: Ending) -> None:

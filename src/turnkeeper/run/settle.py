@@ -31,6 +31,7 @@ from turnkeeper.text.surrogates import clean, clean_object
 from turnkeeper.tools.output import BoundOutput, Bounds
 from turnkeeper.tools.tool import Attachment, NoRecall, Recall, Rejected, ToolContext, ToolFailure
 from turnkeeper.tools.toolbox import Toolbox
+from turnkeeper.workspace.jobs import Jobs
 
 
 class Settlement(msgspec.Struct):
@@ -58,6 +59,8 @@ class Settlement(msgspec.Struct):
     """What commands are run with."""
     confine: Callable[[Ruleset, Sequence[Rule]], Confinement | None] = lambda rules, approvals: None
     """How the kernel confines commands under these rules and approvals."""
+    jobs: Jobs | None = None
+    """The background jobs of this process."""
     structured: Json = None
     """The structured answer, once it was given."""
     _room: anyio.Semaphore = msgspec.field(
@@ -144,6 +147,7 @@ class _Call:
             environ=turn.environ,
             may=self._may,
             confine=self._confine,
+            jobs=turn.jobs,
         )
 
     def _confine(self) -> Confinement | None:

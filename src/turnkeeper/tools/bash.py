@@ -34,6 +34,10 @@ class BashArguments(Value):
     ) = None
     workdir: Annotated[str | None, Meta(description="Where to run it. Default: the session's directory.")] = None
     description: Annotated[str | None, Meta(description="What it does, in a few words, for the user.")] = None
+    background: Annotated[
+        bool,
+        Meta(description="Return at once and let it run on as a job; `jobs` reads and ends it. Default: false."),
+    ] = False
     outside: Annotated[
         bool,
         Meta(description="Run it outside the sandbox, if the sandbox refused it; the user is asked. Default: false."),
@@ -51,6 +55,8 @@ async def execute(arguments: BashArguments, context: ToolContext) -> ToolOutput:
     if not directory.is_dir():
         raise ToolFailure(f"{str(directory)!r} is not a directory, so nothing can run there.")
     description = arguments.description or ""
+    if arguments.background:
+        return await _in_background(arguments, directory, confined, context)
 
     async def heard(ending: str) -> None:
         await context.progress(title=arguments.command, metadata={"output": ending, "description": description})
@@ -78,6 +84,23 @@ async def execute(arguments: BashArguments, context: ToolContext) -> ToolOutput:
         metadata["sandbox"] = note
     output = "\n".join([said(ran, timeout_s), *([note] if note else [])])
     return ToolOutput(title=arguments.command, output=output, metadata=metadata, lost_bytes=ran.lost_bytes)
+
+
+async def _in_background(
+    arguments: BashArguments, directory: Path, confined: Confinement | None, context: ToolContext
+) -> ToolOutput:
+    if context.jobs is None:
+        raise ToolFailure("There are no background jobs here; run the command without `background`.")
+    job = await context.jobs.start(
+        context.session_id, arguments.command, directory, _environ(context, confined), confined
+    )
+    log = f" Its output is also in {job.file}." if job.file is not None else ""
+    return ToolOutput(
+        title=arguments.command,
+        output=f'Started as {job.id}; `jobs` with action "read" shows its output, with action "end" ends it.{log} '
+        "It is ended with the session.",
+        metadata={"job": job.id, "output": "", "exit": None, "description": arguments.description or ""},
+    )
 
 
 class GrantedDirectories:

@@ -24,6 +24,7 @@ from turnkeeper.model.request import ToolDefinition
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.tools.schema import schema_of
+from turnkeeper.workspace.jobs import Jobs
 
 Arguments = TypeVar("Arguments", bound=msgspec.Struct)
 
@@ -135,6 +136,8 @@ class ToolContext(msgspec.Struct, frozen=True):
     """Whether the rules allow these patterns of a permission without asking."""
     confine: Callable[[], Confinement | None] = lambda: None
     """How the kernel confines commands; None: not at all. It looks at the disk."""
+    jobs: Jobs | None = None
+    """The background jobs; None where there can be none."""
 
 
 class Tool(msgspec.Struct, Generic[Arguments], frozen=True):

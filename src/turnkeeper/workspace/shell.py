@@ -90,9 +90,8 @@ async def run(
     ``heard`` gets the end of the output so far, not more often than every ``interval_s``. Who must know what there
     was when it is cancelled brings ``kept``. ``confined`` is what the kernel lets the command do.
     """
-    arguments = [choose(environ), "-c", command]
+    arguments, given = arguments_of(command, environ)
     kept = KeptOutput() if kept is None else kept
-    given = {**environ, "TERM": "dumb"}
     async with started(arguments, directory, given, grace_s=grace_s, watchdog=WATCHDOG, confined=confined) as running:
         closed, has_ended = anyio.Event(), False
         try:
@@ -110,6 +109,11 @@ async def run(
             kept.add(running.read_rest())
         text, exit_code = kept.text(), running.exit_code if has_ended else None
         return Ran(text, exit_code, is_held=has_ended and not closed.is_set(), lost_bytes=kept.lost_bytes)
+
+
+def arguments_of(command: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """The arguments and the environment of the shell that runs a command without a terminal."""
+    return [choose(environ), "-c", command], {**environ, "TERM": "dumb"}
 
 
 def choose(environ: Mapping[str, str]) -> str:
