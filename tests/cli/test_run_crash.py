@@ -6,8 +6,8 @@ import signal
 from subprocess import DEVNULL, Popen
 
 import pytest
-from cli_store import tk
-from workshop import Shop, command
+from cli_store import command, tk
+from workshop import Shop
 
 # The command ends the very process that runs it, so the kill comes at one exact moment: a call is under way.
 FATAL = "echo ran >> ran.txt; kill -9 $PPID; sleep 1"
@@ -60,11 +60,9 @@ def test_a_killed_process_takes_its_commands_and_all_they_started_with_it(
     # Who reads a pipe hears its end when the last process that can write to it is gone.
     os.mkfifo(shop.project / "alive")
     alive = os.open(shop.project / "alive", os.O_RDONLY | os.O_NONBLOCK)
-    words = command(
-        "run", "--auto", prompt.format(command=f"exec 9>alive; ({refusal}echo begun >&9; sleep 60); sleep 60")
-    )
-    quiet = {"stdin": DEVNULL, "stdout": DEVNULL, "stderr": DEVNULL}
-    with Popen(words, env=shop.environ(), cwd=shop.project, **quiet) as program:
+    asked = prompt.format(command=f"exec 9>alive; ({refusal}echo begun >&9; sleep 60); sleep 60")
+    words = command("run", "--auto", asked)
+    with Popen(words, env=shop.environ(), cwd=shop.project, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL) as program:
         assert select.select([alive], [], [], 60)[0], "the command did not begin"
         program.kill()
     assert os.read(alive, 100) == b"begun\n"

@@ -172,6 +172,9 @@ JOB_FILE_BYTES_MAX = 32 * 1024 * 1024
 JOB_WAIT_MAX_S = 120.0
 """The longest that a call waits for the output of a background job."""
 
+INTERRUPT_S = 0.2
+"""How long an interrupt waits for a tool to end. Then the call is settled, and the tool is left to end by itself."""
+
 DRAIN_S = 0.25
 """How long output is still awaited when a command is done and something it started holds the pipe."""
 

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 import msgspec
+from anyio.abc import TaskGroup
 
 from turnkeeper.core.agents import find_agent
 from turnkeeper.core.doom_loop import latest_calls
@@ -39,6 +40,7 @@ class Preparation(msgspec.Struct, frozen=True):
     """Prepares and runs turns."""
 
     store: Store
+    group: TaskGroup
     world: Surroundings
     setup: Callable[[ProjectPlace], Awaitable[DirectorySetup]]
     ask: Asker
@@ -97,6 +99,7 @@ class Preparation(msgspec.Struct, frozen=True):
         session_id = inputs.view.session.id
         return Settlement(
             pen=pen,
+            group=self.group,
             mint=self.store.mint,
             toolbox=toolbox,
             directory=place.directory,

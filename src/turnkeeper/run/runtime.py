@@ -76,7 +76,9 @@ class Runtime:
         publish: Callable[[Delta], None],
         settings: Settings,
     ) -> None:
-        self._store, self._group, self._environ = store, group, settings.environ
+        self._store, self._environ = store, settings.environ
+        self.group = group
+        """Where all that runs beside its caller lives."""
         self._network = Network(settings.environ)
         self.components = Components()
         transport = settings.transport or self._network.provider
@@ -89,6 +91,7 @@ class Runtime:
         fitter = ContextFitter(store, self.directories.setup)
         preparation = Preparation(
             store=store,
+            group=group,
             world=world,
             setup=self.directories.setup,
             ask=settings.ask,

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import anyio
 import msgspec
+from anyio.abc import TaskGroup
 
 from turnkeeper.core.limits import CALLS_PARALLEL_MAX, ENTRY_DEPTH_MAX, PROGRESS_MS
+from turnkeeper.core.lowering import LEFT
 from turnkeeper.core.permission import Allow, decide
 from turnkeeper.core.sandbox import Confinement
 from turnkeeper.core.settling import AnswerTaken, Refused, Runs, completed, failed, judge_call, reported
@@ -22,6 +24,7 @@ from turnkeeper.model.permission import Rule, Ruleset
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Json, JsonObject
 from turnkeeper.outside_code import contained
+from turnkeeper.run.abandon import run_or_abandon
 from turnkeeper.run.discovery import Discovery
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import Approvals, Asker, PermissionRequest, permit
@@ -38,6 +41,8 @@ class Settlement(msgspec.Struct):
     """Settles the calls of one turn."""
 
     pen: Pen
+    group: TaskGroup
+    """Outlives the turn: a tool that ignores an interrupt is left in it."""
     mint: Mint
     toolbox: Toolbox
     directory: Path
@@ -75,9 +80,10 @@ class Settlement(msgspec.Struct):
         crash_point("run.tool-begin")
         try:
             async with self._room:
-                state = await call.run()
+                name = f"{part.tool} {part.call_id}"
+                state = await run_or_abandon(self.group, call.run, name=name, left=call.leave)
         except anyio.get_cancelled_exc_class():
-            await call.finish(interrupted(call.part, self.mint.now()), lambda: False)
+            await call.finish(call.interrupted(), lambda: False)
             raise
         await call.finish(state, ends_turn)
 
@@ -88,7 +94,17 @@ class _Call:
     def __init__(self, turn: Settlement, part: ToolPart, earlier: Sequence[Part], number: int) -> None:
         self._turn, self.part, self._earlier, self._number = turn, part, earlier, number
         self._reported = 0
+        self._is_left = False
         self._read: list[Path] = []
+
+    def leave(self) -> None:
+        """Note that the tool has not ended though it was interrupted. From now on it can neither ask nor record."""
+        self._is_left = True
+
+    def interrupted(self) -> ToolState:
+        """The state of the call if it is stopped now."""
+        state = interrupted(self.part, self._now())
+        return state.but(error=LEFT, metadata={**(state.metadata or {}), "left": True}) if self._is_left else state
 
     async def finish(self, state: ToolState, ends_turn: Callable[[], bool]) -> None:
         """Record what came of the call, with the instructions it met: one append, so neither is lost alone."""
@@ -161,6 +177,7 @@ class _Call:
     async def _ask(
         self, permission: str, patterns: Sequence[str], *, always: Sequence[str], metadata: JsonObject
     ) -> None:
+        self._check_open()
         request = PermissionRequest(
             id=self._turn.mint.ascending("per"),
             session_id=self.part.session_id,
@@ -188,7 +205,12 @@ class _Call:
                 await self._turn.pen.append(PartRecorded(part=self.part), at="settle")
 
     async def _set_todos(self, todos: tuple[Todo, ...]) -> None:
+        self._check_open()
         await self._turn.pen.append(TodosSet(todos=todos))
+
+    def _check_open(self) -> None:
+        if self._is_left:
+            raise ToolFailure("The call was interrupted.")
 
     def _completed(self, bound: BoundOutput) -> ToolState:
         output = bound.output
