@@ -22,6 +22,7 @@ ICONS: Mapping[str, str] = {
     "bash": "$",
     "glob": "*",
     "grep": "/",
+    "jobs": "$",
     "recall": "↶",
     "todowrite": "☰",
 }
