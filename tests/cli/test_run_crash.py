@@ -3,17 +3,20 @@
 import os
 import select
 import signal
+from subprocess import DEVNULL, Popen
 
 import pytest
-from cli_store import tk
+from cli_store import command, tk
 from workshop import Shop
 
 # The command ends the very process that runs it, so the kill comes at one exact moment: a call is under way.
 FATAL = "echo ran >> ran.txt; kill -9 $PPID; sleep 1"
+# In the sandbox it could not.
+UNCONFINED = {"TURNKEEPER_CONFIG_CONTENT": '{"sandbox": "off"}'}
 
 
 def test_a_process_killed_while_a_command_runs_is_resumed_without_running_it_again(shop: Shop) -> None:
-    killed = shop.process("run", f"read tides.py, then run `{FATAL}`")
+    killed = shop.process("run", f"read tides.py, then run `{FATAL}`", **UNCONFINED)
     assert killed.returncode == -signal.SIGKILL
     [session] = shop.sessions()
     report = tk(shop.data, "session", "status", session["id"], "--json").json
@@ -30,7 +33,7 @@ def test_a_process_killed_while_a_command_runs_is_resumed_without_running_it_aga
 
 
 def test_a_new_prompt_in_a_session_that_was_left_closes_it_first(shop: Shop) -> None:
-    shop.process("run", f"run `{FATAL}`")
+    shop.process("run", f"run `{FATAL}`", **UNCONFINED)
     said = shop.run("-c", "read README.md")
     assert said.code == 0, said.err
     assert said.err.startswith("Process ")
@@ -40,7 +43,7 @@ def test_a_new_prompt_in_a_session_that_was_left_closes_it_first(shop: Shop) -> 
 
 
 def test_a_command_of_the_user_in_a_session_that_was_left_closes_it_first(shop: Shop) -> None:
-    shop.process("run", f"run `{FATAL}`")
+    shop.process("run", f"run `{FATAL}`", **UNCONFINED)
     said = shop.run("-c", "!echo still here")
     assert said.code == 0, said.err
     assert "is marked as interrupted and not run again" in said.err
@@ -57,9 +60,11 @@ def test_a_killed_process_takes_its_commands_and_all_they_started_with_it(
     # Who reads a pipe hears its end when the last process that can write to it is gone.
     os.mkfifo(shop.project / "alive")
     alive = os.open(shop.project / "alive", os.O_RDONLY | os.O_NONBLOCK)
-    command = f"exec 9>alive; program=$PPID; (echo begun >&9; {refusal}kill -9 $program; sleep 60; sleep 60); sleep 60"
-    killed = shop.process("run", "--auto", prompt.format(command=command))
-    assert killed.returncode == -signal.SIGKILL
+    asked = prompt.format(command=f"exec 9>alive; ({refusal}echo begun >&9; sleep 60); sleep 60")
+    words = command("run", "--auto", asked)
+    with Popen(words, env=shop.environ(), cwd=shop.project, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL) as program:
+        assert select.select([alive], [], [], 60)[0], "the command did not begin"
+        program.kill()
     assert os.read(alive, 100) == b"begun\n"
     assert select.select([alive], [], [], 30)[0], "something the command started is still running"
     assert os.read(alive, 100) == b""

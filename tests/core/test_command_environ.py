@@ -14,6 +14,7 @@ ENVIRON = {
     "OPENCODE_SERVER_PASSWORD": "three",
     "TURNKEEPER_SERVER_PASSWORD": "four",
     "DATABASE_PASSWORD": "five",
+    "TURNKEEPER_CONFIG_CONTENT": '{"provider": {"x": {"options": {"apiKey": "six"}}}}',
 }
 
 
@@ -25,7 +26,11 @@ def test_keys_of_providers_and_the_servers_password_are_withheld_and_nothing_els
 def test_a_key_that_the_user_allows_by_name_is_seen() -> None:
     allowed = ("OPENAI_API_KEY", "OPENCODE_SERVER_PASSWORD")
     seen = command_environ(ENVIRON, allowed, Catalog(Config()).key_variables)
-    assert set(ENVIRON) - set(seen) == {"ANTHROPIC_API_KEY", "TURNKEEPER_SERVER_PASSWORD"}
+    assert set(ENVIRON) - set(seen) == {
+        "ANTHROPIC_API_KEY",
+        "TURNKEEPER_SERVER_PASSWORD",
+        "TURNKEEPER_CONFIG_CONTENT",
+    }
 
 
 def test_a_variable_that_the_configuration_names_for_a_provider_is_withheld() -> None:

@@ -3,7 +3,8 @@
 import pytest
 
 from turnkeeper.core.permission import parse_rules
-from turnkeeper.core.settings import checked, merged, typed
+from turnkeeper.core.settings import checked, merged, typed, with_strict_sandbox
+from turnkeeper.model.config import SandboxConfig
 from turnkeeper.model.permission import Rule
 from turnkeeper.model.refusal import Invalid
 
@@ -70,3 +71,25 @@ def test_a_provider_never_shows_its_key() -> None:
     assert config.provider["x"].options.api_key == "s3cret"
     assert "s3cret" not in repr(config)
     assert "http://h" in repr(config)
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("read-only", {"mode": "read-only"}),
+        ("off", {}),
+        ("workspace", {}),
+        ({"mode": "off", "network": True, "write": ["/"]}, {}),
+        ({"mode": "read-only", "network": False, "write": ["/"]}, {"mode": "read-only", "network": False}),
+    ],
+)
+def test_a_file_that_commands_can_write_may_only_tighten_the_sandbox(given: object, kept: object) -> None:
+    assert with_strict_sandbox(checked({"sandbox": given, "model": "a/b"}, "x.json")) == {
+        "sandbox": kept,
+        "model": "a/b",
+    }
+
+
+def test_a_sandbox_in_one_word_is_not_wiped_out_by_a_finer_one() -> None:
+    files = [checked({"sandbox": "read-only"}, "a"), checked({"sandbox": {"network": False}}, "b")]
+    assert typed(merged(files)).sandbox == SandboxConfig(mode="read-only", network=False)

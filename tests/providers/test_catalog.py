@@ -275,7 +275,7 @@ async def fetched(content: bytes, target: Path, status: bytes = b"200 OK") -> in
 
 
 async def test_a_refreshed_catalogue_takes_the_place_of_the_shipped_one(tmp_path: Path) -> None:
-    target = location({"XDG_CACHE_HOME": str(tmp_path)})
+    target = location({"XDG_DATA_HOME": str(tmp_path)})
     assert target.parent == tmp_path / "turnkeeper"
     size = await fetched(json.dumps(SMALL).encode(), target)
     assert target.stat().st_size == size

@@ -28,6 +28,7 @@ CALLS: list[tuple[str, dict[str, object]]] = [
     ("bash", {"command": "cat a.txt"}),
     ("glob", {"pattern": "*.txt"}),
     ("grep", {"pattern": "three"}),
+    ("jobs", {"action": "list"}),
     ("list", {}),
     ("todowrite", {"todos": [{"content": "rest"}]}),
     ("todoread", {}),
@@ -40,7 +41,8 @@ CALLS: list[tuple[str, dict[str, object]]] = [
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
     """An environment without settings of the person who runs the tests."""
-    return {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "home"), "TURNKEEPER_DATA": str(tmp_path / "data")}
+    own = {"HOME": str(tmp_path / "home"), "TURNKEEPER_DATA": str(tmp_path / "data"), "TURNKEEPER_TRUST": "1"}
+    return {"PATH": os.environ["PATH"], **own}
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from typing import Any
 
 from turnkeeper.core.permission import Allow, Ask, Deny, decide
 from turnkeeper.core.recall import Recalled, RecallHit
+from turnkeeper.core.sandbox import Confinement
 from turnkeeper.model.permission import Action, Rule
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.todo import Todo
@@ -17,6 +18,7 @@ from turnkeeper.tools.output import BoundOutput
 from turnkeeper.tools.services import ToolServices
 from turnkeeper.tools.tool import Denied, Rejected, ToolContext, ToolOutput
 from turnkeeper.tools.toolbox import Toolbox
+from turnkeeper.workspace.jobs import Jobs
 
 
 @dataclass
@@ -37,6 +39,10 @@ class Desk:
     recalled: dict[str, Recalled] = field(default_factory=dict)
     hits: list[RecallHit] = field(default_factory=list)
     services: ToolServices = field(default_factory=lambda: ToolServices(fetches_private=True))
+    confined: Confinement | None = None
+    jobs: Jobs | None = None
+    says_yes: bool = False
+    """Whether the user allows what the rules ask about."""
 
     async def run(self, tool: str, /, **input: object) -> ToolOutput:
         """One call, as the model is shown its output."""
@@ -62,6 +68,8 @@ class Desk:
             discovered=self.discovered.append,
             recall=self,
             environ={**os.environ, "SHELL": "/bin/bash"},
+            confine=lambda: self.confined,
+            jobs=self.jobs,
             may=lambda permission, patterns: isinstance(decide(self.rules, permission, patterns), Allow),
             services=self.services,
         )
@@ -88,7 +96,7 @@ class Desk:
         self.before_answer()
         if isinstance(decision, Deny):
             raise Denied(decision)
-        if isinstance(decision, Ask):
+        if isinstance(decision, Ask) and not self.says_yes:
             raise Rejected
 
     async def _progress(self, *, title: str | None = None, metadata: JsonObject | None = None) -> None:

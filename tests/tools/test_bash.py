@@ -6,10 +6,12 @@ from pathlib import Path
 
 import anyio
 import pytest
+from confined import needs_kernel
 from desk import Desk
 
 from turnkeeper.core.limits import OUTPUT_KEPT_MAX, OUTPUT_LINES_MAX
-from turnkeeper.tools.tool import Denied
+from turnkeeper.core.sandbox import Confinement
+from turnkeeper.tools.tool import Denied, Rejected, ToolFailure
 
 NUMBERS = "sleep 1000 & echo $!; echo $$; "
 """Prints the numbers of a background process and of the shell."""
@@ -173,6 +175,71 @@ async def test_one_denied_command_keeps_the_whole_line_from_running(desk: Desk) 
     with pytest.raises(Denied):
         await desk.run("bash", command="touch made && echo $(rm -f x)")
     assert os.listdir(desk.directory) == []
+
+
+@needs_kernel
+async def test_what_the_sandbox_refused_is_told_with_a_way_out(desk: Desk, tmp_path: Path) -> None:
+    desk.confined = Confinement(mode="workspace", write=(str(desk.directory),), described=(str(desk.directory),))
+    output = await desk.run("bash", command="echo x > here && echo x > ../there")
+    assert output.output.splitlines()[-2:] == [
+        "[exit code 1]",
+        f"[the sandbox may be the cause (mode workspace: writable are {desk.directory}); repeat the call with "
+        "outside: true to run the command outside the sandbox; the user is asked]",
+    ]
+    assert output.metadata["sandbox"] == output.output.splitlines()[-1]
+    assert not (tmp_path / "there").exists()
+
+
+@needs_kernel
+async def test_a_command_runs_outside_the_sandbox_once_the_user_allows_that_very_command(
+    desk: Desk, tmp_path: Path
+) -> None:
+    desk.confined = Confinement(mode="workspace", write=(str(desk.directory),))
+    desk.refuse("sandbox", action="ask")
+    command = "echo x > ../there"
+    with pytest.raises(Rejected):
+        await desk.run("bash", command=command, outside=True)
+    assert not (tmp_path / "there").exists()
+    desk.says_yes = True
+    await desk.run("bash", command=command, outside=True)
+    assert desk.asked[-1] == ("sandbox", [command], [command])
+    assert (tmp_path / "there").exists()
+
+
+@needs_kernel
+async def test_an_agent_that_may_change_nothing_gets_no_command_outside_the_sandbox(desk: Desk) -> None:
+    desk.confined = Confinement(mode="read-only", is_by_rule=True)
+    with pytest.raises(ToolFailure, match="rules of this agent deny every change"):
+        await desk.run("bash", command="touch made", outside=True)
+    assert os.listdir(desk.directory) == []
+
+
+async def test_without_a_sandbox_there_is_nothing_to_ask_about(desk: Desk) -> None:
+    assert (await desk.run("bash", command="echo a", outside=True)).output == "a"
+    assert [permission for permission, _, _ in desk.asked] == ["bash"]
+
+
+@needs_kernel
+async def test_a_directory_that_the_user_allows_when_asked_can_be_written_and_one_that_a_rule_allows_cannot(
+    desk: Desk, tmp_path: Path
+) -> None:
+    desk.confined = Confinement(mode="workspace", write=(str(desk.directory),))
+    (tmp_path / "other").mkdir()
+    command = "cat ../other/x; echo x > ../other/new"
+    assert "Permission denied" in (await desk.run("bash", command=command)).output
+    desk.refuse("external_directory", action="ask")
+    desk.says_yes = True
+    await desk.run("bash", command=command)
+    assert (tmp_path / "other/new").exists()
+
+
+@needs_kernel
+async def test_a_confined_command_has_its_own_directory_for_temporary_files(desk: Desk, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    desk.confined = Confinement(mode="workspace", write=(str(own),), temporary=str(own))
+    output = await desk.run("bash", command="mktemp")
+    assert Path(output.output).parent == own
 
 
 def numbers(desk: Desk) -> list[int]:

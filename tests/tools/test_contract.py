@@ -38,6 +38,7 @@ WORKING: dict[str, dict[str, object]] = {
     "invalid": {"tool": "reed", "error": "there is none"},
     "list": {},
     "multiedit": {"filePath": "a.txt", "edits": [{"oldString": "one", "newString": "two"}]},
+    "jobs": {"action": "list"},
     "read": {"filePath": "a.txt"},
     "recall": {"query": "one"},
     "todoread": {},
@@ -77,6 +78,7 @@ FAILING: dict[str, list[dict[str, object]]] = {
         {"filePath": "a.txt", "edits": [{"oldString": "one", "newString": "a\0b"}]},
         {"filePath": ".", "edits": [{"oldString": "a", "newString": "b"}]},
     ],
+    "jobs": [{"action": "read"}, {"action": "read", "id": "job1"}, {"action": "end", "id": "job1"}],
     "read": [
         {"filePath": "missing"},
         {"filePath": "a.txt", "offset": 9},
@@ -115,6 +117,7 @@ LARGE: dict[str, dict[str, object]] = {
     "glob": {"pattern": "many/*"},
     "grep": {"pattern": "one"},
     "invalid": {"tool": "x" * 100_000, "error": "y" * 100_000},
+    "jobs": {"action": "list"},
     "list": {"path": "many"},
     "multiedit": {"filePath": "a.txt", "edits": [{"oldString": "one", "newString": "y\n" * 100_000}]},
     "read": {"filePath": "large.txt"},

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from turnkeeper.model.config import SandboxConfig
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.workspace.config import FILE_BYTES_MAX, LoadedSettings, SettingsCache, load
 
@@ -87,6 +88,17 @@ def test_named_files_and_variables_are_stronger_than_the_project(place: Place) -
     assert place.load(**environ).config.model == "p/c"
     environ["TURNKEEPER_CONFIG_CONTENT"] = '{"model": "p/d"} // yes'
     assert place.load(**environ).config.model == "p/d"
+
+
+def test_the_user_may_widen_the_sandbox_and_a_projects_own_files_may_not(place: Place) -> None:
+    project = place.write(place.worktree / "turnkeeper.json", '{"sandbox": {"mode": "off", "write": ["/"]}}')
+    place.write(place.directory / ".opencode/opencode.json", '{"sandbox": "off"}')
+    assert place.load().config.sandbox == SandboxConfig()
+    place.write(place.home / ".config/turnkeeper/turnkeeper.json", '{"sandbox": {"write": ["~/notes"]}}')
+    place.write(project, '{"sandbox": "read-only"}')
+    assert place.load().config.sandbox == SandboxConfig(mode="read-only", write=("~/notes",))
+    variable = place.load(TURNKEEPER_CONFIG_CONTENT='{"sandbox": "off"}').config.sandbox
+    assert variable == SandboxConfig(mode="off", write=("~/notes",))
 
 
 def test_permissions_from_the_environment_are_added_last(place: Place) -> None:

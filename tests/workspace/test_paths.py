@@ -11,25 +11,22 @@ XDG = HOME | {
     "XDG_DATA_HOME": "/x/data",
     "XDG_CONFIG_HOME": "/x/config",
     "XDG_STATE_HOME": "/x/state",
-    "XDG_CACHE_HOME": "/x/cache",
 }
 
 
 def test_without_xdg_variables_the_usual_places_under_home_are_used() -> None:
-    assert [paths.data(HOME), paths.config(HOME), paths.state(HOME), paths.cache(HOME)] == [
+    assert [paths.data(HOME), paths.config(HOME), paths.state(HOME)] == [
         Path("/home/ada/.local/share/turnkeeper"),
         Path("/home/ada/.config/turnkeeper"),
         Path("/home/ada/.local/state/turnkeeper"),
-        Path("/home/ada/.cache/turnkeeper"),
     ]
 
 
 def test_xdg_variables_move_each_place() -> None:
-    assert [paths.data(XDG), paths.config(XDG), paths.state(XDG), paths.cache(XDG)] == [
+    assert [paths.data(XDG), paths.config(XDG), paths.state(XDG)] == [
         Path("/x/data/turnkeeper"),
         Path("/x/config/turnkeeper"),
         Path("/x/state/turnkeeper"),
-        Path("/x/cache/turnkeeper"),
     ]
 
 

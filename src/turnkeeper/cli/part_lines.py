@@ -26,6 +26,7 @@ ICONS: Mapping[str, str] = {
     "bash": "$",
     "glob": "*",
     "grep": "/",
+    "jobs": "$",
     "recall": "↶",
     "todoread": "☰",
     "todowrite": "☰",

@@ -5,6 +5,8 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 PASSWORDS: Final = frozenset({"TURNKEEPER_SERVER_PASSWORD", "OPENCODE_SERVER_PASSWORD"})
+SETTINGS: Final = frozenset({"TURNKEEPER_CONFIG_CONTENT", "OPENCODE_CONFIG_CONTENT"})
+"""Variables with whole settings, which may hold keys."""
 _SECRET: Final = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL")
 
 
@@ -18,4 +20,5 @@ def command_environ(
     """
     suspects = {name for name in environ if _SECRET.search(name)} - set(allowed)
     withheld = (suspects & PASSWORDS) | (suspects & set(key_variables()) if suspects else set())
+    withheld |= SETTINGS - set(allowed)
     return {name: value for name, value in environ.items() if name not in withheld}

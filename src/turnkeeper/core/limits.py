@@ -141,6 +141,18 @@ GIT_WALK_S = 30.0
 """The timeout of a git command that walks the history: the root of a million commits takes some ten seconds."""
 KILL_GRACE_S = 3.0
 """Seconds between the signals SIGTERM and SIGKILL to a process group."""
+JOBS_RUNNING_MAX = 16
+"""How many background jobs of one session run at once."""
+JOBS_KEPT_MAX = 32
+"""How many background jobs of one session that are done can still be read."""
+JOB_OUTPUT_BYTES_MAX = 1024 * 1024
+"""How much of the newest output of a background job is kept in memory; up to twice as much for a moment."""
+JOB_FILE_BYTES_MAX = 32 * 1024 * 1024
+"""How much of its output is written to a file."""
+JOB_WAIT_MAX_S = 120.0
+"""The longest that a call waits for the output of a background job."""
+INTERRUPT_S = 0.2
+"""How long an interrupt waits for a tool to end. Then the call is settled, and the tool is left to end by itself."""
 DRAIN_S = 0.25
 """Seconds to wait for output after a command ended, if a process that it started holds the pipe."""
 PROGRESS_INTERVAL_S = 0.1

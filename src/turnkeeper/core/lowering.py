@@ -45,6 +45,7 @@ from turnkeeper.text.surrogates import clean, clean_json, clean_object
 
 CLEARED = "[Old tool result content cleared]"
 INTERRUPTED = "[The tool was interrupted before it gave a result]"
+LEFT = "[The tool was interrupted and had not ended yet: what it started is being ended, or may still be at work]"
 STOPPED = "[The tool was stopped before it was done; above is its output until then]"
 NO_OUTPUT = "[The tool gave no output]"
 COMPACTED = "What did we do so far?"

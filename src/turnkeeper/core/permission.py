@@ -97,6 +97,7 @@ def default_rules() -> Ruleset:
     return (
         Rule(permission="*", pattern="*", action="allow"),
         Rule(permission="doom_loop", pattern="*", action="ask"),
+        Rule(permission="sandbox", pattern="*", action="ask"),
         Rule(permission="external_directory", pattern="*", action="ask"),
         # Secrets are in these files; the example file has none.
         Rule(permission="read", pattern="*", action="allow"),

@@ -13,6 +13,10 @@ from turnkeeper.model.value import Json, JsonObject
 
 _PLACE: Final = re.compile(r"(?P<reason>.*?)(?: - at `(?:key in )?\$(?P<path>.*)`)?", re.DOTALL)
 _TOGETHER: Final = frozenset({"instructions"})
+_NARROWING: Final[JsonObject] = {"mode": "read-only", "network": False}
+"""The values of the ``sandbox`` settings that allow commands less than any other value."""
+_NEVER: Final = object()
+"""Equal to no value of a setting."""
 
 
 def checked(raw: Json, where: str) -> JsonObject:
@@ -27,6 +31,15 @@ def checked(raw: Json, where: str) -> JsonObject:
         advice = f"; use one of {', '.join(map(repr, choices))}" if choices else ""
         raise Invalid(f"{where}: {key or 'the file'}: {reason}{advice}") from error
     return _spelt_out(raw)
+
+
+def with_strict_sandbox(settings: JsonObject) -> JsonObject:
+    """The settings of a file that a model's commands can write: they may tighten the sandbox, and never widen it."""
+    given = settings.get("sandbox")
+    if not isinstance(given, dict):
+        return settings
+    kept = {key: value for key, value in given.items() if _NARROWING.get(key, _NEVER) == value}
+    return {**settings, "sandbox": kept}
 
 
 def merged(files: Iterable[JsonObject]) -> JsonObject:
@@ -69,8 +82,10 @@ def _merged(one: JsonObject, other: JsonObject, *, depth: int) -> JsonObject:
 
 
 def _spelt_out(raw: JsonObject) -> JsonObject:
-    """A permission that is one action becomes an object, so that a later file is merged with it."""
+    """What is said in one word becomes an object, so that a later file adds to it and does not wipe it out."""
     result = dict(raw)
+    if isinstance(result.get("sandbox"), str):
+        result["sandbox"] = {"mode": result["sandbox"]}
     if isinstance(result.get("permission"), str):
         result["permission"] = {"*": result["permission"]}
     return result

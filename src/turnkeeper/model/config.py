@@ -204,6 +204,20 @@ class ToolOutputConfig(Setting):
     max_bytes: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
 
+SandboxMode: TypeAlias = Literal["read-only", "workspace", "off"]
+"""What the kernel lets a model's commands change: nothing, the project and what its tools need, or everything."""
+
+
+class SandboxConfig(Setting):
+    """What the model's commands may change and reach, enforced by the kernel."""
+
+    mode: SandboxMode | None = None
+    write: tuple[str, ...] | None = None
+    """Further directories and files that commands may write; ``~/`` begins at home."""
+    network: bool | None = None
+    """Whether commands may use the network."""
+
+
 class CommandConfig(Setting):
     """A command: its prompt template, and the agent and model that answer it."""
 
@@ -266,6 +280,8 @@ class Config(Setting):
     shell: str | None = None
     command_environment: tuple[str, ...] = ()
     """Variables with keys or passwords that commands of the model may see."""
+    sandbox: SandboxMode | SandboxConfig = SandboxConfig()
+    """How the model's commands are confined; one word is short for ``mode``."""
     catalog: CatalogConfig = CatalogConfig()
     attachment: AttachmentConfig = AttachmentConfig()
     tool_output: ToolOutputConfig = ToolOutputConfig()

@@ -14,8 +14,11 @@ TIMEOUT_S: Final = 60.0
 
 
 def location(environ: Mapping[str, str]) -> Path:
-    """The path of the refreshed catalogue. The file may be deleted at any time."""
-    return paths.cache(environ) / "models.json.gz"
+    """Where a refreshed catalogue is kept, and looked for. It may be deleted at any time.
+
+    It says where keys are sent, so it is not in a cache directory, which a model's commands can write.
+    """
+    return paths.data(environ) / "models.json.gz"
 
 
 async def refresh(url: str, target: Path) -> int:

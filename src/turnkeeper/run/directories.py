@@ -14,12 +14,13 @@ from turnkeeper.core.agents import agents, default_agent, find_agent
 from turnkeeper.core.command_environ import command_environ
 from turnkeeper.core.limits import OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX
 from turnkeeper.core.permission import configured_rules
+from turnkeeper.core.sandbox import Confinement, confinement
 from turnkeeper.core.window import Window, window
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.config import Config
 from turnkeeper.model.message import ModelChoice
-from turnkeeper.model.permission import Ruleset
+from turnkeeper.model.permission import Rule, Ruleset
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.value import encode
 from turnkeeper.providers import choice
@@ -33,13 +34,14 @@ from turnkeeper.tools.reads import ReadFiles, SessionReads
 from turnkeeper.tools.services import ToolServices
 from turnkeeper.tools.tool import AnyTool
 from turnkeeper.tools.toolbox import Toolbox
-from turnkeeper.workspace import auth, lsp
+from turnkeeper.workspace import auth, lsp, sandbox
 from turnkeeper.workspace.config import DIRECTORIES_MAX, SettingsCache, code_directories
 from turnkeeper.workspace.formatters import Formatters
 from turnkeeper.workspace.formatters import configured as configured_formatters
 from turnkeeper.workspace.lsp import LanguageServers
 from turnkeeper.workspace.outputs import OutputFiles
 from turnkeeper.workspace.project import ProjectPlace, identify
+from turnkeeper.workspace.temporary import TemporaryDirectories
 
 Transport = Callable[[Endpoint], Provider]
 """Makes a provider for an endpoint."""
@@ -69,6 +71,8 @@ class DirectorySetup(msgspec.Struct, frozen=True):
     """What the model's commands are run with."""
     services: Callable[[str], ToolServices] = lambda session_id: ToolServices()
     """What the tools of a session use that lives longer than a call."""
+    confine: Callable[[str, Ruleset, Sequence[Rule]], Confinement | None] = lambda session_id, rules, approvals: None
+    """How the kernel confines the commands of a session under these rules and approvals."""
 
 
 class DirectoryConfig(NamedTuple):
@@ -111,6 +115,7 @@ class Directories:
             SettingsCache(environ, directories_max=directories_max),
             auth.CredentialCache(environ),
         )
+        self.temporary = TemporaryDirectories(environ)
         self._toolbox: Toolbox | None = None
         self._tools: tuple[AnyTool, ...] = ()
         self._custom, self._toolboxes = CustomTools(), dict[tuple[int, ...], Toolbox]()
@@ -141,6 +146,7 @@ class Directories:
             outputs=str(self._outputs.place) if self._outputs is not None else None,
             environ=environ,
             services=lambda session_id: self._services(session_id, config, place, environ),
+            confine=partial(self._confine, config, place),
         )
 
     def _services(
@@ -159,6 +165,15 @@ class Directories:
     def reads(self, session_id: str) -> SessionReads:
         """Which files a session has read in this process."""
         return self._reads.of(session_id)
+
+    def _confine(
+        self, config: Config, place: ProjectPlace, session_id: str, rules: Ruleset, approvals: Sequence[Rule]
+    ) -> Confinement | None:
+        """How the kernel confines the model's commands. Raises OSError without a place for temporary files."""
+        policy = sandbox.policy(config.sandbox, place.directory, place.worktree, self._environ)
+        if policy.mode == "off":
+            return None
+        return confinement(policy, rules, approvals, self.temporary.directory(session_id))
 
     def environ(self, config: Config) -> Mapping[str, str]:
         """What the user's own commands are run with: in the shell that is configured, if one is."""

@@ -1,9 +1,11 @@
 """Prepare a turn: agent, model, epoch, history and tools become one request; then the turn is run."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
+from anyio.abc import TaskGroup
 
 from turnkeeper.core.agents import find_agent
 from turnkeeper.core.doom_loop import latest_calls
@@ -31,6 +33,7 @@ from turnkeeper.run.turn import Surroundings, Turn
 from turnkeeper.store.recall import SessionRecall
 from turnkeeper.store.store import Store
 from turnkeeper.tools.toolbox import Toolbox
+from turnkeeper.workspace.jobs import Jobs
 from turnkeeper.workspace.project import ProjectPlace, identify
 
 
@@ -38,12 +41,14 @@ class Preparation(msgspec.Struct, frozen=True):
     """Prepares and runs turns."""
 
     store: Store
+    group: TaskGroup
     world: Surroundings
     setup: Callable[[ProjectPlace], Awaitable[DirectorySetup]]
     ask: Asker
     approvals: Approvals
     boundary: Boundary
     fitter: ContextFitter
+    jobs: Jobs | None = None
     begun: Callable[[SessionView, History, UserMessage, ProjectPlace], None] | None = None
     """Told when the first turn after a prompt begins, so that upkeep can start beside it."""
 
@@ -95,6 +100,7 @@ class Preparation(msgspec.Struct, frozen=True):
         session_id = inputs.view.session.id
         return Settlement(
             pen=pen,
+            group=self.group,
             mint=self.store.mint,
             toolbox=toolbox,
             directory=place.directory,
@@ -111,6 +117,8 @@ class Preparation(msgspec.Struct, frozen=True):
             recall=SessionRecall(self.store.queries, session_id),
             environ=setup.environ,
             services=setup.services(session_id),
+            confine=partial(setup.confine, session_id),
+            jobs=self.jobs,
         )
 
     async def _failed(self, pen: Pen, message: AssistantMessage, ending: Ending) -> None:

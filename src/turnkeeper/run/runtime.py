@@ -11,6 +11,7 @@ from random import Random
 import anyio
 import anyio.lowlevel
 import msgspec
+from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from turnkeeper.context.components import Components
@@ -42,6 +43,7 @@ from turnkeeper.run.turn import Surroundings
 from turnkeeper.store.store import Store
 from turnkeeper.tools import load as load_tools
 from turnkeeper.tools.tool import AnyTool
+from turnkeeper.workspace.jobs import Jobs
 from turnkeeper.workspace.outputs import OutputFiles
 from turnkeeper.workspace.owner import this_process
 from turnkeeper.workspace.project import ProjectPlace, identify
@@ -74,24 +76,29 @@ class Runtime:
         publish: Callable[[Delta], None],
         settings: Settings,
     ) -> None:
-        self._store, self._group, self._environ = store, group, settings.environ
+        self._store, self._environ = store, settings.environ
+        self.group = group
+        """Where all that runs beside its caller lives."""
         self._network = Network(settings.environ)
         self.components = Components()
         transport = settings.transport or self._network.provider
         self.outputs = OutputFiles.of(settings.environ, store.mint.now, store.mint.ascending)
         self.directories = Directories(transport, settings.tools, settings.environ, self.outputs, group=group)
+        self.jobs = Jobs(group, self.directories.temporary.directory)
         world = Surroundings(mint=store.mint, publish=publish, sleep=settings.sleep, random=settings.random)
         self._histories = Histories(store)
         self._titles = Titles(store, group, self.directories)
         fitter = ContextFitter(store, self.directories.setup)
         preparation = Preparation(
             store=store,
+            group=group,
             world=world,
             setup=self.directories.setup,
             ask=settings.ask,
             approvals=Approvals(),
             boundary=Boundary(store, settings.environ, self.components),
             fitter=fitter,
+            jobs=self.jobs,
             begun=self._titles.begin if settings.titles else None,
         )
         compaction = Compaction(store, world, self.directories.setup, settings.hooks)
@@ -136,7 +143,11 @@ class Runtime:
         return await self._coordinator.wait(session_id)
 
     async def interrupt(self, session_id: str) -> bool:
-        """Stop a session's drain and wait until all is settled; whether one was running here."""
+        """Stop a session's drain and wait until all is settled; whether one was running here.
+
+        Its background jobs are told to end, and are not waited for.
+        """
+        self.jobs.end_session(session_id)
         return await self._coordinator.interrupt(session_id) or await self._releases.finish(session_id)
 
     async def forget(self, session_id: str) -> None:
@@ -144,6 +155,8 @@ class Runtime:
         await self.interrupt(session_id)
         await self._releases.finish(session_id)
         self._histories.forget(session_id)
+        await self.jobs.forget(session_id)
+        await to_thread.run_sync(self.directories.temporary.remove, [session_id])
 
     async def aclose(self, timeout_s: float = STOP_S) -> None:
         """Stop every drain, wait until all have settled or time is up, and close the network connections.
@@ -156,6 +169,7 @@ class Runtime:
                     group.start_soon(self.interrupt, session_id)
         if waiting.cancelled_caught:
             log.error("these sessions did not stop within %g s: %s", timeout_s, ", ".join(sorted(self.active)))
+        await self.jobs.aclose()
         await self._releases.finish_all()
         await self._network.aclose()
 

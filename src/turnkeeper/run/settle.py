@@ -7,9 +7,12 @@ from pathlib import Path
 
 import anyio
 import msgspec
+from anyio.abc import TaskGroup
 
 from turnkeeper.core.limits import CALLS_PARALLEL_MAX, ENTRY_DEPTH_MAX, PROGRESS_MS
+from turnkeeper.core.lowering import LEFT
 from turnkeeper.core.permission import Allow, decide
+from turnkeeper.core.sandbox import Confinement
 from turnkeeper.core.settling import AnswerTaken, Refused, Runs, completed, failed, judge_call, reported
 from turnkeeper.core.storable import storable
 from turnkeeper.core.transcribe import interrupted
@@ -17,10 +20,11 @@ from turnkeeper.mint import Mint
 from turnkeeper.model.event import PartRecorded, TodosSet
 from turnkeeper.model.parts import FilePart, Part, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolRunning, ToolState
-from turnkeeper.model.permission import Ruleset
+from turnkeeper.model.permission import Rule, Ruleset
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Json, JsonObject
 from turnkeeper.outside_code import contained
+from turnkeeper.run.abandon import run_or_abandon
 from turnkeeper.run.discovery import Discovery
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import Approvals, Asker, PermissionRequest, permit
@@ -31,12 +35,15 @@ from turnkeeper.tools.output import BoundOutput, Bounds
 from turnkeeper.tools.services import ToolServices
 from turnkeeper.tools.tool import Attachment, NoRecall, Recall, Rejected, ToolContext, ToolFailure
 from turnkeeper.tools.toolbox import Toolbox
+from turnkeeper.workspace.jobs import Jobs
 
 
 class Settlement(msgspec.Struct):
     """Settles the calls of one turn."""
 
     pen: Pen
+    group: TaskGroup
+    """Outlives the turn: a tool that ignores an interrupt is left in it."""
     mint: Mint
     toolbox: Toolbox
     directory: Path
@@ -57,6 +64,10 @@ class Settlement(msgspec.Struct):
     environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
     """What commands are run with."""
     services: ToolServices = msgspec.field(default_factory=ToolServices)
+    confine: Callable[[Ruleset, Sequence[Rule]], Confinement | None] = lambda rules, approvals: None
+    """How the kernel confines commands under these rules and approvals."""
+    jobs: Jobs | None = None
+    """The background jobs of this process."""
     structured: Json = None
     """The structured answer, once it was given."""
     _room: anyio.Semaphore = msgspec.field(
@@ -71,9 +82,10 @@ class Settlement(msgspec.Struct):
         crash_point("run.tool-begin")
         try:
             async with self._room:
-                state = await call.run()
+                name = f"{part.tool} {part.call_id}"
+                state = await run_or_abandon(self.group, call.run, name=name, left=call.leave)
         except anyio.get_cancelled_exc_class():
-            await call.finish(interrupted(call.part, self.mint.now()), lambda: False)
+            await call.finish(call.interrupted(), lambda: False)
             raise
         await call.finish(state, ends_turn)
 
@@ -84,7 +96,17 @@ class _Call:
     def __init__(self, turn: Settlement, part: ToolPart, earlier: Sequence[Part], number: int) -> None:
         self._turn, self.part, self._earlier, self._number = turn, part, earlier, number
         self._reported = 0
+        self._is_left = False
         self._read: list[Path] = []
+
+    def leave(self) -> None:
+        """Note that the tool has not ended though it was interrupted. From now on it can neither ask nor record."""
+        self._is_left = True
+
+    def interrupted(self) -> ToolState:
+        """The state of the call if it is stopped now."""
+        state = interrupted(self.part, self._now())
+        return state.but(error=LEFT, metadata={**(state.metadata or {}), "left": True}) if self._is_left else state
 
     async def finish(self, state: ToolState, ends_turn: Callable[[], bool]) -> None:
         """Record what came of the call, with the instructions it met: one append, so neither is lost alone."""
@@ -143,7 +165,13 @@ class _Call:
             environ=turn.environ,
             may=self._may,
             services=turn.services,
+            confine=self._confine,
+            jobs=turn.jobs,
         )
+
+    def _confine(self) -> Confinement | None:
+        turn = self._turn
+        return turn.confine(turn.rules, turn.approvals.of(self.part.session_id))
 
     def _may(self, permission: str, patterns: Sequence[str]) -> bool:
         approvals = self._turn.approvals.of(self.part.session_id)
@@ -152,6 +180,7 @@ class _Call:
     async def _ask(
         self, permission: str, patterns: Sequence[str], *, always: Sequence[str], metadata: JsonObject
     ) -> None:
+        self._check_open()
         request = PermissionRequest(
             id=self._turn.mint.ascending("per"),
             session_id=self.part.session_id,
@@ -179,7 +208,12 @@ class _Call:
                 await self._turn.pen.append(PartRecorded(part=self.part), at="settle")
 
     async def _set_todos(self, todos: tuple[Todo, ...]) -> None:
+        self._check_open()
         await self._turn.pen.append(TodosSet(todos=todos))
+
+    def _check_open(self) -> None:
+        if self._is_left:
+            raise ToolFailure("The call was interrupted.")
 
     def _completed(self, bound: BoundOutput) -> ToolState:
         output = bound.output

@@ -3,8 +3,10 @@
 import math
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 
 import msgspec
+from anyio.abc import TaskGroup
 
 from turnkeeper.core.limits import PROGRESS_CHARS_MAX, PROGRESS_MS
 from turnkeeper.core.lowering import DELEGATED
@@ -15,6 +17,7 @@ from turnkeeper.model.event import MessageRecorded, PartRecorded, TurnStarted
 from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.parts import TextPart, ToolPart
 from turnkeeper.model.parts.tool import RunningTime, SettledTime, ToolCompleted, ToolError, ToolRunning, ToolState
+from turnkeeper.run.abandon import run_or_abandon
 from turnkeeper.run.pen import Pen
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.engine import StoreUnavailable
@@ -36,6 +39,8 @@ class ShellCommand(msgspec.Struct, frozen=True):
     user: UserMessage
     command: str
     place: ProjectPlace
+    group: TaskGroup
+    """Outlives the command's record: a command that ignores an interrupt is ended in it."""
     environ: Mapping[str, str]
     bounds: Bounds = msgspec.field(default_factory=Bounds)
 
@@ -54,7 +59,8 @@ class ShellCommand(msgspec.Struct, frozen=True):
         crash_point("run.tool-begin")
         kept = KeptOutput()
         try:
-            state = await self._execute(pen, part, running, kept)
+            execute = partial(self._execute, pen, part, running, kept)
+            state = await run_or_abandon(self.group, execute, name=f"command {part.call_id}")
         except BaseException as error:
             # Stopped, mostly: what it printed is the user's, and goes on record before the cancellation goes on.
             stopped = part.but(state=self._stopped(part, running, kept))

@@ -47,7 +47,13 @@ async def shell(
         runtime.model(model, place)
     directories = runtime.directories
     running = ShellCommand(
-        store.mint, user, command, place, directories.environ(config), directories.bounds(config, session.id)
+        store.mint,
+        user,
+        command,
+        place,
+        runtime.group,
+        directories.environ(config),
+        directories.bounds(config, session.id),
     )
     await runtime.alone(session.id, running.run)
     return await _answer(store, session.id, user.id)

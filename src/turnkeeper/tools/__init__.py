@@ -14,6 +14,7 @@ BUILT_IN: Final[dict[str, str]] = {
     "glob": "turnkeeper.tools.glob:GLOB",
     "grep": "turnkeeper.tools.grep:GREP",
     "invalid": "turnkeeper.tools.invalid:INVALID",
+    "jobs": "turnkeeper.tools.jobs:JOBS",
     "list": "turnkeeper.tools.list:LIST",
     "multiedit": "turnkeeper.tools.multiedit:MULTIEDIT",
     "read": "turnkeeper.tools.read:READ",

@@ -1,15 +1,19 @@
 """bash: a shell command, with its output and its exit code."""
 
+import os
 import signal
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
 import anyio
+import msgspec
 from anyio import to_thread
 from msgspec import Meta
 
 from turnkeeper.core.limits import COMMAND_TIMEOUT_MAX_S, COMMAND_TIMEOUT_S, PROGRESS_CHARS_MAX
-from turnkeeper.model.value import Value
+from turnkeeper.core.sandbox import EXTERNAL, Confinement, directory_of, refusal_note
+from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.text.shell_rules import command_ask
 from turnkeeper.tools.reach import ask_outside, located, shell_places
 from turnkeeper.tools.tool import Tool, ToolContext, ToolFailure, ToolOutput, text
@@ -30,6 +34,14 @@ class BashArguments(Value):
     ) = None
     workdir: Annotated[str | None, Meta(description="Where to run it. Default: the session's directory.")] = None
     description: Annotated[str | None, Meta(description="What it does, in a few words, for the user.")] = None
+    background: Annotated[
+        bool,
+        Meta(description="Return at once and let it run on as a job; `jobs` reads and ends it. Default: false."),
+    ] = False
+    outside: Annotated[
+        bool,
+        Meta(description="Run it outside the sandbox, if the sandbox refused it; the user is asked. Default: false."),
+    ] = False
 
 
 async def execute(arguments: BashArguments, context: ToolContext) -> ToolOutput:
@@ -37,10 +49,14 @@ async def execute(arguments: BashArguments, context: ToolContext) -> ToolOutput:
     if not arguments.command.strip():
         raise ToolFailure("The command is empty.")
     directory = located(arguments.workdir or ".", context)
-    await _ask(arguments, directory, context)
+    granted = GrantedDirectories(context)
+    await _ask(arguments, directory, msgspec.structs.replace(context, ask=granted.ask))
+    confined = await _confined(arguments, granted.directories, context)
     if not directory.is_dir():
         raise ToolFailure(f"{str(directory)!r} is not a directory, so nothing can run there.")
     description = arguments.description or ""
+    if arguments.background:
+        return await _in_background(arguments, directory, confined, context)
 
     async def heard(ending: str) -> None:
         await context.progress(title=arguments.command, metadata={"output": ending, "description": description})
@@ -49,7 +65,13 @@ async def execute(arguments: BashArguments, context: ToolContext) -> ToolOutput:
     kept = KeptOutput()
     try:
         ran = await shell.run(
-            arguments.command, directory, environ=context.environ, timeout_s=timeout_s, heard=heard, kept=kept
+            arguments.command,
+            directory,
+            environ=_environ(context, confined),
+            timeout_s=timeout_s,
+            heard=heard,
+            kept=kept,
+            confined=confined,
         )
     except anyio.get_cancelled_exc_class():
         # Reports come at intervals: the last one may lack what was printed since.
@@ -57,9 +79,67 @@ async def execute(arguments: BashArguments, context: ToolContext) -> ToolOutput:
             await heard(kept.ending(PROGRESS_CHARS_MAX))
         raise
     metadata = {"output": ran.output[-PROGRESS_CHARS_MAX:], "exit": ran.exit_code, "description": description}
-    return ToolOutput(
-        title=arguments.command, output=said(ran, timeout_s), metadata=metadata, lost_bytes=ran.lost_bytes
+    note = refusal_note(confined, ran.output, ran.exit_code) if confined is not None else None
+    if note is not None:
+        metadata["sandbox"] = note
+    output = "\n".join([said(ran, timeout_s), *([note] if note else [])])
+    return ToolOutput(title=arguments.command, output=output, metadata=metadata, lost_bytes=ran.lost_bytes)
+
+
+async def _in_background(
+    arguments: BashArguments, directory: Path, confined: Confinement | None, context: ToolContext
+) -> ToolOutput:
+    if context.jobs is None:
+        raise ToolFailure("There are no background jobs here; run the command without `background`.")
+    job = await context.jobs.start(
+        context.session_id, arguments.command, directory, _environ(context, confined), confined
     )
+    log = f" Its output is also in {job.file}." if job.file is not None else ""
+    return ToolOutput(
+        title=arguments.command,
+        output=f'Started as {job.id}; `jobs` with action "read" shows its output, with action "end" ends it.{log} '
+        "It is ended with the session.",
+        metadata={"job": job.id, "output": "", "exit": None, "description": arguments.description or ""},
+    )
+
+
+class GrantedDirectories:
+    """Asks on, and notes the directories outside the project that the user allowed when asked."""
+
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
+        self.directories: list[str] = []
+
+    async def ask(
+        self, permission: str, patterns: Sequence[str], *, always: Sequence[str], metadata: JsonObject
+    ) -> None:
+        """Ask for permission. What rules allow without a question is not noted: they may be a project's own."""
+        is_asked = not self._context.may(permission, patterns)
+        await self._context.ask(permission, patterns, always=always, metadata=metadata)
+        if permission == EXTERNAL and is_asked:
+            home = str(Path.home())
+            self.directories += [place for one in patterns if (place := directory_of(one, home)) is not None]
+
+
+async def _confined(arguments: BashArguments, granted: list[str], context: ToolContext) -> Confinement | None:
+    """How the command is confined; the user is asked about a command that is not to be."""
+    confined = await to_thread.run_sync(context.confine)
+    if confined is None:
+        return None
+    if not arguments.outside:
+        return confined.also(map(os.path.realpath, granted))
+    if confined.is_by_rule:
+        raise ToolFailure("The rules of this agent deny every change, so no command runs outside the sandbox.")
+    command = arguments.command
+    await context.ask("sandbox", [command], always=[command], metadata={"command": command, "outside": True})
+    return None
+
+
+def _environ(context: ToolContext, confined: Confinement | None) -> Mapping[str, str]:
+    """What the command is run with: confined, it has a directory of its own for temporary files."""
+    if confined is None or confined.temporary is None:
+        return context.environ
+    return {**context.environ, "TMPDIR": confined.temporary}
 
 
 async def _ask(arguments: BashArguments, directory: Path, context: ToolContext) -> None:

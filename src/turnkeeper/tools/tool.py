@@ -18,12 +18,14 @@ import msgspec
 
 from turnkeeper.core.permission import Deny
 from turnkeeper.core.recall import Recalled, RecallHit
+from turnkeeper.core.sandbox import Confinement
 from turnkeeper.model.refusal import NotFound, Refusal
 from turnkeeper.model.request import ToolDefinition
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.tools.schema import schema_of
 from turnkeeper.tools.services import ToolServices
+from turnkeeper.workspace.jobs import Jobs
 
 Arguments = TypeVar("Arguments", bound=msgspec.Struct)
 
@@ -135,6 +137,10 @@ class ToolContext(msgspec.Struct, frozen=True):
     """Whether the rules allow these patterns of a permission without asking."""
     services: ToolServices = msgspec.field(default_factory=ToolServices)
     """What lives longer than the call: files that were read, formatters, language servers."""
+    confine: Callable[[], Confinement | None] = lambda: None
+    """How the kernel confines commands; None: not at all. It looks at the disk."""
+    jobs: Jobs | None = None
+    """The background jobs; None where there can be none."""
 
 
 class Tool(msgspec.Struct, Generic[Arguments], frozen=True):

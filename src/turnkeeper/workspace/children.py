@@ -4,15 +4,18 @@ import os
 import signal
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from subprocess import DEVNULL
+from subprocess import DEVNULL, Popen
 from typing import Final
 
 import anyio
-from anyio.abc import Process
+from anyio import to_thread
 from anyio.lowlevel import checkpoint
 
 from turnkeeper.core.limits import KILL_GRACE_S
+from turnkeeper.core.sandbox import Confinement
+from turnkeeper.workspace import sandbox
 from turnkeeper.workspace.watchdog import Watchdog
 
 CHUNK_BYTES: Final = 64 * 1024
@@ -22,8 +25,9 @@ _LOOK_AGAIN_S: Final = 0.02
 class RunningProcess:
     """A started process. Its output joins both output streams of its process group."""
 
-    def __init__(self, process: Process, output: int, grace_s: float) -> None:
+    def __init__(self, process: "Popen[bytes]", output: int, grace_s: float) -> None:
         self._process, self._output, self._grace_s = process, output, grace_s
+        self._waiting = anyio.Lock()
 
     @property
     def id(self) -> int:
@@ -36,8 +40,11 @@ class RunningProcess:
         return self._process.returncode
 
     async def wait(self) -> int:
-        """Wait for the process to exit; its background processes may still run."""
-        return await self._process.wait()
+        """Wait for the process; what it started in the background may go on."""
+        async with self._waiting:
+            if self._process.poll() is None:
+                await _ended(self._process)
+        return self._process.wait()
 
     async def read(self) -> bytes:
         """Wait for the next piece of output; empty once all writers have closed it."""
@@ -64,13 +71,13 @@ class RunningProcess:
             # A stopped process handles SIGTERM only after SIGCONT.
             if self._send(signal.SIGTERM) and self._send(signal.SIGCONT):
                 with anyio.move_on_after(self._grace_s):
-                    await self._process.wait()
-                    # The system reports no end of a group whose leader has exited, so it is polled.
+                    await self.wait()
+                    # Nobody tells us of the end of a group whose leader is gone: we have to look.
                     while self._send(0) and _has_living(self.id):  # noqa: ASYNC110
                         await anyio.sleep(_LOOK_AGAIN_S)
             self._send(signal.SIGKILL)
             with anyio.move_on_after(self._grace_s):
-                await self._process.wait()
+                await self.wait()
 
     def _send(self, number: int) -> bool:
         """Send a signal to the group; False if the group no longer exists."""
@@ -79,6 +86,19 @@ class RunningProcess:
         except (ProcessLookupError, PermissionError):
             return False
         return True
+
+
+async def _ended(process: "Popen[bytes]") -> None:
+    """Wait until a process has ended; it is still there to be asked for its exit code."""
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):  # Not on every system, and not where a filter of system calls does not know it.
+        await to_thread.run_sync(process.wait, abandon_on_cancel=True)
+        return
+    try:
+        await anyio.wait_readable(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _has_living(group: int) -> bool:
@@ -103,24 +123,21 @@ async def started(
     *,
     grace_s: float = KILL_GRACE_S,
     watchdog: Watchdog | None = None,
+    confined: Confinement | None = None,
 ) -> AsyncIterator[RunningProcess]:
     """A process without terminal and input. Its group is terminated if the block fails or ends before the process.
 
-    With a ``watchdog`` the group is also terminated if this process is killed.
+    With a ``watchdog`` the group also ends if this process is killed. Raises OSError if it cannot be started, or not
+    be ``confined`` as it should.
     """
     output, writing = os.pipe()
     try:
         os.set_blocking(output, False)
         try:
-            process = await anyio.open_process(
-                list(arguments) if watchdog is None else watchdog.enrolled(arguments),
-                stdin=DEVNULL if watchdog is None else watchdog.pipe(),
-                stdout=writing,
-                stderr=writing,
-                cwd=directory,
-                env=environ,
-                start_new_session=True,
-            )
+            start = partial(_start, arguments, directory, environ, writing, watchdog, confined)
+            # Not to be interrupted: a process that is started in vain would be nobody's to end.
+            with anyio.CancelScope(shield=True):
+                process = await to_thread.run_sync(start)
         finally:
             os.close(writing)
         running = RunningProcess(process, output, grace_s)
@@ -135,3 +152,30 @@ async def started(
                 watchdog.release(running.id)
     finally:
         os.close(output)
+
+
+def _start(
+    arguments: Sequence[str],
+    directory: Path,
+    environ: Mapping[str, str],
+    writing: int,
+    watchdog: Watchdog | None,
+    confined: Confinement | None,
+) -> "Popen[bytes]":
+    inner = list(arguments) if confined is None else sandbox.arguments_of(confined, list(arguments))
+    # Not inside the sandbox: the watchdog may have to be started first.
+    enrolled = inner if watchdog is None else watchdog.enrolled(inner)
+    stdin = DEVNULL if watchdog is None else watchdog.pipe()
+
+    def start() -> "Popen[bytes]":
+        return Popen(
+            enrolled,
+            stdin=stdin,
+            stdout=writing,
+            stderr=writing,
+            cwd=directory,
+            env=environ,
+            start_new_session=True,
+        )
+
+    return start() if confined is None else sandbox.started(confined, start)

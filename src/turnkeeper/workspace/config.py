@@ -144,7 +144,7 @@ def _sources(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Ite
     trusted = TrustedDirectories(environ)
     for file in _project_files(directory, worktree, environ):
         if os.path.lexists(file):
-            yield _read(file, environ) if file in trusted else _read_untrusted(file)
+            yield _read_trusted(file, environ) if file in trusted else _read_untrusted(file)
     for variable in FILE_VARIABLES:
         if environ.get(variable):
             yield _read(_path(environ[variable], directory, environ), environ)
@@ -189,6 +189,12 @@ def _folders(directory: Path, worktree: Path, environ: Mapping[str, str]) -> lis
 
 def _read(file: Path, environ: Mapping[str, str]) -> SettingsSource:
     return _source(_text(file), str(file), file.parent, environ)
+
+
+def _read_trusted(file: Path, environ: Mapping[str, str]) -> SettingsSource:
+    """The settings of a project. A model's commands can write the file, so it may not widen their sandbox."""
+    source = _read(file, environ)
+    return source._replace(settings=settings.with_strict_sandbox(source.settings))
 
 
 def _read_untrusted(file: Path) -> SettingsSource:

@@ -33,11 +33,6 @@ def state(environ: Mapping[str, str], program: str = PROGRAM) -> Path:
     return _base(environ, "XDG_STATE_HOME", ".local/state") / program
 
 
-def cache(environ: Mapping[str, str], program: str = PROGRAM) -> Path:
-    """The directory of files that may be deleted at any time."""
-    return _base(environ, "XDG_CACHE_HOME", ".cache") / program
-
-
 def opencode_database(environ: Mapping[str, str]) -> Path | None:
     """opencode's database: ``OPENCODE_DB`` (absolute, or in its data directory), else the default one.
 

@@ -9,6 +9,7 @@ import anyio
 import msgspec
 
 from turnkeeper.core.limits import DRAIN_S, KILL_GRACE_S, OUTPUT_KEPT_MAX, PROGRESS_CHARS_MAX, PROGRESS_INTERVAL_S
+from turnkeeper.core.sandbox import Confinement
 from turnkeeper.workspace.children import RunningProcess, started
 from turnkeeper.workspace.watchdog import WATCHDOG
 
@@ -82,16 +83,16 @@ async def run(
     interval_s: float = PROGRESS_INTERVAL_S,
     grace_s: float = KILL_GRACE_S,
     kept: KeptOutput | None = None,
+    confined: Confinement | None = None,
 ) -> Ran:
     """Run a command to its end. A timeout or a cancellation terminates its process group.
 
-    ``heard`` is called with the end of the output so far, at most once every ``interval_s``. A caller that passes
-    ``kept`` has the output also after a cancellation.
+    ``heard`` gets the end of the output so far, not more often than every ``interval_s``. Who must know what there
+    was when it is cancelled brings ``kept``. ``confined`` is what the kernel lets the command do.
     """
-    arguments = [choose(environ), "-c", command]
+    arguments, given = arguments_of(command, environ)
     kept = KeptOutput() if kept is None else kept
-    given = {**environ, "TERM": "dumb"}
-    async with started(arguments, directory, given, grace_s=grace_s, watchdog=WATCHDOG) as running:
+    async with started(arguments, directory, given, grace_s=grace_s, watchdog=WATCHDOG, confined=confined) as running:
         closed, has_ended = anyio.Event(), False
         try:
             with anyio.move_on_after(timeout_s) as time:
@@ -108,6 +109,11 @@ async def run(
             kept.add(running.read_rest())
         text, exit_code = kept.text(), running.exit_code if has_ended else None
         return Ran(text, exit_code, is_held=has_ended and not closed.is_set(), lost_bytes=kept.lost_bytes)
+
+
+def arguments_of(command: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """The arguments and the environment of the shell that runs a command without a terminal."""
+    return [choose(environ), "-c", command], {**environ, "TERM": "dumb"}
 
 
 def choose(environ: Mapping[str, str]) -> str:

@@ -1,0 +1,214 @@
+"""Jobs: commands that run in the background of a session, with their newest output, until they end or are ended."""
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from io import FileIO
+from pathlib import Path
+from typing import TypeAlias
+
+import anyio
+from anyio import to_thread
+from anyio.abc import TaskGroup, TaskStatus
+
+from turnkeeper.core.limits import (
+    JOB_FILE_BYTES_MAX,
+    JOB_OUTPUT_BYTES_MAX,
+    JOBS_KEPT_MAX,
+    JOBS_RUNNING_MAX,
+    KILL_GRACE_S,
+)
+from turnkeeper.core.sandbox import Confinement
+from turnkeeper.model.refusal import Busy, NotFound
+from turnkeeper.workspace.children import RunningProcess, started
+from turnkeeper.workspace.shell import arguments_of
+from turnkeeper.workspace.watchdog import WATCHDOG
+
+
+class NewestOutput:
+    """The newest bytes of an output, each at its place in the whole."""
+
+    def __init__(self, bytes_max: int = JOB_OUTPUT_BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._kept = bytearray()
+        self._dropped = 0
+
+    @property
+    def end(self) -> int:
+        """How many bytes there were in all."""
+        return self._dropped + len(self._kept)
+
+    def add(self, piece: bytes) -> None:
+        """Take the next piece."""
+        self._kept += piece
+        over = len(self._kept) - self._bytes_max
+        # Letting it grow to twice its size makes the cost of cutting independent of how small the pieces are.
+        if over > self._bytes_max:
+            del self._kept[:over]
+            self._dropped += over
+
+    def since(self, place: int) -> tuple[str, int]:
+        """The text from a place on, and how many bytes of it were not kept."""
+        lost = max(self._dropped - place, 0)
+        return self._kept[max(place - self._dropped, 0) :].decode("utf-8", "replace"), lost
+
+
+class Job:
+    """One command in the background. ``exit_code`` is None while it runs, and if it was ended before it was done."""
+
+    def __init__(self, id: str, command: str, log: FileIO | None = None) -> None:
+        self.id, self.command = id, command
+        self.output = NewestOutput()
+        self.read_until = 0
+        """The place in the output up to which the model has read."""
+        self._log = log
+        self.file = Path(os.fsdecode(log.name)) if log is not None and not isinstance(log.name, int) else None
+        """Where the whole output is, up to a bound."""
+        self.process_id: int | None = None
+        self.exit_code: int | None = None
+        self.is_ended = False
+        """Whether it was told to end."""
+        self.done = anyio.Event()
+        self.news = anyio.Event()
+        """Set with the next output, and when the job is done; then replaced."""
+        self._scope = anyio.CancelScope()
+
+    @property
+    def state(self) -> str:
+        """How it is doing, for the model."""
+        if not self.done.is_set():
+            return "ending" if self.is_ended else f"running as process {self.process_id}"
+        return "was ended" if self.exit_code is None else f"done, exit code {self.exit_code}"
+
+    def end(self) -> None:
+        """Have the job and everything that it started ended. Does not wait for it."""
+        self.is_ended = self.is_ended or not self.done.is_set()
+        self._scope.cancel()
+
+    async def run(
+        self,
+        directory: Path,
+        environ: Mapping[str, str],
+        confined: Confinement | None,
+        *,
+        task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Run the command to its end. Raises OSError if it cannot be started."""
+        arguments, given = arguments_of(self.command, environ)
+        try:
+            with self._scope:
+                async with started(arguments, directory, given, watchdog=WATCHDOG, confined=confined) as running:
+                    self.process_id = running.id
+                    task_status.started()
+                    await self._follow(running)
+        finally:
+            if self._log is not None:
+                self._log.close()
+            self.done.set()
+            self.news.set()
+
+    async def _follow(self, running: RunningProcess) -> None:
+        """Take what the job prints until no process can print any more and the first one is gone."""
+        while piece := await running.read():
+            self.output.add(piece)
+            self._keep(piece)
+            self.news.set()
+            self.news = anyio.Event()
+        exit_code = await running.wait()
+        # What it left behind with its output elsewhere belongs to it.
+        await running.end()
+        self.exit_code = exit_code
+
+    def _keep(self, piece: bytes) -> None:
+        if self._log is not None and self.output.end <= JOB_FILE_BYTES_MAX:
+            with suppress(OSError):  # The newest output is in memory.
+                self._log.write(piece)
+
+
+SessionDirectory: TypeAlias = Callable[[str], str]
+"""Gives each session a directory for files that need not be kept. Raises OSError if there can be none."""
+
+
+class Jobs:
+    """The background jobs of all sessions of this process."""
+
+    def __init__(self, group: TaskGroup, directory: SessionDirectory | None = None) -> None:
+        self._group, self._directory = group, directory
+        self._jobs: dict[str, list[Job]] = {}
+        self._count = 0
+
+    async def start(
+        self,
+        session_id: str,
+        command: str,
+        directory: Path,
+        environ: Mapping[str, str],
+        confined: Confinement | None = None,
+    ) -> Job:
+        """Start a job. Raises Busy if the session has too many, and OSError if the command cannot be started."""
+        known = self._jobs.setdefault(session_id, [])
+        running = [job for job in known if not job.done.is_set()]
+        if len(running) >= JOBS_RUNNING_MAX:
+            raise Busy(f"{len(running)} jobs are running, which is the most there may be; end one of them first")
+        self._count += 1
+        id = f"job{self._count}"
+        job = Job(id, command, await to_thread.run_sync(self._log, session_id, id))
+        known.append(job)
+        _forget_oldest(known)
+        try:
+            await self._group.start(job.run, directory, environ, confined)
+        except OSError:
+            known.remove(job)
+            raise
+        return job
+
+    def of(self, session_id: str) -> list[Job]:
+        """The jobs of a session, the oldest first; of those that are done, the newest."""
+        return list(self._jobs.get(session_id, ()))
+
+    def find(self, session_id: str, id: str) -> Job:
+        """The job of a session with this id. Raises NotFound with those that there are."""
+        known = self.of(session_id)
+        for job in known:
+            if job.id == id:
+                return job
+        names = ", ".join(job.id for job in known) or "none"
+        raise NotFound(f"there is no job {id!r}; the jobs are: {names}")
+
+    def end_session(self, session_id: str) -> None:
+        """Have all jobs of a session ended, without waiting for it."""
+        for job in self.of(session_id):
+            job.end()
+
+    async def forget(self, session_id: str) -> None:
+        """End the jobs of a session that is to be removed, and forget them."""
+        self.end_session(session_id)
+        await _wait_for(self._jobs.pop(session_id, []))
+
+    async def aclose(self) -> None:
+        """End all jobs, and wait until they are."""
+        left = [job for known in self._jobs.values() for job in known]
+        for job in left:
+            job.end()
+        await _wait_for(left)
+
+    def _log(self, session_id: str, id: str) -> FileIO | None:
+        """A new file for an output. One that is there already may be a link to another file that a command made."""
+        if self._directory is None:
+            return None
+        with suppress(OSError):
+            path = os.path.join(self._directory(session_id), f"{id}-{os.getpid()}.log")
+            return FileIO(path, "x", opener=lambda name, flags: os.open(name, flags, 0o600))
+        return None
+
+
+def _forget_oldest(known: list[Job]) -> None:
+    done = [job for job in known if job.done.is_set()]
+    for job in done[: max(len(done) - JOBS_KEPT_MAX, 0)]:
+        known.remove(job)
+
+
+async def _wait_for(jobs: list[Job]) -> None:
+    with anyio.move_on_after(2 * KILL_GRACE_S):
+        for job in jobs:
+            await job.done.wait()

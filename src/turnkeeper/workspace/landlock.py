@@ -1,0 +1,167 @@
+"""Landlock: restrict what the calling thread, and every process started by it, may do with files, TCP and signals.
+
+The kernel denies what a ruleset handles and no rule of it allows. A rule names a file or a directory with all below
+it. Nothing can be taken away from a rule, so a path is excluded by allowing its siblings one by one. A restriction
+cannot be undone: the calling thread must end after it has started the process that the restriction is meant for.
+"""
+
+import ctypes
+import errno
+import os
+import stat
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from typing import Final
+
+from turnkeeper.core.sandbox import Confinement
+
+ABI_MAX: Final = 7
+"""The newest version of the interface that is known here; a newer kernel is used as if it had this one."""
+
+_CREATE_RULESET: Final = 444
+_ADD_RULE: Final = 445
+_RESTRICT_SELF: Final = 446
+_ASK_VERSION: Final = 1
+_PATH_BENEATH: Final = 1
+_SET_NO_NEW_PRIVILEGES: Final = 38
+
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
+READING: Final = _EXECUTE | _READ_FILE | _READ_DIR
+_WRITING_FIRST: Final = _WRITE_FILE | sum(1 << bit for bit in range(4, 13))
+"""Write, remove and make files of every kind: what the first version of the interface knows."""
+_OF_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
+"""The rights that a rule about something other than a directory may have."""
+_TCP: Final = 0b11
+_SCOPED: Final = 0b11
+"""Neither signals nor abstract sockets reach a process outside."""
+
+
+class _Interface:
+    """The system calls."""
+
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._libc.syscall.restype = ctypes.c_long
+
+    def call(self, number: int, *arguments: int | bytes | None) -> int:
+        """Make a system call. Raises OSError."""
+        given = [ctypes.c_long(one) if isinstance(one, int) else ctypes.c_char_p(one) for one in arguments]
+        return self._checked(self._libc.syscall(ctypes.c_long(number), *given))
+
+    def forbid_privileges(self) -> None:
+        """Programs started from here gain no privileges by their files' mode; without it nothing can be restricted."""
+        self._checked(self._libc.prctl(_SET_NO_NEW_PRIVILEGES, *map(ctypes.c_ulong, (1, 0, 0, 0))))
+
+    @staticmethod
+    def _checked(result: int) -> int:
+        if result < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        return result
+
+
+@cache
+def interface() -> _Interface:
+    """The system calls of this process."""
+    return _Interface()
+
+
+@cache
+def abi() -> int:
+    """The version of the interface that the kernel offers; 0 if it offers none."""
+    try:
+        return min(interface().call(_CREATE_RULESET, None, 0, _ASK_VERSION), ABI_MAX)
+    except (OSError, AttributeError):
+        return 0
+
+
+def restrict(confined: Confinement, version: int | None = None) -> None:
+    """Restrict the calling thread. Raises OSError, and then nothing may be started from it."""
+    version = abi() if version is None else version
+    system = interface()
+    ruleset = _ruleset(system, confined, version)
+    try:
+        system.forbid_privileges()
+        system.call(_RESTRICT_SELF, ruleset, 0)
+    finally:
+        os.close(ruleset)
+
+
+def writing(version: int) -> int:
+    """The rights to change files that a version of the interface knows."""
+    known = {2: _REFER, 3: _TRUNCATE, 5: _IOCTL_DEV}
+    return _WRITING_FIRST | sum(right for since, right in known.items() if version >= since)
+
+
+def covering(roots: Iterable[str], excluded: Sequence[str]) -> Iterator[str]:
+    """Paths without links that together cover the roots, but for what is excluded.
+
+    Names that come into being later, directly in a directory with something excluded below it, are not covered.
+    """
+    for root in roots:
+        if root in excluded:
+            continue
+        inside = [one for one in excluded if one.startswith(f"{root.rstrip('/')}/")]
+        if not inside:
+            yield root
+            continue
+        try:
+            with os.scandir(root) as found:
+                below = [entry.path for entry in found if not entry.is_symlink()]
+        except OSError:
+            continue
+        yield from covering(below, inside)
+
+
+def _ruleset(system: _Interface, confined: Confinement, version: int) -> int:
+    """A file descriptor of the rules."""
+    write = writing(version)
+    hidden = [os.path.realpath(path) for path in confined.hidden if os.path.exists(path)]
+    is_reading_restricted = confined.read is not None or bool(hidden)
+    handled = write | (READING if is_reading_restricted else 0)
+    attributes = struct.pack("=Q", handled)
+    if version >= 4:
+        attributes += struct.pack("=Q", 0 if confined.network else _TCP)
+    if version >= 6:
+        attributes += struct.pack("=Q", _SCOPED)
+    ruleset = system.call(_CREATE_RULESET, attributes, len(attributes), 0)
+    try:
+        for path in covering(confined.write, confined.protected):
+            _allow(system, ruleset, path, write & handled)
+        for path in confined.devices:
+            _allow(system, ruleset, path, (write | READING) & handled)
+        if is_reading_restricted:
+            _allow_reading(system, ruleset, confined.read, hidden)
+    except BaseException:
+        os.close(ruleset)
+        raise
+    return ruleset
+
+
+def _allow_reading(system: _Interface, ruleset: int, read: Sequence[str] | None, hidden: Sequence[str]) -> None:
+    if read is None:
+        # The names of hidden files stay visible; without this no directory on the way to one could be listed.
+        _allow(system, ruleset, "/", _READ_DIR)
+    for path in covering(("/",) if read is None else read, hidden):
+        _allow(system, ruleset, path, READING)
+
+
+def _allow(system: _Interface, ruleset: int, path: str, rights: int) -> None:
+    """Add a rule. What does not exist, or cannot be looked at, needs none."""
+    try:
+        opened = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        mode = os.fstat(opened).st_mode
+        allowed = rights if stat.S_ISDIR(mode) else rights & _OF_FILES
+        if allowed and not stat.S_ISLNK(mode):
+            system.call(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", allowed, opened), 0)
+    except OSError as error:
+        # Files of the kernel's own, such as those of some mounts in containers, cannot be the subject of a rule.
+        if error.errno not in (errno.EBADFD, errno.EBADF):
+            raise
+    finally:
+        os.close(opened)

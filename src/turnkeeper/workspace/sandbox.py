@@ -1,0 +1,224 @@
+"""Sandbox: the places of this machine that a confinement is made of, and the start of a confined command.
+
+On Linux a thread restricts itself, starts the command and ends: a process inherits the restrictions of the thread that
+starts it, and no other thread has them. On macOS ``sandbox-exec`` starts the command. Elsewhere nothing is confined.
+"""
+
+import logging
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from glob import glob
+from pathlib import Path
+from subprocess import Popen
+from threading import Thread
+from typing import Final, NamedTuple
+
+from turnkeeper.core.sandbox import Confinement, SandboxPlaces, SandboxPolicy
+from turnkeeper.model.config import SandboxConfig, SandboxMode
+from turnkeeper.workspace import auth, git, landlock, paths, seatbelt, seccomp
+
+log = logging.getLogger(__name__)
+
+
+class _Cache(NamedTuple):
+    """A directory that a program keeps files in from one run to the next."""
+
+    path: str
+    """Below the home directory."""
+    program: str | None = None
+    """The program for which it is made if it is missing: the program could not make it itself."""
+    variable: str | None = None
+    """The variable that says where it is instead, and what is below that."""
+    below: str = ""
+
+
+CACHES: Final = (
+    _Cache(".cache", "sh", "XDG_CACHE_HOME"),
+    _Cache(".npm", "npm", "npm_config_cache"),
+    _Cache(".node-gyp"),
+    _Cache(".yarn", "yarn"),
+    _Cache(".pnpm-store"),
+    _Cache(".local/share/pnpm", "pnpm"),
+    _Cache(".local/state/pnpm", "pnpm"),
+    _Cache(".bun/install/cache", "bun"),
+    _Cache(".local/share/uv", "uv"),
+    _Cache(".local/share/virtualenv", "virtualenv"),
+    _Cache(".local/share/virtualenvs", "pipenv"),
+    _Cache(".local/share/hatch", "hatch"),
+    _Cache(".local/share/pdm", "pdm"),
+    _Cache(".ipython"),
+    _Cache(".matplotlib"),
+    _Cache(".cargo/registry", "cargo", "CARGO_HOME", "registry"),
+    _Cache(".cargo/git", "cargo", "CARGO_HOME", "git"),
+    _Cache(".cargo/.package-cache", None, "CARGO_HOME", ".package-cache"),
+    _Cache(".cargo/.global-cache", None, "CARGO_HOME", ".global-cache"),
+    _Cache(".rustup", "rustup", "RUSTUP_HOME"),
+    _Cache("go/pkg", "go", "GOPATH", "pkg"),
+    _Cache(".gradle", "gradle", "GRADLE_USER_HOME"),
+    _Cache(".m2", "mvn"),
+    _Cache(".ivy2"),
+    _Cache(".sbt"),
+    _Cache(".nuget", "dotnet"),
+    _Cache(".gem"),
+    _Cache(".bundle", "bundle"),
+    _Cache(".composer/cache"),
+    _Cache(".cabal/packages"),
+    _Cache(".stack"),
+    _Cache(".hex", "mix"),
+    _Cache(".mix", "mix"),
+    _Cache(".conan2", "conan"),
+    _Cache(".ccache", "ccache", "CCACHE_DIR"),
+    _Cache(".pub-cache", "dart"),
+    _Cache(".terraform.d/plugin-cache"),
+    _Cache(".nv"),
+    _Cache("Library/Caches"),
+)
+"""No directory of programs that a shell finds by name is among them: what stands there is run outside, too."""
+
+DEVICES: Final = (
+    *("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts"),
+    *("/dev/shm", "/dev/mqueue", "/dev/dri", "/dev/kfd", "/dev/nvidia*", "/dev/fuse"),
+)
+
+SYSTEM: Final = (
+    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu", "/snap"),
+    *("/proc", "/sys", "/dev", "/run", "/var/lib", "/System", "/Library"),
+)
+TOOLCHAINS: Final = (
+    *(".pyenv", ".nvm", ".volta", ".asdf", ".sdkman", ".rbenv", ".nodenv", ".jenv", ".cargo", ".rustup", "go", ".bun"),
+    *(".deno", ".nix-profile", ".local/bin", ".local/lib", ".local/share/mise", ".local/share/fnm", ".ghcup"),
+    *(".gitconfig", ".config/git", ".config/pip", ".config/go"),
+)
+"""What is below the home directory and programs need to read."""
+
+
+def unavailable(platform: str = sys.platform) -> str | None:
+    """Why commands cannot be confined here; None if they can be."""
+    if platform == "linux":
+        return None if landlock.abi() else "this kernel has no Landlock, or has it switched off"
+    if platform == "darwin":
+        return None if os.access(seatbelt.PROGRAM, os.X_OK) else f"{seatbelt.PROGRAM} is missing"
+    return f"there is no sandbox for {platform}"
+
+
+@cache
+def warn(reason: str) -> None:
+    """Tell the user, once, that commands run unconfined."""
+    log.warning("commands are not confined by a sandbox: %s; the permission rules alone hold", reason)
+
+
+def policy(
+    given: SandboxMode | SandboxConfig, directory: Path, worktree: Path, environ: Mapping[str, str]
+) -> SandboxPolicy:
+    """The sandbox of a directory as it is configured; ``off``, with a word to the user, where there can be none."""
+    given = SandboxConfig(mode=given) if isinstance(given, str) else given
+    mode = given.mode or "workspace"
+    if mode == "off":
+        return SandboxPolicy()
+    if (reason := unavailable()) is not None:
+        warn(reason)
+        return SandboxPolicy()
+    home = environ.get("HOME") or str(Path.home())
+    written = [one if not one.startswith("~") else home + one[1:] for one in given.write or ()]
+    return SandboxPolicy(
+        mode=mode,
+        project=_outermost(_real(_project(directory, worktree))),
+        write=_real(str(directory / one) for one in written),
+        network=given.network is not False,
+        places=places(environ),
+        home=home,
+    )
+
+
+def places(environ: Mapping[str, str]) -> SandboxPlaces:
+    """The places of this machine and its user. Missing caches of programs that are installed are made."""
+    home = environ.get("HOME") or str(Path.home())
+    own = _own({**environ, "HOME": home})
+    return SandboxPlaces(
+        caches=_real(_caches(home, environ)),
+        devices=tuple(sorted(path for pattern in DEVICES for path in glob(pattern))),
+        system=_real([*SYSTEM, *(f"{home}/{one}" for one in TOOLCHAINS), *_programs(environ)]),
+        protected=_real(map(str, own)),
+        hidden=_real(str(place / auth.NAME) for place in own),
+    )
+
+
+def started(confined: Confinement, start: Callable[[], "Popen[bytes]"]) -> "Popen[bytes]":
+    """Start a process confined by the kernel. Raises OSError, also if it cannot be confined as it should."""
+    if sys.platform != "linux":
+        return start()
+    outcome: list[Popen[bytes] | BaseException] = []
+
+    def work() -> None:
+        try:
+            landlock.restrict(confined)
+            seccomp.restrict(confined)
+            outcome.append(start())
+        except BaseException as error:
+            outcome.append(error)
+
+    # A thread of its own, not one of a pool: its restrictions last as long as it does.
+    thread = Thread(target=work, name="sandbox")
+    thread.start()
+    thread.join()
+    [one] = outcome
+    if isinstance(one, BaseException):
+        raise one
+    return one
+
+
+def arguments_of(confined: Confinement, arguments: list[str]) -> list[str]:
+    """The command line to start for one that is confined."""
+    return seatbelt.confined_arguments(arguments, confined) if sys.platform == "darwin" else arguments
+
+
+def _project(directory: Path, worktree: Path) -> Iterator[str]:
+    """The session's directory, and its worktree with the git directories that it shares with others."""
+    yield str(directory)
+    if str(worktree) == worktree.anchor:
+        return
+    yield str(worktree)
+    if (checkout := git.worktree(worktree)) is not None:
+        yield str(checkout.git_dir)
+        yield str(checkout.common)
+
+
+def _caches(home: str, environ: Mapping[str, str]) -> Iterator[str]:
+    for one in CACHES:
+        moved = environ.get(one.variable or "", "")
+        path = os.path.join(moved, one.below) if os.path.isabs(moved) else os.path.join(home, one.path)
+        path = path.rstrip("/")
+        if one.program and not os.path.lexists(path) and shutil.which(one.program, path=environ.get("PATH")):
+            with suppress(OSError):  # A home that cannot be written has no caches.
+                os.makedirs(path, mode=0o700, exist_ok=True)
+        if os.path.exists(path):
+            yield path
+
+
+def _programs(environ: Mapping[str, str]) -> Iterator[str]:
+    """The directories that a shell finds programs in, and the environments and version managers they belong to."""
+    for folder in environ.get("PATH", os.defpath).split(os.pathsep):
+        if os.path.isabs(folder):
+            yield folder
+            above = os.path.dirname(folder)
+            if os.path.basename(folder) == "shims" or os.path.exists(os.path.join(above, "pyvenv.cfg")):
+                yield above
+
+
+def _own(environ: Mapping[str, str]) -> list[Path]:
+    """The directories of this program's and opencode's data, state and settings."""
+    kinds = (paths.data, paths.config, paths.state)
+    return [kind(environ, program) for program in (paths.PROGRAM, paths.OPENCODE) for kind in kinds]
+
+
+def _outermost(found: Sequence[str]) -> tuple[str, ...]:
+    """The paths that are below none of the others."""
+    return tuple(one for one in found if not any(one.startswith(f"{other.rstrip('/')}/") for other in found))
+
+
+def _real(found: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(os.path.realpath, found)))

@@ -1,0 +1,51 @@
+"""Temporary directories: one for each session, below a directory that only its user can enter.
+
+A confined command cannot write the system's temporary directory, in which other programs keep their sockets and files.
+What a session writes to its own is there for its next command, and is removed with the session.
+"""
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from hashlib import sha256
+from typing import Final
+
+NAME: Final = "turnkeeper"
+
+
+class TemporaryDirectories:
+    """The temporary directories of the sessions of one user."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._parent: str | None = None
+
+    def directory(self, session_id: str) -> str:
+        """The directory of a session, which is made if it is missing. Raises OSError if that is not possible."""
+        path = self._path(session_id)
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        return path
+
+    def remove(self, session_ids: Iterable[str]) -> None:
+        """Remove the directories of sessions. What cannot be removed is left to the system."""
+        for session_id in session_ids:
+            shutil.rmtree(self._path(session_id), ignore_errors=True)
+
+    def _path(self, session_id: str) -> str:
+        # A hash: an id may hold what a file name cannot, and paths of sockets must be short.
+        return os.path.join(self._made(), sha256(session_id.encode("utf-8", "replace")).hexdigest()[:12])
+
+    def _made(self) -> str:
+        """The directory above all of them. One that another user could have made, or can enter, is not used."""
+        if self._parent is None or not os.path.isdir(self._parent):
+            base = os.path.realpath(self._environ.get("TMPDIR") or tempfile.gettempdir())
+            path = os.path.join(base, f"{NAME}-{os.getuid()}")
+            with suppress(FileExistsError):
+                os.mkdir(path, mode=0o700)
+            found = os.lstat(path)
+            is_own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
+            self._parent = path if is_own else tempfile.mkdtemp(prefix=f"{NAME}-", dir=base)
+        return self._parent

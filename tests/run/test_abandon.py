@@ -1,0 +1,107 @@
+"""An interrupt does not wait for what will not stop: the call is settled, and what it started is ended or named."""
+
+import os
+import select
+from pathlib import Path
+
+import anyio
+import pytest
+
+from turnkeeper.model.parts import ToolPart
+from turnkeeper.model.parts.tool import ToolError
+from turnkeeper.providers.scripted import Scripted
+from turnkeeper.run.abandon import run_or_abandon
+from turnkeeper.testing.harness import Play, Stage, a_tool
+from turnkeeper.tools import load
+from turnkeeper.tools.tool import ToolContext, ToolFailure
+
+
+async def test_work_gives_its_result_or_raises_its_error() -> None:
+    async def works() -> int:
+        return 7
+
+    async def fails() -> int:
+        raise ValueError("no")
+
+    async with anyio.create_task_group() as group:
+        assert await run_or_abandon(group, works, name="works") == 7
+        with pytest.raises(ValueError, match="no"):
+            await run_or_abandon(group, fails, name="fails")
+
+
+async def test_a_tool_that_ignores_an_interrupt_is_left_and_its_call_is_settled(play: Play) -> None:
+    begun, release, ended = anyio.Event(), anyio.Event(), anyio.Event()
+    refused: list[str] = []
+
+    async def stubborn(text: str, context: ToolContext) -> str:
+        begun.set()
+        with anyio.CancelScope(shield=True):
+            await release.wait()
+            await context.progress(title="late", metadata={"output": "late"})
+            try:
+                await context.ask("mine", ["x"], always=[], metadata={})
+            except ToolFailure as failure:
+                refused.append(str(failure))
+            ended.set()
+        return "late"
+
+    async with play(Scripted().calls("stubborn").then().says("Well."), tools=(a_tool("stubborn", stubborn),)) as stage:
+        session = await stage.session()
+        await stage.say(session, "go")
+        await begun.wait()
+        assert await stage.tk.interrupt(session)
+        assert await error_of(stage, session) == {"interrupted": True, "left": True}
+        events = len(await stage.events(session))
+        release.set()
+        await ended.wait()
+        assert refused == ["The call was interrupted."]
+        assert len(await stage.events(session)) == events
+        assert (await stage.ask(session, "And now?")).reason == "answered"
+        assert await stage.is_sound(session)
+
+
+async def test_a_command_that_ignores_the_request_to_end_does_not_hold_an_interrupt_up_and_is_killed(
+    play: Play, tmp_path: Path
+) -> None:
+    script = Scripted().calls("bash", command="exec 9>alive; trap '' TERM; echo on >&9; sleep 100; sleep 100")
+    async with play(script, tools=tuple(load(["bash"]))) as stage:
+        session = await stage.session()
+        directory = Path((await stage.tk.get(session)).directory)
+        os.mkfifo(directory / "alive")
+        alive = os.open(directory / "alive", os.O_RDONLY | os.O_NONBLOCK)
+        await stage.say(session, "go")
+        await anyio.wait_readable(alive)
+        assert os.read(alive, 100) == b"on\n"
+        assert await stage.tk.interrupt(session)
+        state = await error_of(stage, session)
+        assert (state["interrupted"], state["left"]) == (True, True)
+        assert not select.select([alive], [], [], 0)[0], "the interrupt waited for the command"
+        await anyio.wait_readable(alive)
+        assert os.read(alive, 100) == b""
+        os.close(alive)
+
+
+async def test_the_jobs_of_a_session_end_when_it_is_interrupted_or_removed(play: Play) -> None:
+    command = "exec 9>alive; echo on >&9; sleep 100"
+    script = Scripted().calls("bash", command=command, background=True).then().says("Started.").forever()
+    async with play(script, tools=tuple(load(["bash", "jobs"]))) as stage:
+        session = await stage.session()
+        directory = Path((await stage.tk.get(session)).directory)
+        os.mkfifo(directory / "alive")
+        alive = os.open(directory / "alive", os.O_RDONLY | os.O_NONBLOCK)
+        await stage.ask(session, "go")
+        await anyio.wait_readable(alive)
+        assert os.read(alive, 100) == b"on\n"
+        await stage.tk.interrupt(session)
+        await anyio.wait_readable(alive)
+        assert os.read(alive, 100) == b""
+        os.close(alive)
+        await stage.tk.remove(session)
+
+
+async def error_of(stage: Stage, session: str) -> dict[str, object]:
+    """The metadata of the call of the last turn, which was interrupted."""
+    _, parts = (await stage.turns(session))[-1]
+    [call] = [part for part in parts if isinstance(part, ToolPart)]
+    assert isinstance(call.state, ToolError)
+    return dict(call.state.metadata or {})

@@ -1,0 +1,217 @@
+"""The sandbox of a place: what is writable and protected there, on old kernels and new ones."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from confined import ConfinedWorld, needs_kernel
+
+from turnkeeper.core.sandbox import Confinement
+from turnkeeper.model.config import SandboxConfig
+from turnkeeper.workspace import landlock, sandbox, seatbelt
+from turnkeeper.workspace.temporary import TemporaryDirectories
+
+
+@needs_kernel
+async def test_only_the_command_is_confined_and_not_the_program_that_starts_it(tmp_path: Path) -> None:
+    world = ConfinedWorld(tmp_path)
+    assert (await world.run("echo x > $OUT/file")).exit_code == 1
+    (world.outside / "file").write_text("written\n")
+    done = subprocess.run(["/bin/sh", "-c", f"echo x > {world.outside}/new"], check=False)
+    assert (done.returncode, threading.active_count() < 50) == (0, True)
+
+
+@needs_kernel
+async def test_a_project_that_holds_this_programs_files_does_not_give_them_away(tmp_path: Path) -> None:
+    world = ConfinedWorld(tmp_path)
+    world.project = world.home
+    (world.home / "work").mkdir()
+    before = (world.home / ".config/turnkeeper/turnkeeper.json").read_text()
+    ran = await world.run(
+        "echo x > work/new; echo x > .config/turnkeeper/turnkeeper.json; cat .local/share/*/auth.json"
+    )
+    assert (world.home / "work/new").exists()
+    assert (world.home / ".config/turnkeeper/turnkeeper.json").read_text() == before
+    assert "secret" not in ran.output
+
+
+@needs_kernel
+async def test_a_link_in_a_project_that_holds_protected_files_gives_nothing_outside(tmp_path: Path) -> None:
+    world = ConfinedWorld(tmp_path)
+    world.project = world.home
+    os.symlink(world.outside, world.home / "link")
+    await world.run("echo x > link/file; echo x > ~/link/new")
+    assert sorted(os.listdir(world.outside)) == ["file", "folder"]
+    assert (world.outside / "file").read_text() == "old\n"
+
+
+@needs_kernel
+async def test_a_linked_worktree_can_be_committed_to(tmp_path: Path) -> None:
+    world = ConfinedWorld(tmp_path)
+    made = "git init -q . && git add -A && git commit -qm one && git worktree add -q ../other"
+    subprocess.run(["/bin/sh", "-c", made], cwd=world.project, env=world.environ, check=True, capture_output=True)
+    world.project = world.root / "other"
+    ran = await world.run("echo x > new && git add new && git commit -qm two && git log --oneline | wc -l")
+    assert (ran.exit_code, ran.output.strip()) == (0, "2")
+
+
+@needs_kernel
+@pytest.mark.parametrize("version", range(1, landlock.abi() + 1))
+def test_every_version_of_the_interface_refuses_what_it_can(tmp_path: Path, version: int) -> None:
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    (outside / "file").write_text("old")
+    confined = Confinement(mode="workspace", write=(str(inside),), devices=("/dev/null",))
+
+    def work() -> None:
+        landlock.restrict(confined, version)
+        (inside / "new").write_text("x")
+        for name in ("file", "new"):
+            try:
+                (outside / name).write_text("x")
+            except PermissionError as error:
+                refused.append(Path(error.filename).name)
+
+    refused: list[str] = []
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(30)
+    assert refused == ["file", "new"]
+    assert (inside / "new").read_text() == "x"
+    assert (outside / "file").read_text() == "old"
+
+
+@needs_kernel
+async def test_a_command_that_cannot_be_confined_does_not_run(tmp_path: Path) -> None:
+    # The kernel nests sixteen restrictions at the most; this process stands in for one that is inside fifteen.
+    script = """
+import os, sys, threading
+from subprocess import Popen
+from turnkeeper.core.sandbox import Confinement
+from turnkeeper.workspace import landlock, sandbox
+confined = Confinement(mode="workspace", write=(sys.argv[1],), devices=("/dev/null",))
+for _ in range(16):
+    landlock.restrict(confined)
+try:
+    sandbox.started(confined, lambda: Popen(["touch", sys.argv[1] + "/made"])).wait()
+except OSError as error:
+    print("refused")
+"""
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", script, str(tmp_path)], env=environ, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, os.listdir(tmp_path)) == ("refused\n", [])
+
+
+@needs_kernel
+async def test_a_confined_command_cannot_end_the_program_that_started_it(tmp_path: Path) -> None:
+    if landlock.abi() < 6:
+        pytest.skip("this kernel does not confine signals")
+    ran = await ConfinedWorld(tmp_path).run(f"kill -0 {os.getpid()}")
+    assert "Operation not permitted" in ran.output
+
+
+@needs_kernel
+async def test_modes_and_times_of_files_outside_are_not_covered_in_a_workspace(tmp_path: Path) -> None:
+    # The guide says so. When this fails the kernel has learnt it, and the guide can be shorter.
+    world = ConfinedWorld(tmp_path)
+    await world.run("chmod 600 $OUT/file")
+    assert (world.outside / "file").stat().st_mode & 0o777 == 0o600
+
+
+def test_excluded_paths_are_left_out_by_naming_their_siblings(tmp_path: Path) -> None:
+    for name in ("a/x/one", "a/x/two", "a/y", "b"):
+        (tmp_path / name).mkdir(parents=True)
+    os.symlink(tmp_path / "b", tmp_path / "a/link")
+
+    def covered(*excluded: str) -> list[str]:
+        roots = [str(tmp_path / name) for name in ("a", "b")]
+        found = landlock.covering(roots, [str(tmp_path / name) for name in excluded])
+        return sorted(os.path.relpath(path, tmp_path) for path in found)
+
+    assert covered() == ["a", "b"]
+    assert covered("a") == ["b"]
+    assert covered("a/x") == ["a/y", "b"]
+    assert covered("a/x/one", "b") == ["a/x/two", "a/y"]
+    assert covered("elsewhere") == ["a", "b"]
+
+
+def test_a_cache_is_made_for_a_program_that_is_there_and_for_no_other(tmp_path: Path) -> None:
+    for name in ("npm", "sh"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    home = tmp_path / "home"
+    home.mkdir()
+    environ = {"HOME": str(home), "PATH": str(tmp_path), "CARGO_HOME": str(tmp_path / "cargo")}
+    (tmp_path / "cargo/registry").mkdir(parents=True)
+    found = sandbox.places(environ).caches
+    assert found == tuple(str(one) for one in (home / ".cache", home / ".npm", tmp_path / "cargo/registry"))
+    assert sorted(os.listdir(home)) == [".cache", ".npm"]
+
+
+def test_no_directory_of_programs_is_a_cache() -> None:
+    assert not [one.path for one in sandbox.CACHES if Path(one.path).name in ("bin", "shims")]
+    assert not {".cargo", "go", ".local", ".config"} & {one.path for one in sandbox.CACHES}
+
+
+def test_a_system_without_a_sandbox_says_so() -> None:
+    assert sandbox.unavailable("win32") == "there is no sandbox for win32"
+    assert sandbox.unavailable("darwin") in (None, "/usr/bin/sandbox-exec is missing")
+
+
+@needs_kernel
+def test_off_is_off(tmp_path: Path) -> None:
+    assert sandbox.policy(SandboxConfig(mode="off"), tmp_path, tmp_path, {"HOME": "/h"}).mode == "off"
+    assert sandbox.policy("off", tmp_path, tmp_path, {"HOME": "/h"}).mode == "off"
+    assert sandbox.policy(SandboxConfig(), tmp_path, tmp_path, {"HOME": "/h"}).mode == "workspace"
+
+
+def test_a_session_has_a_temporary_directory_that_only_its_user_can_enter(tmp_path: Path) -> None:
+    given = TemporaryDirectories({"TMPDIR": str(tmp_path)})
+    first = Path(given.directory("ses_one"))
+    assert first == Path(TemporaryDirectories({"TMPDIR": str(tmp_path)}).directory("ses_one"))
+    assert first != Path(given.directory("ses_two"))
+    assert {place.stat().st_mode & 0o777 for place in (first, first.parent)} == {0o700}
+    (first / "kept").write_text("x")
+    given.remove(["ses_one"])
+    assert sorted(first.parent.iterdir()) == [Path(given.directory("ses_two"))]
+
+
+@pytest.mark.parametrize("kind", ["link", "open"])
+def test_a_temporary_directory_that_somebody_else_prepared_is_not_used(tmp_path: Path, kind: str) -> None:
+    trap, name = tmp_path / "trap", tmp_path / f"turnkeeper-{os.getuid()}"
+    trap.mkdir()
+    if kind == "link":
+        name.symlink_to(trap)
+    else:
+        name.mkdir()
+        name.chmod(0o777)
+    given = Path(TemporaryDirectories({"TMPDIR": str(tmp_path)}).directory("ses_one"))
+    assert not given.is_relative_to(name)
+    assert (os.listdir(trap), given.parent.stat().st_mode & 0o777) == ([], 0o700)
+
+
+def test_the_profile_for_macos_says_the_same() -> None:
+    confined = Confinement(
+        mode="workspace",
+        write=("/p", '/with "quotes"'),
+        protected=("/h/tk",),
+        hidden=("/h/tk/auth.json",),
+        network=False,
+    )
+    assert seatbelt.profile(confined).splitlines()[2:] == [
+        "(deny file-write*)",
+        '(allow file-write* (literal "/dev/null") (literal "/dev/zero") (literal "/dev/tty") (literal "/dev/ptmx")'
+        ' (regex #"^/dev/ttys[0-9]+$") (regex #"^/dev/fd/"))',
+        '(allow file-write* (subpath "/p") (subpath "/with \\"quotes\\""))',
+        '(deny file-write* (subpath "/h/tk"))',
+        '(deny file-read* (subpath "/h/tk/auth.json"))',
+        "(deny network*)",
+        "(allow network* (remote unix-socket))",
+    ]
+    assert "(deny file-read-data)" in seatbelt.profile(confined.but(read=("/p",)))
