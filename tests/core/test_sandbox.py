@@ -52,7 +52,8 @@ def test_off_confines_nothing() -> None:
         ([], "read-only", ("read-only", False)),
         ([rule("*", "deny", "edit")], "workspace", ("read-only", True)),
         ([rule("*", "deny", "*")], "workspace", ("read-only", True)),
-        ([rule("*", "deny", "edit"), rule("*.md", "allow", "edit")], "workspace", ("workspace", False)),
+        ([rule("*", "deny", "edit"), rule("*.md", "allow", "edit")], "workspace", ("read-only", True)),
+        ([rule("*.lock", "deny", "edit")], "workspace", ("workspace", False)),
         ([rule("*", "ask", "edit")], "workspace", ("workspace", False)),
     ],
 )

@@ -11,12 +11,14 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
-from turnkeeper.core.permission import evaluate, hides
+from turnkeeper.core.permission import evaluate
 from turnkeeper.model.config import SandboxMode
 from turnkeeper.model.permission import Rule
 from turnkeeper.model.value import Value
 
 EXTERNAL: Final = "external_directory"
+_ANY: Final = "/"
+"""Matches patterns about everything, and none about some files or directories."""
 _REFUSALS: Final = re.compile(
     r"permission denied|operation not permitted|read-only file ?system|no new privileges|cross-device link"
     r"|\bE(?:ACCES|PERM|ROFS|XDEV)\b",
@@ -107,13 +109,14 @@ def confinement(
         return None
     places = policy.places
     approved = [place for rule in approvals if rule.action == "allow" and (place := approved_directory(rule, policy))]
-    is_by_rule = hides(rules, "edit")
+    # Also if some files are allowed: a command cannot be kept to the names that a pattern allows.
+    is_by_rule = evaluate(rules, "edit", _ANY) == "deny"
     is_reading = policy.mode == "read-only" or is_by_rule
     own = (*policy.project, *((temporary,) if temporary else ()))
     described = (*own, *policy.write, *approved)
     write = () if is_reading else (*described, *places.caches)
     read = None
-    if evaluate(rules, EXTERNAL, "/") == "deny":
+    if evaluate(rules, EXTERNAL, _ANY) == "deny":
         read = (*described, *places.system, *places.caches)
     return Confinement(
         mode="read-only" if is_reading else "workspace",
