@@ -205,6 +205,22 @@ class ToolOutputConfig(Setting):
     max_bytes: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
 
+class AskConfig(Setting):
+    """How long requests to the user wait, and what holds when nobody answered."""
+
+    timeout: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    """Seconds; not said: as long as it takes."""
+    default: Literal["reject", "once"] | None = None
+    """What a permission request is answered with then. Questions count as dismissed."""
+
+
+class ExperimentalConfig(Setting):
+    """Settings of opencode that may still change."""
+
+    continue_loop_on_deny: bool | None = None
+    """Whether the model goes on after the user rejected a call without a word."""
+
+
 class CommandConfig(Setting):
     """A command: what is said when somebody writes its name, and by whom it is answered."""
 
@@ -243,3 +259,5 @@ class Config(Setting):
     tool_output: ToolOutputConfig = ToolOutputConfig()
     compaction: CompactionConfig = CompactionConfig()
     command: dict[str, CommandConfig] = {}
+    ask: AskConfig = AskConfig()
+    experimental: ExperimentalConfig = ExperimentalConfig()

@@ -8,12 +8,15 @@ import os
 WRITES: tuple[str, ...] = ("admit", "promote", "attempt", "record", "settle", "end")
 """What the loop writes: a prompt, its promotion, the begin of a turn, what is streamed, what a call gave, the end."""
 
+ASKS: tuple[str, ...] = ("ask", "reply", "answer", "leave")
+"""What is written of a request to the user: that it is asked, its answer, that its call goes on or is left waiting."""
+
 COMPACTIONS: tuple[str, ...] = ("marker", "compact", "compacted", "prune")
 """What makes room: the request for a compaction, its beginning, its end with all that follows, and a pruning."""
 
 
 POINTS: tuple[str, ...] = (
-    *(f"run.{when}-{what}" for what in (*WRITES, *COMPACTIONS) for when in ("before", "after")),
+    *(f"run.{when}-{what}" for what in (*WRITES, *ASKS, *COMPACTIONS) for when in ("before", "after")),
     "run.tool-begin",
     "boundary.before-admit",
     "boundary.after-admit",

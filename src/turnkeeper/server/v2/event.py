@@ -123,6 +123,9 @@ def _told(change: Change, recorded: Recorded, reason: Reason) -> Iterator[NamedE
             | c.PartGrown()
             | c.PartGone()
             | c.PartsRejected()
+            | c.AskPut()
+            | c.AskAnswered()
+            | c.AskGone()
         ):
             return  # The second generation has no event for these.
         case _:
