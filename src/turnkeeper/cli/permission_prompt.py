@@ -12,7 +12,8 @@ from anyio.abc import TaskGroup
 from turnkeeper.cli.part_lines import arguments, patch_lines
 from turnkeeper.cli.screen import Screen, harmless, one_line, show
 from turnkeeper.model.notification import Delta, Notification
-from turnkeeper.model.refusal import NotFound
+from turnkeeper.model.permission import AskedBy
+from turnkeeper.model.refusal import Conflict, NotFound
 from turnkeeper.run.permission import Asker, PermissionRequest, Reply
 
 if TYPE_CHECKING:
@@ -101,18 +102,17 @@ class RemotePermissions:
         request = PermissionRequest(
             id=asked.id,
             session_id=asked.session_id,
-            message_id=asked.tool.message_id if asked.tool is not None else "",
-            call_id=asked.tool.call_id if asked.tool is not None else "",
             permission=asked.permission,
             patterns=asked.patterns,
             always=asked.always,
             metadata=asked.metadata,
+            tool=asked.tool or AskedBy(message_id="", call_id=""),
         )
         with self._asked[asked.id]:
             reply = await self._ask(request)
             try:
                 await self._client.reply(asked.id, reply.answer, message=reply.feedback)
-            except NotFound:
+            except (NotFound, Conflict):
                 return  # Another client has answered, or the session was stopped.
 
 

@@ -13,7 +13,6 @@ from turnkeeper.cli.options import PASSWORD_VARIABLES, USERNAME_VARIABLES, Optio
 
 if TYPE_CHECKING:
     from turnkeeper.run.runtime import Settings
-    from turnkeeper.server.asks import Asks
 
 
 async def serve(
@@ -54,7 +53,6 @@ async def serve(
     import anyio
 
     from turnkeeper.server import logs, serving
-    from turnkeeper.server.asks import Asks
     from turnkeeper.server.service import ServerOptions as Start
     from turnkeeper.server.service import Service
 
@@ -69,12 +67,11 @@ async def serve(
     )
     serving.check(start, insecure=insecure)
     bound = serving.listen(hostname, port)
-    asks = Asks()
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async with options.run(Path.cwd(), partial(_settings, options, asks)) as turnkeeper:
+        async with options.run(Path.cwd(), partial(_settings, options)) as turnkeeper:
             # Before the first request: a turn that a dead process left open would look like a running one.
             left = await turnkeeper.take_over()
-            service = Service(turnkeeper, Path.cwd(), start, asks)
+            service = Service(turnkeeper, Path.cwd(), start)
             async with (
                 serving.serving(service, bound) as app,
                 anyio.create_task_group() as group,
@@ -86,8 +83,9 @@ async def serve(
                     group.cancel_scope.cancel()
 
 
-def _settings(options: Options, asks: "Asks") -> "Settings":
+def _settings(options: Options) -> "Settings":
     # Called for the first run, because importing the runtime takes most of the start-up time.
     from turnkeeper.run.runtime import Settings
 
-    return Settings(ask=asks.ask, environ=options.environ)
+    # Clients answer, now or after a restart.
+    return Settings(ask=None, question=None, environ=options.environ)

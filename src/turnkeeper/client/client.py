@@ -14,6 +14,7 @@ from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.page import Page
 from turnkeeper.model.prompt import Prompt, TextInput
+from turnkeeper.model.question import QuestionRequest
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.status import IDLE, Status
 
@@ -172,6 +173,17 @@ class Client(Records):
         """Answer a question for permission. A message with a rejection is advice for the model, which then goes on."""
         body = {"reply": answer, **({"message": message} if message is not None else {})}
         await self._line.call("POST", f"/permission/{quoted(request_id)}/reply", bool, body=body)
+
+    async def questions(self, *, directory: str | Path | None = None) -> tuple[QuestionRequest, ...]:
+        """Questions of models that wait for an answer in a directory."""
+        return await self._line.call("GET", "/question", tuple[QuestionRequest, ...], query=located(directory))
+
+    async def answer(self, request_id: str, given: Sequence[Sequence[str]] | None) -> None:
+        """Answer questions of a model: for each the chosen labels or a text of your own. None dismisses them."""
+        if given is None:
+            await self._line.call("POST", f"/question/{quoted(request_id)}/reject", bool)
+        else:
+            await self._line.call("POST", f"/question/{quoted(request_id)}/reply", bool, body={"answers": given})
 
     # What happens.
 

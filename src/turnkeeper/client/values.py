@@ -1,24 +1,18 @@
 """What only clients know of: questions that wait, and durable events as the second generation spells them."""
 
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
+from turnkeeper.model.permission import Answer, AskedBy
 from turnkeeper.model.value import JsonObject, Value
 
-PermissionAnswer: TypeAlias = Literal["once", "always", "reject"]
+PermissionAnswer: TypeAlias = Answer
 
 
 def is_near(url: str) -> bool:
     """Whether an address leads to this machine, where paths mean what they mean here."""
     host = urlsplit(url).hostname or ""
     return host in ("localhost", "::1") or host.startswith("127.")
-
-
-class AskedBy(Value):
-    """The call that asks."""
-
-    message_id: str
-    call_id: str
 
 
 class PendingPermission(Value):

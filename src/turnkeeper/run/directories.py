@@ -15,7 +15,7 @@ from turnkeeper.core.permission import configured_rules
 from turnkeeper.core.window import Window, window
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
-from turnkeeper.model.config import Config
+from turnkeeper.model.config import AskConfig, Config
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.refusal import Invalid, NotFound
@@ -55,6 +55,8 @@ class DirectorySetup(msgspec.Struct, frozen=True):
     """Where whole outputs are kept for tools to read; free to every agent that is not denied it."""
     environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
     """What the model's commands are run with."""
+    ask: AskConfig = AskConfig()
+    goes_on_when_rejected: bool = False
 
 
 class DirectoryConfig(NamedTuple):
@@ -119,6 +121,8 @@ class Directories:
             window=window(config.compaction, self._environ),
             bounds=lambda session_id: self.bounds(config, session_id),
             outputs=str(self._outputs.place) if self._outputs is not None else None,
+            ask=config.ask,
+            goes_on_when_rejected=bool(config.experimental.continue_loop_on_deny),
             environ=command_environ(self.environ(config), config.command_environment, catalog.key_variables),
         )
 

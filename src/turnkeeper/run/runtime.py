@@ -23,6 +23,8 @@ from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.notification import Delta
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.providers.transport import Network
+from turnkeeper.run.answers import AnswerDoor
+from turnkeeper.run.asking import Responders
 from turnkeeper.run.boundary import Boundary
 from turnkeeper.run.compact import Compaction
 from turnkeeper.run.context_window import ContextFitter
@@ -32,7 +34,7 @@ from turnkeeper.run.discovery import all_near
 from turnkeeper.run.drain import Drain
 from turnkeeper.run.histories import Histories
 from turnkeeper.run.pen import Pen
-from turnkeeper.run.permission import Approvals, Asker, reject_all
+from turnkeeper.run.permission import Asker, QuestionAsker, dismiss_all, reject_all
 from turnkeeper.run.prepare import Preparation
 from turnkeeper.run.recover import AskToContinue, Left, Recovery, TakeOver
 from turnkeeper.run.release import Releases
@@ -42,6 +44,7 @@ from turnkeeper.run.turn import Surroundings
 from turnkeeper.store.store import Store
 from turnkeeper.tools import load as load_tools
 from turnkeeper.tools.tool import AnyTool
+from turnkeeper.workspace.approvals import Approvals
 from turnkeeper.workspace.outputs import OutputFiles
 from turnkeeper.workspace.owner import this_process
 from turnkeeper.workspace.project import ProjectPlace, identify
@@ -54,7 +57,10 @@ _numbers = count(1)  # Tells the runtimes of this process apart; two of them may
 class Settings(msgspec.Struct, frozen=True):
     """How sessions are run here; the defaults are for people, the rest for tests."""
 
-    ask: Asker = reject_all
+    ask: Asker | None = reject_all
+    """Who is asked for permission in this process. None: requests wait until a client or another process answers."""
+    question: QuestionAsker | None = dismiss_all
+    """Who answers questions of models here. None: they wait likewise."""
     transport: Transport | None = None
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep
     random: Callable[[], float] = Random().random
@@ -80,7 +86,15 @@ class Runtime:
         transport = settings.transport or self._network.provider
         self.outputs = OutputFiles.of(settings.environ, store.mint.now, store.mint.ascending)
         self.directories = Directories(transport, settings.tools, settings.environ, self.outputs)
-        world = Surroundings(mint=store.mint, publish=publish, sleep=settings.sleep, random=settings.random)
+        self.approvals = Approvals(settings.environ, store.mint.now, store.mint.ascending)
+        self._is_leaving = False
+        world = Surroundings(
+            mint=store.mint,
+            publish=publish,
+            sleep=settings.sleep,
+            random=settings.random,
+            is_leaving=lambda: self._is_leaving,
+        )
         self._histories = Histories(store)
         self._titles = Titles(store, group, self.directories)
         fitter = ContextFitter(store, self.directories.setup)
@@ -88,8 +102,8 @@ class Runtime:
             store=store,
             world=world,
             setup=self.directories.setup,
-            ask=settings.ask,
-            approvals=Approvals(),
+            responders=Responders(permission=settings.ask, question=settings.question),
+            door=AnswerDoor(store, self.approvals),
             boundary=Boundary(store, settings.environ, self.components),
             fitter=fitter,
             begun=self._titles.begin if settings.titles else None,
@@ -148,8 +162,10 @@ class Runtime:
     async def aclose(self, timeout_s: float = STOP_S) -> None:
         """Stop every drain, wait until all have settled or time is up, and close the network connections.
 
-        A session that did not settle stays open in the log; the next process to take over closes it.
+        Calls that wait for the user stay open: they are answered and run later, in whichever process. A session that
+        did not settle stays open in the log; the next process to take over closes it.
         """
+        self._is_leaving = True
         with anyio.move_on_after(timeout_s) as waiting:
             async with anyio.create_task_group() as group:
                 for session_id in self.active:

@@ -1,7 +1,7 @@
 """Settle one tool call: permission, doom loop, run, bound, record. Recorded also when it is stopped half-way."""
 
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import anyio
 import msgspec
 
 from turnkeeper.core.limits import CALLS_PARALLEL_MAX, ENTRY_DEPTH_MAX, PROGRESS_MS
-from turnkeeper.core.permission import Allow, decide
+from turnkeeper.core.permission import Allow, Ask, Deny, decide
 from turnkeeper.core.settling import AnswerTaken, Refused, Runs, completed, failed, judge_call, reported
 from turnkeeper.core.storable import storable
 from turnkeeper.core.transcribe import interrupted
@@ -17,18 +17,19 @@ from turnkeeper.mint import Mint
 from turnkeeper.model.event import PartRecorded, TodosSet
 from turnkeeper.model.parts import FilePart, Part, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolRunning, ToolState
-from turnkeeper.model.permission import Ruleset
+from turnkeeper.model.permission import AskedBy, PermissionRequest, Ruleset
+from turnkeeper.model.question import Question, QuestionRequest
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Json, JsonObject
 from turnkeeper.outside_code import contained
+from turnkeeper.run.asking import Asking, WaitingCall
 from turnkeeper.run.discovery import Discovery
 from turnkeeper.run.pen import Pen
-from turnkeeper.run.permission import Approvals, Asker, PermissionRequest, permit
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.engine import StoreUnavailable
 from turnkeeper.text.surrogates import clean, clean_object
 from turnkeeper.tools.output import BoundOutput, Bounds
-from turnkeeper.tools.tool import Attachment, NoRecall, Recall, Rejected, ToolContext, ToolFailure
+from turnkeeper.tools.tool import Attachment, Denied, NoRecall, Recall, Rejected, ToolContext, ToolFailure
 from turnkeeper.tools.toolbox import Toolbox
 
 
@@ -41,8 +42,7 @@ class Settlement(msgspec.Struct):
     directory: Path
     worktree: Path
     rules: Ruleset
-    approvals: Approvals
-    ask: Asker
+    asking: Asking
     todos: Callable[[], Awaitable[tuple[Todo, ...]]]
     discovery: Discovery
     earlier: Sequence[Part]
@@ -55,6 +55,10 @@ class Settlement(msgspec.Struct):
     recall: Recall = msgspec.field(default_factory=NoRecall)
     environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
     """What commands are run with."""
+    goes_on_when_rejected: bool = False
+    """Whether the model goes on after the user rejected a call without a word."""
+    is_leaving: Callable[[], bool] = lambda: False
+    """Whether the process is ending: calls that wait for the user then stay as they are, for another process."""
     structured: Json = None
     """The structured answer, once it was given."""
     _room: anyio.Semaphore = msgspec.field(
@@ -64,25 +68,51 @@ class Settlement(msgspec.Struct):
 
     async def settle(self, part: ToolPart, ends_turn: Callable[[], bool]) -> None:
         """Run one call that is recorded as running, and record what came of it: with the turn's end, if that is now."""
+        await self._settle(self._begin(part), ends_turn)
+
+    async def resume(self, parts: Iterable[ToolPart], waiting: Collection[ToolPart]) -> None:
+        """Run the waiting calls of a turn again, from their beginning. ``parts`` are all its calls, in order."""
+        begun = [self._begin(part) for part in parts]
+        try:
+            async with anyio.create_task_group() as group:
+                for call in begun:
+                    if call.part in waiting:
+                        group.start_soon(self._settle, call, lambda: False)
+        except BaseExceptionGroup as group_of_errors:
+            raise first_error(group_of_errors) from group_of_errors
+
+    def _begin(self, part: ToolPart) -> "_Call":
         call = _Call(self, part, [*self.earlier, *self._seen], len(self._seen))
         self._seen.append(part)
+        return call
+
+    async def _settle(self, call: "_Call", ends_turn: Callable[[], bool]) -> None:
         crash_point("run.tool-begin")
         try:
             async with self._room:
                 state = await call.run()
         except anyio.get_cancelled_exc_class():
-            await call.finish(interrupted(call.part, self.mint.now()), lambda: False)
+            if not (call.waits and self.is_leaving()):
+                await call.finish(interrupted(call.part, self.mint.now()), lambda: False)
             raise
         await call.finish(state, ends_turn)
 
 
-class _Call:
+def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What went wrong first: callers know exceptions, not groups of them."""
+    first = group.exceptions[0]
+    return first_error(first) if isinstance(first, BaseExceptionGroup) else first
+
+
+class _Call(WaitingCall):
     """One call on its way."""
 
     def __init__(self, turn: Settlement, part: ToolPart, earlier: Sequence[Part], number: int) -> None:
         self._turn, self.part, self._earlier, self._number = turn, part, earlier, number
         self._reported = 0
         self._read: list[Path] = []
+        tool = turn.toolbox.find(part.tool)
+        self.restarts = tool is None or tool.asks_first
 
     async def finish(self, state: ToolState, ends_turn: Callable[[], bool]) -> None:
         """Record what came of the call, with the instructions it met: one append, so neither is lost alone."""
@@ -108,7 +138,8 @@ class _Call:
                         return await self._run(is_doom_loop)
         except Rejected as refusal:
             # Without a word from the user the session rests; with one the model goes on by it.
-            return self._failed(str(refusal), {} if refusal.feedback else {"rejected": True})
+            goes_on = bool(refusal.feedback) or turn.goes_on_when_rejected
+            return self._failed(str(refusal), {} if goes_on else {"rejected": True})
         except ToolFailure as failure:
             return self._failed(str(failure), {})
         except Exception as error:
@@ -133,6 +164,7 @@ class _Call:
             message_id=self.part.message_id,
             call_id=self.part.call_id,
             ask=self._ask,
+            question=self._question,
             progress=self._progress,
             todos=turn.todos,
             set_todos=self._set_todos,
@@ -143,23 +175,45 @@ class _Call:
         )
 
     def _may(self, permission: str, patterns: Sequence[str]) -> bool:
-        approvals = self._turn.approvals.of(self.part.session_id)
-        return isinstance(decide(self._turn.rules, permission, patterns, approvals), Allow)
+        return isinstance(decide(self._turn.rules, permission, patterns, self._turn.asking.approvals()), Allow)
 
     async def _ask(
         self, permission: str, patterns: Sequence[str], *, always: Sequence[str], metadata: JsonObject
     ) -> None:
+        asking, open_patterns = self._turn.asking, ()
+        match decide(self._turn.rules, permission, patterns, asking.approvals()):
+            case Deny() as deny:
+                raise Denied(deny)
+            case Ask(patterns=open_patterns):
+                pass
+        metadata, _ = storable(clean_object(metadata), dict[str, object], "what it asks")
         request = PermissionRequest(
             id=self._turn.mint.ascending("per"),
             session_id=self.part.session_id,
-            message_id=self.part.message_id,
-            call_id=self.part.call_id,
             permission=permission,
             patterns=tuple(patterns),
             always=tuple(always),
             metadata=metadata,
+            tool=self._asked_by(),
         )
-        await permit(request, self._turn.rules, self._turn.approvals, self._turn.ask)
+        reply = await asking.permission(self, request, open_patterns)
+        if reply.answer == "reject":
+            raise Rejected(reply.feedback)
+
+    async def _question(self, questions: Sequence[Question]) -> tuple[tuple[str, ...], ...]:
+        request = QuestionRequest(
+            id=self._turn.mint.ascending("que"),
+            session_id=self.part.session_id,
+            questions=tuple(questions),
+            tool=self._asked_by(),
+        )
+        reply = await self._turn.asking.question(self, request)
+        if reply.answers is None:
+            raise Rejected(words="The user dismissed the questions.")
+        return reply.answers
+
+    def _asked_by(self) -> AskedBy:
+        return AskedBy(message_id=self.part.message_id, call_id=self.part.call_id)
 
     async def _progress(self, *, title: str | None = None, metadata: JsonObject | None = None) -> None:
         """Keep what a running tool reports; recorded at most every PROGRESS_MS, for each record is a write."""

@@ -19,22 +19,24 @@ class Metrics:
         self._requests[operation, status] += 1
         self._seconds[operation] += seconds  # type: ignore[assignment] # A counter of seconds has fractions.
 
-    def text(self) -> str:
+    async def text(self) -> str:
         """All of it."""
-        return "\n".join(self._lines()) + "\n"
+        tk = self._service.turnkeeper
+        pending = len(await tk.permissions()) + len(await tk.questions())
+        return "\n".join(self._lines(pending)) + "\n"
 
-    def _lines(self) -> Iterator[str]:
+    def _lines(self, pending: int) -> Iterator[str]:
         yield from _head("turnkeeper_requests_total", "counter", "Requests answered, by operation and status.")
         for (operation, status), count in sorted(self._requests.items()):
             yield f'turnkeeper_requests_total{{operation="{operation}",status="{status}"}} {count}'
         yield from _head("turnkeeper_request_seconds_total", "counter", "Time until answers were begun, by operation.")
         for operation, seconds in sorted(self._seconds.items()):
             yield f'turnkeeper_request_seconds_total{{operation="{operation}"}} {seconds:.6f}'
-        for name, kind, about, value in self._now():
+        for name, kind, about, value in self._now(pending):
             yield from _head(name, kind, about)
             yield f"{name} {value}"
 
-    def _now(self) -> Iterator[tuple[str, str, str, int]]:
+    def _now(self, pending: int) -> Iterator[tuple[str, str, str, int]]:
         from turnkeeper.server.streams.hub import Hub  # A server can be well without having told anybody anything.
 
         turnkeeper, bus = self._service.turnkeeper, self._service.turnkeeper.bus
@@ -43,7 +45,7 @@ class Metrics:
             "turnkeeper_asks_pending",
             "gauge",
             "Questions that wait for an answer.",
-            len(self._service.asks.pending()),
+            pending,
         )
         for hub in self._service.made(Hub):
             yield "turnkeeper_streams", "gauge", "Event streams that are open.", hub.subscribers

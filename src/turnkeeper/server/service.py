@@ -8,7 +8,6 @@ from typing import Protocol, TypeVar, cast, runtime_checkable
 import msgspec
 
 from turnkeeper.api import Turnkeeper
-from turnkeeper.server.asks import Asks
 
 P = TypeVar("P")
 
@@ -43,8 +42,6 @@ class Service(msgspec.Struct):
     turnkeeper: Turnkeeper
     directory: Path
     options: ServerOptions = msgspec.field(default_factory=ServerOptions)
-    asks: Asks = msgspec.field(default_factory=Asks)
-    """Questions that wait; the store asks through it if it was opened with ``Settings(ask=asks.ask)``."""
     _parts: dict[Callable[["Service"], object], object] = msgspec.field(default_factory=dict)
 
     started: int = 0
@@ -52,10 +49,9 @@ class Service(msgspec.Struct):
 
     def __post_init__(self) -> None:
         self.started = self.turnkeeper.store.mint.now()
-        self.asks.serve(self.turnkeeper)
 
     def part(self, make: Callable[["Service"], P]) -> P:
-        """What a route file keeps between requests, made when it is first asked for: ``service.part(Asks)``."""
+        """What a route file keeps between requests, made when it is first asked for: ``service.part(Hub)``."""
         if make not in self._parts:
             self._parts[make] = make(self)
         return cast(P, self._parts[make])  # Each is stored under what made it.

@@ -18,6 +18,7 @@ import msgspec
 
 from turnkeeper.core.permission import Deny
 from turnkeeper.core.recall import Recalled, RecallHit
+from turnkeeper.model.question import Question
 from turnkeeper.model.refusal import NotFound, Refusal
 from turnkeeper.model.request import ToolDefinition
 from turnkeeper.model.todo import Todo
@@ -80,6 +81,19 @@ class AskPermission(Protocol):
         ...
 
 
+class AskQuestions(Protocol):
+    """Put questions to the user."""
+
+    async def __call__(self, questions: Sequence[Question]) -> tuple[tuple[str, ...], ...]:
+        """For each question the chosen labels or the typed text; raise Rejected if the user dismisses them."""
+        ...
+
+
+async def nobody_answers(questions: Sequence[Question]) -> tuple[tuple[str, ...], ...]:
+    """Where no user is at hand."""
+    raise ToolFailure("Nobody is there to answer questions. Decide by yourself, and say what you assumed.")
+
+
 class Progress(Protocol):
     """Report how a running call is doing."""
 
@@ -132,6 +146,7 @@ class ToolContext(msgspec.Struct, frozen=True):
     environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
     may: Callable[[str, Sequence[str]], bool] = lambda permission, patterns: True
     """Whether the rules allow these patterns of a permission without asking."""
+    question: AskQuestions = nobody_answers
 
 
 class Tool(msgspec.Struct, Generic[Arguments], frozen=True):
@@ -147,6 +162,9 @@ class Tool(msgspec.Struct, Generic[Arguments], frozen=True):
     read_only: bool = False
     aliases: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Other names that models use for parameters, and what they mean."""
+    asks_first: bool = True
+    """Whether it acts only after its last ask. Then a call that waits for the user outlives its process: it is run
+    again from its beginning, with the answer. False: such a call is settled as interrupted."""
 
     async def run(self, arguments: Arguments, context: ToolContext) -> ToolOutput:
         """Execute one call. Whatever the disk or a rule of ours refuses is a ToolFailure, and so is a timeout."""

@@ -1,13 +1,17 @@
 """Questions to the user, for the second generation: what waits for an answer, and the answers."""
 
+from collections.abc import Sequence
 from typing import Literal
 
-from turnkeeper.model.refusal import NotFound
+from turnkeeper.model.permission import PermissionRequest
+from turnkeeper.model.question import QuestionRequest
+from turnkeeper.model.refusal import Conflict, Invalid, NotFound
 from turnkeeper.model.value import JsonObject, Value
-from turnkeeper.run.permission import PermissionRequest, Reply
 from turnkeeper.server.call import HttpRequest, PlainRequest
 from turnkeeper.server.errors import Missing
+from turnkeeper.server.public import public
 from turnkeeper.server.route import Route
+from turnkeeper.server.routes import permission, question
 from turnkeeper.server.routes.api_catalogue import Located
 from turnkeeper.server.routes.question import Answers
 from turnkeeper.server.v2 import catalogue
@@ -44,10 +48,25 @@ class AskedOne(Value):
     data: Asked
 
 
-class Nothing(Value, omit_defaults=False):
-    """None of these."""
+class AskedQuestions(Value, omit_defaults=False):
+    """Questions of models that wait."""
 
-    data: tuple[JsonObject, ...] = ()
+    data: tuple[QuestionRequest, ...]
+
+
+class SavedPermission(Value):
+    """What was allowed for good in a project."""
+
+    id: str
+    project_id: str
+    action: str
+    resource: str
+
+
+class SavedPermissions(Value, omit_defaults=False):
+    """All of these."""
+
+    data: tuple[SavedPermission, ...]
 
 
 class ApiReplyBody(Value):
@@ -66,14 +85,14 @@ def asked(request: PermissionRequest) -> Asked:
         resources=request.patterns,
         save=request.always or None,
         metadata=request.metadata or None,
-        source=AskingCall(message_id=request.message_id, call_id=request.call_id),
+        source=AskingCall(message_id=request.tool.message_id, call_id=request.tool.call_id),
     )
 
 
 async def pending(call: PlainRequest) -> Located[tuple[Asked, ...]]:
     """What waits for an answer in a directory."""
     place = await call.place()
-    found = call.service.asks.pending(directory=str(place.directory))
+    found = await call.turnkeeper.permissions(directory=place.directory)
     return Located(location=catalogue.location(place), data=tuple(map(asked, found)))
 
 
@@ -94,41 +113,55 @@ async def get(call: PlainRequest) -> AskedOne:
 async def reply(call: HttpRequest[None, ApiReplyBody]) -> None:
     """Answer a question."""
     await call.turnkeeper.get(call.session_id)
-    given = Reply(answer=call.body.reply, feedback=call.body.message)
-    call.service.asks.reply(call.params["requestID"], given, session_id=call.session_id)
+    name, given = call.params["requestID"], call.body
+    await permission.answer(call, name, given.reply, message=given.message, session_id=call.session_id)
 
 
-async def saved(call: PlainRequest) -> Nothing:
-    """What was allowed for good beyond a session: nothing is."""
-    return Nothing()
+async def saved(call: PlainRequest) -> SavedPermissions:
+    """What was allowed for good, in every project."""
+    found = call.turnkeeper.approvals()
+    return SavedPermissions(
+        data=tuple(
+            SavedPermission(id=one.id, project_id=one.project_id, action=one.permission, resource=one.pattern)
+            for one in found
+        )
+    )
 
 
-async def questions(call: PlainRequest) -> Located[tuple[JsonObject, ...]]:
-    """Questions of tools that wait in a directory. No tool asks any yet."""
-    return Located(location=catalogue.location(await call.place()), data=())
+async def revoke(call: PlainRequest) -> None:
+    """Take back what was allowed for good; nothing if it was not."""
+    call.turnkeeper.revoke(call.params["id"])
 
 
-async def questions_of(call: PlainRequest) -> Nothing:
-    """The same of a session."""
+async def questions(call: PlainRequest) -> Located[tuple[QuestionRequest, ...]]:
+    """Questions of models that wait in a directory."""
+    place = await call.place()
+    found = await call.turnkeeper.questions(directory=place.directory)
+    return Located(location=catalogue.location(place), data=tuple(map(public, found)))
+
+
+async def questions_of(call: PlainRequest) -> AskedQuestions:
+    """Questions of models that wait in a session."""
     await call.turnkeeper.get(call.session_id)
-    return Nothing()
+    found = await call.turnkeeper.questions(session_id=call.session_id)
+    return AskedQuestions(data=tuple(map(public, found)))
 
 
 async def answer(call: HttpRequest[None, Answers]) -> None:
-    """Answer a question of a tool."""
+    """Answer a question of a model."""
     await call.turnkeeper.get(call.session_id)
-    raise Missing("Question", call.params["requestID"])
+    await question.answer(call, call.body.answers, session_id=call.session_id)
 
 
 async def dismiss(call: PlainRequest) -> None:
-    """Dismiss a question of a tool."""
+    """Dismiss a question of a model."""
     await call.turnkeeper.get(call.session_id)
-    raise Missing("Question", call.params["requestID"])
+    await question.answer(call, None, session_id=call.session_id)
 
 
-async def _waiting(call: PlainRequest) -> list[PermissionRequest]:
+async def _waiting(call: PlainRequest) -> Sequence[PermissionRequest]:
     await call.turnkeeper.get(call.session_id)
-    return call.service.asks.pending(session_id=call.session_id)
+    return await call.turnkeeper.permissions(session_id=call.session_id)
 
 
 _OF = "/api/session/{sessionID}"
@@ -148,9 +181,18 @@ ROUTES = (
         path="/api/permission/saved",
         operation="v2.permission.saved.list",
         tier=3,
-        summary="What was allowed for good: nothing.",
+        summary="What was allowed for good.",
         handler=saved,
-        answer=Nothing,
+        answer=SavedPermissions,
+    ),
+    Route(
+        method="DELETE",
+        path="/api/permission/saved/{id}",
+        operation="v2.permission.saved.remove",
+        tier=3,
+        summary="Take back what was allowed for good.",
+        handler=revoke,
+        status=204,
     ),
     Route(
         method="GET",
@@ -181,25 +223,25 @@ ROUTES = (
         handler=reply,
         body=ApiReplyBody,
         status=204,
-        errors=(NotFound,),
+        errors=(NotFound, Conflict),
     ),
     Route(
         method="GET",
         path="/api/question/request",
         operation="v2.question.request.list",
         tier=3,
-        summary="Questions of tools that wait in a directory: none.",
+        summary="Questions of models that wait in a directory.",
         handler=questions,
-        answer=Located[tuple[JsonObject, ...]],
+        answer=Located[tuple[QuestionRequest, ...]],
     ),
     Route(
         method="GET",
         path=f"{_OF}/question",
         operation="v2.session.question.list",
         tier=3,
-        summary="Questions of tools that wait in a session: none.",
+        summary="Questions of models that wait in a session.",
         handler=questions_of,
-        answer=Nothing,
+        answer=AskedQuestions,
         errors=(NotFound,),
     ),
     Route(
@@ -207,20 +249,20 @@ ROUTES = (
         path=f"{_OF}/question/{{requestID}}/reply",
         operation="v2.session.question.reply",
         tier=3,
-        summary="Answer a question of a tool.",
+        summary="Answer a question of a model.",
         handler=answer,
         body=Answers,
         status=204,
-        errors=(NotFound,),
+        errors=(NotFound, Conflict, Invalid),
     ),
     Route(
         method="POST",
         path=f"{_OF}/question/{{requestID}}/reject",
         operation="v2.session.question.reject",
         tier=3,
-        summary="Dismiss a question of a tool.",
+        summary="Dismiss a question of a model.",
         handler=dismiss,
         status=204,
-        errors=(NotFound,),
+        errors=(NotFound, Conflict),
     ),
 )

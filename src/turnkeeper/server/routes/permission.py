@@ -1,46 +1,61 @@
 """Questions for permission, and the answers to them."""
 
-from typing import Literal
+from typing import Any
 
-from turnkeeper.model.refusal import NotFound
+from turnkeeper.core.answers import NotAsked
+from turnkeeper.model.permission import Answer, PermissionRequest
+from turnkeeper.model.refusal import Conflict, NotFound
 from turnkeeper.model.value import Value
-from turnkeeper.run.permission import Reply
-from turnkeeper.server.asks import PendingPermission, pending
 from turnkeeper.server.call import HttpRequest, PlainRequest
+from turnkeeper.server.errors import Missing
+from turnkeeper.server.public import public
 from turnkeeper.server.route import Route
 
 
 class ReplyBody(Value):
     """An answer; a message with a rejection is advice for the model, which then goes on."""
 
-    reply: Literal["once", "always", "reject"]
+    reply: Answer
     message: str | None = None
 
 
 class ResponseBody(Value):
     """An answer in the older spelling."""
 
-    response: Literal["once", "always", "reject"]
+    response: Answer
 
 
-async def list_pending(call: PlainRequest) -> list[PendingPermission]:
+async def list_pending(call: PlainRequest) -> list[PermissionRequest]:
     """What waits for an answer in a directory."""
     place = await call.place()
-    return [pending(one) for one in call.service.asks.pending(directory=str(place.directory))]
+    return [public(one) for one in await call.turnkeeper.permissions(directory=place.directory)]
 
 
 async def reply(call: HttpRequest[None, ReplyBody]) -> bool:
     """Answer a question."""
-    given = Reply(answer=call.body.reply, feedback=call.body.message)
-    call.service.asks.reply(call.params["requestID"], given)
+    await answer(call, call.params["requestID"], call.body.reply, message=call.body.message)
     return True
 
 
 async def respond(call: HttpRequest[None, ResponseBody]) -> bool:
     """Answer a question of a session, in the older spelling."""
-    given = Reply(answer=call.body.response)
-    call.service.asks.reply(call.params["permissionID"], given, session_id=call.session_id)
+    await answer(call, call.params["permissionID"], call.body.response, session_id=call.session_id)
     return True
+
+
+async def answer(
+    call: HttpRequest[Any, Any],  # The routes have bodies of their own.
+    request_id: str,
+    given: Answer,
+    *,
+    message: str | None = None,
+    session_id: str | None = None,
+) -> None:
+    """Answer a permission request. Raises Missing if it does not wait (any more)."""
+    try:
+        await call.turnkeeper.reply(request_id, given, message=message, session_id=session_id)
+    except NotAsked as error:
+        raise Missing("Permission", request_id) from error
 
 
 ROUTES = (
@@ -51,7 +66,7 @@ ROUTES = (
         tier=1,
         summary="Questions for permission that wait for an answer.",
         handler=list_pending,
-        answer=list[PendingPermission],
+        answer=list[PermissionRequest],
     ),
     Route(
         method="POST",
@@ -62,7 +77,7 @@ ROUTES = (
         handler=reply,
         body=ReplyBody,
         answer=bool,
-        errors=(NotFound,),
+        errors=(NotFound, Conflict),
     ),
     Route(
         method="POST",
@@ -73,6 +88,6 @@ ROUTES = (
         handler=respond,
         body=ResponseBody,
         answer=bool,
-        errors=(NotFound,),
+        errors=(NotFound, Conflict),
     ),
 )

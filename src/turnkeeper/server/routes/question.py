@@ -1,9 +1,15 @@
-"""Questions of tools to the user. No tool asks any yet, so none waits."""
+"""Questions of models to the user, and the answers to them."""
 
-from turnkeeper.model.refusal import NotFound
-from turnkeeper.model.value import JsonObject, Value
+from collections.abc import Sequence
+from typing import Any
+
+from turnkeeper.core.answers import NotAsked
+from turnkeeper.model.question import QuestionRequest
+from turnkeeper.model.refusal import Conflict, Invalid, NotFound
+from turnkeeper.model.value import Value
 from turnkeeper.server.call import HttpRequest, PlainRequest
 from turnkeeper.server.errors import Missing
+from turnkeeper.server.public import public
 from turnkeeper.server.route import Route
 
 
@@ -13,19 +19,36 @@ class Answers(Value):
     answers: tuple[tuple[str, ...], ...]
 
 
-async def list_pending(call: PlainRequest) -> list[JsonObject]:
-    """What waits for an answer."""
-    return []
+async def list_pending(call: PlainRequest) -> list[QuestionRequest]:
+    """What waits for an answer in a directory."""
+    place = await call.place()
+    return [public(one) for one in await call.turnkeeper.questions(directory=place.directory)]
 
 
 async def reply(call: HttpRequest[None, Answers]) -> bool:
     """Answer a question."""
-    raise Missing("Question", call.params["requestID"])
+    await answer(call, call.body.answers)
+    return True
 
 
 async def reject(call: PlainRequest) -> bool:
     """Dismiss a question."""
-    raise Missing("Question", call.params["requestID"])
+    await answer(call, None)
+    return True
+
+
+async def answer(
+    call: HttpRequest[Any, Any],  # The routes have bodies of their own.
+    given: Sequence[Sequence[str]] | None,
+    *,
+    session_id: str | None = None,
+) -> None:
+    """Answer questions, or dismiss them. Raises Missing if they do not wait (any more)."""
+    name = call.params["requestID"]
+    try:
+        await call.turnkeeper.answer(name, given, session_id=session_id)
+    except NotAsked as error:
+        raise Missing("Question", name) from error
 
 
 ROUTES = (
@@ -36,7 +59,7 @@ ROUTES = (
         tier=1,
         summary="Questions of tools that wait for an answer.",
         handler=list_pending,
-        answer=list[JsonObject],
+        answer=list[QuestionRequest],
     ),
     Route(
         method="POST",
@@ -47,7 +70,7 @@ ROUTES = (
         handler=reply,
         body=Answers,
         answer=bool,
-        errors=(NotFound,),
+        errors=(NotFound, Conflict, Invalid),
     ),
     Route(
         method="POST",
@@ -57,6 +80,6 @@ ROUTES = (
         summary="Dismiss a question of a tool.",
         handler=reject,
         answer=bool,
-        errors=(NotFound,),
+        errors=(NotFound, Conflict),
     ),
 )
