@@ -78,10 +78,10 @@ async def test_an_approval_for_good_holds_in_the_directory_until_it_is_revoked(p
         assert len(person.asked) == 1
         await stage.ask(await stage.session(directory=elsewhere), "go")
         assert len(person.asked) == 2, "without a repository an approval holds in its own directory"
-        [saved] = stage.tk.approvals()
+        [saved] = await stage.tk.approvals()
         assert (saved.id[:4], saved.permission, saved.pattern) == ("psv_", "asks", "a")
-        assert stage.tk.revoke(saved.id)
-        assert stage.tk.approvals() == ()
+        assert await stage.tk.revoke(saved.id)
+        assert await stage.tk.approvals() == ()
         await stage.ask(one, "again")
         assert len(person.asked) == 3
 

@@ -24,6 +24,7 @@ WORKING: dict[str, dict[str, object]] = {
     "edit": {"filePath": "a.txt", "oldString": "one", "newString": "two"},
     "glob": {"pattern": "*"},
     "grep": {"pattern": "one"},
+    "question": {"questions": [{"question": "Which?", "options": [{"label": "A"}, {"label": "B"}]}]},
     "read": {"filePath": "a.txt"},
     "recall": {"query": "one"},
     "todowrite": {"todos": []},
@@ -43,6 +44,12 @@ FAILING: dict[str, list[dict[str, object]]] = {
     ],
     "glob": [{"pattern": "[a"}, {"pattern": "*", "path": "missing"}, {"pattern": "*", "path": "a.txt"}],
     "grep": [{"pattern": "("}, {"pattern": "a", "path": "missing"}, {"pattern": "a", "include": "{a"}],
+    "question": [
+        {"questions": []},
+        {"questions": [{"question": " "}]},
+        {"questions": [{"question": "Why?", "custom": False}]},
+        {"questions": [{"question": "Why?"}] * 11},
+    ],
     "read": [
         {"filePath": "missing"},
         {"filePath": "a.txt", "offset": 9},

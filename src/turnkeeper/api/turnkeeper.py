@@ -211,16 +211,24 @@ class Turnkeeper(Records):
         return await answers.permissions(self.store, directory=place, session_id=session_id)
 
     async def reply(
-        self, request_id: str, answer: "Answer", *, message: str | None = None, session_id: str | None = None
+        self,
+        request_id: str,
+        answer: "Answer",
+        *,
+        message: str | None = None,
+        session_id: str | None = None,
+        resume: bool = True,
     ) -> None:
-        """Answer a permission request. Its call goes on where it is run, or here if no process runs the session.
+        """Answer a permission request. If no process runs the session it is then run here, unless ``resume`` is False.
 
         ``always`` is saved for the project and also answers what else of the session it covers. A rejection rejects
         what else of the session waits; a message with it is advice for the model, which then goes on.
         """
         from turnkeeper.sessions import answers
 
-        await self._go_on(await answers.reply(self._door, request_id, answer, message=message, session_id=session_id))
+        found = await answers.reply(self._door, request_id, answer, message=message, session_id=session_id)
+        if resume:
+            await self._go_on(found)
 
     async def questions(
         self, *, directory: str | Path | None = None, session_id: str | None = None
@@ -232,18 +240,25 @@ class Turnkeeper(Records):
         return await answers.questions(self.store, directory=place, session_id=session_id)
 
     async def answer(
-        self, request_id: str, given: Sequence[Sequence[str]] | None, *, session_id: str | None = None
+        self,
+        request_id: str,
+        given: Sequence[Sequence[str]] | None,
+        *,
+        session_id: str | None = None,
+        resume: bool = True,
     ) -> None:
         """Answer questions of a model: for each the chosen labels or a text of your own. None dismisses them."""
         from turnkeeper.sessions import answers
 
-        await self._go_on(await answers.answer_questions(self._door, request_id, given, session_id=session_id))
+        found = await answers.answer_questions(self._door, request_id, given, session_id=session_id)
+        if resume:
+            await self._go_on(found)
 
-    def approvals(self, *, project_id: str | None = None) -> "Sequence[SavedApproval]":
+    async def approvals(self, *, project_id: str | None = None) -> "Sequence[SavedApproval]":
         """What was allowed for good, in one project or in all."""
         return self._door.approvals.saved(project_id)
 
-    def revoke(self, approval_id: str) -> bool:
+    async def revoke(self, approval_id: str) -> bool:
         """Take back what was allowed for good; whether it was."""
         return self._door.approvals.revoke(approval_id)
 

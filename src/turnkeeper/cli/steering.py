@@ -49,7 +49,7 @@ async def resume(
     from turnkeeper.run.runtime import Settings
 
     live = Live(as_json=options.json or format == "json", thinking=thinking, auto=auto)
-    async with options.run(Path.cwd(), Settings(ask=live.ask, environ=options.environ)) as tk:
+    async with options.run(Path.cwd(), Settings(ask=live.ask, question=live.question, environ=options.environ)) as tk:
         session_id = await names.session(tk, id)
         if (found := found_open(await tk.store.journal.view(session_id))) is not None:
             live.display.note(found)

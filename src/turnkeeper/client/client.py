@@ -7,12 +7,21 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from turnkeeper.client.records import Records, located, path_of, quoted
-from turnkeeper.client.values import Health, MessagePage, PendingPermission, PermissionAnswer, SessionEvent, WireEvent
+from turnkeeper.client.values import (
+    Health,
+    MessagePage,
+    PendingPermission,
+    PermissionAnswer,
+    SavedPermissions,
+    SessionEvent,
+    WireEvent,
+)
 from turnkeeper.core.arguments import checked
 from turnkeeper.mint import Mint
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.page import Page
+from turnkeeper.model.permission import SavedApproval
 from turnkeeper.model.prompt import Prompt, TextInput
 from turnkeeper.model.question import QuestionRequest
 from turnkeeper.model.refusal import Invalid
@@ -184,6 +193,15 @@ class Client(Records):
             await self._line.call("POST", f"/question/{quoted(request_id)}/reject", bool)
         else:
             await self._line.call("POST", f"/question/{quoted(request_id)}/reply", bool, body={"answers": given})
+
+    async def approvals(self) -> tuple[SavedApproval, ...]:
+        """What was allowed for good, in every project."""
+        found = await self._line.call("GET", "/api/permission/saved", SavedPermissions)
+        return tuple(one.approval() for one in found.data)
+
+    async def revoke(self, approval_id: str) -> None:
+        """Take back what was allowed for good."""
+        await self._line.answer("DELETE", f"/api/permission/saved/{quoted(approval_id)}")
 
     # What happens.
 

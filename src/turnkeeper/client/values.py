@@ -3,7 +3,7 @@
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
-from turnkeeper.model.permission import Answer, AskedBy
+from turnkeeper.model.permission import Answer, AskedBy, SavedApproval
 from turnkeeper.model.value import JsonObject, Value
 
 PermissionAnswer: TypeAlias = Answer
@@ -25,6 +25,27 @@ class PendingPermission(Value):
     metadata: JsonObject
     always: tuple[str, ...]
     tool: AskedBy | None = None
+
+
+class SavedPermission(Value):
+    """What was allowed for good, as a server spells it. It does not say since when."""
+
+    id: str
+    project_id: str
+    action: str
+    resource: str
+
+    def approval(self) -> SavedApproval:
+        """The same in the words of a store."""
+        return SavedApproval(
+            id=self.id, project_id=self.project_id, permission=self.action, pattern=self.resource, created=0
+        )
+
+
+class SavedPermissions(Value):
+    """All of these."""
+
+    data: tuple[SavedPermission, ...]
 
 
 class SessionEvent(Value):

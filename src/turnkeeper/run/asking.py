@@ -5,7 +5,7 @@ deadline. All of them answer through one door (``run/answers.py``), and the firs
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing, suppress
+from contextlib import suppress
 
 import anyio
 import msgspec
@@ -190,10 +190,9 @@ class Asking(msgspec.Struct, frozen=True):
         view = await journal.view(self.pen.session_id)
         if any(ask.request.id == request_id and ask.reply is not None for ask in view.asks):
             return
-        async with aclosing(journal.tail(self.pen.session_id, view.seq)) as news:
-            async for recorded in news:
-                if is_answer(recorded.event, request_id):
-                    return
+        async for recorded in journal.tail(self.pen.session_id, view.seq):
+            if is_answer(recorded.event, request_id):
+                return
 
     async def _find(self, request_id: str) -> OpenAsk | None:
         view = await self.store.journal.view(self.pen.session_id)
@@ -211,5 +210,4 @@ class WaitingCall:
 
 def is_answer(event: Event, request_id: str) -> bool:
     """Whether an event is the answer to a request."""
-    is_one = isinstance(event, PermissionReplied | QuestionReplied | QuestionRejected)
-    return is_one and event.request_id == request_id
+    return isinstance(event, PermissionReplied | QuestionReplied | QuestionRejected) and event.request_id == request_id

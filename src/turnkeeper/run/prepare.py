@@ -115,12 +115,14 @@ class Preparation(msgspec.Struct, frozen=True):
         pen.hold(*close_resumed_turn(await pen.view(), mint.now()), at="end")
 
     async def _break_off(self, pen: Pen, error: BaseException) -> None:
-        view, mint = await pen.view(), self.store.mint
+        view = await pen.view()
         assert view.turn is not None, "the turn is open until its calls are settled"
-        if self.world.is_leaving() and waiting_calls(view):
+        is_stopped = isinstance(error, anyio.get_cancelled_exc_class())
+        if is_stopped and not self.world.is_interrupted(pen.session_id) and waiting_calls(view):
             await pen.leave_turn(view)
         else:
-            await pen.append(*stopped_open(view.turn, error, mint.now()), at="end")
+            turn = await self.store.queries.whole(view.turn)
+            await pen.append(*stopped_open(turn, error, self.store.mint.now()), at="end")
 
     async def _resumed(self, pen: Pen, view: SessionView, history: History, turn: OpenTurn) -> Settlement:
         user = last_user(history)
@@ -168,7 +170,7 @@ class Preparation(msgspec.Struct, frozen=True):
             recall=SessionRecall(self.store.queries, session_id),
             environ=setup.environ,
             goes_on_when_rejected=setup.goes_on_when_rejected,
-            is_leaving=world.is_leaving,
+            is_interrupted=lambda: world.is_interrupted(session_id),
         )
 
     async def _failed(self, pen: Pen, message: AssistantMessage, ending: Ending) -> None:

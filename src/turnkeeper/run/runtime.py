@@ -87,13 +87,13 @@ class Runtime:
         self.outputs = OutputFiles.of(settings.environ, store.mint.now, store.mint.ascending)
         self.directories = Directories(transport, settings.tools, settings.environ, self.outputs)
         self.approvals = Approvals(settings.environ, store.mint.now, store.mint.ascending)
-        self._is_leaving = False
+        self._interrupted: set[str] = set()
         world = Surroundings(
             mint=store.mint,
             publish=publish,
             sleep=settings.sleep,
             random=settings.random,
-            is_leaving=lambda: self._is_leaving,
+            is_interrupted=self._interrupted.__contains__,
         )
         self._histories = Histories(store)
         self._titles = Titles(store, group, self.directories)
@@ -151,7 +151,11 @@ class Runtime:
 
     async def interrupt(self, session_id: str) -> bool:
         """Stop a session's drain and wait until all is settled; whether one was running here."""
-        return await self._coordinator.interrupt(session_id) or await self._releases.finish(session_id)
+        self._interrupted.add(session_id)
+        try:
+            return await self._coordinator.interrupt(session_id) or await self._releases.finish(session_id)
+        finally:
+            self._interrupted.discard(session_id)
 
     async def forget(self, session_id: str) -> None:
         """Stop a session that is to be removed, and let go of what is held of it."""
@@ -165,11 +169,10 @@ class Runtime:
         Calls that wait for the user stay open: they are answered and run later, in whichever process. A session that
         did not settle stays open in the log; the next process to take over closes it.
         """
-        self._is_leaving = True
         with anyio.move_on_after(timeout_s) as waiting:
             async with anyio.create_task_group() as group:
                 for session_id in self.active:
-                    group.start_soon(self.interrupt, session_id)
+                    group.start_soon(self._coordinator.interrupt, session_id)
         if waiting.cancelled_caught:
             log.error("these sessions did not stop within %g s: %s", timeout_s, ", ".join(sorted(self.active)))
         await self._releases.finish_all()

@@ -57,8 +57,10 @@ class Settlement(msgspec.Struct):
     """What commands are run with."""
     goes_on_when_rejected: bool = False
     """Whether the model goes on after the user rejected a call without a word."""
-    is_leaving: Callable[[], bool] = lambda: False
-    """Whether the process is ending: calls that wait for the user then stay as they are, for another process."""
+    is_interrupted: Callable[[], bool] = lambda: True
+    """Whether the user stops the session. Else the process is ending, and calls that wait are left to another one."""
+    left_waiting: list[ToolPart] = msgspec.field(default_factory=list)
+    """The calls that were left as they are."""
     structured: Json = None
     """The structured answer, once it was given."""
     _room: anyio.Semaphore = msgspec.field(
@@ -92,7 +94,9 @@ class Settlement(msgspec.Struct):
             async with self._room:
                 state = await call.run()
         except anyio.get_cancelled_exc_class():
-            if not (call.waits and self.is_leaving()):
+            if call.waits and not self.is_interrupted():
+                self.left_waiting.append(call.part)
+            else:
                 await call.finish(interrupted(call.part, self.mint.now()), lambda: False)
             raise
         await call.finish(state, ends_turn)
@@ -180,12 +184,13 @@ class _Call(WaitingCall):
     async def _ask(
         self, permission: str, patterns: Sequence[str], *, always: Sequence[str], metadata: JsonObject
     ) -> None:
-        asking, open_patterns = self._turn.asking, ()
+        asking = self._turn.asking
+        open_patterns: Sequence[str] = ()
         match decide(self._turn.rules, permission, patterns, asking.approvals()):
             case Deny() as deny:
                 raise Denied(deny)
-            case Ask(patterns=open_patterns):
-                pass
+            case Ask(patterns=left):
+                open_patterns = left
         metadata, _ = storable(clean_object(metadata), dict[str, object], "what it asks")
         request = PermissionRequest(
             id=self._turn.mint.ascending("per"),

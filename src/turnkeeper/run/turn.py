@@ -11,7 +11,6 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
-from turnkeeper.core.asks import waiting_calls
 from turnkeeper.core.attempts import Attempts, Retry
 from turnkeeper.core.limits import CHECKPOINT_MS
 from turnkeeper.core.retry import delay
@@ -40,8 +39,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     publish: Callable[[Delta], None]
     sleep: Callable[[float], Awaitable[None]]
     random: Callable[[], float]
-    is_leaving: Callable[[], bool] = lambda: False
-    """Whether the process is ending, so that calls which wait for the user are left to another one."""
+    is_interrupted: Callable[[str], bool] = lambda session_id: True
+    """Whether a session is stopped by its user. Else its process is ending, and leaves calls that wait to another."""
 
 
 class Turn:
@@ -96,13 +95,13 @@ class Turn:
         """Hold the end of a turn that was stopped; of one whose process is ending, all but the calls that wait."""
         now = self._now()
         never_begun = [call.but(state=interrupted(call, now)) for call in self._attempts.scribe.calls()]
-        if self._world.is_leaving():
+        left = self._settlement.left_waiting
+        if left and isinstance(error, anyio.get_cancelled_exc_class()):
             self._pen.hold(*(PartRecorded(part=part) for part in never_begun))
-            never_begun = []
-            if waiting_calls(view := await self._pen.view()):
-                self._pen.hold(*self._attempts.suspend(view, now))
-                return
-        self._end(broken_off(error, "turn", *never_begun))
+            self._pen.hold(*self._attempts.suspend(await self._pen.view(), now))
+        else:
+            never_begun += [call.but(state=interrupted(call, now)) for call in left]
+            self._end(broken_off(error, "turn", *never_begun))
 
     def _end(self, ending: Ending) -> None:
         """Hold ``TurnEnded``, with the bill and the step's mark before it and a remedy after it."""

@@ -12,6 +12,7 @@ BUILT_IN: Final[dict[str, str]] = {
     "edit": "turnkeeper.tools.edit:EDIT",
     "glob": "turnkeeper.tools.glob:GLOB",
     "grep": "turnkeeper.tools.grep:GREP",
+    "question": "turnkeeper.tools.question:QUESTION",
     "read": "turnkeeper.tools.read:READ",
     "recall": "turnkeeper.tools.recall:RECALL",
     "todowrite": "turnkeeper.tools.todowrite:TODOWRITE",

@@ -119,7 +119,7 @@ async def reply(call: HttpRequest[None, ApiReplyBody]) -> None:
 
 async def saved(call: PlainRequest) -> SavedPermissions:
     """What was allowed for good, in every project."""
-    found = call.turnkeeper.approvals()
+    found = await call.turnkeeper.approvals()
     return SavedPermissions(
         data=tuple(
             SavedPermission(id=one.id, project_id=one.project_id, action=one.permission, resource=one.pattern)
@@ -130,7 +130,7 @@ async def saved(call: PlainRequest) -> SavedPermissions:
 
 async def revoke(call: PlainRequest) -> None:
     """Take back what was allowed for good; nothing if it was not."""
-    call.turnkeeper.revoke(call.params["id"])
+    await call.turnkeeper.revoke(call.params["id"])
 
 
 async def questions(call: PlainRequest) -> Located[tuple[QuestionRequest, ...]]:
