@@ -26,6 +26,7 @@ from turnkeeper.model.event import (
 from turnkeeper.model.permission import AskedBy, PermissionRequest, Reply, Rule
 from turnkeeper.model.question import QuestionReply, QuestionRequest
 from turnkeeper.model.refusal import Conflict
+from turnkeeper.model.session import Session
 from turnkeeper.outside_code import contained
 from turnkeeper.run.answers import AnswerDoor
 from turnkeeper.run.pen import Pen
@@ -45,6 +46,7 @@ class Asking(msgspec.Struct, frozen=True):
     """Asks the user for the calls of one turn."""
 
     pen: Pen
+    session: Session
     store: Store
     mint: Mint
     sleep: Callable[[float], Awaitable[None]]
@@ -54,9 +56,7 @@ class Asking(msgspec.Struct, frozen=True):
 
     def approvals(self) -> tuple[Rule, ...]:
         """What is allowed for good where the session works."""
-        view = self.store.journal.cache.view(self.pen.session_id)
-        assert view is not None, "the session is being run"
-        return self.door.approvals.rules(view.session)
+        return self.door.approvals.rules(self.session)
 
     async def permission(self, call: "WaitingCall", request: PermissionRequest, open_patterns: Sequence[str]) -> Reply:
         """The user's reply, once it is recorded as applied.

@@ -154,7 +154,7 @@ class Preparation(msgspec.Struct, frozen=True):
     ) -> Settlement:
         """How the calls of a turn are settled."""
         session_id, world = view.session.id, self.world
-        asking = Asking(pen, self.store, world.mint, world.sleep, self.door, self.responders, setup.ask)
+        asking = Asking(pen, view.session, self.store, world.mint, world.sleep, self.door, self.responders, setup.ask)
         return Settlement(
             pen=pen,
             mint=self.store.mint,
