@@ -5,17 +5,20 @@ from pathlib import Path
 
 import anyio
 import pytest
-from cli_store import Answer, tk
+from cli_store import Answer, api, tk
 from workshop import Shop
 
 import turnkeeper
+from turnkeeper.app import Turnkeeper
 from turnkeeper.cli.asks import parse_answer
 from turnkeeper.cli.permission_prompt import parse_choice
+from turnkeeper.model import event as e
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.notification import Notification
 from turnkeeper.model.prompt import Prompt, TextInput
-from turnkeeper.model.question import Option, Question
+from turnkeeper.model.question import Option, Question, QuestionReply
 from turnkeeper.run.runtime import Settings
+from turnkeeper.testing.builders import a_call, a_question, an_assistant, running
 
 OFFLINE = ModelChoice(provider_id="offline", model_id="tk-1")
 DEADLINE_S = 60
@@ -79,7 +82,7 @@ def test_allow_records_the_answer_and_runs_the_session_on(shop: Shop) -> None:
 def test_an_answer_that_is_only_recorded_is_taken_up_later(shop: Shop) -> None:
     session = left_waiting(shop)
     [request] = waiting(shop)
-    recorded = tk(shop.data, "permission", "allow", str(request["id"]), "--no-run", "--json").json
+    recorded = tk(shop.data, "permission", "allow", str(request["id"]), "--record-only", "--json").json
     assert "outcome" not in recorded
     assert (waiting(shop), outputs(shop, session)) == ([], ["running"])
     tk(shop.data, "session", "recover")
@@ -112,6 +115,49 @@ def test_what_does_not_wait_cannot_be_answered(shop: Shop) -> None:
         answered = tk(shop.data, *words)
         assert answered.code == 1
         assert "nope" in answered.err
+
+
+def asked(data: Path) -> str:
+    """A session whose model asks two questions."""
+
+    async def work(opened: Turnkeeper) -> str:
+        session = (await opened.create(title="Colours")).id
+        turn = an_assistant(session, "msg_a", "msg_u")
+        call = a_call(turn, "prt_c", running(), tool="question")
+        request = a_question(call, "que_colours")
+        both = request.questions * 2
+        await opened.store.journal.append(
+            session,
+            e.TurnStarted(message=turn),
+            e.PartRecorded(part=call),
+            e.QuestionAsked(request=request.but(questions=both)),
+        )
+        return session
+
+    return api(data, work)
+
+
+def test_questions_are_listed_and_answered_in_their_order(data: Path) -> None:
+    session = asked(data)
+    shown = tk(data, "question", "list").out
+    assert "Which colour?" in shown
+    assert "Red" in shown
+    wrong = tk(data, "question", "answer", "que_c", "Red", "--record-only")
+    assert (wrong.code, "asks 2 question(s) and 1 are answered" in wrong.err) == (1, True)
+    given = tk(data, "question", "answer", "que_c", "red", "Something else", "--record-only", "--json").json
+    assert given == {"id": "que_colours", "sessionID": session, "answer": "answered"}
+    [recorded] = api(data, lambda opened: opened.store.journal.view(session)).asks
+    assert recorded.reply == QuestionReply(answers=(("Red",), ("Something else",)))
+    status = tk(data, "session", "status", session, "--json").json
+    assert status["asks"] == []
+
+
+def test_questions_are_dismissed(data: Path) -> None:
+    session = asked(data)
+    assert tk(data, "session", "status", session, "--json").json["asks"] == ["que_colours"]
+    assert tk(data, "question", "reject", "que_c", "--record-only").code == 0
+    [recorded] = api(data, lambda opened: opened.store.journal.view(session)).asks
+    assert recorded.reply == QuestionReply()
 
 
 COLOURS = Question(

@@ -118,6 +118,7 @@ async def test_a_session_that_waits_rests_without_an_owner_and_is_not_taken_over
         assert (await later.tk.run(session)).reason == WAITS
         view = await later.tk.store.journal.view(session)
         assert (view.seq, view.owner, len(view.asks)) == (before, None, 1)
+        assert (await later.tk.doctor()).problems == ()
 
 
 async def test_a_call_that_asks_twice_is_answered_twice_across_two_restarts_and_runs_once(house: House) -> None:
@@ -359,6 +360,21 @@ async def test_the_ask_about_a_loop_outlives_its_process(house: House) -> None:
 
 
 QUESTIONS = [{"question": "Which?", "header": "Choice", "options": [{"label": "A", "description": "first"}]}]
+
+
+async def test_a_name_that_is_no_text_can_be_asked_about(house: House) -> None:
+    async def odd(text: str, context: ToolContext) -> str:
+        await context.ask("asks", [f"{text}\udcff"], always=["\udcff"], metadata={"path": "\udcff"})
+        return "done"
+
+    async with house.opened(Scripted().calls("odd", text="x").then().says("ok"), a_tool("odd", odd)) as runtime:
+        session = await runtime.session()
+        async with runtime.tk.subscribe() as heard:
+            await runtime.say(session, "go")
+            asked = await until(heard, "permission.asked")
+        await runtime.tk.reply(str(asked.properties["id"]), "once")
+        await runtime.tk.wait(session)
+        assert await outputs(runtime, session) == ["done"]
 
 
 async def test_questions_outlive_their_process_and_their_answers_reach_the_model(house: House) -> None:

@@ -50,21 +50,22 @@ async def allow(
     /,
     *,
     always: Annotated[bool, Parameter(help="Allow it for good in this project, and what else it covers.")] = False,
-    no_run: Recorded = False,
+    record_only: Recorded = False,
     options: Options,
 ) -> int:
     """Allow a call that waits for permission.
 
     The answer is recorded. If no process runs the session, it is then run here
-    until it rests or asks again, unless --no-run is given; a process that runs it
-    finds the answer by itself, and so does a server. With --json the answer is
-    {"id", "sessionID", "answer", "outcome"}, without "outcome" if nothing was run.
+    until it rests or asks again, unless --record-only is given; a process that
+    runs it finds the answer by itself, and so does a server. With --json the
+    answer is {"id", "sessionID", "answer", "outcome"}, without "outcome" if
+    nothing was run.
 
     For example:
       turnkeeper permission allow per_1e0ae3b0a001
       turnkeeper permission allow per_1e0ae3b0a001 --always
     """
-    return await _reply(id, "always" if always else "once", None, no_run, options)
+    return await _reply(id, "always" if always else "once", None, record_only, options)
 
 
 async def deny(
@@ -75,18 +76,19 @@ async def deny(
         str | None,
         Parameter(metavar="TEXT", help="Advice: the model then goes on.", allow_leading_hyphen=True),
     ] = None,
-    no_run: Recorded = False,
+    record_only: Recorded = False,
     options: Options,
 ) -> int:
-    """Refuse a call that waits for permission, and all other calls of its session that do.
+    """Refuse a call that waits for permission.
 
+    All other calls of its session that wait for permission are refused with it.
     Without a message the session rests. The rest is as with `permission allow`.
 
     For example:
       turnkeeper permission deny per_1e0ae3b0a001
       turnkeeper permission deny per_1e0ae3b0a001 --message "use the test database"
     """
-    return await _reply(id, "reject", message, no_run, options)
+    return await _reply(id, "reject", message, record_only, options)
 
 
 async def saved(*, options: Options) -> None:
@@ -156,7 +158,7 @@ async def answer(
     *answers: Annotated[
         str, Parameter(metavar="ANSWER", help="One for each question: a label, several with commas, or your own text.")
     ],
-    no_run: Recorded = False,
+    record_only: Recorded = False,
     options: Options,
 ) -> int:
     """Answer the questions of a model, in their order.
@@ -171,16 +173,16 @@ async def answer(
         request = next(one for one in await tk.questions() if one.id == found)
         await _give(tk, found, [parse_answer(*pair) for pair in zip(request.questions, answers, strict=False)])
 
-    return await _answer("question", id, "answered", given, no_run, options)
+    return await _answer("question", id, "answered", given, record_only, options)
 
 
-async def reject(id: RequestName, /, *, no_run: Recorded = False, options: Options) -> int:
+async def reject(id: RequestName, /, *, record_only: Recorded = False, options: Options) -> int:
     """Dismiss the questions of a model. The session then rests.
 
     For example:
       turnkeeper question reject que_1e0ae3b0a001
     """
-    return await _answer("question", id, "dismissed", lambda tk, found: _give(tk, found, None), no_run, options)
+    return await _answer("question", id, "dismissed", lambda tk, found: _give(tk, found, None), record_only, options)
 
 
 def parse_answer(question: "Question", given: str) -> tuple[str, ...]:
@@ -192,14 +194,14 @@ def parse_answer(question: "Question", given: str) -> tuple[str, ...]:
     return (labels.get(given.strip().casefold(), given),) if given.strip() else ()
 
 
-async def _reply(id: str, given: "Answer", message: str | None, no_run: bool, options: Options) -> int:
+async def _reply(id: str, given: "Answer", message: str | None, record_only: bool, options: Options) -> int:
     async def reply(tk: "Turnkeeper | Client", found: str) -> None:
         if (store := local_store(tk)) is not None:
             await store.reply(found, given, message=message, resume=False)
         else:
             await tk.reply(found, given, message=message)
 
-    return await _answer("permission request", id, given, reply, no_run, options)
+    return await _answer("permission request", id, given, reply, record_only, options)
 
 
 async def _give(tk: "Turnkeeper | Client", request_id: str, given: Sequence[Sequence[str]] | None) -> None:
@@ -214,7 +216,7 @@ async def _answer(
     id: str,
     said: str,
     give: "Callable[[Turnkeeper | Client, str], Awaitable[None]]",
-    no_run: bool,
+    record_only: bool,
     options: Options,
 ) -> int:
     """Record an answer, and run the session on if no process runs it; the exit code."""
@@ -231,7 +233,7 @@ async def _answer(
         session_id = sessions[found]
         await give(tk, found)
         store = local_store(tk)
-        if store is not None and not no_run and await _is_free(store, session_id):
+        if store is not None and not record_only and await _is_free(store, session_id):
             if is_shown:
                 code = await live.run(store, session_id, partial(store.run, session_id))
             else:

@@ -5,7 +5,7 @@ deadline. All of them answer through one door (``run/answers.py``), and the firs
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 
 import anyio
 import msgspec
@@ -190,9 +190,10 @@ class Asking(msgspec.Struct, frozen=True):
         view = await journal.view(self.pen.session_id)
         if any(ask.request.id == request_id and ask.reply is not None for ask in view.asks):
             return
-        async for recorded in journal.tail(self.pen.session_id, view.seq):
-            if is_answer(recorded.event, request_id):
-                return
+        async with aclosing(journal.tail(self.pen.session_id, view.seq)) as news:
+            async for recorded in news:
+                if is_answer(recorded.event, request_id):
+                    return
 
     async def _find(self, request_id: str) -> OpenAsk | None:
         view = await self.store.journal.view(self.pen.session_id)

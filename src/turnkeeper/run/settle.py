@@ -190,14 +190,14 @@ class _Call(WaitingCall):
             case Deny() as deny:
                 raise Denied(deny)
             case Ask(patterns=left):
-                open_patterns = left
+                open_patterns = tuple(map(clean, left))
         metadata, _ = storable(clean_object(metadata), dict[str, object], "what it asks")
         request = PermissionRequest(
             id=self._turn.mint.ascending("per"),
             session_id=self.part.session_id,
             permission=permission,
-            patterns=tuple(patterns),
-            always=tuple(always),
+            patterns=tuple(map(clean, patterns)),
+            always=tuple(map(clean, always)),
             metadata=metadata,
             tool=self._asked_by(),
         )
