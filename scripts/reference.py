@@ -95,7 +95,8 @@ What went wrong in a conversation is no exception: it is the `error` of a messag
 ## Asking
 
 What the permission rules leave open is put to `Settings.ask`; without one it is rejected. Only `once` and `always`
-allow the call. Feedback with a rejection is advice for the model, which then goes on.
+allow the call. Feedback with a rejection is advice for the model, which then goes on. With `ask=None` a call waits
+until `tk.reply` or another process on the store answers; `tk.permissions` lists what waits, also after a restart.
 
 ```python
 import turnkeeper

@@ -31,6 +31,7 @@ def test_an_idle_session_has_no_owner(shop: Shop) -> None:
         "owner": None,
         "alive": None,
         "waiting": [],
+        "asks": [],
     }
     assert "Status   idle" in tk(shop.data, "session", "status", session["id"]).out
 

@@ -165,7 +165,7 @@ class Restarting:
 
     def restart(self) -> None:
         old = self._server.service
-        again = Service(old.turnkeeper, old.directory, old.options, old.asks)
+        again = Service(old.turnkeeper, old.directory, old.options)
         self.app = App(again, routes.load)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

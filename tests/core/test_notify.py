@@ -48,6 +48,12 @@ HEARD = {
     e.InstructionDiscovered: set(),
     e.TurnStarted: {"message.updated"},
     e.TurnEnded: {"message.updated", "session.error", "session.updated"},
+    e.PermissionAsked: {"permission.asked"},
+    e.PermissionReplied: {"permission.replied"},
+    e.QuestionAsked: {"question.asked"},
+    e.QuestionReplied: {"question.replied"},
+    e.QuestionRejected: {"question.rejected"},
+    e.AnswerApplied: set(),
     e.UsageRecorded: {"session.updated"},
     e.StatusChanged: {"session.status", "session.idle"},
 }

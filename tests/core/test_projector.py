@@ -4,11 +4,12 @@ import pytest
 
 from turnkeeper.core.entry import KINDS, Damaged, Recorded
 from turnkeeper.core.projector import apply, project
-from turnkeeper.core.view import Admitted, OpenTurn, Rewritten, SessionView
+from turnkeeper.core.view import Admitted, OpenTurn, PermissionAsk, QuestionAsk, Rewritten, SessionView
 from turnkeeper.model import event as e
 from turnkeeper.model.event import Event
 from turnkeeper.model.parts.base import Span
-from turnkeeper.model.permission import Rule
+from turnkeeper.model.permission import Reply, Rule
+from turnkeeper.model.question import QuestionReply
 from turnkeeper.model.session import Revert, SessionModel, Share, Summary
 from turnkeeper.model.status import BUSY, IDLE, Owner
 from turnkeeper.model.todo import Todo
@@ -16,6 +17,8 @@ from turnkeeper.testing.builders import (
     NOW,
     SOME_TOKENS,
     a_call,
+    a_permission,
+    a_question,
     a_session,
     a_system,
     a_text,
@@ -66,6 +69,10 @@ THERE = {"project_id": "p2", "directory": "/d", "path": "s", "workspace_id": "wr
 ANEW = TEXT.but(text="Whole", seq=0)
 RAN = CALL.but(state=running(), seq=0)
 EPOCH = an_epoch()
+PERMISSION, QUESTION = a_permission(CALL), a_question(CALL)
+WAITING = turned(OPEN, parts={TEXT.id: TEXT, CALL.id: RAN.but(seq=1)}).but(asks=(PermissionAsk(request=PERMISSION),))
+REJECTED = PermissionAsk(request=PERMISSION, reply=Reply(answer="reject", feedback="No."))
+APPLIED = REJECTED.but(is_applied=True)
 
 TABLE: list[tuple[SessionView, Event, SessionView]] = [
     (BARE, e.SessionTitled(title="New"), settled(title="New")),
@@ -139,6 +146,45 @@ TABLE: list[tuple[SessionView, Event, SessionView]] = [
         BARE.but(turn=OpenTurn(message=TURN.but(seq=2), parts={}), messages=1),
     ),
     (OPEN, e.TurnEnded(message=TURN), active().but(messages=1, parts=2)),
+    (WAITING.but(asks=()), e.PermissionAsked(request=PERMISSION), WAITING),
+    (
+        WAITING,
+        e.PermissionReplied(request_id="per_1", reply="reject", feedback="No."),
+        WAITING.but(asks=(REJECTED,)),
+    ),
+    (WAITING.but(asks=(REJECTED,)), e.AnswerApplied(request_id="per_1"), WAITING.but(asks=(APPLIED,))),
+    (
+        WAITING.but(asks=(APPLIED,)),
+        e.QuestionAsked(request=QUESTION),
+        WAITING.but(asks=(REJECTED, QuestionAsk(request=QUESTION))),
+    ),
+    (
+        WAITING.but(asks=(APPLIED,)),
+        e.QuestionAsked(request=QUESTION, restarts=False),
+        WAITING.but(asks=(APPLIED, QuestionAsk(request=QUESTION, restarts=False))),
+    ),
+    (
+        WAITING.but(asks=(QuestionAsk(request=QUESTION),)),
+        e.QuestionReplied(request_id="que_1", answers=(("Red",),)),
+        WAITING.but(asks=(QuestionAsk(request=QUESTION, reply=QuestionReply(answers=(("Red",),))),)),
+    ),
+    (
+        WAITING.but(asks=(QuestionAsk(request=QUESTION),)),
+        e.QuestionRejected(request_id="que_1"),
+        WAITING.but(asks=(QuestionAsk(request=QUESTION, reply=QuestionReply()),)),
+    ),
+    (
+        WAITING,
+        e.PartRecorded(part=CALL.but(state=completed())),
+        turned(OPEN, parts={TEXT.id: TEXT, CALL.id: CALL.but(state=completed())}),
+    ),
+    (WAITING, e.PartRemoved(message_id=TURN.id, part_id=CALL.id), turned(OPEN.but(parts=1), parts={TEXT.id: TEXT})),
+    (WAITING, e.TurnEnded(message=TURN), active().but(messages=1, parts=2)),
+    (
+        WAITING,
+        e.MessageRemoved(message_id=TURN.id, seq=1, part_ids=(TEXT.id, CALL.id)),
+        BARE.but(messages=0, parts=0),
+    ),
     (
         settled(cost=1.5, tokens=SOME_TOKENS),
         e.UsageRecorded(purpose="turn", provider_id="a", model_id="b", tokens=SOME_TOKENS.but(total=999), cost=2),
@@ -198,6 +244,10 @@ REFUSED: list[tuple[SessionView | None, int, Event, str]] = [
     (BARE, 2, e.PromptWithdrawn(message_id="msg_x"), "names the prompt msg_x, which is not in the inbox"),
     (BARE, 2, e.ContextAdmitted(message=a_system("s", "m"), checkpoint={}), "before the first epoch"),
     (OPEN, 2, e.TurnStarted(message=TURN), "starts a turn while msg_a is open"),
+    (BARE, 2, e.PermissionAsked(request=PERMISSION), "asks for the call call_prt_c, which is not running"),
+    (BARE, 2, e.PermissionReplied(request_id="per_1", reply="once"), "names the request per_1, which is not open"),
+    (WAITING, 2, e.QuestionRejected(request_id="per_1"), "does not wait for such an answer"),
+    (WAITING, 2, e.AnswerApplied(request_id="per_1"), "applies the answer to per_1, which has none"),
     (BARE, 2, e.TurnEnded(message=TURN), "ends the turn msg_a, which is not open"),
     (OPEN, 2, e.TurnEnded(message=TURN.but(id="msg_b")), "ends the turn msg_b, which is not open"),
     (DONE, 2, e.PartRecorded(part=RAN), "takes the call call_prt_c back from a later state"),

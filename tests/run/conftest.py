@@ -1,12 +1,13 @@
 """A stage: a whole runtime whose model is a script. In memory, unless a test asks for more engines."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from crashes import Crash, crashes
 
 from turnkeeper.providers.provider import Provider
 from turnkeeper.store.engine import Engine
@@ -14,6 +15,13 @@ from turnkeeper.testing.harness import Play, Stage, StageOptions, stage
 
 DEADLINE_S = 60
 """A test that waits for what never comes fails, and does not hang."""
+
+
+@pytest.fixture(scope="session")
+def crash_at() -> Iterator[Crash]:
+    """Lives a life that ends at a crash point; whether the point was reached."""
+    with crashes() as crash:
+        yield crash
 
 
 @pytest.fixture

@@ -3,12 +3,10 @@
 What the recovered session shows is what an uninterrupted one shows, up to the turn that is marked as interrupted.
 """
 
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from crashes import Crash, lines
 
 from turnkeeper.core.handles import pieces
 from turnkeeper.core.history import HistoryItem, compaction_of, visible
@@ -18,7 +16,7 @@ from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.parts import Part, ReasoningPart, StepFinishPart, StepStartPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError
 from turnkeeper.run.recover import Recovery
-from turnkeeper.store.crash import COMPACTIONS, EXIT_CODE, WRITES
+from turnkeeper.store.crash import COMPACTIONS, WRITES
 from turnkeeper.testing import loop_child
 from turnkeeper.testing.harness import Stage
 from turnkeeper.testing.windowed import Windowed
@@ -28,28 +26,6 @@ ROOM_POINTS = [f"run.{when}-{what}" for what in COMPACTIONS for when in ("before
 
 Shown = tuple[str, bool, tuple[tuple[str, str], ...]]
 """A message without what differs from run to run: its role, whether it was interrupted, and its parts."""
-
-Crash = Callable[..., bool]
-
-
-@pytest.fixture(scope="session")
-def crash_at() -> Iterator[Crash]:
-    """Lives a life that ends at a crash point; whether the point was reached."""
-    command = [sys.executable, "-m", loop_child.__name__]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        orders, codes = process.stdin, process.stdout
-        assert orders is not None
-        assert codes is not None
-
-        def crash(point: str, hit: int, url: str, directory: Path, life: str = "turns") -> bool:
-            orders.write(f"{point}:{hit} {url} {directory} {life}\n")
-            orders.flush()
-            code = int(codes.readline())
-            assert code in (0, EXIT_CODE)
-            return code == EXIT_CODE
-
-        yield crash
-        orders.close()
 
 
 def shown(part: Part) -> tuple[str, str]:
@@ -103,10 +79,6 @@ def agrees(found: list[Shown], whole: list[Shown]) -> bool:
         if one != other:
             return False
     return len(found) == len(whole)
-
-
-def lines(file: Path) -> list[str]:
-    return file.read_text().split() if file.exists() else []
 
 
 async def check(url: str, directory: Path, whole: list[Shown], policy: Recovery) -> None:

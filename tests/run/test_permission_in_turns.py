@@ -1,5 +1,7 @@
 """What a turn does with permissions: allowed, denied, asked, refused, and calls that go round in circles."""
 
+from pathlib import Path
+
 import pytest
 from narrow import of_type, result_text
 
@@ -62,20 +64,26 @@ async def test_what_the_rules_leave_open_is_asked_and_an_approval_once_holds_onc
         assert {request.session_id for request in person.asked} == {session}
 
 
-async def test_an_approval_for_good_is_remembered_for_the_session_alone(play: Play) -> None:
-    person = Person(Reply(answer="always"), Reply(answer="once"))
+async def test_an_approval_for_good_holds_in_the_directory_until_it_is_revoked(play: Play, tmp_path: Path) -> None:
+    person = Person(Reply(answer="always"), Reply(answer="once"), Reply(answer="once"))
     script = Scripted()
-    for _ in range(2):
-        script.calls("asks", text="a").then().calls("asks", text="a").then().says("ok").then()
-    script.calls("asks", text="a").then().says("ok")
+    for _ in range(4):
+        script.calls("asks", text="a").then().says("ok").then()
     async with play(script, ask=person, config=Ask) as stage:
+        (elsewhere := tmp_path / "elsewhere").mkdir()
+        (elsewhere / "turnkeeper.json").write_bytes((stage.directory / "turnkeeper.json").read_bytes())
         one, other = await stage.session(), await stage.session()
         await stage.ask(one, "go")
-        assert len(person.asked) == 1
-        await stage.ask(one, "again")
-        assert len(person.asked) == 1
         await stage.ask(other, "go")
-        assert len(person.asked) == 2
+        assert len(person.asked) == 1
+        await stage.ask(await stage.session(directory=elsewhere), "go")
+        assert len(person.asked) == 2, "without a repository an approval holds in its own directory"
+        [saved] = await stage.tk.approvals()
+        assert (saved.id[:4], saved.permission, saved.pattern) == ("psv_", "asks", "a")
+        assert await stage.tk.revoke(saved.id)
+        assert await stage.tk.approvals() == ()
+        await stage.ask(one, "again")
+        assert len(person.asked) == 3
 
 
 async def test_a_refusal_without_a_word_ends_the_drain_and_queued_prompts_wait(play: Play) -> None:

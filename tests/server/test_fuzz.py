@@ -16,7 +16,6 @@ from schemathesis.specs.openapi.checks import response_schema_conformance, statu
 
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.server import openapi, routes, serving
-from turnkeeper.server.asks import Asks
 from turnkeeper.server.route import AnyRoute
 from turnkeeper.server.service import ServerOptions, Service
 from turnkeeper.testing.harness import StageOptions as Staging
@@ -35,12 +34,11 @@ CHECKS = [not_a_server_error, response_schema_conformance, status_code_conforman
 
 @asynccontextmanager
 async def a_server(directory: Path) -> AsyncIterator[str]:
-    asks = Asks()
-    staging = Staging(ask=asks.ask, environ={"PATH": ""})
+    staging = Staging(ask=None, environ={"PATH": ""})
     async with stage("memory:", directory, Scripted().says("yes").forever(), staging) as opened:
         bound = serving.listen("127.0.0.1", 0)
         async with serving.serving(
-            Service(opened.tk, directory, ServerOptions(environ={"HOME": str(directory)}), asks), bound
+            Service(opened.tk, directory, ServerOptions(environ={"HOME": str(directory)})), bound
         ):
             yield serving.address(bound)
 

@@ -13,7 +13,6 @@ from served import DEADLINE_S
 from turnkeeper.model.notification import Notification
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.server import serving
-from turnkeeper.server.asks import Asks
 from turnkeeper.server.routes.event import hub
 from turnkeeper.server.service import ServerOptions, Service
 from turnkeeper.testing.harness import StageOptions as Staging
@@ -59,10 +58,9 @@ class Running:
 
 @asynccontextmanager
 async def running(directory: Path, password: str | None = None) -> AsyncIterator[Running]:
-    asks = Asks()
     with anyio.fail_after(DEADLINE_S):
-        async with stage("memory:", directory, Scripted(), Staging(ask=asks.ask)) as opened:
-            service = Service(opened.tk, directory, ServerOptions(environ={}, password=password), asks)
+        async with stage("memory:", directory, Scripted(), Staging(ask=None)) as opened:
+            service = Service(opened.tk, directory, ServerOptions(environ={}, password=password))
             bound = serving.listen("127.0.0.1", 0)
             async with serving.serving(service, bound):
                 yield Running(service, bound.getsockname()[1])

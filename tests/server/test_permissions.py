@@ -5,9 +5,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from served import Served, served
+from shapes import faults
 
 from turnkeeper.model.notification import Notification
 from turnkeeper.providers.scripted import Scripted
+from turnkeeper.testing.harness import TOOLS
+from turnkeeper.tools import load
 
 ASKING = {"permission": {"asks": "ask"}}
 
@@ -141,3 +144,57 @@ async def test_a_word_that_is_no_answer_is_refused_and_the_question_waits_on(tmp
         assert [one["id"] for one in await server.get("/permission")] == [asked]
         await server.post(f"/permission/{asked}/reply", {"reply": "reject"})
         assert await outputs(server, session) == ["The user rejected this call."]
+
+
+async def test_a_question_waits_through_a_restart_of_the_server(tmp_path: Path) -> None:
+    store = f"sqlite:{tmp_path}/store"
+    script = Scripted().calls("asks", text="x").calls("question", questions=[{"question": "Why?"}])
+    tools = (*TOOLS, *load(["question"]))
+    async with served(tmp_path, script, store=store, config=ASKING, tools=tools) as first:
+        session = await first.session()
+        async with first.stage.tk.subscribe() as heard:
+            await go(first, session)
+            kinds: set[str] = set()
+            async for one in heard:
+                kinds |= {one.type} & {"permission.asked", "question.asked"}
+                if len(kinds) == 2:
+                    break
+        [asked], [question] = await first.get("/permission"), await first.get("/question")
+    answering = Scripted().says("done")
+    async with served(tmp_path, answering, store=store, config=ASKING, tools=tools) as second:
+        assert await second.stage.tk.take_over() == []
+        assert await second.get("/permission") == [asked]
+        assert await second.get("/question") == [question]
+        assert (await second.get(f"/api/session/{session}/question"))["data"] == [question]
+        assert (await second.get("/api/question/request"))["data"] == [question]
+        assert faults("QuestionV2Request", question) == []
+        async with second.stage.tk.subscribe() as heard:
+            assert await second.post(f"/permission/{asked['id']}/reply", {"reply": "always"}) is True
+            assert await second.post(f"/question/{question['id']}/reply", {"answers": [["Because"]]}) is True
+            ear = Ear(second, heard)
+            assert (await ear.next()).properties["reply"] == "always"
+        [first_output, second_output] = await outputs(second, session)
+        assert first_output == "x"
+        assert '"Why?"="Because"' in second_output
+        assert await second.get("/permission") == await second.get("/question") == []
+        assert answering.is_over
+        [saved] = (await second.get("/api/permission/saved"))["data"]
+        assert (saved["action"], saved["resource"]) == ("asks", "x")
+        await second.call("DELETE", f"/api/permission/saved/{saved['id']}", 204)
+        assert (await second.get("/api/permission/saved"))["data"] == []
+
+
+async def test_questions_are_dismissed_and_wrong_answers_refused(tmp_path: Path) -> None:
+    script = Scripted().calls("question", questions=[{"question": "Why?"}])
+    async with served(tmp_path, script, tools=load(["question"])) as server:
+        session = await server.session()
+        async with server.stage.tk.subscribe() as heard:
+            await go(server, session)
+            async for one in heard:
+                if one.type == "question.asked":
+                    break
+        [question] = await server.get("/question")
+        await server.post(f"/question/{question['id']}/reply", {"answers": []}, 400)
+        await server.post(f"/api/session/{session}/question/{question['id']}/reject", status=204)
+        assert await outputs(server, session) == ["The user dismissed the questions."]
+        await server.post(f"/question/{question['id']}/reject", status=404)

@@ -14,7 +14,6 @@ from turnkeeper.model.refusal import Conflict, Invalid
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.server import serving
-from turnkeeper.server.asks import Asks
 from turnkeeper.server.service import ServerOptions, Service
 from turnkeeper.testing.harness import StageOptions as Staging
 from turnkeeper.testing.harness import stage
@@ -39,11 +38,11 @@ def test_addresses_are_written_as_clients_need_them() -> None:
 
 
 async def test_stopping_in_the_middle_of_a_turn_answers_whoever_waits(tmp_path: Path) -> None:
-    gate, asks, answers = Gate(), Asks(), []
+    gate, answers = Gate(), []
     with anyio.fail_after(DEADLINE_S):
         provider = Scripted().says("half").waits(gate)
-        async with stage("memory:", tmp_path, provider, Staging(ask=asks.ask)) as opened:
-            service = Service(opened.tk, tmp_path, ServerOptions(environ={}), asks)
+        async with stage("memory:", tmp_path, provider, Staging(ask=None)) as opened:
+            service = Service(opened.tk, tmp_path, ServerOptions(environ={}))
             bound = serving.listen("127.0.0.1", 0)
             url = serving.address(bound)
             async with (
@@ -64,10 +63,9 @@ async def test_stopping_in_the_middle_of_a_turn_answers_whoever_waits(tmp_path: 
 
 
 async def test_stopping_ends_in_time_with_streams_hanging_requests_and_half_open_peers(tmp_path: Path) -> None:
-    asks = Asks()
     with anyio.fail_after(DEADLINE_S):
-        async with stage("memory:", tmp_path, Scripted(), Staging(ask=asks.ask)) as opened:
-            service = Service(opened.tk, tmp_path, ServerOptions(environ={}), asks)
+        async with stage("memory:", tmp_path, Scripted(), Staging(ask=None)) as opened:
+            service = Service(opened.tk, tmp_path, ServerOptions(environ={}))
             bound = serving.listen("127.0.0.1", 0)
             port = bound.getsockname()[1]
             async with serving.serving(service, bound, requests_s=0.1):
@@ -89,11 +87,10 @@ async def test_stopping_ends_in_time_with_streams_hanging_requests_and_half_open
 
 
 async def test_metrics_count_what_was_done(tmp_path: Path) -> None:
-    asks = Asks()
-    async with stage("memory:", tmp_path, Scripted(), Staging(ask=asks.ask)) as opened:
+    async with stage("memory:", tmp_path, Scripted(), Staging(ask=None)) as opened:
         bound = serving.listen("127.0.0.1", 0)
         async with (
-            serving.serving(Service(opened.tk, tmp_path, ServerOptions(environ={}), asks), bound),
+            serving.serving(Service(opened.tk, tmp_path, ServerOptions(environ={})), bound),
             httpx2.AsyncClient(base_url=serving.address(bound)) as http,
         ):
             await http.get("/global/health")

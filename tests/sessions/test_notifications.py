@@ -156,7 +156,7 @@ async def test_a_tail_gives_what_another_process_writes(tk: Turnkeeper) -> None:
     session = await tk.create(title="a")
     neighbour = Neighbour(tk)
     tail = tk.store.journal.tail(session.id, 1, poll_s=0.001)
-    async with aclosing(tail) as events, anyio.create_task_group() as group:  # type: ignore[type-var] # A generator can be closed.
+    async with aclosing(tail) as events, anyio.create_task_group() as group:
         group.start_soon(neighbour.journal.append, session.id, e.SessionTitled(title="b"))
         recorded = await anext(events)
     assert (recorded.seq, recorded.event) == (2, e.SessionTitled(title="b"))

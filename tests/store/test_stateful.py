@@ -25,7 +25,7 @@ from turnkeeper.mint import Mint
 from turnkeeper.model import event as e
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.notification import Notification
-from turnkeeper.model.parts import TextPart
+from turnkeeper.model.parts import TextPart, ToolPart
 from turnkeeper.model.parts.base import Span
 from turnkeeper.model.status import BUSY, IDLE
 from turnkeeper.model.todo import Todo
@@ -39,6 +39,8 @@ from turnkeeper.testing.builders import (
     NOW,
     SOME_TOKENS,
     a_call,
+    a_permission,
+    a_question,
     a_system,
     a_text,
     a_user,
@@ -62,6 +64,7 @@ RULED = (
     *(e.MessageRecorded, e.MessageRemoved, e.PartRecorded, e.PartExtended, e.PartRemoved),
     *(e.PromptAdmitted, e.PromptPromoted, e.PromptWithdrawn, e.EpochStarted, e.ContextAdmitted),
     *(e.TurnStarted, e.TurnEnded, e.UsageRecorded, e.StatusChanged),
+    *(e.PermissionAsked, e.PermissionReplied, e.QuestionAsked, e.QuestionReplied, e.QuestionRejected, e.AnswerApplied),
 )
 """Events that must fit what happened before. Rules of their own make them, and the model knows what they do."""
 
@@ -303,9 +306,27 @@ class StoreMachine(RuleBasedStateMachine):
         if model.turn is None:
             return
         call = a_call(model.turn, self.mint.part_id())
-        states = [call, call.but(state=running()), call.but(state=completed(TEXTS[output]))]
-        self.append(session_id, *(e.PartRecorded(part=part) for part in states))
+        self.append(session_id, e.PartRecorded(part=call), e.PartRecorded(part=call.but(state=running())))
+        if output != "nothing":
+            self.ask(session_id, call, TEXTS[output])
+        self.append(session_id, e.PartRecorded(part=call.but(state=completed(TEXTS[output]))))
         model.history[model.turn.id][call.id] = TEXTS[output]
+
+    def ask(self, session_id: str, call: ToolPart, text: str) -> None:
+        """A request to the user that is answered in one of its ways; the call settles it."""
+        name = f"{call.id[-6:]}_{len(text)}"
+        permission = a_permission(call, f"per_{name}", patterns=(text,))
+        question = a_question(call, f"que_{name}")
+        self.append(session_id, e.PermissionAsked(request=permission))
+        assert [one.request.id for one in self.run(self.journal.view(session_id)).asks] == [permission.id]
+        if len(text) % 2:
+            self.append(session_id, e.PermissionReplied(request_id=permission.id, reply="once", feedback=text))
+            self.append(session_id, e.AnswerApplied(request_id=permission.id), e.QuestionAsked(request=question))
+            self.append(session_id, e.QuestionRejected(request_id=question.id))
+        else:
+            self.append(session_id, e.QuestionAsked(request=question))
+            self.append(session_id, e.QuestionReplied(request_id=question.id, answers=((text,),)))
+            self.append(session_id, e.AnswerApplied(request_id=question.id))
 
     def end_turn(self, session_id: str) -> None:
         model, cost = self.models[session_id], 0.5
@@ -378,6 +399,7 @@ class StoreMachine(RuleBasedStateMachine):
         assert (session.title, session.time.archived is not None) == (model.title, model.is_archived)
         assert float(session.cost) == model.cost
         assert [one.message.id for one in view.inbox] == model.inbox
+        assert view.asks == (), "every call that asks is settled in the same act"
         todos = self.run(self.store.queries.todos(name))
         assert [todo.content for todo in todos] == model.todos
         assert (view.epoch.number if view.epoch else 0) == model.epoch

@@ -10,6 +10,7 @@ from turnkeeper.core.permission import Allow, Ask, Deny, decide
 from turnkeeper.core.recall import Recalled, RecallHit
 from turnkeeper.core.sandbox import Confinement
 from turnkeeper.model.permission import Action, Rule
+from turnkeeper.model.question import Question
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject
@@ -70,6 +71,7 @@ class Desk:
             environ={**os.environ, "SHELL": "/bin/bash"},
             confine=lambda: self.confined,
             jobs=self.jobs,
+            question=self._question,
             may=lambda permission, patterns: isinstance(decide(self.rules, permission, patterns), Allow),
             services=self.services,
         )
@@ -98,6 +100,10 @@ class Desk:
             raise Denied(decision)
         if isinstance(decision, Ask) and not self.says_yes:
             raise Rejected
+
+    async def _question(self, questions: Sequence[Question]) -> tuple[tuple[str, ...], ...]:
+        """Chooses the first option of each."""
+        return tuple(tuple(option.label for option in one.options[:1]) for one in questions)
 
     async def _progress(self, *, title: str | None = None, metadata: JsonObject | None = None) -> None:
         self.progress.append({"title": title, **(metadata or {})})

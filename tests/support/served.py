@@ -13,7 +13,6 @@ from turnkeeper.providers.provider import Provider
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.server import routes
 from turnkeeper.server.app import App
-from turnkeeper.server.asks import Asks
 from turnkeeper.server.service import ServerOptions, Service
 from turnkeeper.store.engine import Engine
 from turnkeeper.testing import harness
@@ -69,12 +68,11 @@ async def served(
     **given: Any,
 ) -> AsyncIterator[Served]:
     """Serve a scripted runtime in a directory."""
-    asks = Asks()
-    settings = harness.StageOptions(**{"ask": asks.ask, **given})
+    settings = harness.StageOptions(**{"ask": None, "question": None, **given})
     with anyio.fail_after(DEADLINE_S):
         async with stage(store, directory, provider or Scripted(), settings) as opened:
             environ = {"HOME": str(directory)}
-            service = Service(opened.tk, opened.directory, options or ServerOptions(environ=environ), asks)
+            service = Service(opened.tk, opened.directory, options or ServerOptions(environ=environ))
             app = App(service, routes.load)
             transport = httpx2.ASGITransport(app)
             async with httpx2.AsyncClient(transport=transport, base_url=f"http://{host}") as http:

@@ -39,6 +39,7 @@ WORKING: dict[str, dict[str, object]] = {
     "list": {},
     "multiedit": {"filePath": "a.txt", "edits": [{"oldString": "one", "newString": "two"}]},
     "jobs": {"action": "list"},
+    "question": {"questions": [{"question": "Which?", "options": [{"label": "A"}, {"label": "B"}]}]},
     "read": {"filePath": "a.txt"},
     "recall": {"query": "one"},
     "todoread": {},
@@ -79,6 +80,12 @@ FAILING: dict[str, list[dict[str, object]]] = {
         {"filePath": ".", "edits": [{"oldString": "a", "newString": "b"}]},
     ],
     "jobs": [{"action": "read"}, {"action": "read", "id": "job1"}, {"action": "end", "id": "job1"}],
+    "question": [
+        {"questions": []},
+        {"questions": [{"question": " "}]},
+        {"questions": [{"question": "Why?", "custom": False}]},
+        {"questions": [{"question": "Why?"}] * 11},
+    ],
     "read": [
         {"filePath": "missing"},
         {"filePath": "a.txt", "offset": 9},

@@ -1,7 +1,7 @@
 """Turnkeeper: an open store, its runtime and its subscriptions, and export and import."""
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,8 +25,11 @@ if TYPE_CHECKING:
     from turnkeeper.interop.export_all import ExportLayout
     from turnkeeper.interop.report import ImportReport, ProgressReport
     from turnkeeper.model.message import ModelChoice
+    from turnkeeper.model.permission import Answer, PermissionRequest, SavedApproval
     from turnkeeper.model.prompt import Prompt, Receipt
+    from turnkeeper.model.question import QuestionRequest
     from turnkeeper.registry import Registration
+    from turnkeeper.run.answers import AnswerDoor
     from turnkeeper.run.coordinator import Outcome
     from turnkeeper.run.recover import Left, Recovery
     from turnkeeper.run.runtime import Runtime, Settings
@@ -192,6 +195,85 @@ class Turnkeeper(Records):
         if not all(one.rests for one in left):
             await self.runtime.resume_taken_over(left)
 
+    async def permissions(
+        self, *, directory: str | Path | None = None, session_id: str | None = None
+    ) -> "Sequence[PermissionRequest]":
+        """Permission requests that wait for an answer; of one directory or session, or all."""
+        from turnkeeper.sessions import answers
+
+        place = str(directory) if directory is not None else None
+        return await answers.permissions(self.store, directory=place, session_id=session_id)
+
+    async def reply(
+        self,
+        request_id: str,
+        answer: "Answer",
+        *,
+        message: str | None = None,
+        session_id: str | None = None,
+        resume: bool = True,
+    ) -> None:
+        """Answer a permission request. If no process runs the session it is then run here, unless ``resume`` is False.
+
+        ``always`` is saved for the project and also answers what else of the session it covers. A rejection rejects
+        what else of the session waits; a message with it is advice for the model, which then goes on.
+        """
+        from turnkeeper.sessions import answers
+
+        found = await answers.reply(self._door, request_id, answer, message=message, session_id=session_id)
+        if resume:
+            await self._go_on(found)
+
+    async def questions(
+        self, *, directory: str | Path | None = None, session_id: str | None = None
+    ) -> "Sequence[QuestionRequest]":
+        """Questions of models that wait for an answer; of one directory or session, or all."""
+        from turnkeeper.sessions import answers
+
+        place = str(directory) if directory is not None else None
+        return await answers.questions(self.store, directory=place, session_id=session_id)
+
+    async def answer(
+        self,
+        request_id: str,
+        given: Sequence[Sequence[str]] | None,
+        *,
+        session_id: str | None = None,
+        resume: bool = True,
+    ) -> None:
+        """Answer questions of a model: for each the chosen labels or a text of your own. None dismisses them."""
+        from turnkeeper.sessions import answers
+
+        found = await answers.answer_questions(self._door, request_id, given, session_id=session_id)
+        if resume:
+            await self._go_on(found)
+
+    async def approvals(self, *, project_id: str | None = None) -> "Sequence[SavedApproval]":
+        """What was allowed for good, in one project or in all."""
+        return self._door.approvals.saved(project_id)
+
+    async def revoke(self, approval_id: str) -> bool:
+        """Take back what was allowed for good; whether it was."""
+        return self._door.approvals.revoke(approval_id)
+
+    @property
+    def _door(self) -> "AnswerDoor":
+        from turnkeeper.run.answers import AnswerDoor
+        from turnkeeper.workspace.approvals import Approvals
+
+        if self._running is not None:
+            return AnswerDoor(self.store, self._running.approvals)
+        mint = self.store.mint
+        return AnswerDoor(self.store, Approvals(self._environ, mint.now, mint.ascending))
+
+    async def _go_on(self, session_id: str) -> None:
+        """Run a session whose call was answered, unless a process runs it: that one finds the answer in the log."""
+        from turnkeeper.workspace.owner import is_alive
+
+        owner = (await self.store.queries.state(session_id)).owner
+        if self.group is not None and session_id not in self.running and (owner is None or not is_alive(owner)):
+            self.runtime.wake(session_id)
+
     async def remove(self, session_id: str) -> Sequence[Session]:
         """Remove a session and its descendants with all their data; the removed sessions, children first."""
         if self._running is not None:
@@ -202,8 +284,11 @@ class Turnkeeper(Records):
         """The files with the complete outputs of tools."""
         if self._running is not None:
             return self._running.outputs
-        environ = os.environ if self._settings is None or callable(self._settings) else self._settings.environ
-        return OutputFiles.of(environ, self.store.mint.now, self.store.mint.ascending)
+        return OutputFiles.of(self._environ, self.store.mint.now, self.store.mint.ascending)
+
+    @property
+    def _environ(self) -> Mapping[str, str]:
+        return os.environ if self._settings is None or callable(self._settings) else self._settings.environ
 
     def export(
         self, session_id: str, *, sanitise: bool = False, damaged: "DamagedNames | None" = None

@@ -116,6 +116,22 @@ _register(
         "run": "run:run",
         "serve": "serve:serve",
         "session": _group("session", "Create, list, read, change and delete sessions.", SESSION),
+        "permission": _group(
+            "permission",
+            "List and answer the calls that wait for permission, and what was allowed for good.",
+            {
+                "list": "asks:list_permissions",
+                "allow": "asks:allow",
+                "deny": "asks:deny",
+                "saved": "asks:saved",
+                "revoke": "asks:revoke",
+            },
+        ),
+        "question": _group(
+            "question",
+            "List and answer the questions of models.",
+            {"list": "asks:list_questions", "answer": "asks:answer", "reject": "asks:reject"},
+        ),
         "models": "models:models",
         "auth": _group(
             "auth",

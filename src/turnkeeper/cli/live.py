@@ -20,14 +20,15 @@ from turnkeeper.cli.part_lines import subject
 from turnkeeper.cli.permission_prompt import NoTerminal, RemotePermissions, TerminalPrompt
 from turnkeeper.cli.plain import Plain, failure_text
 from turnkeeper.cli.screen import Screen, money, one_line, plural
-from turnkeeper.core.next_action import REFUSED
+from turnkeeper.core.asks import is_waiting
+from turnkeeper.core.next_action import REFUSED, WAITS
 from turnkeeper.core.prefix import reuse_percent
 from turnkeeper.core.usage import add_costs
 from turnkeeper.model.event import TurnStarted
 from turnkeeper.model.failure import AbortedFailure, UnknownData, UnknownFailure
 from turnkeeper.model.parts import TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolPending, ToolRunning
-from turnkeeper.run.permission import Asker, allow_all
+from turnkeeper.run.permission import Asker, QuestionAsker, allow_all, dismiss_all
 from turnkeeper.workspace.owner import is_alive
 
 if TYPE_CHECKING:
@@ -60,9 +61,10 @@ class Live:
     def __init__(self, *, as_json: bool, thinking: bool, auto: bool) -> None:
         self.display = _display(as_json=as_json, thinking=thinking)
         self._as_json = as_json
-        can_ask = sys.stdin.isatty() and sys.stderr.isatty() and not as_json
-        self._prompt = TerminalPrompt(self.display) if can_ask and not auto else None
+        self.can_ask = sys.stdin.isatty() and sys.stderr.isatty() and not as_json
+        self._prompt = TerminalPrompt(self.display) if self.can_ask and not auto else None
         self.ask: Asker = allow_all if auto else self._prompt.ask if self._prompt else NoTerminal(self.display).ask
+        self.question: QuestionAsker = self._prompt.answer if self._prompt else dismiss_all
         self._session_id = ""
         self.is_stopped = False
         """Whether Ctrl-C was pressed."""
@@ -122,7 +124,7 @@ class Live:
 
         assert isinstance(notifications, Subscription), "a client's subscription is one to its server"
         group.start_soon(self._watch, notifications)
-        remote = RemotePermissions(tk, self._session_id, self.ask, group)
+        remote = RemotePermissions(tk, self._session_id, self.ask, self.question, group)
         await remote.begin()
         return remote
 
@@ -211,6 +213,9 @@ class Live:
         if outcome.reason == REFUSED:
             self._say("■ stopped, because a call was refused", "yellow")
             return failures.REFUSED
+        if outcome.reason == WAITS:
+            self._say("■ a call waits for an answer; `turnkeeper permission list` shows it", "yellow")
+            return failures.REFUSED
         if feed.lack is not None:
             self._say(f"✗ {LACKS[feed.lack]}", "red")
             return failures.REFUSED
@@ -263,8 +268,11 @@ def found_open(view: "SessionView") -> str | None:
     parts = view.turn.parts.values()
     kept = sum(len(part.text) for part in parts if isinstance(part, TextPart))
     cut = [part for part in parts if isinstance(part, ToolPart) and isinstance(part.state, ToolPending | ToolRunning)]
+    waiting = [part for part in cut if is_waiting(view, part)]
+    cut = [part for part in cut if part not in waiting]
     facts = [f"{plural(kept, 'character')} of its answer are kept"] if kept else []
     facts += [f"{part.tool} ({one_line(subject(part))}) is marked as interrupted and not run again" for part in cut]
+    facts += [f"{part.tool} ({one_line(subject(part))}) waits for your answer" for part in waiting]
     return (
         f"{said}: {'; '.join(facts)}." if facts else f"{said}: nothing of its answer was recorded, so it is asked anew."
     )

@@ -3,8 +3,8 @@
 import asyncio
 import os
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Coroutine, Iterator
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
@@ -12,8 +12,10 @@ from anyio.abc import TaskGroup
 from turnkeeper.cli.part_lines import arguments, patch_lines
 from turnkeeper.cli.screen import Screen, harmless, one_line, show
 from turnkeeper.model.notification import Delta, Notification
-from turnkeeper.model.refusal import NotFound
-from turnkeeper.run.permission import Asker, PermissionRequest, Reply
+from turnkeeper.model.permission import AskedBy
+from turnkeeper.model.question import Question, QuestionReply, QuestionRequest
+from turnkeeper.model.refusal import Conflict, NotFound
+from turnkeeper.run.permission import Asker, PermissionRequest, QuestionAsker, Reply
 
 if TYPE_CHECKING:
     from turnkeeper.cli.feed import Display
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from turnkeeper.client.values import PendingPermission
 
 LINE_BYTES_MAX: Final = 64 * 1024
+
+T = TypeVar("T")
 
 
 class TerminalPrompt:
@@ -41,6 +45,20 @@ class TerminalPrompt:
                 reply = parse_reply(await self._line(_choices(screen, request)))
                 if reply is not None:
                     return reply
+
+    async def answer(self, request: QuestionRequest) -> QuestionReply:
+        """Ask the questions of a model one after the other. The end of input dismisses them."""
+        given: list[tuple[str, ...]] = []
+        async with self.lock:
+            self._display.close()
+            screen = Screen.of(sys.stderr)
+            for question in request.questions:
+                show("\n".join(["", *_choice(screen, question)]), to=sys.stderr)
+                line = await self._line(f"{screen.paint(_ways(question), 'dim')}\n> ")
+                if line is None:
+                    return QuestionReply()
+                given.append(parse_choice(question, line))
+        return QuestionReply(answers=tuple(given))
 
     async def _line(self, prompt: str) -> str | None:
         """Read a line; None at the end of input. It can be cancelled, because no thread waits for a key."""
@@ -66,8 +84,16 @@ class RemotePermissions:
     A request that another client answers first is withdrawn.
     """
 
-    def __init__(self, client: "Client", session_id: str, ask: Asker, group: TaskGroup) -> None:
-        self._client, self._session_id, self._ask, self._group = client, session_id, ask, group
+    def __init__(
+        self, client: "Client", session_id: str, ask: Asker, question: QuestionAsker, group: TaskGroup
+    ) -> None:
+        self._client, self._session_id, self._ask, self._question, self._group = (
+            client,
+            session_id,
+            ask,
+            question,
+            group,
+        )
         self._asked: dict[str, anyio.CancelScope] = {}
 
     async def begin(self) -> None:
@@ -75,7 +101,10 @@ class RemotePermissions:
         directory = (await self._client.get(self._session_id)).directory
         for one in await self._client.permissions(directory=directory):
             if one.session_id == self._session_id:
-                self._start(one)
+                self._start(one.id, self._answer, one)
+        for asked in await self._client.questions(directory=directory):
+            if asked.session_id == self._session_id:
+                self._start(asked.id, self._answer_questions, asked)
 
     def take(self, one: Notification | Delta) -> None:
         """Ask a new request, or withdraw one that was answered."""
@@ -86,33 +115,46 @@ class RemotePermissions:
 
             from turnkeeper.client.values import PendingPermission
 
-            self._start(msgspec.convert(one.properties, PendingPermission))
-        elif one.type == "permission.replied":
+            asked = msgspec.convert(one.properties, PendingPermission)
+            self._start(asked.id, self._answer, asked)
+        elif one.type == "question.asked":
+            import msgspec
+
+            request = msgspec.convert(one.properties, QuestionRequest)
+            self._start(request.id, self._answer_questions, request)
+        elif one.type in ("permission.replied", "question.replied", "question.rejected"):
             scope = self._asked.get(str(one.properties.get("requestID")))
             if scope is not None:
                 scope.cancel()
 
-    def _start(self, asked: "PendingPermission") -> None:
-        if asked.id not in self._asked:
-            self._asked[asked.id] = anyio.CancelScope()
-            self._group.start_soon(self._answer, asked)
+    def _start(self, request_id: str, answer: Callable[[T], Coroutine[object, object, None]], asked: T) -> None:
+        if request_id not in self._asked:
+            self._asked[request_id] = anyio.CancelScope()
+            self._group.start_soon(answer, asked, name=f"ask {request_id}")
+
+    async def _answer_questions(self, asked: QuestionRequest) -> None:
+        with self._asked[asked.id]:
+            reply = await self._question(asked)
+            try:
+                await self._client.answer(asked.id, reply.answers)
+            except (NotFound, Conflict):
+                return  # Another client has answered, or the session was stopped.
 
     async def _answer(self, asked: "PendingPermission") -> None:
         request = PermissionRequest(
             id=asked.id,
             session_id=asked.session_id,
-            message_id=asked.tool.message_id if asked.tool is not None else "",
-            call_id=asked.tool.call_id if asked.tool is not None else "",
             permission=asked.permission,
             patterns=asked.patterns,
             always=asked.always,
             metadata=asked.metadata,
+            tool=asked.tool or AskedBy(message_id="", call_id=""),
         )
         with self._asked[asked.id]:
             reply = await self._ask(request)
             try:
                 await self._client.reply(asked.id, reply.answer, message=reply.feedback)
-            except NotFound:
+            except (NotFound, Conflict):
                 return  # Another client has answered, or the session was stopped.
 
 
@@ -135,6 +177,15 @@ class NoTerminal:
         return Reply(answer="reject")
 
 
+def parse_choice(question: Question, typed: str) -> tuple[str, ...]:
+    """The answer of a typed line: options by their numbers, or the text itself; none for an empty line."""
+    words = [word for word in typed.replace(",", " ").split() if word]
+    labels = [option.label for option in question.options]
+    if words and all(word.isdigit() and 1 <= int(word) <= len(labels) for word in words):
+        return tuple(labels[int(word) - 1] for word in words)
+    return (typed.strip(),) if typed.strip() else ()
+
+
 def parse_reply(typed: str | None) -> Reply | None:
     """The reply of a typed line; None for an empty one. Any other text rejects, and is feedback for the model."""
     if typed is None:
@@ -149,6 +200,21 @@ def parse_reply(typed: str | None) -> Reply | None:
         case "n" | "no":
             return Reply(answer="reject")
     return Reply(answer="reject", feedback=typed.strip())
+
+
+def _choice(screen: Screen, question: Question) -> Iterator[str]:
+    yield screen.paint(f"? {harmless(question.question)}", "bold", "yellow")
+    for number, option in enumerate(question.options, 1):
+        yield f"  {number}. {one_line(option.label)}  {screen.paint(one_line(option.description), 'dim')}"
+
+
+def _ways(question: Question) -> str:
+    ways = (
+        ["the numbers of your choices" if question.multiple else "the number of your choice"]
+        if question.options
+        else []
+    )
+    return ", or ".join([*ways, *(["your own words"] if question.custom is not False else []), "nothing to skip"])
 
 
 def _question(screen: Screen, request: PermissionRequest) -> Iterator[str]:

@@ -100,7 +100,7 @@ async def _run_in_session(
                 return await _start(client, live, chosen.id, text, prompt)
             return await _start_new(client, live, title, text, prompt)
     environ = options.trusting(choice.trust)
-    async with options.run(directory, Settings(ask=live.ask, environ=environ)) as tk:
+    async with options.run(directory, Settings(ask=live.ask, question=live.question, environ=environ)) as tk:
         chosen = await choice.find(tk, directory if choice.dir is not None or choice.session is None else None)
         await ask_trust(Path(chosen.directory) if chosen is not None else directory, environ)
         prompt = prompt.but(model=await _model(tk, live, prompt, chosen, directory, is_asked=not text.startswith("!")))
@@ -147,7 +147,8 @@ async def _send(tk: "Turnkeeper | Client", live: "Live", session_id: str, prompt
 
     if isinstance(tk, Turnkeeper):
         await tk.prompt(session_id, prompt, resume=False)
-        outcome = await tk.run(session_id)
+        # What an earlier process left waiting is asked here, if there is a user to ask.
+        outcome = await tk.run(session_id, resume=live.can_ask and await _waits(tk, session_id))
         # Decided after the admission: a process that owns the session now sees the prompt before it lets go of it.
         if outcome.is_busy and (owner := (await tk.store.journal.view(session_id)).owner) is not None:
             live.display.note(
@@ -162,6 +163,12 @@ async def _send(tk: "Turnkeeper | Client", live: "Live", session_id: str, prompt
             raise
         return Outcome(kind="interrupted")  # Stopped before the model answered.
     return Outcome(kind="rested", reason=REFUSED if any(map(is_refused, last.parts)) else "answered")
+
+
+async def _waits(tk: "Turnkeeper", session_id: str) -> bool:
+    """Whether a call of a session that no process runs waits for an answer."""
+    view = await tk.store.journal.view(session_id)
+    return view.owner is None and bool(view.asks)
 
 
 async def _shell(tk: "Turnkeeper | Client", session_id: str, command: str, prompt: "Prompt") -> "Outcome":

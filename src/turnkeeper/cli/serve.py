@@ -15,7 +15,6 @@ from turnkeeper.cli.trust import Trust
 
 if TYPE_CHECKING:
     from turnkeeper.run.runtime import Settings
-    from turnkeeper.server.asks import Asks
     from turnkeeper.server.service import ServerOptions
 
 
@@ -76,15 +75,13 @@ async def _serve_until_signal(options: Options, start: "ServerOptions", bound: s
     import anyio
 
     from turnkeeper.server import serving
-    from turnkeeper.server.asks import Asks
     from turnkeeper.server.service import Service
 
-    asks = Asks()
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async with options.run(Path.cwd(), partial(_settings, start, asks)) as turnkeeper:
+        async with options.run(Path.cwd(), partial(_settings, start)) as turnkeeper:
             # Before the first request: a turn that a dead process left open would look like a running one.
             left = await turnkeeper.take_over()
-            service = Service(turnkeeper, Path.cwd(), start, asks)
+            service = Service(turnkeeper, Path.cwd(), start)
             async with serving.serving(service, bound) as app, anyio.create_task_group() as group:
                 url = serving.address(bound)
                 print(json.dumps({"url": url}) if options.json else f"Turnkeeper listens on {url}", flush=True)
@@ -93,8 +90,9 @@ async def _serve_until_signal(options: Options, start: "ServerOptions", bound: s
                     group.cancel_scope.cancel()
 
 
-def _settings(start: "ServerOptions", asks: "Asks") -> "Settings":
+def _settings(start: "ServerOptions") -> "Settings":
     # Called for the first run, because importing the runtime takes most of the start-up time.
     from turnkeeper.run.runtime import Settings
 
-    return Settings(ask=asks.ask, environ=start.environ)
+    # Clients answer, now or after a restart.
+    return Settings(ask=None, question=None, environ=start.environ)

@@ -19,7 +19,7 @@ from turnkeeper.model.refusal import Busy
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
     from turnkeeper.client import Client
-    from turnkeeper.core.view import Admitted
+    from turnkeeper.core.view import Admitted, OpenAsk
     from turnkeeper.model.session import Session
     from turnkeeper.model.status import Owner, Status
 
@@ -46,7 +46,7 @@ async def resume(
     from turnkeeper.run.runtime import Settings
 
     live = display.live(options)
-    async with options.run(Path.cwd(), Settings(ask=live.ask, environ=options.environ)) as tk:
+    async with options.run(Path.cwd(), Settings(ask=live.ask, question=live.question, environ=options.environ)) as tk:
         session_id = await names.session(tk, id)
         if (found := found_open(await tk.store.journal.view(session_id))) is not None:
             live.display.note(found)
@@ -137,9 +137,10 @@ async def status(
     """Show whether a session is idle, busy or retrying, and its waiting prompts.
 
     With --json the answer is {"sessionID", "title", "status", "owner", "alive",
-    "waiting"}, or a list of these. "alive" is whether the owner process exists:
-    a busy session without one needs `session resume`. A server gives neither
-    owner nor waiting prompts.
+    "waiting", "asks"}, or a list of these. "alive" is whether the owner process
+    exists: a busy session without one needs `session resume`. "asks" are the
+    requests that wait for your answer. A server gives neither owner nor prompts
+    nor requests.
 
     For example:
       turnkeeper session status
@@ -173,6 +174,7 @@ class _Report(dict[str, object]):
         status: "Status",
         owner: "Owner | None" = None,
         waiting: "Sequence[Admitted]" = (),
+        asks: "Sequence[OpenAsk]" = (),
         *,
         is_served: bool = False,
     ) -> None:
@@ -182,6 +184,7 @@ class _Report(dict[str, object]):
         self.is_alive = is_alive(owner) if owner is not None else None
         self.is_run = is_served or bool(self.is_alive)  # A server closes the turns of dead processes.
         self.waiting = [{"messageID": one.message.id, "delivery": one.delivery, "text": _text(one)} for one in waiting]
+        self.asks = [one.request.id for one in asks if one.reply is None]
         super().__init__(
             sessionID=session.id,
             title=session.title,
@@ -189,6 +192,7 @@ class _Report(dict[str, object]):
             owner=owner,
             alive=self.is_alive,
             waiting=self.waiting,
+            asks=self.asks,
         )
 
 
@@ -196,7 +200,7 @@ async def _report(tk: "Turnkeeper | Client", session_id: str) -> _Report:
     if (store := local_store(tk)) is None:
         return _Report(await tk.get(session_id), await tk.status(session_id), is_served=True)
     view = await store.store.journal.view(session_id)
-    return _Report(view.session, view.status, view.owner, view.inbox)
+    return _Report(view.session, view.status, view.owner, view.inbox, view.asks)
 
 
 def _text(prompt: "Admitted") -> str:
@@ -234,6 +238,8 @@ def _said(screen: Screen, report: _Report) -> str:
     from turnkeeper.model.status import Idle, Retrying
 
     match report.status:
+        case _ if report.asks:
+            return screen.paint("waits for an answer; `permission list` and `question list` show it", "yellow")
         case Idle():
             return "idle"
         case Retrying(attempt=attempt, message=message) if report.is_run:

@@ -7,13 +7,23 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from turnkeeper.client.records import Records, located, path_of, quoted
-from turnkeeper.client.values import Health, MessagePage, PendingPermission, PermissionAnswer, SessionEvent, WireEvent
+from turnkeeper.client.values import (
+    Health,
+    MessagePage,
+    PendingPermission,
+    PermissionAnswer,
+    SavedPermissions,
+    SessionEvent,
+    WireEvent,
+)
 from turnkeeper.core.arguments import checked
 from turnkeeper.mint import Mint
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.page import Page
+from turnkeeper.model.permission import SavedApproval
 from turnkeeper.model.prompt import Prompt, TextInput
+from turnkeeper.model.question import QuestionRequest
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.status import IDLE, Status
 
@@ -176,6 +186,26 @@ class Client(Records):
         """Reply to a permission request. A message with a rejection is advice for the model, which then continues."""
         body = {"reply": answer, **({"message": message} if message is not None else {})}
         await self._connection.call("POST", f"/permission/{quoted(request_id)}/reply", bool, body=body)
+
+    async def questions(self, *, directory: str | Path | None = None) -> tuple[QuestionRequest, ...]:
+        """Questions of models that wait for an answer in a directory."""
+        return await self._connection.call("GET", "/question", tuple[QuestionRequest, ...], query=located(directory))
+
+    async def answer(self, request_id: str, given: Sequence[Sequence[str]] | None) -> None:
+        """Answer questions of a model: for each the chosen labels or a text of your own. None dismisses them."""
+        if given is None:
+            await self._connection.call("POST", f"/question/{quoted(request_id)}/reject", bool)
+        else:
+            await self._connection.call("POST", f"/question/{quoted(request_id)}/reply", bool, body={"answers": given})
+
+    async def approvals(self) -> tuple[SavedApproval, ...]:
+        """What was allowed for good, in every project."""
+        found = await self._connection.call("GET", "/api/permission/saved", SavedPermissions)
+        return tuple(one.approval() for one in found.data)
+
+    async def revoke(self, approval_id: str) -> None:
+        """Take back what was allowed for good."""
+        await self._connection.answer("DELETE", f"/api/permission/saved/{quoted(approval_id)}")
 
     # Events.
 

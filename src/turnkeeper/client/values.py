@@ -1,24 +1,18 @@
 """Values that only clients use: pending permission requests, and durable events of the second generation."""
 
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
+from turnkeeper.model.permission import Answer, AskedBy, SavedApproval
 from turnkeeper.model.value import JsonObject, Value
 
-PermissionAnswer: TypeAlias = Literal["once", "always", "reject"]
+PermissionAnswer: TypeAlias = Answer
 
 
 def is_near(url: str) -> bool:
     """Whether a URL leads to this machine, so that paths mean the same on both sides."""
     host = urlsplit(url).hostname or ""
     return host in ("localhost", "::1") or host.startswith("127.")
-
-
-class AskedBy(Value):
-    """The tool call that needs the permission."""
-
-    message_id: str
-    call_id: str
 
 
 class PendingPermission(Value):
@@ -31,6 +25,27 @@ class PendingPermission(Value):
     metadata: JsonObject
     always: tuple[str, ...]
     tool: AskedBy | None = None
+
+
+class SavedPermission(Value):
+    """What was allowed for good, as a server spells it. It does not say since when."""
+
+    id: str
+    project_id: str
+    action: str
+    resource: str
+
+    def approval(self) -> SavedApproval:
+        """The same in the words of a store."""
+        return SavedApproval(
+            id=self.id, project_id=self.project_id, permission=self.action, pattern=self.resource, created=0
+        )
+
+
+class SavedPermissions(Value):
+    """All of these."""
+
+    data: tuple[SavedPermission, ...]
 
 
 class SessionEvent(Value):

@@ -15,8 +15,9 @@ from turnkeeper.core.limits import RETRIES_MAX, USAGE_MS
 from turnkeeper.core.next_action import STRUCTURED_TOOL
 from turnkeeper.core.retry import retryable
 from turnkeeper.core.transcribe import Scribe
-from turnkeeper.core.turn_ends import Ending, answered, close_turn
+from turnkeeper.core.turn_ends import Ending, answered, close_turn, suspend_turn
 from turnkeeper.core.usage import add_costs, bill
+from turnkeeper.core.view import SessionView
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.event import Event, MessageRecorded, PartRecorded, PartRemoved, UsageRecorded
 from turnkeeper.model.failure import (
@@ -133,6 +134,10 @@ class Attempts:
         """The events that close the turn, with the ledger row of its newest attempt."""
         bills = self._bill()
         return close_turn(self.message, ending, now, bills=bills, spent=self._spent, part_id=self._part_id)
+
+    def suspend(self, view: SessionView, now: int) -> list[Event]:
+        """The events that close the turn but for its waiting calls, with the bill of its newest attempt."""
+        return suspend_turn(view, now, bills=self._bill(), spent=self._spent, part_id=self._part_id)
 
     def _verdict(self, structured: Json) -> Failure | None:
         """The failure that a complete answer shows; None if it shows none."""

@@ -9,7 +9,7 @@ Messages and parts in a change have their ``seq`` and ``nth``.
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
-from turnkeeper.core.view import Admitted, OpenTurn
+from turnkeeper.core.view import Admitted, OpenAsk, OpenTurn
 from turnkeeper.model.event import Delivery
 from turnkeeper.model.ledger import LedgerRow
 from turnkeeper.model.message import AssistantMessage, Message, SystemMessage
@@ -164,6 +164,24 @@ class PartsRejected(NamedTuple):
     is_running: bool
 
 
+class AskPut(NamedTuple):
+    """A call waits for the user."""
+
+    ask: OpenAsk
+
+
+class AskAnswered(NamedTuple):
+    """A request to the user has its answer."""
+
+    ask: OpenAsk
+
+
+class AskGone(NamedTuple):
+    """A call no longer waits for the user, and was never answered."""
+
+    ask: OpenAsk
+
+
 Change: TypeAlias = (
     SessionPut
     | DirectoryPut
@@ -186,4 +204,7 @@ Change: TypeAlias = (
     | PartGrown
     | PartGone
     | PartsRejected
+    | AskPut
+    | AskAnswered
+    | AskGone
 )

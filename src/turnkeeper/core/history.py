@@ -89,6 +89,9 @@ def _changed(entries: Strand[HistoryItem], change: Change) -> Strand[HistoryItem
             | c.PromptPut()
             | c.PromptGone()
             | c.PartsRejected()
+            | c.AskPut()
+            | c.AskAnswered()
+            | c.AskGone()
         ):
             return entries  # Not part of the messages.
         case _:

@@ -2,6 +2,8 @@
 
 | The session shows | Action | Why |
 |---|---|---|
+| an open turn whose only open calls wait for the user | Rest | they decide; nothing else can go on before |
+| the same, and one of them has its answer, or the user resumes it | ResumeTurn | the calls run again |
 | an open turn, though no turn runs here | Abandon | a dead process left it; never run a side effect twice |
 | a compaction marker without a Summary | Compact | it makes room for the next request |
 | steering prompts in the inbox | Promote | all of them join the next boundary |
@@ -20,6 +22,7 @@ from collections.abc import Callable
 from itertools import takewhile
 from typing import TypeAlias
 
+from turnkeeper.core.asks import turn_state
 from turnkeeper.core.history import History, HistoryItem, compaction_of
 from turnkeeper.core.limits import EMPTY_TURNS_MAX, PAUSED_TURNS_MAX, STEERS_MAX
 from turnkeeper.core.lowering import DELEGATED
@@ -33,6 +36,10 @@ from turnkeeper.model.value import Value
 
 class Abandon(Value):
     """Close the turn a dead process left open."""
+
+
+class ResumeTurn(Value):
+    """Run the waiting calls of the open turn again, with the answers that there are, and end the turn."""
 
 
 class Promote(Value):
@@ -65,13 +72,13 @@ class Rest(Value):
     reason: str
 
 
-Action: TypeAlias = Abandon | Promote | Compact | RunTurn | Rest
+Action: TypeAlias = Abandon | ResumeTurn | Promote | Compact | RunTurn | Rest
 
 
 def next_action(view: SessionView, history: History, *, resume: bool = False) -> Action:
     """The next action. ``resume``: the user wants one more turn although the last one failed or was stopped."""
     if view.turn is not None:
-        return Abandon()
+        return _left_open(view, resume=resume)
     user, turns = _since_user(history)
     if (marker := _unanswered_marker(user, turns, resume=resume)) is not None:
         return Compact(marker=marker)
@@ -85,6 +92,16 @@ def next_action(view: SessionView, history: History, *, resume: bool = False) ->
     if queued and owed.reason != REFUSED:
         return Promote(message_ids=(queued[0],))
     return owed
+
+
+def _left_open(view: SessionView, *, resume: bool) -> Abandon | ResumeTurn | Rest:
+    match turn_state(view):
+        case "lost":
+            return Abandon()
+        case "waits":
+            return ResumeTurn() if resume else Rest(reason=WAITS)
+        case "answered":
+            return ResumeTurn()
 
 
 def promotion(action: Promote, view: SessionView) -> list[Event]:
@@ -111,6 +128,7 @@ def _is_remedied(view: SessionView, history: History) -> bool:
 
 
 REFUSED = "the user refused a tool"
+WAITS = "it waits for an answer of the user"
 STRUCTURED_TOOL = "StructuredOutput"
 PAUSED = "pause"
 """The finish of an answer that the provider continues on the next request."""

@@ -10,10 +10,13 @@ from turnkeeper.core import changes as c
 from turnkeeper.core.blobs import lower, lower_json
 from turnkeeper.core.changes import Change
 from turnkeeper.core.entry import Recorded, event_id
+from turnkeeper.core.view import OpenAsk, PermissionAsk, QuestionAsk
 from turnkeeper.model.failure import UnknownData, UnknownFailure
 from turnkeeper.model.message import AssistantMessage, Message
 from turnkeeper.model.notification import Notification
 from turnkeeper.model.parts import Part
+from turnkeeper.model.permission import PermissionRequest
+from turnkeeper.model.question import QuestionReply, QuestionRequest
 from turnkeeper.model.session import Session
 from turnkeeper.model.status import Idle
 from turnkeeper.model.value import Value
@@ -101,6 +104,10 @@ def _of_change(change: Change, time: int) -> Iterator[Said]:
         case c.PartsRejected(reason=reason, is_running=is_running):
             if is_running:
                 yield "session.error", {"error": UnknownFailure(data=UnknownData(message=reason))}
+        case c.AskPut(ask=ask):
+            yield _asked(ask)
+        case c.AskAnswered(ask=ask) | c.AskGone(ask=ask):
+            yield _answered(ask)
         case c.TodosPut(todos=todos):
             yield "todo.updated", {"todos": todos}
         case c.DiffsPut(diffs=diffs):
@@ -116,6 +123,30 @@ def _of_change(change: Change, time: int) -> Iterator[Said]:
             pass  # Part of the session record, or sent as a delta while it was read.
         case _:
             assert_never(change)
+
+
+def _asked(ask: OpenAsk) -> Said:
+    request = ask.request
+    body: dict[str, object] = {"id": request.id}
+    match request:
+        case PermissionRequest():
+            body |= {"permission": request.permission, "patterns": request.patterns}
+            body |= {"metadata": request.metadata, "always": request.always, "tool": request.tool}
+            return "permission.asked", body
+        case QuestionRequest():
+            return "question.asked", body | {"questions": request.questions, "tool": request.tool}
+
+
+def _answered(ask: OpenAsk) -> Said:
+    """That nobody need answer any more. What was taken back unanswered counts as rejected."""
+    body: dict[str, object] = {"requestID": ask.request.id}
+    match ask:
+        case PermissionAsk(reply=reply):
+            return "permission.replied", body | {"reply": reply.answer if reply is not None else "reject"}
+        case QuestionAsk(reply=QuestionReply(answers=answers)) if answers is not None:
+            return "question.replied", body | {"answers": answers}
+        case QuestionAsk():
+            return "question.rejected", body
 
 
 def _message(message: Message, parts: Iterable[Part], time: int) -> Iterator[Said]:

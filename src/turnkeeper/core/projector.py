@@ -3,15 +3,18 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeAlias, TypeVar, assert_never
 
+from turnkeeper.core import asks
 from turnkeeper.core import changes as c
 from turnkeeper.core.changes import Change
 from turnkeeper.core.entry import Damaged, Recorded
 from turnkeeper.core.usage import add_costs, add_tokens
-from turnkeeper.core.view import Admitted, OpenTurn, Rewritten, SessionView
+from turnkeeper.core.view import Admitted, OpenTurn, PermissionAsk, QuestionAsk, Rewritten, SessionView
 from turnkeeper.model import event as e
 from turnkeeper.model.ledger import LedgerRow
 from turnkeeper.model.parts import Part, ReasoningPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import may_follow
+from turnkeeper.model.permission import Reply
+from turnkeeper.model.question import QuestionReply
 from turnkeeper.model.session import Session
 from turnkeeper.model.status import IDLE, Idle
 
@@ -120,8 +123,9 @@ def _apply(view: SessionView, recorded: Recorded) -> _Step:
         case e.MessageRemoved(message_id=message_id, part_ids=ids):
             turn = _turn_of(view, message_id)
             counts = {"messages": view.messages - 1, "parts": view.parts - len(ids)}
-            after = view.but(turn=None if turn is not None else view.turn, **counts)
-            return after, (c.MessageGone(message_id, event.seq, ids, turn),)
+            kept, gone = asks.without(view, lambda ask: ask.request.tool.message_id == message_id)
+            after = kept.but(turn=None if turn is not None else view.turn, **counts)
+            return after, (*gone, c.MessageGone(message_id, event.seq, ids, turn))
         case e.PartRemoved():
             return _part_removed(view, event)
         case e.OutputsPruned(reason=reason):
@@ -154,7 +158,20 @@ def _apply(view: SessionView, recorded: Recorded) -> _Step:
             if view.turn is None or view.turn.message.id != message.id:
                 raise Damaged(seq, f"ends the turn {message.id}, which is not open")
             closed = c.TurnClosed(message.but(seq=view.turn.message.seq), view.turn)
-            return _active(view.but(turn=None), time), (closed,)
+            kept, gone = asks.without(view, lambda ask: ask.request.tool.message_id == message.id)
+            return _active(kept.but(turn=None), time), (*gone, closed)
+        case e.PermissionAsked(request=permission, restarts=restarts):
+            return asks.asked(view, seq, PermissionAsk(request=permission, restarts=restarts))
+        case e.PermissionReplied(request_id=request_id, reply=answer, feedback=feedback):
+            return asks.replied(view, seq, request_id, Reply(answer=answer, feedback=feedback))
+        case e.QuestionAsked(request=question, restarts=restarts):
+            return asks.asked(view, seq, QuestionAsk(request=question, restarts=restarts))
+        case e.QuestionReplied(request_id=request_id, answers=answers):
+            return asks.replied(view, seq, request_id, QuestionReply(answers=answers))
+        case e.QuestionRejected(request_id=request_id):
+            return asks.replied(view, seq, request_id, QuestionReply())
+        case e.AnswerApplied(request_id=request_id):
+            return asks.applied(view, seq, request_id)
         case e.UsageRecorded():
             return _spent(view, time, event)
         case e.StatusChanged(status=status, owner=owner):
@@ -242,7 +259,8 @@ def _part_recorded(view: SessionView, seq: int, part: Part) -> _Step:
     if isinstance(before, ToolPart) and isinstance(part, ToolPart) and not may_follow(before.state, part.state):
         raise Damaged(seq, f"takes the call {part.call_id} back from a later state")
     grown = turn.but(parts={**turn.parts, part.id: part}, extended=_others(turn.extended, part.id))
-    return view.but(turn=grown, parts=view.parts + (before is None)), (c.PartPut(part, turn),)
+    after, gone = (view, ()) if asks.is_open(part) else asks.without_call(view, part)
+    return after.but(turn=grown, parts=view.parts + (before is None)), (c.PartPut(part, turn), *gone)
 
 
 def _part_extended(view: SessionView, seq: int, event: e.PartExtended) -> _Step:
@@ -260,9 +278,10 @@ def _part_extended(view: SessionView, seq: int, event: e.PartExtended) -> _Step:
 
 def _part_removed(view: SessionView, event: e.PartRemoved) -> _Step:
     part_id, turn, left = event.part_id, view.turn, view.turn
+    view, gone = asks.without_call(view, turn.parts.get(part_id) if turn is not None else None)
     if left is not None and part_id in left.parts:
         left = left.but(parts=_others(left.parts, part_id), extended=_others(left.extended, part_id))
-    return view.but(turn=left, parts=view.parts - 1), (c.PartGone(event.message_id, part_id, turn),)
+    return view.but(turn=left, parts=view.parts - 1), (*gone, c.PartGone(event.message_id, part_id, turn))
 
 
 def _spent(view: SessionView, time: int, event: e.UsageRecorded) -> _Step:

@@ -8,15 +8,26 @@
 | was stopped | aborted | none | the call of a command | |
 | raised an exception | unknown | none | | |
 | was left by a dead process | aborted | none | its open parts, closed | its removal if it has no output |
+| was left with calls that wait for the user | stays open | | its other parts, closed, the bill and the mark | |
+| has been resumed, and its calls are settled | none | tool-calls | | |
 """
 
 from collections.abc import Callable, Sequence
 
+from turnkeeper.core.asks import is_suspended, is_waiting, waiting_calls
 from turnkeeper.core.next_action import PAUSED
 from turnkeeper.core.transcribe import interrupted
 from turnkeeper.core.usage import add_costs
 from turnkeeper.core.view import OpenTurn, SessionView
-from turnkeeper.model.event import CompactingSet, Event, MessageRemoved, PartRecorded, TurnEnded, UsageRecorded
+from turnkeeper.model.event import (
+    CompactingSet,
+    Event,
+    MessageRecorded,
+    MessageRemoved,
+    PartRecorded,
+    TurnEnded,
+    UsageRecorded,
+)
 from turnkeeper.model.failure import AbortedFailure, Failure, MessageData, UnknownData, UnknownFailure
 from turnkeeper.model.message import AssistantMessage, AssistantTime, TurnPath, UserMessage
 from turnkeeper.model.parts import Part, ReasoningPart, RetryPart, StepFinishPart, StepStartPart, TextPart, ToolPart
@@ -27,6 +38,8 @@ from turnkeeper.model.stream import FinishStep
 from turnkeeper.model.value import Json, Value
 
 LOST = "the process that ran this turn is gone"
+RESUMED = "tool-calls"
+"""How the answer of a suspended turn finishes: with calls whose results are owed to the model."""
 
 
 def open_turn(user: UserMessage, directory: str, worktree: str, *, id: str, now: int) -> AssistantMessage:
@@ -72,6 +85,13 @@ def refused(reason: str) -> Ending:
     return Ending(failure=UnknownFailure(data=UnknownData(message=reason)))
 
 
+def stopped_open(turn: OpenTurn, error: BaseException, now: int) -> list[Event]:
+    """The events that end a suspended turn whose calls were stopped while they ran again."""
+    calls = (_closed(part, now) for part in turn.parts.values())
+    ending = broken_off(error, "turn", *(part for part in calls if part is not None))
+    return close_turn(turn.message, ending, now, spent=turn.message.cost)
+
+
 def broken_off(error: BaseException, what: str, *parts: Part) -> Ending:
     """The ending of a turn that was cancelled or raised an exception."""
     if isinstance(error, Exception):
@@ -104,6 +124,49 @@ def close_turn(
     marks = [_step_finish(ended, ending.reason, part_id())] if ending.reason is not None and part_id is not None else []
     recorded = [PartRecorded(part=part) for part in (*ending.parts, *marks)]
     return [*bills, *recorded, TurnEnded(message=ended), *ending.after]
+
+
+def leave_turn(view: SessionView, now: int, *, part_id: Callable[[], str], billed: Sequence[float] = ()) -> list[Event]:
+    """The events for an open turn that no process runs any more. ``billed`` are the costs of its attempts so far.
+
+    Calls that wait for the user stay as they are, and the turn stays open for them: it is suspended. All else is
+    closed, and the answer is paid for and marked as ended, once. Without such calls the turn is closed.
+    """
+    turn = view.turn
+    assert turn is not None, "only an open turn is left"
+    if not waiting_calls(view):
+        return close_lost_turn(view, now, billed=billed)
+    bills = _lost_bill(view, turn, billed)
+    return suspend_turn(
+        view, now, bills=bills, spent=add_costs(*billed) if bills else turn.message.cost, part_id=part_id
+    )
+
+
+def suspend_turn(
+    view: SessionView, now: int, *, bills: Sequence[UsageRecorded], spent: float, part_id: Callable[[], str]
+) -> list[Event]:
+    """The events that close all of a turn but the calls that wait for the user.
+
+    ``bills`` are rows that the ledger does not have yet, ``spent`` is the cost of those that it has.
+    """
+    turn = view.turn
+    assert turn is not None, "only an open turn is suspended"
+    others = (_closed(part, now) for part in turn.parts.values() if not is_waiting(view, part))
+    settled: list[Event] = [PartRecorded(part=part) for part in others if part is not None]
+    if is_suspended(turn):
+        return settled
+    message = turn.message.but(
+        cost=add_costs(spent, *(bill.cost for bill in bills)), tokens=bills[-1].tokens if bills else turn.message.tokens
+    )
+    mark = _step_finish(message, RESUMED, part_id())
+    return [*bills, *settled, MessageRecorded(message=message), PartRecorded(part=mark)]
+
+
+def close_resumed_turn(view: SessionView, now: int) -> list[Event]:
+    """The events that end a turn whose waiting calls were run after its process was gone."""
+    turn = view.turn
+    assert turn is not None, "only an open turn is resumed"
+    return close_turn(turn.message, Ending(finish=RESUMED), now, spent=turn.message.cost)
 
 
 def close_lost_turn(view: SessionView, now: int, *, billed: Sequence[float] = ()) -> list[Event]:
@@ -142,7 +205,7 @@ def _step_finish(message: AssistantMessage, reason: str, part_id: str) -> StepFi
 def _lost_bill(view: SessionView, turn: OpenTurn, billed: Sequence[float]) -> list[UsageRecorded]:
     """The ledger row of the attempt that was under way, with the tokens that its provider had counted."""
     message = turn.message
-    if message.summary or isinstance(view.status, Retrying) or _is_command(turn):
+    if message.summary or isinstance(view.status, Retrying) or _is_command(turn) or is_suspended(turn):
         return []
     row = UsageRecorded(
         purpose="turn",

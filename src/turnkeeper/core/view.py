@@ -5,11 +5,14 @@ append does not depend on the length of the history.
 """
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
 from turnkeeper.model.context import Epoch, Prefix
 from turnkeeper.model.event import Delivery
 from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.parts import Part
+from turnkeeper.model.permission import PermissionRequest, Reply
+from turnkeeper.model.question import QuestionReply, QuestionRequest
 from turnkeeper.model.session import Session
 from turnkeeper.model.status import IDLE, Owner, Status
 from turnkeeper.model.todo import Todo
@@ -34,6 +37,31 @@ class OpenTurn(Value):
     message: AssistantMessage
     parts: Mapping[str, Part]
     extended: Mapping[str, tuple[int, ...]] = {}
+
+
+class PermissionAsk(Value, tag_field="kind", tag="permission"):
+    """A permission request of a running call, with its answer once there is one.
+
+    ``restarts``: the call has done nothing yet. ``is_applied``: the call went on with the answer and may have acted.
+    """
+
+    request: PermissionRequest
+    reply: Reply | None = None
+    restarts: bool = True
+    is_applied: bool = False
+
+
+class QuestionAsk(Value, tag_field="kind", tag="question"):
+    """Questions of a running call, with their answers once there are any. The flags are those of a permission."""
+
+    request: QuestionRequest
+    reply: QuestionReply | None = None
+    restarts: bool = True
+    is_applied: bool = False
+
+
+OpenAsk: TypeAlias = PermissionAsk | QuestionAsk
+"""A request to the user, from the moment it is asked until its call is settled."""
 
 
 class Rewritten(Value):
@@ -73,3 +101,5 @@ class SessionView(ViewState):
     inbox: tuple[Admitted, ...] = ()
     epoch: Epoch | None = None
     turn: OpenTurn | None = None
+    asks: tuple[OpenAsk, ...] = ()
+    """Requests to the user of calls that are not settled, in the order they were asked."""

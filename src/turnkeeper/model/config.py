@@ -218,6 +218,22 @@ class SandboxConfig(Setting):
     """Whether commands may use the network."""
 
 
+class AskConfig(Setting):
+    """How long requests to the user wait, and what holds when nobody answered."""
+
+    timeout: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    """Seconds; not said: as long as it takes."""
+    default: Literal["reject", "once"] | None = None
+    """What a permission request is answered with then. Questions count as dismissed."""
+
+
+class ExperimentalConfig(Setting):
+    """Settings of opencode that may still change."""
+
+    continue_loop_on_deny: bool | None = None
+    """Whether the model goes on after the user rejected a call without a word."""
+
+
 class CommandConfig(Setting):
     """A command: its prompt template, and the agent and model that answer it."""
 
@@ -287,6 +303,8 @@ class Config(Setting):
     tool_output: ToolOutputConfig = ToolOutputConfig()
     compaction: CompactionConfig = CompactionConfig()
     command: dict[str, CommandConfig] = {}
+    ask: AskConfig = AskConfig()
+    experimental: ExperimentalConfig = ExperimentalConfig()
     formatter: bool | dict[str, FormatterConfig] | None = None
     """True: the known formatters that are installed; an object: these, with changes and further ones."""
     lsp: bool | dict[str, LspConfig] | None = None

@@ -9,7 +9,8 @@ from typing import ClassVar, Literal, TypeAlias
 from turnkeeper.model.context import Epoch, Prefix
 from turnkeeper.model.message import AssistantMessage, Message, SystemMessage, UserMessage
 from turnkeeper.model.parts import Part
-from turnkeeper.model.permission import Ruleset
+from turnkeeper.model.permission import Answer, PermissionRequest, Ruleset
+from turnkeeper.model.question import QuestionRequest
 from turnkeeper.model.session import FileDiff, Revert, Session, SessionModel, Share, Summary, Tokens
 from turnkeeper.model.status import Owner, Status
 from turnkeeper.model.todo import Todo
@@ -291,6 +292,59 @@ class TurnEnded(EventBase):
     message: AssistantMessage
 
 
+# Requests to the user.
+
+
+class PermissionAsked(EventBase):
+    """A running call waits for the user's permission.
+
+    ``restarts``: the call has done nothing yet, so it may be run again from its beginning.
+    """
+
+    KIND = "permission.asked"
+    request: PermissionRequest
+    restarts: bool = True
+
+
+class PermissionReplied(EventBase):
+    """A permission request was answered, by the user, by another answer that covers it, or at its deadline."""
+
+    KIND = "permission.replied"
+    request_id: str
+    reply: Answer
+    feedback: str | None = None
+
+
+class QuestionAsked(EventBase):
+    """A running call waits for the user's answers. ``restarts`` is as in ``PermissionAsked``."""
+
+    KIND = "question.asked"
+    request: QuestionRequest
+    restarts: bool = True
+
+
+class QuestionReplied(EventBase):
+    """The user answered: for each question the chosen labels or the typed text."""
+
+    KIND = "question.replied"
+    request_id: str
+    answers: tuple[tuple[str, ...], ...]
+
+
+class QuestionRejected(EventBase):
+    """The user dismissed the questions."""
+
+    KIND = "question.rejected"
+    request_id: str
+
+
+class AnswerApplied(EventBase):
+    """The waiting call goes on with its answer. From here on it may have acted, so it is never run again."""
+
+    KIND = "answer.applied"
+    request_id: str
+
+
 class UsageRecorded(EventBase):
     """One row of the ledger: the usage and cost of one attempt, also of a failed one."""
 
@@ -346,6 +400,12 @@ Event: TypeAlias = (
     | InstructionDiscovered
     | TurnStarted
     | TurnEnded
+    | PermissionAsked
+    | PermissionReplied
+    | QuestionAsked
+    | QuestionReplied
+    | QuestionRejected
+    | AnswerApplied
     | UsageRecorded
     | StatusChanged
 )

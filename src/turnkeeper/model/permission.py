@@ -1,8 +1,8 @@
-"""Permission rules: what an agent may do, as an ordered list; the last match wins."""
+"""Permission: the rules an agent works under, the request that is put to the user, and the user's reply."""
 
 from typing import Literal, TypeAlias
 
-from turnkeeper.model.value import Value
+from turnkeeper.model.value import JsonObject, Private, Value
 
 Action: TypeAlias = Literal["allow", "deny", "ask"]
 
@@ -16,3 +16,47 @@ class Rule(Value):
 
 
 Ruleset: TypeAlias = tuple[Rule, ...]
+
+Answer: TypeAlias = Literal["once", "always", "reject"]
+
+
+class AskedBy(Value):
+    """The tool call that asks."""
+
+    message_id: str
+    call_id: str
+
+
+class PermissionRequest(Value):
+    """A request to the user: may this call do that? In the shape that clients know."""
+
+    id: str
+    session_id: str
+    permission: str
+    patterns: tuple[str, ...]
+    metadata: JsonObject
+    always: tuple[str, ...]
+    """The patterns that an answer "always" allows for good."""
+    tool: AskedBy
+    deadline: Private[int | None] = None
+    """When the configured default answers in place of the user, in milliseconds since 1970."""
+    default: Private[Literal["once", "reject"] | None] = None
+    """What is answered at the deadline."""
+
+
+class Reply(Value):
+    """The user's answer. Feedback with a rejection goes to the model, which then goes on by it."""
+
+    answer: Answer
+    feedback: str | None = None
+
+
+class SavedApproval(Value):
+    """What a user allowed for good in a project. Outside a repository it holds in one directory only."""
+
+    id: str
+    project_id: str
+    permission: str
+    pattern: str
+    created: int
+    directory: str | None = None

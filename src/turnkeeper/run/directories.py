@@ -18,7 +18,7 @@ from turnkeeper.core.sandbox import Confinement, confinement
 from turnkeeper.core.window import Window, window
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
-from turnkeeper.model.config import Config
+from turnkeeper.model.config import AskConfig, Config
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.permission import Rule, Ruleset
 from turnkeeper.model.refusal import Invalid, NotFound
@@ -73,6 +73,8 @@ class DirectorySetup(msgspec.Struct, frozen=True):
     """What the tools of a session use that lives longer than a call."""
     confine: Callable[[str, Ruleset, Sequence[Rule]], Confinement | None] = lambda session_id, rules, approvals: None
     """How the kernel confines the commands of a session under these rules and approvals."""
+    ask: AskConfig = AskConfig()
+    goes_on_when_rejected: bool = False
 
 
 class DirectoryConfig(NamedTuple):
@@ -147,6 +149,8 @@ class Directories:
             environ=environ,
             services=lambda session_id: self._services(session_id, config, place, environ),
             confine=partial(self._confine, config, place),
+            ask=config.ask,
+            goes_on_when_rejected=bool(config.experimental.continue_loop_on_deny),
         )
 
     def _services(

@@ -6,7 +6,19 @@ from typing import assert_never
 
 import msgspec
 
-from turnkeeper.core.next_action import Abandon, Action, Compact, Promote, Rest, RunTurn, next_action, promotion
+from turnkeeper.core.asks import waiting_calls
+from turnkeeper.core.next_action import (
+    Abandon,
+    Action,
+    Compact,
+    Promote,
+    Rest,
+    ResumeTurn,
+    RunTurn,
+    next_action,
+    promotion,
+)
+from turnkeeper.model.refusal import Busy
 from turnkeeper.model.status import Idle, Owner
 from turnkeeper.run.compact import Compaction
 from turnkeeper.run.context_window import ContextFitter
@@ -50,9 +62,11 @@ class Drain(msgspec.Struct, frozen=True):
     async def alone(self, session_id: str, work: Callable[[Pen], Awaitable[None]]) -> bool:
         """Do other work as the owner of a session that rests; whether prompts came meanwhile. Raises Busy as well.
 
-        Prompts that waited before go on waiting.
+        Prompts that waited before go on waiting. A session whose calls wait for the user is busy with them.
         """
         await self.releases.finish(session_id)
+        if waiting_calls(await self.store.journal.view(session_id)):
+            raise Busy(f"session {session_id!r} waits for an answer of the user; give it, or abort the turn")
         pen = await take_pen(self.store, session_id, self.owner)
         try:
             before = await self.store.journal.view(session_id)
@@ -80,9 +94,12 @@ class Drain(msgspec.Struct, frozen=True):
             history = await self.histories.follow(pen)
             match next_action(view, history, resume=resume):
                 case Abandon():
-                    await pen.close_lost_turn(view)
+                    await pen.leave_turn(view)
                     # A view has marks in the place of long texts, and so has what was just written of it.
                     self.histories.forget(pen.session_id)
+                case ResumeTurn():
+                    resume = False
+                    await self.prepare.resume(pen, view, history)
                 case Promote() as action:
                     await pen.append(*promotion(action, view), at="promote")
                 case Compact(marker=marker):
@@ -93,7 +110,8 @@ class Drain(msgspec.Struct, frozen=True):
                     resume = False
                     await self.prepare.run(pen, view, history, action)
                 case Rest(reason=reason):
-                    await self.fitter.tidy(pen, view, history)
+                    if view.turn is None:
+                        await self.fitter.tidy(pen, view, history)
                     if await pen.lay_down(view.seq):
                         return reason
                 case action:

@@ -14,7 +14,7 @@ import anyio
 
 from turnkeeper.core.entry import Recorded
 from turnkeeper.core.projector import apply
-from turnkeeper.core.turn_ends import close_lost_turn
+from turnkeeper.core.turn_ends import close_lost_turn, leave_turn
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.event import Event, StatusChanged
 from turnkeeper.model.refusal import Busy
@@ -102,13 +102,24 @@ class Pen:
         self._written += [Recorded(seq, now, event) for seq, event in enumerate(events, view.seq - len(events) + 1)]
         del self._written[:-WRITTEN_MAX]
 
+    async def leave_turn(self, view: SessionView) -> None:
+        """Close what a dead process left open of a turn, but for calls that wait for the user; in one append."""
+        if view.turn is not None:
+            mint, billed = self._store.mint, await self._billed(view.turn.message.id)
+            await self.append(*leave_turn(view, mint.now(), part_id=mint.part_id, billed=billed), at="leave")
+
     async def close_lost_turn(self, view: SessionView) -> None:
-        """Close the turn that a dead process left open, in one append; nothing if there is none."""
-        if view.turn is None:
-            return
+        """Close the turn that a dead process left open, in one append; nothing if there is none.
+
+        Calls that wait for the user are settled as interrupted, too.
+        """
+        if view.turn is not None:
+            billed = await self._billed(view.turn.message.id)
+            await self.append(*close_lost_turn(view, self._store.mint.now(), billed=billed))
+
+    async def _billed(self, message_id: str) -> list[float]:
         rows = [row async for row in self._store.queries.ledger(self.session_id)]
-        billed = [row.cost for row in rows if row.message_id == view.turn.message.id]
-        await self.append(*close_lost_turn(view, self._store.mint.now(), billed=billed))
+        return [row.cost for row in rows if row.message_id == message_id]
 
     async def status(self, status: Status) -> None:
         """Record what the session is doing now."""

@@ -1,33 +1,40 @@
 """Prepare a turn: agent, model, epoch, history and tools become one request; then the turn is run."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
 from turnkeeper.core.agents import find_agent
+from turnkeeper.core.asks import waiting_calls
 from turnkeeper.core.doom_loop import latest_calls
 from turnkeeper.core.fitting import too_large
 from turnkeeper.core.history import History
-from turnkeeper.core.next_action import RunTurn
+from turnkeeper.core.next_action import RunTurn, last_user
 from turnkeeper.core.permission import freed, merge
+from turnkeeper.core.settling import failed
 from turnkeeper.core.trust import protected
-from turnkeeper.core.turn_ends import Ending, close_turn, open_turn, refused
+from turnkeeper.core.turn_ends import Ending, close_resumed_turn, close_turn, open_turn, refused, stopped_open
 from turnkeeper.core.turn_request import TurnInputs
-from turnkeeper.core.view import SessionView
+from turnkeeper.core.view import OpenTurn, SessionView
 from turnkeeper.core.window import answer_max
-from turnkeeper.model.event import TurnStarted
+from turnkeeper.model.agent import Agent
+from turnkeeper.model.event import PartRecorded, TurnStarted
 from turnkeeper.model.message import AssistantMessage, UserMessage
-from turnkeeper.model.permission import Ruleset
+from turnkeeper.model.parts import Part, ToolPart
+from turnkeeper.model.permission import Rule, Ruleset
 from turnkeeper.model.refusal import Refusal
+from turnkeeper.run.answers import AnswerDoor
+from turnkeeper.run.asking import Asking, Responders
 from turnkeeper.run.boundary import Boundary
 from turnkeeper.run.context_window import ContextFitter
 from turnkeeper.run.directories import DirectorySetup
 from turnkeeper.run.discovery import Discovery
 from turnkeeper.run.pen import Pen
-from turnkeeper.run.permission import Approvals, Asker
+from turnkeeper.run.permission import dismiss_all
 from turnkeeper.run.settle import Settlement
 from turnkeeper.run.turn import Surroundings, Turn
 from turnkeeper.store.recall import SessionRecall
@@ -44,8 +51,8 @@ class Preparation(msgspec.Struct, frozen=True):
     group: TaskGroup
     world: Surroundings
     setup: Callable[[ProjectPlace], Awaitable[DirectorySetup]]
-    ask: Asker
-    approvals: Approvals
+    responders: Responders
+    door: AnswerDoor
     boundary: Boundary
     fitter: ContextFitter
     jobs: Jobs | None = None
@@ -72,7 +79,7 @@ class Preparation(msgspec.Struct, frozen=True):
         epoch, history = await self.boundary.cross(
             pen, view, history, model, agent, place, instructions=setup.instructions, timezone=setup.timezone
         )
-        rules = protected(freed(merge(setup.rules, agent.permission, view.session.permission or ()), setup.outputs))
+        rules = self._rules(setup, agent, view)
         toolbox = setup.toolbox.visible(rules, user.tools, model_id=model.id)
         output_max = answer_max(model.limits, setup.window)
         inputs = TurnInputs(view, history, action, user, model, agent, epoch, toolbox.definitions(), output_max)
@@ -82,22 +89,79 @@ class Preparation(msgspec.Struct, frozen=True):
         if (failure := too_large(ready)) is not None:
             await self._failed(pen, message, Ending(failure=failure))
             return
+        earlier = latest_calls(ready.inputs.history, action.user)
+        settlement = self._settlement(pen, view, earlier, toolbox, place, rules, setup)
+        settlement.is_last, settlement.schema = ready.inputs.is_last, ready.inputs.schema
         turn = Turn(
             pen,
             self.world,
             provider,
             ready,
             message,
-            self._settlement(ready.inputs, toolbox, pen, place, rules, setup),
+            settlement,
             lambda failure: self.fitter.remedy(failure, ready, provider, setup.window),
         )
         await turn.run()
 
+    async def resume(self, pen: Pen, view: SessionView, history: History) -> None:
+        """Run the waiting calls of the open turn again from their beginning, and end the turn."""
+        assert view.turn is not None, "an open turn is resumed"
+        turn, mint = await self.store.queries.whole(view.turn), self.store.mint
+        waiting = waiting_calls(view.but(turn=turn))
+        try:
+            settlement = await self._resumed(pen, view, history, turn)
+            await settlement.resume([part for part in turn.parts.values() if isinstance(part, ToolPart)], waiting)
+        except Refusal as refusal:
+            states = [part.but(state=failed(part, mint.now(), str(refusal), {})) for part in waiting]
+            pen.hold(*(PartRecorded(part=part) for part in states), at="settle")
+        except BaseException as error:
+            with anyio.CancelScope(shield=True):
+                await self._break_off(pen, error)
+            raise
+        pen.hold(*close_resumed_turn(await pen.view(), mint.now()), at="end")
+
+    async def _break_off(self, pen: Pen, error: BaseException) -> None:
+        view = await pen.view()
+        assert view.turn is not None, "the turn is open until its calls are settled"
+        is_stopped = isinstance(error, anyio.get_cancelled_exc_class())
+        if is_stopped and not self.world.is_interrupted(pen.session_id) and waiting_calls(view):
+            await pen.leave_turn(view)
+        else:
+            turn = await self.store.queries.whole(view.turn)
+            await pen.append(*stopped_open(turn, error, self.store.mint.now()), at="end")
+
+    async def _resumed(self, pen: Pen, view: SessionView, history: History, turn: OpenTurn) -> Settlement:
+        user = last_user(history)
+        assert user is not None, "a turn answers the user"
+        assert isinstance(user.message, UserMessage), "who is a user"
+        place = await identify(Path(view.session.directory))
+        setup = await self.setup(place)
+        rules = self._rules(setup, find_agent(setup.agents, user.message.agent), view)
+        toolbox = setup.toolbox.visible(rules, user.message.tools, model_id=user.message.model.model_id)
+        before = [entry for entry in history.entries if entry.message.id != turn.message.id]
+        earlier = latest_calls(history.but(entries=before), user)
+        return self._settlement(pen, view, earlier, toolbox, place, rules, setup)
+
+    def _rules(self, setup: DirectorySetup, agent: Agent, view: SessionView) -> Ruleset:
+        given = merge(setup.rules, agent.permission, view.session.permission or ())
+        rules = protected(freed(given, setup.outputs))
+        if self.responders.question is dismiss_all:  # A question that nobody can answer is better not asked.
+            return (*rules, Rule(permission="question", pattern="*", action="deny"))
+        return rules
+
     def _settlement(
-        self, inputs: TurnInputs, toolbox: Toolbox, pen: Pen, place: ProjectPlace, rules: Ruleset, setup: DirectorySetup
+        self,
+        pen: Pen,
+        view: SessionView,
+        earlier: Sequence[Part],
+        toolbox: Toolbox,
+        place: ProjectPlace,
+        rules: Ruleset,
+        setup: DirectorySetup,
     ) -> Settlement:
-        """How the calls of this turn are settled."""
-        session_id = inputs.view.session.id
+        """How the calls of a turn are settled."""
+        session_id, world = view.session.id, self.world
+        asking = Asking(pen, view.session, self.store, world.mint, world.sleep, self.door, self.responders, setup.ask)
         return Settlement(
             pen=pen,
             group=self.group,
@@ -106,19 +170,18 @@ class Preparation(msgspec.Struct, frozen=True):
             directory=place.directory,
             worktree=place.worktree,
             rules=rules,
-            approvals=self.approvals,
-            ask=self.ask,
+            asking=asking,
             todos=lambda: self.store.queries.todos(session_id),
-            discovery=Discovery(place, self.boundary.environ, inputs.view.instructions),
-            earlier=latest_calls(inputs.history, inputs.action.user),
-            is_last=inputs.is_last,
-            schema=inputs.schema,
+            discovery=Discovery(place, self.boundary.environ, view.instructions),
+            earlier=earlier,
             bounds=setup.bounds(session_id),
             recall=SessionRecall(self.store.queries, session_id),
             environ=setup.environ,
             services=setup.services(session_id),
             confine=partial(setup.confine, session_id),
             jobs=self.jobs,
+            goes_on_when_rejected=setup.goes_on_when_rejected,
+            is_interrupted=lambda: world.is_interrupted(session_id),
         )
 
     async def _failed(self, pen: Pen, message: AssistantMessage, ending: Ending) -> None:

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 import anyio
 import msgspec
 
+from turnkeeper.core.asks import turn_state
 from turnkeeper.core.next_action import Rest, next_action
 from turnkeeper.model.config import Config
 from turnkeeper.model.refusal import Invalid, Refusal
@@ -78,15 +79,19 @@ class TakeOver(msgspec.Struct, frozen=True):
         with anyio.CancelScope(shield=True):
             pen = await take_pen(self.store, session_id, self.owner)
             view = await self.store.journal.view(session_id)
-            await pen.close_lost_turn(view)
+            await pen.leave_turn(view)
             view = await self.store.journal.view(session_id)
+            # A call that waits for the user is theirs to answer, whatever the policy says.
+            resumes = resumes and view.turn is None
             action = next_action(view, await self.histories.get(session_id), resume=resumes)
             rests = isinstance(action, Rest) and await pen.lay_down(view.seq)
         return Left(session_id, resumes, rests)
 
     async def _is_orphan(self, session_id: str) -> bool:
-        owner = (await self.store.journal.view(session_id)).owner
-        return owner is None or not is_alive(owner)
+        view = await self.store.journal.view(session_id)
+        if view.owner is not None:
+            return not is_alive(view.owner)
+        return view.turn is None or turn_state(view) != "waits"
 
     async def _goes_on(self, session_id: str, policy: Recovery | None, ask: AskToContinue | None) -> bool:
         policy = policy or await self._policy(await self.store.queries.session(session_id))

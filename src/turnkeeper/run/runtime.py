@@ -24,6 +24,8 @@ from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.notification import Delta
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.providers.transport import Network
+from turnkeeper.run.answers import AnswerDoor
+from turnkeeper.run.asking import Responders
 from turnkeeper.run.boundary import Boundary
 from turnkeeper.run.compact import Compaction
 from turnkeeper.run.context_window import ContextFitter
@@ -33,7 +35,7 @@ from turnkeeper.run.discovery import all_near
 from turnkeeper.run.drain import Drain
 from turnkeeper.run.histories import Histories
 from turnkeeper.run.pen import Pen
-from turnkeeper.run.permission import Approvals, Asker, reject_all
+from turnkeeper.run.permission import Asker, QuestionAsker, dismiss_all, reject_all
 from turnkeeper.run.prepare import Preparation
 from turnkeeper.run.recover import AskToContinue, Left, Recovery, TakeOver
 from turnkeeper.run.release import Releases
@@ -43,6 +45,7 @@ from turnkeeper.run.turn import Surroundings
 from turnkeeper.store.store import Store
 from turnkeeper.tools import load as load_tools
 from turnkeeper.tools.tool import AnyTool
+from turnkeeper.workspace.approvals import Approvals
 from turnkeeper.workspace.jobs import Jobs
 from turnkeeper.workspace.outputs import OutputFiles
 from turnkeeper.workspace.owner import this_process
@@ -56,7 +59,10 @@ _numbers = count(1)  # Tells the runtimes of this process apart; two of them may
 class Settings(msgspec.Struct, frozen=True):
     """How sessions are run here; the defaults are for people, the rest for tests."""
 
-    ask: Asker = reject_all
+    ask: Asker | None = reject_all
+    """Who is asked for permission in this process. None: requests wait until a client or another process answers."""
+    question: QuestionAsker | None = dismiss_all
+    """Who answers questions of models here. None: they wait likewise."""
     transport: Transport | None = None
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep
     random: Callable[[], float] = Random().random
@@ -85,7 +91,15 @@ class Runtime:
         self.outputs = OutputFiles.of(settings.environ, store.mint.now, store.mint.ascending)
         self.directories = Directories(transport, settings.tools, settings.environ, self.outputs, group=group)
         self.jobs = Jobs(group, self.directories.temporary.directory)
-        world = Surroundings(mint=store.mint, publish=publish, sleep=settings.sleep, random=settings.random)
+        self.approvals = Approvals(settings.environ, store.mint.now, store.mint.ascending)
+        self._interrupted: set[str] = set()
+        world = Surroundings(
+            mint=store.mint,
+            publish=publish,
+            sleep=settings.sleep,
+            random=settings.random,
+            is_interrupted=self._interrupted.__contains__,
+        )
         self._histories = Histories(store)
         self._titles = Titles(store, group, self.directories)
         fitter = ContextFitter(store, self.directories.setup)
@@ -94,8 +108,8 @@ class Runtime:
             group=group,
             world=world,
             setup=self.directories.setup,
-            ask=settings.ask,
-            approvals=Approvals(),
+            responders=Responders(permission=settings.ask, question=settings.question),
+            door=AnswerDoor(store, self.approvals),
             boundary=Boundary(store, settings.environ, self.components),
             fitter=fitter,
             jobs=self.jobs,
@@ -148,7 +162,11 @@ class Runtime:
         Its background jobs are told to end, and are not waited for.
         """
         self.jobs.end_session(session_id)
-        return await self._coordinator.interrupt(session_id) or await self._releases.finish(session_id)
+        self._interrupted.add(session_id)
+        try:
+            return await self._coordinator.interrupt(session_id) or await self._releases.finish(session_id)
+        finally:
+            self._interrupted.discard(session_id)
 
     async def forget(self, session_id: str) -> None:
         """Stop a session that is to be removed, and let go of what is held of it."""
@@ -161,12 +179,13 @@ class Runtime:
     async def aclose(self, timeout_s: float = STOP_S) -> None:
         """Stop every drain, wait until all have settled or time is up, and close the network connections.
 
-        A session that did not settle stays open in the log; the next process to take over closes it.
+        Calls that wait for the user stay open: they are answered and run later, in whichever process. A session that
+        did not settle stays open in the log; the next process to take over closes it.
         """
         with anyio.move_on_after(timeout_s) as waiting:
             async with anyio.create_task_group() as group:
                 for session_id in self.active:
-                    group.start_soon(self.interrupt, session_id)
+                    group.start_soon(self._coordinator.interrupt, session_id)
         if waiting.cancelled_caught:
             log.error("these sessions did not stop within %g s: %s", timeout_s, ", ".join(sorted(self.active)))
         await self.jobs.aclose()

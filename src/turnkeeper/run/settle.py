@@ -1,7 +1,7 @@
 """Settle one tool call: permission, doom loop, run, bound, record. Recorded also when it is stopped half-way."""
 
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup
 
 from turnkeeper.core.limits import CALLS_PARALLEL_MAX, ENTRY_DEPTH_MAX, PROGRESS_MS
 from turnkeeper.core.lowering import LEFT
-from turnkeeper.core.permission import Allow, decide
+from turnkeeper.core.permission import Allow, Ask, Deny, decide
 from turnkeeper.core.sandbox import Confinement
 from turnkeeper.core.settling import AnswerTaken, Refused, Runs, completed, failed, judge_call, reported
 from turnkeeper.core.storable import storable
@@ -20,20 +20,21 @@ from turnkeeper.mint import Mint
 from turnkeeper.model.event import PartRecorded, TodosSet
 from turnkeeper.model.parts import FilePart, Part, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolRunning, ToolState
-from turnkeeper.model.permission import Rule, Ruleset
+from turnkeeper.model.permission import AskedBy, PermissionRequest, Rule, Ruleset
+from turnkeeper.model.question import Question, QuestionRequest
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Json, JsonObject
 from turnkeeper.outside_code import contained
 from turnkeeper.run.abandon import run_or_abandon
+from turnkeeper.run.asking import Asking, WaitingCall
 from turnkeeper.run.discovery import Discovery
 from turnkeeper.run.pen import Pen
-from turnkeeper.run.permission import Approvals, Asker, PermissionRequest, permit
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.engine import StoreUnavailable
 from turnkeeper.text.surrogates import clean, clean_object
 from turnkeeper.tools.output import BoundOutput, Bounds
 from turnkeeper.tools.services import ToolServices
-from turnkeeper.tools.tool import Attachment, NoRecall, Recall, Rejected, ToolContext, ToolFailure
+from turnkeeper.tools.tool import Attachment, Denied, NoRecall, Recall, Rejected, ToolContext, ToolFailure
 from turnkeeper.tools.toolbox import Toolbox
 from turnkeeper.workspace.jobs import Jobs
 
@@ -49,8 +50,7 @@ class Settlement(msgspec.Struct):
     directory: Path
     worktree: Path
     rules: Ruleset
-    approvals: Approvals
-    ask: Asker
+    asking: Asking
     todos: Callable[[], Awaitable[tuple[Todo, ...]]]
     discovery: Discovery
     earlier: Sequence[Part]
@@ -68,6 +68,12 @@ class Settlement(msgspec.Struct):
     """How the kernel confines commands under these rules and approvals."""
     jobs: Jobs | None = None
     """The background jobs of this process."""
+    goes_on_when_rejected: bool = False
+    """Whether the model goes on after the user rejected a call without a word."""
+    is_interrupted: Callable[[], bool] = lambda: True
+    """Whether the user stops the session. Else the process is ending, and calls that wait are left to another one."""
+    left_waiting: list[ToolPart] = msgspec.field(default_factory=list)
+    """The calls that were left as they are."""
     structured: Json = None
     """The structured answer, once it was given."""
     _room: anyio.Semaphore = msgspec.field(
@@ -77,20 +83,46 @@ class Settlement(msgspec.Struct):
 
     async def settle(self, part: ToolPart, ends_turn: Callable[[], bool]) -> None:
         """Run one call that is recorded as running, and record what came of it: with the turn's end, if that is now."""
+        await self._settle(self._begin(part), ends_turn)
+
+    async def resume(self, parts: Iterable[ToolPart], waiting: Collection[ToolPart]) -> None:
+        """Run the waiting calls of a turn again, from their beginning. ``parts`` are all its calls, in order."""
+        begun = [self._begin(part) for part in parts]
+        try:
+            async with anyio.create_task_group() as group:
+                for call in begun:
+                    if call.part in waiting:
+                        group.start_soon(self._settle, call, lambda: False)
+        except BaseExceptionGroup as group_of_errors:
+            raise first_error(group_of_errors) from group_of_errors
+
+    def _begin(self, part: ToolPart) -> "_Call":
         call = _Call(self, part, [*self.earlier, *self._seen], len(self._seen))
         self._seen.append(part)
+        return call
+
+    async def _settle(self, call: "_Call", ends_turn: Callable[[], bool]) -> None:
         crash_point("run.tool-begin")
         try:
             async with self._room:
-                name = f"{part.tool} {part.call_id}"
+                name = f"{call.part.tool} {call.part.call_id}"
                 state = await run_or_abandon(self.group, call.run, name=name, left=call.leave)
         except anyio.get_cancelled_exc_class():
-            await call.finish(call.interrupted(), lambda: False)
+            if call.waits and not self.is_interrupted():
+                self.left_waiting.append(call.part)
+            else:
+                await call.finish(call.interrupted(), lambda: False)
             raise
         await call.finish(state, ends_turn)
 
 
-class _Call:
+def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What went wrong first: callers know exceptions, not groups of them."""
+    first = group.exceptions[0]
+    return first_error(first) if isinstance(first, BaseExceptionGroup) else first
+
+
+class _Call(WaitingCall):
     """One call on its way."""
 
     def __init__(self, turn: Settlement, part: ToolPart, earlier: Sequence[Part], number: int) -> None:
@@ -98,6 +130,8 @@ class _Call:
         self._reported = 0
         self._is_left = False
         self._read: list[Path] = []
+        tool = turn.toolbox.find(part.tool)
+        self.restarts = tool is None or tool.asks_first
 
     def leave(self) -> None:
         """Note that the tool has not ended though it was interrupted. From now on it can neither ask nor record."""
@@ -132,7 +166,8 @@ class _Call:
                         return await self._run(is_doom_loop)
         except Rejected as refusal:
             # Without a word from the user the session rests; with one the model goes on by it.
-            return self._failed(str(refusal), {} if refusal.feedback else {"rejected": True})
+            goes_on = bool(refusal.feedback) or turn.goes_on_when_rejected
+            return self._failed(str(refusal), {} if goes_on else {"rejected": True})
         except ToolFailure as failure:
             return self._failed(str(failure), {})
         except Exception as error:
@@ -157,6 +192,7 @@ class _Call:
             message_id=self.part.message_id,
             call_id=self.part.call_id,
             ask=self._ask,
+            question=self._question,
             progress=self._progress,
             todos=turn.todos,
             set_todos=self._set_todos,
@@ -171,27 +207,51 @@ class _Call:
 
     def _confine(self) -> Confinement | None:
         turn = self._turn
-        return turn.confine(turn.rules, turn.approvals.of(self.part.session_id))
+        return turn.confine(turn.rules, turn.asking.approvals())
 
     def _may(self, permission: str, patterns: Sequence[str]) -> bool:
-        approvals = self._turn.approvals.of(self.part.session_id)
-        return isinstance(decide(self._turn.rules, permission, patterns, approvals), Allow)
+        return isinstance(decide(self._turn.rules, permission, patterns, self._turn.asking.approvals()), Allow)
 
     async def _ask(
         self, permission: str, patterns: Sequence[str], *, always: Sequence[str], metadata: JsonObject
     ) -> None:
         self._check_open()
+        asking = self._turn.asking
+        open_patterns: Sequence[str] = ()
+        match decide(self._turn.rules, permission, patterns, asking.approvals()):
+            case Deny() as deny:
+                raise Denied(deny)
+            case Ask(patterns=left):
+                open_patterns = tuple(map(clean, left))
+        metadata, _ = storable(clean_object(metadata), dict[str, object], "what it asks")
         request = PermissionRequest(
             id=self._turn.mint.ascending("per"),
             session_id=self.part.session_id,
-            message_id=self.part.message_id,
-            call_id=self.part.call_id,
             permission=permission,
-            patterns=tuple(patterns),
-            always=tuple(always),
+            patterns=tuple(map(clean, patterns)),
+            always=tuple(map(clean, always)),
             metadata=metadata,
+            tool=self._asked_by(),
         )
-        await permit(request, self._turn.rules, self._turn.approvals, self._turn.ask)
+        reply = await asking.permission(self, request, open_patterns)
+        if reply.answer == "reject":
+            raise Rejected(reply.feedback)
+
+    async def _question(self, questions: Sequence[Question]) -> tuple[tuple[str, ...], ...]:
+        self._check_open()
+        request = QuestionRequest(
+            id=self._turn.mint.ascending("que"),
+            session_id=self.part.session_id,
+            questions=tuple(questions),
+            tool=self._asked_by(),
+        )
+        reply = await self._turn.asking.question(self, request)
+        if reply.answers is None:
+            raise Rejected(words="The user dismissed the questions.")
+        return reply.answers
+
+    def _asked_by(self) -> AskedBy:
+        return AskedBy(message_id=self.part.message_id, call_id=self.part.call_id)
 
     async def _progress(self, *, title: str | None = None, metadata: JsonObject | None = None) -> None:
         """Keep what a running tool reports; recorded at most every PROGRESS_MS, for each record is a write."""

@@ -18,7 +18,7 @@ from turnkeeper.core.transcribe import ScribeOutput, interrupted
 from turnkeeper.core.turn_ends import Ending, broken_off
 from turnkeeper.core.turn_request import PreparedRequest
 from turnkeeper.mint import Mint
-from turnkeeper.model.event import Event, TurnStarted
+from turnkeeper.model.event import Event, PartRecorded, TurnStarted
 from turnkeeper.model.failure import Failure
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.notification import Delta
@@ -29,7 +29,7 @@ from turnkeeper.outside_code import StrayExit
 from turnkeeper.providers.answer_stream import answer_stream
 from turnkeeper.providers.provider import Provider
 from turnkeeper.run.pen import Pen
-from turnkeeper.run.settle import Settlement
+from turnkeeper.run.settle import Settlement, first_error
 
 
 class Surroundings(msgspec.Struct, frozen=True):
@@ -39,6 +39,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     publish: Callable[[Delta], None]
     sleep: Callable[[float], Awaitable[None]]
     random: Callable[[], float]
+    is_interrupted: Callable[[str], bool] = lambda session_id: True
+    """Whether a session is stopped by its user. Else its process is ending, and leaves calls that wait to another."""
 
 
 class Turn:
@@ -85,11 +87,21 @@ class Turn:
                 try:
                     await self._write(lambda: self._attempts.scribe.close(self._now()))
                 finally:  # Held also if the store takes no writes now.
-                    now = self._now()
-                    never_begun = [call.but(state=interrupted(call, now)) for call in self._attempts.scribe.calls()]
-                    self._end(broken_off(error, "turn", *never_begun))
-                await self._pen.flush()
+                    await self._break_off(error)
+                await self._pen.flush(at="leave")
             raise
+
+    async def _break_off(self, error: BaseException) -> None:
+        """Hold the end of a turn that was stopped; of one whose process is ending, all but the calls that wait."""
+        now = self._now()
+        never_begun = [call.but(state=interrupted(call, now)) for call in self._attempts.scribe.calls()]
+        left = self._settlement.left_waiting
+        if left and isinstance(error, anyio.get_cancelled_exc_class()):
+            self._pen.hold(*(PartRecorded(part=part) for part in never_begun))
+            self._pen.hold(*self._attempts.suspend(await self._pen.view(), now))
+        else:
+            never_begun += [call.but(state=interrupted(call, now)) for call in left]
+            self._end(broken_off(error, "turn", *never_begun))
 
     def _end(self, ending: Ending) -> None:
         """Hold ``TurnEnded``, with the bill and the step's mark before it and a remedy after it."""
@@ -117,7 +129,7 @@ class Turn:
                     if is_ticking:
                         ticker.cancel()
         except BaseExceptionGroup as group:
-            raise _first(group) from group
+            raise first_error(group) from group
         if calls.cancel_scope.cancel_called:
             raise StrayExit("a call was cancelled, though nothing had cancelled the turn")
         return self._attempts.outcome(self._settlement.structured)
@@ -173,9 +185,3 @@ class Turn:
 
     def _now(self) -> int:
         return self._world.mint.now()
-
-
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """What went wrong first: callers know exceptions, not groups of them."""
-    first = group.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first

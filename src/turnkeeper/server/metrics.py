@@ -19,22 +19,24 @@ class Metrics:
         self._requests[operation, status] += 1
         self._seconds[operation] += seconds  # type: ignore[assignment] # A counter of seconds has fractions.
 
-    def text(self) -> str:
-        """All metrics."""
-        return "\n".join(self._lines()) + "\n"
+    async def text(self) -> str:
+        """All of it."""
+        tk = self._service.turnkeeper
+        pending = len(await tk.permissions()) + len(await tk.questions())
+        return "\n".join(self._lines(pending)) + "\n"
 
-    def _lines(self) -> Iterator[str]:
+    def _lines(self, pending: int) -> Iterator[str]:
         yield from _head("turnkeeper_requests_total", "counter", "Requests answered, by operation and status.")
         for (operation, status), count in sorted(self._requests.items()):
             yield f'turnkeeper_requests_total{{operation="{operation}",status="{status}"}} {count}'
         yield from _head("turnkeeper_request_seconds_total", "counter", "Seconds until responses began, by operation.")
         for operation, seconds in sorted(self._seconds.items()):
             yield f'turnkeeper_request_seconds_total{{operation="{operation}"}} {seconds:.6f}'
-        for name, kind, about, value in self._now():
+        for name, kind, about, value in self._now(pending):
             yield from _head(name, kind, about)
             yield f"{name} {value}"
 
-    def _now(self) -> Iterator[tuple[str, str, str, int]]:
+    def _now(self, pending: int) -> Iterator[tuple[str, str, str, int]]:
         from turnkeeper.server.streams.hub import Hub  # Imported late: a health check needs no streams.
 
         turnkeeper, bus = self._service.turnkeeper, self._service.turnkeeper.bus
@@ -42,8 +44,8 @@ class Metrics:
         yield (
             "turnkeeper_asks_pending",
             "gauge",
-            "Permission requests without a reply.",
-            len(self._service.asks.pending()),
+            "Permission requests and questions without a reply.",
+            pending,
         )
         for hub in self._service.made(Hub):
             yield "turnkeeper_streams", "gauge", "Open event streams.", hub.subscribers

@@ -8,7 +8,6 @@ from typing import Protocol, TypeVar, cast, runtime_checkable
 import msgspec
 
 from turnkeeper.api import Turnkeeper
-from turnkeeper.server.asks import Asks
 
 P = TypeVar("P")
 
@@ -43,8 +42,6 @@ class Service(msgspec.Struct):
     turnkeeper: Turnkeeper
     directory: Path
     options: ServerOptions = msgspec.field(default_factory=ServerOptions)
-    asks: Asks = msgspec.field(default_factory=Asks)
-    """Permission requests; the store must be opened with ``Settings(ask=asks.ask)``."""
     _parts: dict[Callable[["Service"], object], object] = msgspec.field(default_factory=dict)
 
     started: int = 0
@@ -52,7 +49,6 @@ class Service(msgspec.Struct):
 
     def __post_init__(self) -> None:
         self.started = self.turnkeeper.store.mint.now()
-        self.asks.serve(self.turnkeeper)
 
     def part(self, make: Callable[["Service"], P]) -> P:
         """A component that routes keep between requests, made at its first use: ``service.part(Metrics)``."""

@@ -8,11 +8,14 @@ import os
 WRITES: tuple[str, ...] = ("admit", "promote", "attempt", "record", "settle", "end")
 """Writes of the loop: a prompt, its promotion, the start of a turn, streamed parts, a settled call, the end."""
 
+ASKS: tuple[str, ...] = ("ask", "reply", "answer", "leave")
+"""What is written of a request to the user: that it is asked, its answer, that its call goes on or is left waiting."""
+
 COMPACTIONS: tuple[str, ...] = ("marker", "compact", "compacted", "prune")
 """Writes of a compaction: its marker, its start, its end with the repeated prompts, and a pruning."""
 
 POINTS: tuple[str, ...] = (
-    *(f"run.{when}-{what}" for what in (*WRITES, *COMPACTIONS) for when in ("before", "after")),
+    *(f"run.{when}-{what}" for what in (*WRITES, *ASKS, *COMPACTIONS) for when in ("before", "after")),
     "run.tool-begin",
     "boundary.before-admit",
     "boundary.after-admit",

@@ -18,7 +18,7 @@ from turnkeeper.core.handles import whole_output
 from turnkeeper.core.limits import LOG_PAGE, TEXT_INDEXED_MAX
 from turnkeeper.core.projector import apply
 from turnkeeper.core.titles import is_default
-from turnkeeper.core.view import Admitted, OpenTurn, SessionView, ViewState
+from turnkeeper.core.view import Admitted, OpenAsk, OpenTurn, SessionView, ViewState
 from turnkeeper.model.context import Epoch
 from turnkeeper.model.event import Delivery
 from turnkeeper.model.ledger import LedgerRow
@@ -62,6 +62,13 @@ class StoredReceipt(Value):
     digest: str
 
 
+class SessionAsks(Value):
+    """The requests to the user that a session has open, and where it works: what a directory waits for is one scan."""
+
+    directory: str
+    asks: tuple[OpenAsk, ...]
+
+
 class Listing(Value):
     """The document of a list key, so that lists are filtered without reading the sessions."""
 
@@ -79,6 +86,7 @@ _epoch = msgspec.json.Decoder(Epoch)
 _place: Callable[[Part], tuple[int, int]] = attrgetter("seq", "nth")
 
 read_admitted = msgspec.json.Decoder(Admitted).decode
+read_asks = msgspec.json.Decoder(SessionAsks).decode
 read_admission = msgspec.json.Decoder(StoredReceipt).decode
 read_state = msgspec.json.Decoder(State).decode
 read_message = _message.decode
@@ -188,6 +196,9 @@ class DocumentWrites:
                 | c.StatusPut()
                 | c.PromptGone()
                 | c.PartsRejected()
+                | c.AskPut()
+                | c.AskAnswered()
+                | c.AskGone()
             ):
                 pass  # Part of the view, whose documents ``of_view`` writes once for the whole append.
             case _:
@@ -210,6 +221,8 @@ class DocumentWrites:
             self.documents[keys.todo(session.id)] = encode(after.todos) if after.todos else None
         if (before.epoch if before else None) is not after.epoch:
             self.documents[keys.epoch(session.id)] = None if after.epoch is None else encode(after.epoch)
+        if _asks_of(before) != (asks := _asks_of(after)):
+            self.documents[keys.asks(session.id)] = None if asks is None else encode(asks)
         if _at_work(before) != _at_work(after):
             self.documents[keys.busy(session.id)] = b"{}" if _at_work(after) else None
         turn = after.turn.message.id if after.turn else None
@@ -277,6 +290,12 @@ def _small(source: ViewState) -> dict[str, Any]:
     return {name: getattr(source, name) for name in ViewState.__struct_fields__}
 
 
+def _asks_of(view: SessionView | None) -> SessionAsks | None:
+    if view is None or not view.asks:
+        return None
+    return SessionAsks(directory=view.session.directory, asks=view.asks)
+
+
 def _at_work(view: SessionView | None) -> bool:
     """Whether a process runs the session, or died while it ran it."""
     return view is not None and (view.turn is not None or not isinstance(view.status, Idle))
@@ -335,9 +354,8 @@ async def _folded(engine: Engine, session_id: str, state: State) -> tuple[Sessio
 
 
 async def _load(engine: Engine, session_id: str, state: State) -> tuple[SessionView, str] | None:
-    session, todos, epoch = await engine.get(
-        [keys.session(state.project_id, session_id), keys.todo(session_id), keys.epoch(session_id)]
-    )
+    wanted = [keys.todo(session_id), keys.epoch(session_id), keys.asks(session_id)]
+    session, todos, epoch, asks = await engine.get([keys.session(state.project_id, session_id), *wanted])
     if session is None:
         return None
     admitted = [read_admitted(body) for _, body in await engine.scan(("inbox", session_id))]
@@ -347,6 +365,7 @@ async def _load(engine: Engine, session_id: str, state: State) -> tuple[SessionV
         inbox=tuple(sorted(admitted, key=lambda prompt: prompt.seq)),
         epoch=_epoch.decode(epoch) if epoch else None,
         turn=await _load_turn(engine, session_id, state.turn) if state.turn else None,
+        asks=read_asks(asks).asks if asks else (),
         **_small(state),
     )
     return view, state.head

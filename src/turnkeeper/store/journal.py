@@ -5,7 +5,7 @@ the view, then publishes. If another process wrote to the log first, the engine 
 the new entries and calls the caller's decision function again.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import anyio
@@ -124,7 +124,7 @@ class Journal:
 
     async def tail(
         self, session_id: str, after: int = 0, *, poll_s: float = TAIL_POLL_S, page: int = 500
-    ) -> AsyncIterator[Recorded]:
+    ) -> AsyncGenerator[Recorded, None]:
         """Events from ``after + 1`` on, then each new event of this and other processes. Never ends."""
         slot = self.cache.slot(session_id)
         while True:

@@ -79,6 +79,11 @@ def epoch(session_id: str) -> Key:
     return ("epoch", session_id)
 
 
+def asks(session_id: str) -> Key:
+    """The requests to the user that are open."""
+    return ("ask", checked(session_id))
+
+
 def inbox(session_id: str, message_id: str) -> Key:
     """An admitted prompt."""
     return ("inbox", session_id, message_id)
@@ -191,7 +196,7 @@ def places(owner: Session) -> list[Key]:
     return found
 
 
-ONE_EACH = ("state", "todo", "session_diff", "share", "epoch", "busy")
+ONE_EACH = ("state", "todo", "session_diff", "share", "epoch", "busy", "ask")
 """Kinds with at most one document for each session, under its id."""
 
 MANY_EACH = ("message", "order", "inbox", "blobused", "ledger")

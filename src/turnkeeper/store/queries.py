@@ -12,6 +12,7 @@ from turnkeeper.model.value import Value
 from turnkeeper.store import documents, keys
 from turnkeeper.store.cursor import check_limit
 from turnkeeper.store.damaged import reading
+from turnkeeper.store.documents import SessionAsks
 from turnkeeper.store.engine import Key
 from turnkeeper.store.message_reader import MessageReader
 
@@ -34,6 +35,19 @@ class Queries(MessageReader):
         [stored] = await self._engine.get([keys.todo(session_id)])
         with reading(keys.todo(session_id)):
             return documents.read_todos(*await self._with_blobs([stored])) if stored is not None else ()
+
+    async def asks(self, session_id: str | None = None) -> list[SessionAsks]:
+        """The requests to the user that are open, by session; of one session or of all."""
+        if session_id is None:
+            found = await self._engine.scan(("ask",))
+        else:
+            [stored] = await self._engine.get([keys.asks(session_id)])
+            found = [(keys.asks(session_id), stored)] if stored is not None else []
+        asks: list[SessionAsks] = []
+        for (key, _), body in zip(found, await self._with_blobs([body for _, body in found]), strict=True):
+            with reading(key):
+                asks.append(documents.read_asks(body))
+        return asks
 
     async def ledger(self, session_id: str | None = None) -> AsyncIterator[LedgerRow]:
         """The rows of the ledger, of one session or of all; by session, then in the order of recording."""

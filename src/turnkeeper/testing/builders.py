@@ -30,7 +30,8 @@ from turnkeeper.model.parts.tool import (
     ToolRunning,
     ToolState,
 )
-from turnkeeper.model.permission import Rule
+from turnkeeper.model.permission import AskedBy, PermissionRequest, Rule
+from turnkeeper.model.question import Option, Question, QuestionRequest
 from turnkeeper.model.session import (
     ZERO_TOKENS,
     CacheTokens,
@@ -128,6 +129,30 @@ def completed(output: str = "a file") -> ToolCompleted:
     """The state of a completed call."""
     times = SettledTime(start=NOW, end=NOW + 5)
     return ToolCompleted(input={"command": "ls"}, output=output, title="ls", metadata={"exit": 0}, time=times)
+
+
+def a_permission(part: ToolPart, id: str = "per_1", **changes: object) -> PermissionRequest:
+    """A request of a call to list a directory."""
+    return PermissionRequest(
+        id=id,
+        session_id=part.session_id,
+        permission="bash",
+        patterns=("ls",),
+        metadata={"command": "ls"},
+        always=("ls *",),
+        tool=AskedBy(message_id=part.message_id, call_id=part.call_id),
+    ).but(**changes)
+
+
+def a_question(part: ToolPart, id: str = "que_1", **changes: object) -> QuestionRequest:
+    """One question with two options."""
+    options = (Option(label="Red", description="Warm"), Option(label="Blue", description="Cold"))
+    return QuestionRequest(
+        id=id,
+        session_id=part.session_id,
+        questions=(Question(question="Which colour?", header="Colour", options=options),),
+        tool=AskedBy(message_id=part.message_id, call_id=part.call_id),
+    ).but(**changes)
 
 
 def an_epoch(number: int = 1, text: str = "You are careful.", **changes: object) -> Epoch:
@@ -239,6 +264,13 @@ def _turn(session_id: str, ids: Iterator[str], parts: Iterator[str]) -> list[Eve
         e.PartRecorded(part=text.but(text="Looking.", time=Span(start=NOW, end=NOW + 1))),
         e.PartRecorded(part=call),
         e.PartRecorded(part=call.but(state=running())),
+        e.PermissionAsked(request=a_permission(call)),
+        e.PermissionReplied(request_id="per_1", reply="reject", feedback="Look first."),
+        e.QuestionAsked(request=a_question(call), restarts=False),
+        e.QuestionReplied(request_id="que_1", answers=(("Red",),)),
+        e.AnswerApplied(request_id="que_1"),
+        e.QuestionAsked(request=a_question(call, "que_2", deadline=NOW + 60_000)),
+        e.QuestionRejected(request_id="que_2"),
         e.PartRecorded(part=call.but(state=completed())),
         e.PartRecorded(part=slip),
         e.PartRemoved(message_id=answer.id, part_id=slip.id),

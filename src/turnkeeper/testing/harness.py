@@ -23,7 +23,7 @@ from turnkeeper.model.stream import StreamEvent
 from turnkeeper.model.value import JsonObject, encode
 from turnkeeper.providers.provider import Provider
 from turnkeeper.run.coordinator import Outcome
-from turnkeeper.run.permission import Asker, allow_all
+from turnkeeper.run.permission import Asker, QuestionAsker, allow_all, dismiss_all
 from turnkeeper.run.runtime import Settings
 from turnkeeper.run.summarise import Hooks
 from turnkeeper.store.engine import Engine
@@ -172,7 +172,8 @@ Play: TypeAlias = Callable[..., AbstractAsyncContextManager[Stage]]
 class StageOptions:
     """The options of a Stage, besides the store and the script."""
 
-    ask: Asker = allow_all
+    ask: Asker | None = allow_all
+    question: QuestionAsker | None = dismiss_all
     tools: Sequence[AnyTool] = TOOLS
     titles: bool = False
     config: JsonObject = field(default_factory=dict)
@@ -198,6 +199,7 @@ async def stage(
     (directory / "turnkeeper.json").write_bytes(encode({**CONFIG, **given.config}))
     settings = Settings(
         ask=given.ask,
+        question=given.question,
         transport=lambda endpoint: provider,
         sleep=time.sleep,
         random=lambda: 0.0,

@@ -14,10 +14,11 @@ from pathlib import Path
 import anyio
 import anyio.lowlevel
 
-from turnkeeper.mint import FixedMint
+from turnkeeper.mint import FIXED_START_MS, FixedMint, Mint
 from turnkeeper.model import stream as s
 from turnkeeper.model.request import ModelRequest, Text, ToolTurn, UserTurn
 from turnkeeper.model.stream import StreamEvent
+from turnkeeper.run.permission import Asker, allow_all
 from turnkeeper.store import crash
 from turnkeeper.testing.harness import Stage, StageOptions, a_tool, stage
 from turnkeeper.testing.windowed import Windowed, WindowedTurn
@@ -146,7 +147,38 @@ async def live_growing(url: str, directory: Path) -> None:
         await grow(runtime, directory)
 
 
-LIVES = {"turns": live, "growing": live_growing}
+def asking(
+    url: str, directory: Path, *, ask: Asker | None = allow_all, mint: FixedMint | None = None
+) -> AbstractAsyncContextManager[Stage]:
+    """The runtime of a session whose tool asks twice before it works."""
+
+    async def works(text: str, context: ToolContext) -> str:
+        await context.ask("leave", [text], always=[text], metadata={})
+        await context.ask("works", [text], always=[text], metadata={"long": "x" * 20_000})
+        note(directory / EFFECTS, text)
+        return f"did {text}"
+
+    config = {"permission": {"leave": "ask", "works": "ask"}}
+    options = StageOptions(tools=(a_tool("works", works),), in_a_hurry=True, config=config, ask=ask)
+    return stage(url, directory / "place", Rules(), options, mint=mint)
+
+
+async def live_asking(url: str, directory: Path) -> None:
+    """The whole life of a session whose calls ask, and are allowed at once."""
+    async with asking(url, directory) as runtime:
+        await runtime.session(id=SESSION)
+        await send(runtime, directory)
+        await runtime.tk.wait(SESSION)
+
+
+async def live_recovering(url: str, directory: Path) -> None:
+    """The life of the process that finds what the first one left of it."""
+    async with asking(url, directory, mint=Mint.fixed(FIXED_START_MS + 500_000, 2)) as runtime:
+        await runtime.tk.recover("rest")
+        await runtime.tk.run(SESSION, resume=True)
+
+
+LIVES = {"turns": live, "growing": live_growing, "asking": live_asking, "recovering": live_recovering}
 
 
 def main() -> None:

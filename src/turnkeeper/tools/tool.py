@@ -19,6 +19,7 @@ import msgspec
 from turnkeeper.core.permission import Deny
 from turnkeeper.core.recall import Recalled, RecallHit
 from turnkeeper.core.sandbox import Confinement
+from turnkeeper.model.question import Question
 from turnkeeper.model.refusal import NotFound, Refusal
 from turnkeeper.model.request import ToolDefinition
 from turnkeeper.model.todo import Todo
@@ -83,6 +84,19 @@ class AskPermission(Protocol):
         ...
 
 
+class AskQuestions(Protocol):
+    """Put questions to the user."""
+
+    async def __call__(self, questions: Sequence[Question]) -> tuple[tuple[str, ...], ...]:
+        """For each question the chosen labels or the typed text; raise Rejected if the user dismisses them."""
+        ...
+
+
+async def nobody_answers(questions: Sequence[Question]) -> tuple[tuple[str, ...], ...]:
+    """Where no user is at hand."""
+    raise ToolFailure("Nobody is there to answer questions. Decide by yourself, and say what you assumed.")
+
+
 class Progress(Protocol):
     """Report how a running call is doing."""
 
@@ -141,6 +155,7 @@ class ToolContext(msgspec.Struct, frozen=True):
     """How the kernel confines commands; None: not at all. It looks at the disk."""
     jobs: Jobs | None = None
     """The background jobs; None where there can be none."""
+    question: AskQuestions = nobody_answers
 
 
 class Tool(msgspec.Struct, Generic[Arguments], frozen=True):
@@ -160,6 +175,9 @@ class Tool(msgspec.Struct, Generic[Arguments], frozen=True):
     """Whether models are told of it."""
     suits: Callable[[str], bool] = lambda model_id: True
     """Whether models of this id are given it."""
+    asks_first: bool = True
+    """Whether it acts only after its last ask. Then a call that waits for the user outlives its process: it is run
+    again from its beginning, with the answer. False: such a call is settled as interrupted."""
 
     async def run(self, arguments: Arguments, context: ToolContext) -> ToolOutput:
         """Execute one call. Whatever the disk or a rule of ours refuses is a ToolFailure, and so is a timeout."""

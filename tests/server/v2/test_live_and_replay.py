@@ -250,7 +250,7 @@ async def test_two_servers_of_one_store_hear_each_event_once_and_one_goes_on_wit
     async with served(tmp_path) as server:
         session_id = await server.session()
         tk, life = server.stage.tk, Life(session_id)
-        other = Service(tk, tmp_path, server.service.options, server.service.asks)
+        other = Service(tk, tmp_path, server.service.options)
         async with (
             listening(server.service, "/api/event") as first,
             listening(other, "/api/event") as second,

@@ -1,11 +1,16 @@
 """Permission requests and questions, second generation: list them and reply."""
 
-from turnkeeper.model.refusal import NotFound
+from collections.abc import Sequence
+
+from turnkeeper.model.permission import PermissionRequest
+from turnkeeper.model.question import QuestionRequest
+from turnkeeper.model.refusal import Conflict, Invalid, NotFound
 from turnkeeper.model.value import JsonObject, Value
-from turnkeeper.run.permission import PermissionRequest, Reply
 from turnkeeper.server.errors import Missing
+from turnkeeper.server.public import public
 from turnkeeper.server.request import HttpRequest, PlainRequest
 from turnkeeper.server.route import Route
+from turnkeeper.server.routes import permission, question
 from turnkeeper.server.routes.api_catalogue import Located
 from turnkeeper.server.routes.permission import ReplyBody
 from turnkeeper.server.routes.question import Answers
@@ -43,10 +48,25 @@ class AskedOne(Value):
     data: Asked
 
 
-class Nothing(Value, omit_defaults=False):
-    """An empty list."""
+class AskedQuestions(Value, omit_defaults=False):
+    """Questions of models that wait."""
 
-    data: tuple[JsonObject, ...] = ()
+    data: tuple[QuestionRequest, ...]
+
+
+class SavedPermission(Value):
+    """What was allowed for good in a project."""
+
+    id: str
+    project_id: str
+    action: str
+    resource: str
+
+
+class SavedPermissions(Value, omit_defaults=False):
+    """All of these."""
+
+    data: tuple[SavedPermission, ...]
 
 
 def asked(request: PermissionRequest) -> Asked:
@@ -58,14 +78,14 @@ def asked(request: PermissionRequest) -> Asked:
         resources=request.patterns,
         save=request.always or None,
         metadata=request.metadata or None,
-        source=AskingCall(message_id=request.message_id, call_id=request.call_id),
+        source=AskingCall(message_id=request.tool.message_id, call_id=request.tool.call_id),
     )
 
 
 async def pending(call: PlainRequest) -> Located[tuple[Asked, ...]]:
     """Pending permission requests of a directory."""
     place = await call.place()
-    found = call.service.asks.pending(directory=str(place.directory))
+    found = await call.turnkeeper.permissions(directory=place.directory)
     return Located(location=catalogue.location(place), data=tuple(map(asked, found)))
 
 
@@ -86,41 +106,55 @@ async def get(call: PlainRequest) -> AskedOne:
 async def reply(call: HttpRequest[None, ReplyBody]) -> None:
     """Reply to a permission request."""
     await call.turnkeeper.get(call.session_id)
-    given = Reply(answer=call.body.reply, feedback=call.body.message)
-    call.service.asks.reply(call.params["requestID"], given, session_id=call.session_id)
+    name, given = call.params["requestID"], call.body
+    await permission.answer(call, name, given.reply, message=given.message, session_id=call.session_id)
 
 
-async def saved(call: PlainRequest) -> Nothing:
-    """Permissions that are stored beyond a session: an empty list, because none are."""
-    return Nothing()
+async def saved(call: PlainRequest) -> SavedPermissions:
+    """What was allowed for good, in every project."""
+    found = await call.turnkeeper.approvals()
+    return SavedPermissions(
+        data=tuple(
+            SavedPermission(id=one.id, project_id=one.project_id, action=one.permission, resource=one.pattern)
+            for one in found
+        )
+    )
 
 
-async def questions(call: PlainRequest) -> Located[tuple[JsonObject, ...]]:
-    """Pending questions of a directory: an empty list, because no tool asks questions."""
-    return Located(location=catalogue.location(await call.place()), data=())
+async def revoke(call: PlainRequest) -> None:
+    """Take back what was allowed for good; nothing if it was not."""
+    await call.turnkeeper.revoke(call.params["id"])
 
 
-async def questions_of(call: PlainRequest) -> Nothing:
-    """Pending questions of a session: an empty list, because no tool asks questions."""
+async def questions(call: PlainRequest) -> Located[tuple[QuestionRequest, ...]]:
+    """Questions of models that wait in a directory."""
+    place = await call.place()
+    found = await call.turnkeeper.questions(directory=place.directory)
+    return Located(location=catalogue.location(place), data=tuple(map(public, found)))
+
+
+async def questions_of(call: PlainRequest) -> AskedQuestions:
+    """Questions of models that wait in a session."""
     await call.turnkeeper.get(call.session_id)
-    return Nothing()
+    found = await call.turnkeeper.questions(session_id=call.session_id)
+    return AskedQuestions(data=tuple(map(public, found)))
 
 
 async def answer(call: HttpRequest[None, Answers]) -> None:
-    """Answer a question. Always refused, because no tool asks questions."""
+    """Answer a question of a model."""
     await call.turnkeeper.get(call.session_id)
-    raise Missing("Question", call.params["requestID"])
+    await question.answer(call, call.body.answers, session_id=call.session_id)
 
 
 async def dismiss(call: PlainRequest) -> None:
-    """Dismiss a question. Always refused, because no tool asks questions."""
+    """Dismiss a question of a model."""
     await call.turnkeeper.get(call.session_id)
-    raise Missing("Question", call.params["requestID"])
+    await question.answer(call, None, session_id=call.session_id)
 
 
-async def _waiting(call: PlainRequest) -> list[PermissionRequest]:
+async def _waiting(call: PlainRequest) -> Sequence[PermissionRequest]:
     await call.turnkeeper.get(call.session_id)
-    return call.service.asks.pending(session_id=call.session_id)
+    return await call.turnkeeper.permissions(session_id=call.session_id)
 
 
 _OF = "/api/session/{sessionID}"
@@ -138,7 +172,14 @@ ROUTES = (
         path="/api/permission/saved",
         operation="v2.permission.saved.list",
         handler=saved,
-        answer=Nothing,
+        answer=SavedPermissions,
+    ),
+    Route(
+        method="DELETE",
+        path="/api/permission/saved/{id}",
+        operation="v2.permission.saved.remove",
+        handler=revoke,
+        status=204,
     ),
     Route(
         method="GET",
@@ -163,21 +204,21 @@ ROUTES = (
         handler=reply,
         body=ReplyBody,
         status=204,
-        errors=(NotFound,),
+        errors=(NotFound, Conflict),
     ),
     Route(
         method="GET",
         path="/api/question/request",
         operation="v2.question.request.list",
         handler=questions,
-        answer=Located[tuple[JsonObject, ...]],
+        answer=Located[tuple[QuestionRequest, ...]],
     ),
     Route(
         method="GET",
         path=f"{_OF}/question",
         operation="v2.session.question.list",
         handler=questions_of,
-        answer=Nothing,
+        answer=AskedQuestions,
         errors=(NotFound,),
     ),
     Route(
@@ -187,7 +228,7 @@ ROUTES = (
         handler=answer,
         body=Answers,
         status=204,
-        errors=(NotFound,),
+        errors=(NotFound, Conflict, Invalid),
     ),
     Route(
         method="POST",
@@ -195,6 +236,6 @@ ROUTES = (
         operation="v2.session.question.reject",
         handler=dismiss,
         status=204,
-        errors=(NotFound,),
+        errors=(NotFound, Conflict),
     ),
 )

@@ -1,11 +1,13 @@
 """Permission requests: list them and reply."""
 
-from typing import Literal
+from typing import Any
 
-from turnkeeper.model.refusal import NotFound
+from turnkeeper.core.answers import NotAsked
+from turnkeeper.model.permission import Answer, PermissionRequest
+from turnkeeper.model.refusal import Conflict, NotFound
 from turnkeeper.model.value import Value
-from turnkeeper.run.permission import Reply
-from turnkeeper.server.asks import PendingPermission, pending
+from turnkeeper.server.errors import Missing
+from turnkeeper.server.public import public
 from turnkeeper.server.request import HttpRequest, PlainRequest
 from turnkeeper.server.route import Route
 
@@ -13,34 +15,47 @@ from turnkeeper.server.route import Route
 class ReplyBody(Value):
     """A reply. A message with a rejection is advice for the model, which then continues."""
 
-    reply: Literal["once", "always", "reject"]
+    reply: Answer
     message: str | None = None
 
 
 class ResponseBody(Value):
     """A reply in opencode's older format."""
 
-    response: Literal["once", "always", "reject"]
+    response: Answer
 
 
-async def list_pending(call: PlainRequest) -> list[PendingPermission]:
+async def list_pending(call: PlainRequest) -> list[PermissionRequest]:
     """Pending permission requests of a directory."""
     place = await call.place()
-    return [pending(one) for one in call.service.asks.pending(directory=str(place.directory))]
+    return [public(one) for one in await call.turnkeeper.permissions(directory=place.directory)]
 
 
 async def reply(call: HttpRequest[None, ReplyBody]) -> bool:
     """Reply to a permission request."""
-    given = Reply(answer=call.body.reply, feedback=call.body.message)
-    call.service.asks.reply(call.params["requestID"], given)
+    await answer(call, call.params["requestID"], call.body.reply, message=call.body.message)
     return True
 
 
 async def respond(call: HttpRequest[None, ResponseBody]) -> bool:
     """Reply to a permission request, in opencode's older format."""
-    given = Reply(answer=call.body.response)
-    call.service.asks.reply(call.params["permissionID"], given, session_id=call.session_id)
+    await answer(call, call.params["permissionID"], call.body.response, session_id=call.session_id)
     return True
+
+
+async def answer(
+    call: HttpRequest[Any, Any],  # The routes have bodies of their own.
+    request_id: str,
+    given: Answer,
+    *,
+    message: str | None = None,
+    session_id: str | None = None,
+) -> None:
+    """Answer a permission request. Raises Missing if it does not wait (any more)."""
+    try:
+        await call.turnkeeper.reply(request_id, given, message=message, session_id=session_id)
+    except NotAsked as error:
+        raise Missing("Permission", request_id) from error
 
 
 ROUTES = (
@@ -49,7 +64,7 @@ ROUTES = (
         path="/permission",
         operation="permission.list",
         handler=list_pending,
-        answer=list[PendingPermission],
+        answer=list[PermissionRequest],
     ),
     Route(
         method="POST",
@@ -58,7 +73,7 @@ ROUTES = (
         handler=reply,
         body=ReplyBody,
         answer=bool,
-        errors=(NotFound,),
+        errors=(NotFound, Conflict),
     ),
     Route(
         method="POST",
@@ -67,6 +82,6 @@ ROUTES = (
         handler=respond,
         body=ResponseBody,
         answer=bool,
-        errors=(NotFound,),
+        errors=(NotFound, Conflict),
     ),
 )

@@ -1,8 +1,14 @@
-"""Questions of tools to the user. No tool asks questions yet, so the list is empty and a reply is refused."""
+"""Questions of models to the user, and the answers to them."""
 
-from turnkeeper.model.refusal import NotFound
-from turnkeeper.model.value import JsonObject, Value
+from collections.abc import Sequence
+from typing import Any
+
+from turnkeeper.core.answers import NotAsked
+from turnkeeper.model.question import QuestionRequest
+from turnkeeper.model.refusal import Conflict, Invalid, NotFound
+from turnkeeper.model.value import Value
 from turnkeeper.server.errors import Missing
+from turnkeeper.server.public import public
 from turnkeeper.server.request import HttpRequest, PlainRequest
 from turnkeeper.server.route import Route
 
@@ -13,23 +19,46 @@ class Answers(Value):
     answers: tuple[tuple[str, ...], ...]
 
 
-async def list_pending(call: PlainRequest) -> list[JsonObject]:
-    """Pending questions: an empty list, because no tool asks questions."""
-    return []
+async def list_pending(call: PlainRequest) -> list[QuestionRequest]:
+    """Pending questions of a directory."""
+    place = await call.place()
+    return [public(one) for one in await call.turnkeeper.questions(directory=place.directory)]
 
 
 async def reply(call: HttpRequest[None, Answers]) -> bool:
-    """Answer a question. Always refused, because no tool asks questions."""
-    raise Missing("Question", call.params["requestID"])
+    """Answer a question."""
+    await answer(call, call.body.answers)
+    return True
 
 
 async def reject(call: PlainRequest) -> bool:
-    """Dismiss a question. Always refused, because no tool asks questions."""
-    raise Missing("Question", call.params["requestID"])
+    """Dismiss a question."""
+    await answer(call, None)
+    return True
+
+
+async def answer(
+    call: HttpRequest[Any, Any],  # The routes have bodies of their own.
+    given: Sequence[Sequence[str]] | None,
+    *,
+    session_id: str | None = None,
+) -> None:
+    """Answer questions, or dismiss them. Raises Missing if they do not wait (any more)."""
+    name = call.params["requestID"]
+    try:
+        await call.turnkeeper.answer(name, given, session_id=session_id)
+    except NotAsked as error:
+        raise Missing("Question", name) from error
 
 
 ROUTES = (
-    Route(method="GET", path="/question", operation="question.list", handler=list_pending, answer=list[JsonObject]),
+    Route(
+        method="GET",
+        path="/question",
+        operation="question.list",
+        handler=list_pending,
+        answer=list[QuestionRequest],
+    ),
     Route(
         method="POST",
         path="/question/{requestID}/reply",
@@ -37,7 +66,7 @@ ROUTES = (
         handler=reply,
         body=Answers,
         answer=bool,
-        errors=(NotFound,),
+        errors=(NotFound, Conflict, Invalid),
     ),
     Route(
         method="POST",
@@ -45,6 +74,6 @@ ROUTES = (
         operation="question.reject",
         handler=reject,
         answer=bool,
-        errors=(NotFound,),
+        errors=(NotFound, Conflict),
     ),
 )

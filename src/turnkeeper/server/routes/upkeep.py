@@ -45,7 +45,7 @@ async def doc(call: PlainRequest) -> HttpResponse:
 
 async def metrics(call: PlainRequest) -> HttpResponse:
     """Metrics of the server in Prometheus text format."""
-    text = call.service.part(Metrics).text()
+    text = await call.service.part(Metrics).text()
     return HttpResponse(200, text.encode(), ((b"content-type", b"text/plain; version=0.0.4; charset=utf-8"),))
 
 

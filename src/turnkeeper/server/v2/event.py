@@ -122,6 +122,9 @@ def _events(change: Change, recorded: Recorded, reason: Reason) -> Iterator[Name
             | c.PartGrown()
             | c.PartGone()
             | c.PartsRejected()
+            | c.AskPut()
+            | c.AskAnswered()
+            | c.AskGone()
         ):
             return  # The second generation has no event for these.
         case _:

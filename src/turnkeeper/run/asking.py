@@ -1,0 +1,214 @@
+"""Asking the user for a call: the request is recorded, the answer awaited in the log and recorded as applied.
+
+The answer may come from a responder of this process, from any client, from another process on the store, or from the
+deadline. All of them answer through one door (``run/answers.py``), and the first counts.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing, suppress
+
+import anyio
+import msgspec
+
+from turnkeeper.core.answers import NotAsked
+from turnkeeper.core.view import OpenAsk, PermissionAsk, QuestionAsk
+from turnkeeper.mint import Mint
+from turnkeeper.model.config import AskConfig
+from turnkeeper.model.event import (
+    AnswerApplied,
+    Event,
+    PermissionAsked,
+    PermissionReplied,
+    QuestionAsked,
+    QuestionRejected,
+    QuestionReplied,
+)
+from turnkeeper.model.permission import AskedBy, PermissionRequest, Reply, Rule
+from turnkeeper.model.question import QuestionReply, QuestionRequest
+from turnkeeper.model.refusal import Conflict
+from turnkeeper.model.session import Session
+from turnkeeper.outside_code import contained
+from turnkeeper.run.answers import AnswerDoor
+from turnkeeper.run.pen import Pen
+from turnkeeper.run.permission import Asker, QuestionAsker
+from turnkeeper.store.store import Store
+from turnkeeper.tools.tool import Rejected
+
+
+class Responders(msgspec.Struct, frozen=True):
+    """Who is asked in this process. None: the answer comes from elsewhere."""
+
+    permission: Asker | None = None
+    question: QuestionAsker | None = None
+
+
+class Asking(msgspec.Struct, frozen=True):
+    """Asks the user for the calls of one turn."""
+
+    pen: Pen
+    session: Session
+    store: Store
+    mint: Mint
+    sleep: Callable[[float], Awaitable[None]]
+    door: AnswerDoor
+    responders: Responders
+    config: AskConfig = AskConfig()
+
+    def approvals(self) -> tuple[Rule, ...]:
+        """What is allowed for good where the session works."""
+        return self.door.approvals.rules(self.session)
+
+    async def permission(self, call: "WaitingCall", request: PermissionRequest, open_patterns: Sequence[str]) -> Reply:
+        """The user's reply, once it is recorded as applied.
+
+        ``open_patterns`` are those that only the user can allow. Without any the reply is "once", unless the user has
+        replied otherwise to an earlier run of the call.
+        """
+        earlier = await self._earlier(request, open_patterns)
+        if earlier is None:
+            if not open_patterns:
+                return Reply(answer="once")
+            request = request.but(patterns=tuple(open_patterns))
+            timeout_s = self.config.timeout
+            if timeout_s is not None:
+                deadline = self.mint.now() + round(timeout_s * 1000)
+                request = request.but(deadline=deadline, default=self.config.default or "reject")
+            await self.pen.append(PermissionAsked(request=request, restarts=call.restarts), at="ask")
+        else:
+            request = earlier.request
+            if not open_patterns and earlier.reply is None:
+                await self.door.reply(self.pen.session_id, request.id, Reply(answer="once"))
+
+        async def answer(reply: Reply) -> None:
+            await self.door.reply(self.pen.session_id, request.id, reply)
+
+        refused: list[str] = []
+
+        async def respond() -> None:
+            if self.responders.permission is not None:
+                given = await self.responders.permission(request)
+                if not isinstance(given, Reply) or given.answer not in ("once", "always", "reject"):
+                    # Python checks no types, and what is no answer must not allow anything.
+                    shown = given.answer if isinstance(given, Reply) else given
+                    refused.append(f"{shown!r} is no answer: only 'once' and 'always' allow this call.")
+                    given = Reply(answer="reject")
+                await answer(given)
+
+        default = Reply(answer=request.default or "reject")
+        ask = await self._answered(call, request, respond, lambda: answer(default))
+        assert isinstance(ask, PermissionAsk), "a permission was asked"
+        assert ask.reply is not None, "the answer is there"
+        if refused and ask.reply == Reply(answer="reject"):
+            raise Rejected(words=refused[0])
+        return ask.reply
+
+    async def question(self, call: "WaitingCall", request: QuestionRequest) -> QuestionReply:
+        """The user's answers, once they are recorded as applied; those to the same questions, if asked before."""
+        asks = await self._asks_of(request.tool)
+        same = (ask for ask in asks if isinstance(ask, QuestionAsk) and ask.request.questions == request.questions)
+        earlier = next(same, None)
+        if earlier is None:
+            if (timeout_s := self.config.timeout) is not None:
+                request = request.but(deadline=self.mint.now() + round(timeout_s * 1000))
+            await self.pen.append(QuestionAsked(request=request, restarts=call.restarts), at="ask")
+        else:
+            request = earlier.request
+
+        async def answer(reply: QuestionReply) -> None:
+            await self.door.answer(self.pen.session_id, request.id, reply)
+
+        async def respond() -> None:
+            if self.responders.question is not None:
+                await answer(await self.responders.question(request))
+
+        ask = await self._answered(call, request, respond, lambda: answer(QuestionReply()))
+        assert isinstance(ask, QuestionAsk), "a question was asked"
+        assert ask.reply is not None, "the answer is there"
+        return ask.reply
+
+    async def _earlier(self, request: PermissionRequest, open_patterns: Sequence[str]) -> PermissionAsk | None:
+        """The request that an earlier run of the call made for the same, and whose answer is not applied."""
+        wanted = set(open_patterns)
+        for ask in await self._asks_of(request.tool):
+            if isinstance(ask, PermissionAsk) and ask.request.permission == request.permission:
+                asked = set(ask.request.patterns)
+                if wanted <= asked if wanted else asked <= set(request.patterns):
+                    return ask
+        return None
+
+    async def _asks_of(self, by: AskedBy) -> list[OpenAsk]:
+        """The requests of a call whose answers are not applied, as they were asked."""
+        journal = self.store.journal
+        view = journal.cache.view(self.pen.session_id) or await journal.view(self.pen.session_id)
+        own = [ask for ask in view.asks if ask.request.tool == by and not ask.is_applied]
+        return [await self.store.queries.whole(ask) for ask in own]
+
+    async def _answered(
+        self,
+        call: "WaitingCall",
+        request: PermissionRequest | QuestionRequest,
+        respond: Callable[[], Awaitable[None]],
+        default: Callable[[], Awaitable[None]],
+    ) -> OpenAsk:
+        """The request with its answer, which is recorded as applied: from then on the call may act."""
+        call.waits = True
+        errors: list[Exception] = []
+
+        async def aside(work: Callable[[], Awaitable[None]]) -> None:
+            try:
+                with contained(is_whole_task=True), suppress(NotAsked, Conflict):  # Another answer was first.
+                    await work()
+            except Exception as error:
+                errors.append(error)
+                group.cancel_scope.cancel()
+
+        async def at_deadline() -> None:
+            if request.deadline is not None:
+                await self.sleep(max(request.deadline - self.mint.now(), 0) / 1000)
+                await default()
+
+        async def heard() -> None:
+            await self._heard(request.id)
+            group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(aside, heard)
+            group.start_soon(aside, respond)
+            group.start_soon(aside, at_deadline)
+        if errors:
+            call.waits = False
+            raise errors[0]
+        ask = await self._find(request.id)
+        assert ask is not None, "a call that waits is not settled"
+        call.waits = False
+        await self.pen.append(AnswerApplied(request_id=request.id), at="answer")
+        return await self.store.queries.whole(ask)
+
+    async def _heard(self, request_id: str) -> None:
+        """Wait until the log has the answer."""
+        journal = self.store.journal
+        view = await journal.view(self.pen.session_id)
+        if any(ask.request.id == request_id and ask.reply is not None for ask in view.asks):
+            return
+        async with aclosing(journal.tail(self.pen.session_id, view.seq)) as news:
+            async for recorded in news:
+                if is_answer(recorded.event, request_id):
+                    return
+
+    async def _find(self, request_id: str) -> OpenAsk | None:
+        view = await self.store.journal.view(self.pen.session_id)
+        return next((ask for ask in view.asks if ask.request.id == request_id), None)
+
+
+class WaitingCall:
+    """What a call is doing, as its turn must know it when it is stopped."""
+
+    restarts = True
+    """Whether the call may be run again from its beginning if its process dies while it waits."""
+    waits = False
+    """Whether a request of the call is recorded and its answer is not applied."""
+
+
+def is_answer(event: Event, request_id: str) -> bool:
+    """Whether an event is the answer to a request."""
+    return isinstance(event, PermissionReplied | QuestionReplied | QuestionRejected) and event.request_id == request_id

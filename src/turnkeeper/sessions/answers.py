@@ -1,0 +1,60 @@
+"""Requests to the user: what waits for an answer, and the answers, from any process on the store."""
+
+from collections.abc import Callable, Sequence
+
+from turnkeeper.core.answers import NotAsked
+from turnkeeper.core.view import OpenAsk, PermissionAsk, QuestionAsk
+from turnkeeper.model.permission import Answer, PermissionRequest, Reply
+from turnkeeper.model.question import QuestionReply, QuestionRequest
+from turnkeeper.run.answers import AnswerDoor
+from turnkeeper.store.store import Store
+
+
+async def permissions(
+    store: Store, *, directory: str | None = None, session_id: str | None = None
+) -> list[PermissionRequest]:
+    """Permission requests that wait for an answer; of one directory or session, or all."""
+    asks = await _waiting(store, directory, session_id)
+    return [ask.request for ask in asks if isinstance(ask, PermissionAsk)]
+
+
+async def questions(
+    store: Store, *, directory: str | None = None, session_id: str | None = None
+) -> list[QuestionRequest]:
+    """Questions that wait for an answer; of one directory or session, or all."""
+    asks = await _waiting(store, directory, session_id)
+    return [ask.request for ask in asks if isinstance(ask, QuestionAsk)]
+
+
+async def reply(
+    door: AnswerDoor, request_id: str, answer: Answer, *, message: str | None = None, session_id: str | None = None
+) -> str:
+    """Answer a permission request; the session that it belongs to. Raises NotAsked and Conflict as the door does."""
+    found = await _session_of(door.store, request_id, session_id)
+    await door.reply(found, request_id, Reply(answer=answer, feedback=message))
+    return found
+
+
+async def answer_questions(
+    door: AnswerDoor, request_id: str, answers: Sequence[Sequence[str]] | None, *, session_id: str | None = None
+) -> str:
+    """Answer questions, or dismiss them (None); the session that they belong to."""
+    found = await _session_of(door.store, request_id, session_id)
+    given = tuple(map(tuple, answers)) if answers is not None else None
+    await door.answer(found, request_id, QuestionReply(answers=given))
+    return found
+
+
+async def _waiting(store: Store, directory: str | None, session_id: str | None) -> list[OpenAsk]:
+    return await _asks(store, session_id, lambda place, ask: ask.reply is None and directory in (None, place))
+
+
+async def _asks(store: Store, session_id: str | None, wanted: Callable[[str, OpenAsk], bool]) -> list[OpenAsk]:
+    found = await store.queries.asks(session_id)
+    return [ask for one in found for ask in one.asks if wanted(one.directory, ask)]
+
+
+async def _session_of(store: Store, request_id: str, session_id: str | None) -> str:
+    for ask in await _asks(store, session_id, lambda _, ask: ask.request.id == request_id):
+        return ask.request.session_id
+    raise NotAsked(f"there is no request {request_id!r} that waits for an answer")

@@ -1,0 +1,37 @@
+"""Lives that end at a crash point, in a process of their own."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from turnkeeper.store.crash import EXIT_CODE
+from turnkeeper.testing import loop_child
+
+Crash = Callable[..., bool]
+"""Lives a life that ends at a crash point; whether the point was reached."""
+
+
+def lines(file: Path) -> list[str]:
+    return file.read_text().split() if file.exists() else []
+
+
+@contextmanager
+def crashes() -> Iterator[Crash]:
+    """A process that lives and dies as told."""
+    command = [sys.executable, "-m", loop_child.__name__]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        orders, codes = process.stdin, process.stdout
+        assert orders is not None
+        assert codes is not None
+
+        def crash(point: str, hit: int, url: str, directory: Path, life: str = "turns") -> bool:
+            orders.write(f"{point}:{hit} {url} {directory} {life}\n")
+            orders.flush()
+            code = int(codes.readline())
+            assert code in (0, EXIT_CODE)
+            return code == EXIT_CODE
+
+        yield crash
+        orders.close()
