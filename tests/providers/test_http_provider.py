@@ -316,7 +316,7 @@ async def test_a_provider_that_stalls_is_left_after_the_time_allowed(
 ) -> None:
     async with serving(stalling(*sent)) as server:
         events = await ask(a_provider(client, server.url, timeouts=timeouts), a_request("anthropic"))
-        await server.closed.wait()
+        await server.until_closed()
     match events[-1]:
         case StreamError(failure=ApiFailure(data=data)):
             assert ((data.metadata or {}).get("code") if code else None, data.is_retryable) == (code, True)
@@ -333,7 +333,7 @@ async def test_an_answer_that_was_whole_before_it_went_silent_is_whole(client: h
 async def test_an_answer_is_over_with_its_last_event_whether_or_not_the_stream_ends(client: httpx2.AsyncClient) -> None:
     async with serving(stalling(head() + chunk(recording("anthropic.text")))) as server:
         events = await ask(a_provider(client, server.url, timeouts=Timeouts(idle_s=None)), a_request("anthropic"))
-        await server.closed.wait()
+        await server.until_closed()
     assert events[-1] == Finish()
 
 
@@ -360,7 +360,7 @@ async def test_cancelling_closes_the_connection(client: httpx2.AsyncClient) -> N
         await seen.wait()
         group.cancel_scope.cancel()
         with anyio.CancelScope(shield=True):
-            await server.closed.wait()
+            await server.until_closed()
     assert server.closed.is_set()
 
 
@@ -370,7 +370,7 @@ async def test_closing_the_generator_closes_the_connection(client: httpx2.AsyncC
         await anext(stream)
         await anext(stream)
         await stream.aclose()
-        await server.closed.wait()
+        await server.until_closed()
     assert server.closed.is_set()
 
 

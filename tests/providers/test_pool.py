@@ -77,7 +77,7 @@ async def test_an_idle_connection_is_closed_after_its_time() -> None:
     async with a_client(idle_s=SOON) as client, serving(whole(TEXT)) as server:
         await finishes(client, server)
         with anyio.fail_after(60):
-            await server.closed.wait()
+            await server.until_closed()
 
 
 async def test_closed_connections_leave_room_for_idle_ones() -> None:
@@ -89,7 +89,7 @@ async def test_closed_connections_leave_room_for_idle_ones() -> None:
     async with a_client(idle_max=1) as client, serving(once) as first, serving(whole(TEXT)) as second:
         await finishes(client, first)
         with anyio.fail_after(60):
-            await first.closed.wait()
+            await first.until_closed()
         await anyio.wait_all_tasks_blocked()
         await finishes(client, second)
         await finishes(client, second)
@@ -105,7 +105,7 @@ async def test_a_connection_on_which_something_came_unasked_is_not_used_again() 
     async with a_client() as client, serving(in_turn(twice, whole(TEXT))) as server:
         await finishes(client, server)
         with anyio.fail_after(60):
-            await server.closed.wait()
+            await server.until_closed()
         await finishes(client, server)
     assert server.connections == 2
 

@@ -44,7 +44,9 @@ async def test_what_a_command_changes_depends_on_the_agent_and_the_settings(
 ) -> None:
     (tmp_path / "home/.config/turnkeeper").mkdir(parents=True)
     (tmp_path / "home/.config/turnkeeper/turnkeeper.json").write_text(str(sandbox).replace("'", '"'))
-    script = Scripted().calls("bash", command="touch inside; touch ../outside; true").then().says("Done.")
+    # What a program does with its own code, no rule about text can see.
+    writes = "python3 -c \"open('inside', 'w'); open('../outside', 'w')\"; true"
+    script = Scripted().calls("bash", command=writes).then().says("Done.")
     async with play(script, tools=BASH, environ=home, config=ALLOWED) as stage:
         session = await stage.session()
         await stage.ask(session, "go", agent=agent)

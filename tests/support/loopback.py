@@ -8,6 +8,7 @@ import anyio
 from anyio.abc import SocketAttribute, SocketStream
 
 Answer = Callable[[SocketStream], Awaitable[None]]
+WAIT_S = 120
 
 
 @dataclass
@@ -28,6 +29,12 @@ class Server:
     closed: anyio.Event = field(default_factory=anyio.Event)
     """Set when a client has closed a connection while its answer was under way."""
     connections: int = 0
+
+    async def until_closed(self) -> None:
+        """Wait until the client has closed its connection. On a busy machine it may have given up before it had one."""
+        with anyio.fail_after(WAIT_S):
+            if self.connections:
+                await self.closed.wait()
 
 
 @asynccontextmanager

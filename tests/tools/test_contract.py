@@ -127,6 +127,7 @@ LARGE: dict[str, dict[str, object]] = {
     "jobs": {"action": "list"},
     "list": {"path": "many"},
     "multiedit": {"filePath": "a.txt", "edits": [{"oldString": "one", "newString": "y\n" * 100_000}]},
+    "question": {"questions": [{"question": "Why? " * 200}] * 10},
     "read": {"filePath": "large.txt"},
     "recall": {"query": "one"},
     "todoread": {},
