@@ -117,3 +117,23 @@ def test_it_comes_back_when_its_server_was_restarted(provider: str, project: Pat
         again = stack.enter_context(serving(place, place, provider, "--log-level", "info", port=port))
         again.logs("GET /global/event")  # It listens again: what is said from now on is shown.
         prompt(ui, "[[text Said afterwards.]]", r"\n +Said before\.", r"\n +Said afterwards\.")
+
+
+def test_a_permission_that_was_asked_before_a_kill_is_answered_after_it(
+    provider: str, project: Path, home: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    with ExitStack() as stack:
+        with serving(place, place, provider) as first:
+            ui = stack.enter_context(attached(first.url, project, home))
+            prompt(ui, "[[bash echo it-$((40+2))]] [[text It ran.]]", r"Permission required", r"Allow once")
+            first.kill()
+        port = first.url.rpartition(":")[2]
+        left = "WARNING turnkeeper.server.serving: 1 sessions that a dead process left open"
+        start = serving(place, place, provider, "--log-level", "info", port=port, expected=left)
+        again = stack.enter_context(start)
+        again.logs("GET /global/event")
+        assert "it-42" not in ui.shows(r"Permission required", r"Allow once")
+        ui.presses("Enter")
+        ui.shows(r"it-42", r"\n +It ran\.")
