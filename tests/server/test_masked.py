@@ -53,7 +53,7 @@ PATHS = [
 async def configured(directory: Path) -> AsyncIterator[Served]:
     """A server whose settings refer to variables and to a file."""
     (directory / "secret.txt").write_text("filesecret\n")
-    options = ServerOptions(environ={"HOME": str(directory), **ENVIRON})
+    options = ServerOptions(environ={"HOME": str(directory), "TURNKEEPER_TRUST": "1", **ENVIRON})
     async with served(directory, config=SETTINGS, environ=ENVIRON, options=options) as server:
         yield server
 
@@ -90,7 +90,7 @@ async def test_what_clients_act_on_is_shown_filled_in(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("model", ["{env:TK_TEST_SECRET}", "acme/{env:TK_TEST_SECRET}"])
 async def test_a_model_that_is_a_secret_is_shown_as_it_was_written(tmp_path: Path, model: str) -> None:
-    options = ServerOptions(environ={"HOME": str(tmp_path), **ENVIRON})
+    options = ServerOptions(environ={"HOME": str(tmp_path), "TURNKEEPER_TRUST": "1", **ENVIRON})
     async with served(tmp_path, config={"model": model}, environ=ENVIRON, options=options) as server:
         assert (await server.get("/config"))["model"] == model
 

@@ -71,7 +71,7 @@ async def served(
     settings = harness.StageOptions(**{"ask": None, "question": None, **given})
     with anyio.fail_after(DEADLINE_S):
         async with stage(store, directory, provider or Scripted(), settings) as opened:
-            environ = {"HOME": str(directory)}
+            environ = {"HOME": str(directory), "TURNKEEPER_TRUST": "1"}
             service = Service(opened.tk, opened.directory, options or ServerOptions(environ=environ))
             app = App(service, routes.load)
             transport = httpx2.ASGITransport(app)

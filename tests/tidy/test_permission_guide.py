@@ -49,9 +49,13 @@ async def asked_by(tool: str, call: str, shell_project: ShellProject) -> list[tu
         asked = [("external_directory", [*outside, *told.computed]), ("edit", told.written), ("bash", told.patterns)]
         return [(permission, patterns) for permission, patterns in asked if patterns]
     desk = shell_project.desk([Rule(permission="*", pattern="*", action="allow")])
-    arguments = {"filePath": call} if tool == "read" else {"filePath": call, "content": "new\n"}
+    context = shell_project.context(desk)
     with suppress(ToolFailure):  # A file may not be there: what matters is what was asked.
-        await desk.toolbox.run("write" if tool == "edit" else tool, arguments, shell_project.context(desk))
+        await desk.toolbox.run("read", {"filePath": call}, context)
+    if tool == "edit":  # Which needs a file that was read, if there is one.
+        desk.asked.clear()
+        with suppress(ToolFailure):
+            await desk.toolbox.run("write", {"filePath": call, "content": "new\n"}, context)
     return [(permission, patterns) for permission, patterns, _ in desk.asked]
 
 
