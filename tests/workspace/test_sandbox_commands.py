@@ -187,7 +187,7 @@ HOSTILE = (
     'python3 -c \'import os; d = os.open(os.environ["OUT"], 0); os.open("new", os.O_CREAT | os.O_WRONLY, dir_fd=d)\'',
     "mv $OUT/folder here",
     'python3 -c \'import os; os.link(os.environ["OUT"] + "/file", "h"); open("h", "w").write("x")\'',
-    "mkdir d && (while :; do ln -sfn $OUT d/l; rm -f d/l; mkdir d/l; rmdir d/l; done) 2>/dev/null & "
+    "mkdir d && (for i in {1..500}; do ln -sfn $OUT d/l; rm -f d/l; mkdir d/l; rmdir d/l; done) 2>/dev/null & "
     "for i in $(seq 300); do echo x > d/l/file; done 2>/dev/null; kill $!",
     # The process file system, namespaces and other processes.
     "exec 3< $OUT/file; echo x > /proc/self/fd/3",
