@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
     from turnkeeper.cli.live import Live
     from turnkeeper.client import Client
-    from turnkeeper.client.values import PendingPermission
     from turnkeeper.model.permission import Answer, PermissionRequest
     from turnkeeper.model.question import Question, QuestionRequest
     from turnkeeper.run.coordinator import Outcome
@@ -40,7 +39,7 @@ async def list_permissions(*, directory: Place = None, options: Options) -> None
       turnkeeper permission list --directory . --json | jq -r '.[].id'
     """
     async with options.sessions(read_only=True) as tk:
-        found: list[PermissionRequest | PendingPermission] = []
+        found: list[PermissionRequest] = []
         found += await tk.permissions(directory=_place(directory, options))
     show_answer(options, found, lambda screen: _permissions(screen, found), empty="No permission request waits.")
 
@@ -304,7 +303,7 @@ def _place(directory: Path | None, options: Options) -> Path | None:
     return names.directory(directory, is_near=options.is_near) if directory is not None else None
 
 
-def _permissions(screen: Screen, found: "Sequence[PermissionRequest | PendingPermission]") -> str:
+def _permissions(screen: Screen, found: "Sequence[PermissionRequest]") -> str:
     if not found:
         return ""
     return table(

@@ -12,7 +12,6 @@ from anyio.abc import TaskGroup
 from turnkeeper.cli.part_lines import arguments, patch_lines
 from turnkeeper.cli.screen import Screen, harmless, one_line, show
 from turnkeeper.model.notification import Delta, Notification
-from turnkeeper.model.permission import AskedBy
 from turnkeeper.model.question import Question, QuestionReply, QuestionRequest
 from turnkeeper.model.refusal import Conflict, NotFound
 from turnkeeper.run.permission import Asker, PermissionRequest, QuestionAsker, Reply
@@ -20,7 +19,6 @@ from turnkeeper.run.permission import Asker, PermissionRequest, QuestionAsker, R
 if TYPE_CHECKING:
     from turnkeeper.cli.feed import Display
     from turnkeeper.client import Client
-    from turnkeeper.client.values import PendingPermission
 
 LINE_BYTES_MAX: Final = 64 * 1024
 
@@ -113,9 +111,7 @@ class RemotePermissions:
         if one.type == "permission.asked":
             import msgspec
 
-            from turnkeeper.client.values import PendingPermission
-
-            asked = msgspec.convert(one.properties, PendingPermission)
+            asked = msgspec.convert(one.properties, PermissionRequest)
             self._start(asked.id, self._answer, asked)
         elif one.type == "question.asked":
             import msgspec
@@ -140,18 +136,9 @@ class RemotePermissions:
             except (NotFound, Conflict):
                 return  # Another client has answered, or the session was stopped.
 
-    async def _answer(self, asked: "PendingPermission") -> None:
-        request = PermissionRequest(
-            id=asked.id,
-            session_id=asked.session_id,
-            permission=asked.permission,
-            patterns=asked.patterns,
-            always=asked.always,
-            metadata=asked.metadata,
-            tool=asked.tool or AskedBy(message_id="", call_id=""),
-        )
+    async def _answer(self, asked: PermissionRequest) -> None:
         with self._asked[asked.id]:
-            reply = await self._ask(request)
+            reply = await self._ask(asked)
             try:
                 await self._client.reply(asked.id, reply.answer, message=reply.feedback)
             except (NotFound, Conflict):

@@ -10,7 +10,6 @@ from turnkeeper.client.records import Records, located, path_of, quoted
 from turnkeeper.client.values import (
     Health,
     MessagePage,
-    PendingPermission,
     PermissionAnswer,
     SavedPermissions,
     SessionEvent,
@@ -21,7 +20,7 @@ from turnkeeper.mint import Mint
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.page import Page
-from turnkeeper.model.permission import SavedApproval
+from turnkeeper.model.permission import PermissionRequest, SavedApproval
 from turnkeeper.model.prompt import Prompt, TextInput
 from turnkeeper.model.question import QuestionRequest
 from turnkeeper.model.refusal import Invalid
@@ -176,10 +175,10 @@ class Client(Records):
 
     # Permission requests.
 
-    async def permissions(self, *, directory: str | Path | None = None) -> tuple[PendingPermission, ...]:
+    async def permissions(self, *, directory: str | Path | None = None) -> tuple[PermissionRequest, ...]:
         """Pending permission requests of a directory."""
         return await self._connection.call(
-            "GET", "/permission", tuple[PendingPermission, ...], query=located(directory)
+            "GET", "/permission", tuple[PermissionRequest, ...], query=located(directory)
         )
 
     async def reply(self, request_id: str, answer: PermissionAnswer, *, message: str | None = None) -> None:

@@ -1,9 +1,9 @@
-"""Values that only clients use: pending permission requests, and durable events of the second generation."""
+"""Values that only clients use: saved approvals, and durable events of the second generation."""
 
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
-from turnkeeper.model.permission import Answer, AskedBy, SavedApproval
+from turnkeeper.model.permission import Answer, SavedApproval
 from turnkeeper.model.value import JsonObject, Value
 
 PermissionAnswer: TypeAlias = Answer
@@ -13,18 +13,6 @@ def is_near(url: str) -> bool:
     """Whether a URL leads to this machine, so that paths mean the same on both sides."""
     host = urlsplit(url).hostname or ""
     return host in ("localhost", "::1") or host.startswith("127.")
-
-
-class PendingPermission(Value):
-    """A permission request without a reply."""
-
-    id: str
-    session_id: str
-    permission: str
-    patterns: tuple[str, ...]
-    metadata: JsonObject
-    always: tuple[str, ...]
-    tool: AskedBy | None = None
 
 
 class SavedPermission(Value):
