@@ -42,7 +42,7 @@ async def trust(
 
     For example:
       turnkeeper trust
-      turnkeeper trust --revoke ~/work/project
+      turnkeeper trust --revoke ../other-project
     """
     from turnkeeper.workspace.trust import TrustedDirectories
 
