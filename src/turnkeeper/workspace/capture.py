@@ -73,7 +73,7 @@ class Capture:
         require_room(plan.bytes)
         # First what goes: a kill in between leaves the rules, or the file that has them, to be seen as new again.
         _update(shadow, sorted(plan.remove | ignored), "--force-remove")
-        _add(shadow, plan.add)
+        stage(shadow, plan.add)
         if is_pending:
             _rules_file(shadow, self._rules(shadow))
         return self._written(shadow)
@@ -125,8 +125,8 @@ class Capture:
         for name in self._tracked(shadow, list(large)):
             add.append(name)
             total += large[name]
-        for name in new:
-            size = -1 if name.endswith(b"/") or self._is_own(name) else _size(os.path.join(root, name))
+        for name in new:  # A nested repository is one name here, that of its directory.
+            size = -1 if self._is_own(name) else _size(os.path.join(root, name))
             if size is not None and 0 <= size <= limits.file_bytes:
                 add.append(name)
                 total += size
@@ -198,17 +198,18 @@ def _is_beyond_link(root: bytes, name: bytes) -> bool:
     return False
 
 
-def _add(shadow: ShadowGit, names: list[bytes]) -> None:
+def stage(shadow: ShadowGit, names: list[bytes]) -> None:
     """Add files to the index as they are now. Names that git cannot add are left out."""
-    waiting, halvings = [names], 0
+    waiting, halvings, left_out = [names], 0, 0
     while waiting:
         some = waiting.pop()
         try:
-            _update(shadow, some, "--add", "--remove", "--replace")
+            _update(shadow, some, "--add", "--remove")
         except GitFailed:
-            # Git adds all or none. A file has vanished since it was looked at, or has a name that git does not take.
+            # Git adds all or none. A file was replaced since it was looked at, or has a name that git does not take.
             halvings += 1
-            if halvings > _HALVINGS_MAX or len(names) == 1:
+            left_out += len(some) == 1
+            if halvings > _HALVINGS_MAX or left_out == len(names):
                 raise
             if len(some) > 1:
                 waiting += [some[: len(some) // 2], some[len(some) // 2 :]]

@@ -22,7 +22,8 @@ from turnkeeper.workspace.git_work import GitWork, locked
 DIRECTORY: Final = "snapshot"
 STORED: Final = "stored"
 ROOT_FILE: Final = "root"
-REFS: Final = "refs/turnkeeper"
+REFS_TOP: Final = "refs"
+REFS: Final = f"{REFS_TOP}/turnkeeper"
 
 # Attributes of the project must not change a byte or run a filter. This file has precedence over all others.
 _ATTRIBUTES: Final = "* -text !eol !crlf -ident -filter !working-tree-encoding\n"
@@ -41,6 +42,7 @@ _CONFIG: Final = """\
 \tmanyFiles = true
 [index]
 \tversion = 4
+\tskipHash = false
 \tthreads = true
 [gc]
 \tauto = 0
@@ -100,7 +102,8 @@ class ShadowGit:
             self._lock = (descriptor,)
             try:
                 # Whoever made this lock is dead: its git processes, too, would hold ours.
-                (self.place.git_dir / "index.lock").unlink(missing_ok=True)
+                with suppress(FileNotFoundError, NotADirectoryError):
+                    (self.place.git_dir / "index.lock").unlink()
                 yield
             finally:
                 self._lock = ()
@@ -130,7 +133,7 @@ class ShadowGit:
     def make(self, object_format: str) -> "ShadowGit":
         """Make an empty repository beside the place where it belongs; ``settle`` moves it there."""
         new = self.place._replace(git_dir=self.place.git_dir.with_suffix(".new"))
-        shutil.rmtree(new.git_dir, ignore_errors=True)
+        remove(new.git_dir)
         new.git_dir.mkdir(mode=0o700)
         made = ShadowGit(new, self.environ, self.work, lock=self._lock)
         arguments = ("init", "--quiet", "--bare", "--template=", f"--object-format={object_format}", str(new.git_dir))
@@ -170,12 +173,42 @@ def borrow(place: ShadowPlace) -> None:
         new.write(text)
 
 
-def set_aside(place: ShadowPlace) -> Path:
-    """Move a broken repository out of the way; an older broken one is removed."""
+def is_whole(place: ShadowPlace) -> bool:
+    """Whether a repository has all that it was made with."""
+    folders = (REFS_TOP, "objects/info", "info", f"{STORED}/pack")
+    entries = ("HEAD", "config", "info/attributes")
+    return all((place.git_dir / name).is_dir() for name in folders) and all(
+        (place.git_dir / name).is_file() for name in entries
+    )
+
+
+def has_sound_index(place: ShadowPlace) -> bool:
+    """Whether the index ends with the hash of its content, or there is none. Git itself does not look."""
+    try:
+        content = (place.git_dir / "index").read_bytes()
+    except FileNotFoundError:
+        return True
+    sizes = ((hashlib.sha1(usedforsecurity=False), 20), (hashlib.sha256(), 32))
+    for hashed, size in sizes:
+        hashed.update(content[:-size])
+        if hashed.digest() == content[-size:]:
+            return True
+    return False
+
+
+def set_aside(place: ShadowPlace) -> None:
+    """Move a broken repository out of the way, where people may look at it; an older broken one is removed."""
     broken = place.git_dir.with_suffix(".broken")
-    shutil.rmtree(broken, ignore_errors=True)
+    remove(broken)
     place.git_dir.rename(broken)
-    return broken
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a directory, if there is one."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _quoted(path: Path) -> str:

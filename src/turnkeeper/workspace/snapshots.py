@@ -33,7 +33,17 @@ from turnkeeper.workspace import paths, shadow_seed, tree_diff
 from turnkeeper.workspace.capture import Capture, CaptureLimits
 from turnkeeper.workspace.git_work import GitFailed, GitStopped, GitWork, TooManyNames, in_thread
 from turnkeeper.workspace.project import ProjectPlace
-from turnkeeper.workspace.shadow import REFS, ShadowGit, ShadowPlace, borrow, is_hash, set_aside
+from turnkeeper.workspace.shadow import (
+    REFS,
+    ShadowGit,
+    ShadowPlace,
+    borrow,
+    has_sound_index,
+    is_hash,
+    is_whole,
+    remove,
+    set_aside,
+)
 
 log = logging.getLogger(__name__)
 
@@ -120,6 +130,7 @@ class ShadowRepository:
         self._one_at_a_time = anyio.Lock()
         self._warned: set[str] = set()
         self._again_at = 0
+        self._is_index_checked = False
 
     @property
     def root(self) -> Path:
@@ -214,24 +225,36 @@ class ShadowRepository:
             raise TooManyNames(f"it has {error} files that no repository tracks; ignore some in .gitignore") from error
 
     def _make_ready(self, shadow: ShadowGit) -> None:
+        if os.path.lexists(self.place.git_dir) and not is_whole(self.place):
+            self._set_aside("parts of it are missing")
         if not self.place.git_dir.exists():
             found = self._capture.settings(shadow)
             made = shadow.make(found.object_format)
             shadow_seed.seed(made, found)
             shadow.settle(made)
         borrow(self.place)
+        if not self._is_index_checked:
+            if not has_sound_index(self.place):
+                self._seed(shadow)
+            self._is_index_checked = True
 
     def _repair(self, shadow: ShadowGit, error: GitFailed) -> None:
-        """Make the index anew, and the whole repository if git does not take it for one."""
-        self._warn(f"the snapshot repository of {str(self.root)!r} is made anew: {error}")
+        """Make the index anew, which is derived from the files. What git takes for no repository is begun anew."""
         try:
             shadow.read("rev-parse", "--git-dir")
         except GitFailed:
-            set_aside(self.place)
+            self._set_aside(str(error))
             self._make_ready(shadow)
             return
-        (self.place.git_dir / "index").unlink(missing_ok=True)
+        self._seed(shadow)
+
+    def _seed(self, shadow: ShadowGit) -> None:
+        remove(self.place.git_dir / "index")
         shadow_seed.seed(shadow, self._capture.settings(shadow))
+
+    def _set_aside(self, reason: str) -> None:
+        self._warn(f"the snapshots of {str(self.root)!r} are damaged and are begun anew: {reason}")
+        set_aside(self.place)
 
     def _stored(self, shadow: ShadowGit, contents: Sequence[bytes]) -> list[str]:
         with shadow.locked(), _folder(self.place) as folder:
