@@ -19,6 +19,8 @@ from turnkeeper.workspace.shadow_seed import SourceSettings
 _HALVINGS_MAX: Final = 64
 """How many times names are halved to find those that git cannot add."""
 _ARGUMENTS_MAX: Final = 500
+_OBJECT_BYTES: Final = 24 * 1024
+"""What an object, its directory, the trees above it and their ref take on the disk, besides its content."""
 _IGNORE_FILE: Final = b".gitignore"
 _PENDING: Final = b"# The files that were captured are not yet checked against these rules.\n"
 
@@ -27,6 +29,8 @@ class CaptureLimits(NamedTuple):
     """How much a capture may take."""
 
     file_bytes: int
+    tracked_file_bytes: int
+    """Bytes of a file that the project's repository tracks."""
     new_files: int
     all_files: int | None
     """None: any number."""
@@ -38,7 +42,7 @@ class _Plan(NamedTuple):
     add: list[bytes]
     remove: set[bytes]
     bytes: int
-    """The size of the files that are added."""
+    """About what the files take that are added."""
 
 
 class Capture:
@@ -121,15 +125,15 @@ class Capture:
                 large[name] = size
             elif size >= 0:
                 add.append(name)
-                total += size
-        for name in self._tracked(shadow, list(large)):
+                total += size + _OBJECT_BYTES
+        for name in self._tracked(shadow, [one for one, size in large.items() if size <= limits.tracked_file_bytes]):
             add.append(name)
-            total += large[name]
+            total += large[name] + _OBJECT_BYTES
         for name in new:  # A nested repository is one name here, that of its directory.
             size = -1 if self._is_own(name) else _size(os.path.join(root, name))
             if size is not None and 0 <= size <= limits.file_bytes:
                 add.append(name)
-                total += size
+                total += size + _OBJECT_BYTES
         return _Plan(add, remove, total)
 
     def _tracked(self, shadow: ShadowGit, names: list[bytes]) -> list[bytes]:

@@ -94,6 +94,11 @@ class ShadowGit:
         self._sees_all = {**git.environment(environ), **_ALONE, **places}
         self._sees_own = {**self._sees_all, "GIT_OBJECT_DIRECTORY": str(place.stored)}
 
+    @property
+    def _directory(self) -> Path:
+        """Where git runs: at the top of the files, if they are still there."""
+        return self.place.root if self.place.root.is_dir() else self.place.git_dir
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other tasks and processes from writing, and clear away what a killed one left behind."""
@@ -115,7 +120,7 @@ class ShadowGit:
 
     def write(self, *arguments: str, given: bytes | None = None, directory: Path | None = None) -> bytes:
         """The output of a command that sees only what was captured, and may add to it. Raises GitFailed."""
-        at = directory or self.place.root
+        at = directory or self._directory
         with self.work.started(
             arguments, at, self._sees_own, keep_open=self._lock, has_input=given is not None
         ) as process:
@@ -126,7 +131,7 @@ class ShadowGit:
         self, *arguments: str, has_input: bool = False, directory: Path | None = None
     ) -> "Iterator[Popen[bytes]]":
         """A running command that also sees the borrowed objects."""
-        at = directory or self.place.root
+        at = directory or self._directory
         with self.work.started(arguments, at, self._sees_all, keep_open=self._lock, has_input=has_input) as process:
             yield process
 
