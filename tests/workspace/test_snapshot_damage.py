@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from subprocess import PIPE
 
@@ -53,6 +54,11 @@ def child(project: SnapshotProject, environ: dict[str, str], *arguments: str) ->
     return subprocess.Popen(command, env={**environ, "PYTHONPATH": search}, stdout=PIPE, stderr=PIPE)
 
 
+async def ended(running: "subprocess.Popen[bytes]") -> bytes:
+    """Wait for a process; what it said on standard error."""
+    return (await to_thread.run_sync(partial(running.communicate, timeout=120)))[1]
+
+
 async def sound(project: SnapshotProject) -> None:
     """The files are captured as they are, and git finds no fault with the shadow repository."""
     fresh = Snapshots(project.environ, lambda: project.now)
@@ -77,7 +83,7 @@ async def killed_at_every_git(project: SnapshotProject, how: str, *, every: int 
         (project.home / "count").unlink(missing_ok=True)
         project.write("b", "one\n")
         running = child(project, {**environ, "AT": str(at)}, "b", "2")
-        _, errors = await to_thread.run_sync(lambda one=running: one.communicate(timeout=120))
+        errors = await ended(running)
         if running.returncode == 0:
             return at
         assert running.returncode == -signal.SIGKILL, errors
@@ -100,7 +106,7 @@ async def test_a_git_process_that_outlives_its_parent_is_waited_for(project: Sna
     await project.capture()
     script = '#!/bin/sh\ncase "$*" in *update-index*) kill -9 $PPID; sleep 0.3 ;; esac\nexec {git} "$@"\n'
     running = child(project, fake_git(project, script), "b", "1")
-    await to_thread.run_sync(running.communicate)
+    await ended(running)
     assert running.returncode == -signal.SIGKILL
     await sound(project)
 
@@ -114,8 +120,8 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "config": lambda git_dir: (git_dir / "config").write_bytes(b"[core\n"),
     "objects": lambda git_dir: shutil.rmtree(git_dir / "objects"),
     "stored": lambda git_dir: shutil.rmtree(git_dir / "stored"),
-    "everything": lambda git_dir: [shutil.rmtree(git_dir), git_dir.mkdir()],
-    "a file": lambda git_dir: [shutil.rmtree(git_dir), git_dir.write_text("")],
+    "everything": lambda git_dir: git_dir.rename(git_dir.with_name("elsewhere")).with_name(git_dir.name).mkdir(),
+    "a file": lambda git_dir: git_dir.rename(git_dir.with_name("elsewhere")).with_name(git_dir.name).write_text(""),
     "half made": lambda git_dir: git_dir.rename(git_dir.with_suffix(".new")),
     "removed": lambda git_dir: shutil.rmtree(git_dir),
 }
@@ -168,7 +174,7 @@ async def test_sessions_and_processes_capture_one_worktree_at_once(project: Snap
         for name in (SESSION, OTHER, "ses_3"):
             group.start_soon(captured, name)
         for running in children:
-            group.start_soon(to_thread.run_sync, running.communicate)
+            group.start_soon(ended, running)
     assert [running.returncode for running in children] == [0, 0]
     assert len(found) == 9
     await sound(project)

@@ -10,7 +10,7 @@ from turnkeeper.core import retention
 from turnkeeper.core.limits import SNAPSHOT_GRACE_S, SNAPSHOT_PRESSED_GRACE_S
 from turnkeeper.core.retention import KeptTree
 from turnkeeper.model.value import Value
-from turnkeeper.workspace import git
+from turnkeeper.workspace import files, git
 from turnkeeper.workspace.shadow import DIRECTORY, REFS, ROOT_FILE, ShadowGit, ShadowPlace, remove
 
 Progress = Callable[[int, int, str], None]
@@ -63,7 +63,7 @@ def usage(place: ShadowPlace) -> SnapshotUsage:
     kept = kept_trees(place)
     return SnapshotUsage(
         project_id=place.git_dir.parent.name,
-        directory=str(place.root),
+        directory=files.printable(str(place.root)),
         bytes=disk_bytes(place.git_dir) + disk_bytes(_broken(place)),
         sessions=len({one.session for one in kept}),
         snapshots=len(kept),
