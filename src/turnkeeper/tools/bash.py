@@ -50,8 +50,12 @@ async def execute(arguments: BashArguments, context: ToolContext) -> ToolOutput:
         raise ToolFailure("The command is empty.")
     directory = located(arguments.workdir or ".", context)
     granted = GrantedDirectories(context)
+    confined = await to_thread.run_sync(context.confine)
+    # Paths are checked as the shell will expand them.
+    context = msgspec.structs.replace(context, environ=_environ(context, None if arguments.outside else confined))
     await _ask(arguments, directory, msgspec.structs.replace(context, ask=granted.ask))
-    confined = await _confined(arguments, granted.directories, context)
+    if confined is not None:
+        confined = await _confined(arguments, confined.also(map(os.path.realpath, granted.directories)), context)
     if not directory.is_dir():
         raise ToolFailure(f"{str(directory)!r} is not a directory, so nothing can run there.")
     description = arguments.description or ""
@@ -67,7 +71,7 @@ async def execute(arguments: BashArguments, context: ToolContext) -> ToolOutput:
         ran = await shell.run(
             arguments.command,
             directory,
-            environ=_environ(context, confined),
+            environ=context.environ,
             timeout_s=timeout_s,
             heard=heard,
             kept=kept,
@@ -91,9 +95,7 @@ async def _in_background(
 ) -> ToolOutput:
     if context.jobs is None:
         raise ToolFailure("There are no background jobs here; run the command without `background`.")
-    job = await context.jobs.start(
-        context.session_id, arguments.command, directory, _environ(context, confined), confined
-    )
+    job = await context.jobs.start(context.session_id, arguments.command, directory, context.environ, confined)
     log = f" Its output is also in {job.file}." if job.file is not None else ""
     return ToolOutput(
         title=arguments.command,
@@ -121,13 +123,10 @@ class GrantedDirectories:
             self.directories += [place for one in patterns if (place := directory_of(one, home)) is not None]
 
 
-async def _confined(arguments: BashArguments, granted: list[str], context: ToolContext) -> Confinement | None:
+async def _confined(arguments: BashArguments, confined: Confinement, context: ToolContext) -> Confinement | None:
     """How the command is confined; the user is asked about a command that is not to be."""
-    confined = await to_thread.run_sync(context.confine)
-    if confined is None:
-        return None
     if not arguments.outside:
-        return confined.also(map(os.path.realpath, granted))
+        return confined
     if confined.is_by_rule:
         raise ToolFailure("The rules of this agent deny every change, so no command runs outside the sandbox.")
     command = arguments.command
