@@ -34,7 +34,8 @@ from turnkeeper.tools.reads import ReadFiles, SessionReads
 from turnkeeper.tools.services import ToolServices
 from turnkeeper.tools.tool import AnyTool
 from turnkeeper.tools.toolbox import Toolbox
-from turnkeeper.workspace import auth, lsp, sandbox
+from turnkeeper.workspace import auth, lsp_commands, sandbox
+from turnkeeper.workspace.after_edit import Confine, Diagnostic
 from turnkeeper.workspace.config import DIRECTORIES_MAX, SettingsCache, code_directories
 from turnkeeper.workspace.formatters import Formatters
 from turnkeeper.workspace.formatters import configured as configured_formatters
@@ -154,14 +155,27 @@ class Directories:
         self, session_id: str, config: Config, place: ProjectPlace, environ: Mapping[str, str]
     ) -> ToolServices:
         root = place.worktree if str(place.worktree) != place.worktree.anchor else place.directory
-        servers = lsp.configured(config.lsp, environ)
+        servers = lsp_commands.configured(config.lsp, environ)
         formatters = Formatters(configured_formatters(config.formatter), place.directory, environ)
+
+        async def diagnose(path: Path, before: str | None, after: str, confine: Confine) -> tuple[Diagnostic, ...]:
+            lasting = partial(self._lasting, root, confine)
+            return await self._language_servers.diagnose(servers, root, environ, path, before, after, lasting)
+
         return ToolServices(
             reads=self.reads(session_id),
             format=formatters.format,
-            diagnose=partial(self._language_servers.diagnose, servers, root, environ),
+            diagnose=diagnose,
             fetches_private=config.webfetch.private is True,
         )
+
+    def _lasting(self, root: Path, confine: Confine) -> Confinement | None:
+        """How a language server is confined. Its temporary files are not those of one session, which it outlives."""
+        confined = confine()
+        if confined is None or confined.temporary is None:
+            return confined
+        temporary = self.temporary.directory(f"language servers of {root}")
+        return confined.also([temporary]).but(temporary=temporary)
 
     def _free(self, session_id: str) -> list[str]:
         """Where whole outputs are kept, and where the session keeps temporary files."""

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -12,7 +12,7 @@ from anyio import to_thread
 from msgspec import Meta
 
 from turnkeeper.core.limits import COMMAND_TIMEOUT_MAX_S, COMMAND_TIMEOUT_S, PROGRESS_CHARS_MAX
-from turnkeeper.core.sandbox import EXTERNAL, Confinement, directory_of, refusal_note
+from turnkeeper.core.sandbox import EXTERNAL, Confinement, directory_of, refusal_note, temporary_of
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.text.shell_rules import command_ask
 from turnkeeper.tools.reach import ask_outside, located, shell_places
@@ -52,7 +52,8 @@ async def execute(arguments: BashArguments, context: ToolContext) -> ToolOutput:
     granted = GrantedDirectories(context)
     confined = await to_thread.run_sync(context.confine)
     # Paths are checked as the shell will expand them.
-    context = msgspec.structs.replace(context, environ=_environ(context, None if arguments.outside else confined))
+    if not arguments.outside:
+        context = msgspec.structs.replace(context, environ={**context.environ, **temporary_of(confined)})
     await _ask(arguments, directory, msgspec.structs.replace(context, ask=granted.ask))
     if confined is not None:
         confined = await _confined(arguments, confined.also(map(os.path.realpath, granted.directories)), context)
@@ -132,13 +133,6 @@ async def _confined(arguments: BashArguments, confined: Confinement, context: To
     command = arguments.command
     await context.ask("sandbox", [command], always=[command], metadata={"command": command, "outside": True})
     return None
-
-
-def _environ(context: ToolContext, confined: Confinement | None) -> Mapping[str, str]:
-    """What the command is run with: confined, it has a directory of its own for temporary files."""
-    if confined is None or confined.temporary is None:
-        return context.environ
-    return {**context.environ, "TMPDIR": confined.temporary}
 
 
 async def _ask(arguments: BashArguments, directory: Path, context: ToolContext) -> None:
