@@ -24,6 +24,7 @@ from turnkeeper.model.refusal import Busy, Conflict, Invalid
 from turnkeeper.providers.provider import Provider
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
+from turnkeeper.store.engine import LogConflict
 from turnkeeper.testing.harness import TOOLS, Stage, StageOptions, a_tool, stage
 from turnkeeper.tools import load
 from turnkeeper.tools.tool import AnyTool, ToolContext
@@ -389,6 +390,24 @@ async def test_questions_outlive_their_process_and_their_answers_reach_the_model
         assert '"Which?"="A, and more"' in output
         assert result_text(script.requests[0].messages[-1]) == output
         assert await later.tk.questions() == []
+
+
+async def test_a_call_stops_waiting_when_its_session_is_removed_by_another_process(house: House) -> None:
+    async with house.opened(Scripted().calls("asks", text="x")) as runtime, look(house.url) as elsewhere:
+        session = await runtime.session()
+        async with runtime.tk.subscribe() as heard:
+            await runtime.say(session, "go")
+            await until(heard, "permission.asked")
+        engine = elsewhere.store.engine
+        while True:
+            try:
+                await engine.remove({session: await engine.length(session)}, [()])
+                break
+            except LogConflict:  # The process still writes that it waits.
+                continue
+        outcome = await runtime.tk.runtime.wait(session)
+        assert (outcome.kind, outcome.reason) == ("refused", f"there is no session {session!r}")
+        assert runtime.tk.running == frozenset()
 
 
 async def test_dismissed_questions_end_the_drain(house: House) -> None:
