@@ -232,9 +232,10 @@ class Client(Records):
         return [one.event() for one in found.data], found.has_more
 
     async def events(self, session_id: str, *, after: int = 0) -> AsyncIterator[SessionEvent]:
-        """The durable events of a session after an event number, then each new one. Never ends.
+        """The durable events of a session after an event number, then each new one.
 
-        After a connection error no event is missing or repeated, also if the server was restarted.
+        It ends only with the session: NotFound is raised once that is removed. After a connection
+        error no event is missing or repeated, also if the server was restarted.
         """
         import msgspec
 

@@ -20,6 +20,8 @@ TEXT_INDEXED_MAX = 256 * 1024
 """Characters of one part's text in the search index."""
 TAIL_POLL_S = 0.25
 """Seconds between two looks of a tail for events of other processes."""
+ANSWERS_POLL_S = 0.5
+"""Seconds between two looks of a server for answers that other processes recorded."""
 
 # Values from outside.
 

@@ -143,8 +143,8 @@ class Preparation(msgspec.Struct, frozen=True):
         return self._settlement(pen, view, earlier, toolbox, place, rules, setup)
 
     def _rules(self, setup: DirectorySetup, agent: Agent, view: SessionView) -> Ruleset:
-        given = merge(setup.rules, agent.permission, view.session.permission or ())
-        rules = protected(freed(given, setup.outputs))
+        given = merge(agent.permission, view.session.permission or ())
+        rules = protected(freed(given, setup.free(view.session.id)))
         if self.responders.question is dismiss_all:  # A question that nobody can answer is better not asked.
             return (*rules, Rule(permission="question", pattern="*", action="deny"))
         return rules

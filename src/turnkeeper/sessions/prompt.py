@@ -9,7 +9,6 @@ from anyio import to_thread
 
 from turnkeeper.core.admission import admission_events, model_of
 from turnkeeper.core.limits import PROMPT_PARTS_MAX
-from turnkeeper.core.permission import merge
 from turnkeeper.core.storable import storable
 from turnkeeper.core.view import SessionView
 from turnkeeper.model import event as e
@@ -131,8 +130,8 @@ async def _resolve(store: Store, runtime: Runtime, session: Session, prompt: Pro
     resolution = Resolution(store.mint, Attaching(session.id, message_id, place, limits, met=read.append, reads=reads))
     if AgentInput in named:
         setup = await runtime.directories.setup(place)
-        rules, has_task = merge(setup.rules, who.permission), setup.toolbox.find(TASK) is not None
-        resolution = Resolution(store.mint, resolution.attaching, rules, config.agents, has_task)
+        has_task = setup.toolbox.find(TASK) is not None
+        resolution = Resolution(store.mint, resolution.attaching, who.permission, config.agents, has_task)
     parts = await resolve(prompt.parts, resolution)
     # Files are read concurrently, so the paths are sorted for a fixed order.
     near = await to_thread.run_sync(runtime.instructions_near, sorted(read), place) if read else []

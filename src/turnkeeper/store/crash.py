@@ -5,6 +5,8 @@
 
 import os
 
+from turnkeeper.store.engine_table import ENGINES
+
 WRITES: tuple[str, ...] = ("admit", "promote", "attempt", "record", "settle", "end")
 """Writes of the loop: a prompt, its promotion, the start of a turn, streamed parts, a settled call, the end."""
 
@@ -21,24 +23,7 @@ POINTS: tuple[str, ...] = (
     "boundary.after-admit",
     "journal.before-append",
     "journal.after-append",
-    "sqlite.begin",
-    "sqlite.before-commit",
-    "sqlite.after-commit",
-    "sqlite.before-checkpoint",
-    "sqlite.after-checkpoint",
-    "sqlite.begin-tidying",
-    "sqlite.before-tidied",
-    "sqlite.before-migration",
-    "sqlite.after-migration",
-    "files.staged",
-    "files.intent-written",
-    "files.intent-synced",
-    "files.place-begun",
-    "files.document-placed",
-    "files.log-placed",
-    "files.placed",
-    "files.synced",
-    "files.emptied",
+    *(f"{engine}.{point}" for engine, entry in ENGINES.items() for point in entry.crash_points),
 )
 """All crash points."""
 
