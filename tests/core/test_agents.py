@@ -52,3 +52,13 @@ def test_configuration_is_stronger_than_an_agent_and_what_it_says_of_the_agent_i
     config: JsonObject, permission: str, expected: Action
 ) -> None:
     assert action(config, "plan", permission, "x") == expected
+
+
+def test_the_plan_agent_asks_before_commands_where_no_sandbox_keeps_them_from_writing() -> None:
+    unconfined = agents(typed({}), "/home/me", is_confined=False)
+    assert {name: evaluate(unconfined[name].permission, "bash", "make") for name in ("build", "plan")} == {
+        "build": "allow",
+        "plan": "ask",
+    }
+    freed = agents(typed({"permission": {"bash": "allow"}}), "/home/me", is_confined=False)
+    assert evaluate(freed["plan"].permission, "bash", "make") == "allow"

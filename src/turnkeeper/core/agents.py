@@ -10,6 +10,7 @@ from turnkeeper.model.permission import Rule, Ruleset
 from turnkeeper.model.refusal import Invalid
 
 BUILD = "build"
+PLAN = "plan"
 TITLE = "title"
 COMPACTION = "compaction"
 
@@ -23,7 +24,7 @@ BUILT_IN = (
         ),
     ),
     Agent(
-        name="plan",
+        name=PLAN,
         description="Looks and plans; changes nothing.",
         permission=(
             Rule(permission="question", pattern="*", action="allow"),
@@ -38,9 +39,18 @@ BUILT_IN = (
 """The built-in agents, each with the rules in which it differs from the defaults."""
 
 
-def agents(config: Config, home: str) -> dict[str, Agent]:
-    """The agents of a configuration, by name, each with all rules that hold for it in every session."""
+UNCONFINED = Rule(permission="bash", pattern="*", action="ask")
+"""What the plan agent has where no sandbox keeps its commands from writing."""
+
+
+def agents(config: Config, home: str, *, is_confined: bool = True) -> dict[str, Agent]:
+    """The agents of a configuration, by name, each with all rules that hold for it in every session.
+
+    ``is_confined``: commands run in a sandbox.
+    """
     known = {agent.name: agent for agent in BUILT_IN}
+    if not is_confined:
+        known[PLAN] = known[PLAN].but(permission=(*known[PLAN].permission, UNCONFINED))
     own: dict[str, Ruleset] = {}
     for name, given in config.agent.items():
         if given.disable:

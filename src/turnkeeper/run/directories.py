@@ -230,7 +230,9 @@ class Directories:
                 log.warning(LEFT_OUT, where, ", ".join(names), place.directory)
             refreshed, home = location(self._environ), str(Path.home())
             catalog = Catalog(config, refreshed=refreshed if refreshed.exists() else None)
-            known = DirectoryConfig(config, catalog, agents(config, home))
+            known = DirectoryConfig(
+                config, catalog, agents(config, home, is_confined=sandbox.is_confined(config.sandbox))
+            )
         self._known[place.directory] = known
         while len(self._known) > self._directories_max:
             del self._known[next(iter(self._known))]
