@@ -91,7 +91,7 @@ async def prompt(tk: Turnkeeper, session_id: str) -> UserMessage:
 async def test_a_turn_records_the_trees_before_and_after_it_and_what_changed(
     project: Path, environ: dict[str, str]
 ) -> None:
-    calls = [
+    calls: list[tuple[str, dict[str, object]]] = [
         ("write", {"filePath": "made.txt", "content": "one\n"}),
         ("bash", {"command": "echo more >> made.txt; rm kept.txt"}),
     ]
@@ -127,7 +127,9 @@ async def test_the_changes_of_a_prompt_and_of_its_session_are_summarised_and_tol
         assert session.summary is not None
         assert (session.summary.additions, session.summary.deletions, session.summary.files) == (2, 0, 1)
         told = [one for one in heard if one.type == "session.diff"]
-        assert [[diff.file for diff in one.properties["diff"]] for one in told] == [["a.txt"]]
+        [diffs] = [one.properties["diff"] for one in told]
+        assert isinstance(diffs, tuple)
+        assert [diff.file for diff in diffs] == ["a.txt"]
         summary = (await prompt(tk, session_id)).summary
         assert summary is not None
         assert [(diff.file, diff.additions, diff.status) for diff in summary.diffs] == [("a.txt", 2, "added")]
