@@ -73,6 +73,13 @@ class Rewritten(Value):
     """It removes the cause of a failed request, so the failed turn is tried again."""
 
 
+class FirstPatch(Value):
+    """The message of the first turn that changed files, and the snapshot before it."""
+
+    message_id: str
+    tree: str
+
+
 class ViewState(Value):
     """The small fields of a view, which the state document stores (store/documents.py)."""
 
@@ -84,6 +91,8 @@ class ViewState(Value):
     """The newest pruning or quarantine: the first request after it need not extend the one before."""
     quarantined: tuple[str, ...] = ()
     """Parts that requests leave out, because a provider rejected them or they are too large."""
+    first_patch: FirstPatch | None = None
+    """The first turn that changed files: where the diff of the session begins."""
     status: Status = IDLE
     owner: Owner | None = None
     messages: int = 0

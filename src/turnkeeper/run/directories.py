@@ -28,6 +28,7 @@ from turnkeeper.providers.catalog import Catalog
 from turnkeeper.providers.endpoint import Endpoint
 from turnkeeper.providers.provider import Provider
 from turnkeeper.providers.refresh import location
+from turnkeeper.run.turn_snapshots import OpenRepository, no_snapshots
 from turnkeeper.tools.custom import CustomTools
 from turnkeeper.tools.output import Bounds
 from turnkeeper.tools.reads import ReadFiles, SessionReads
@@ -42,6 +43,7 @@ from turnkeeper.workspace.formatters import configured as configured_formatters
 from turnkeeper.workspace.lsp import LanguageServers
 from turnkeeper.workspace.outputs import OutputFiles
 from turnkeeper.workspace.project import ProjectPlace, identify
+from turnkeeper.workspace.snapshots import Snapshots
 from turnkeeper.workspace.temporary import TemporaryDirectories
 
 Transport = Callable[[Endpoint], Provider]
@@ -73,6 +75,8 @@ class DirectorySetup(msgspec.Struct, frozen=True):
     """What the tools of a session use that lives longer than a call."""
     confine: Callable[[str, Ruleset, Sequence[Rule]], Confinement | None] = lambda session_id, rules, approvals: None
     """How the kernel confines the commands of a session under these rules and approvals."""
+    snapshots: OpenRepository = no_snapshots
+    """Opens the shadow repository of the project."""
     ask: AskConfig = AskConfig()
     goes_on_when_rejected: bool = False
 
@@ -109,8 +113,10 @@ class Directories:
         *,
         directories_max: int = DIRECTORIES_MAX,
         group: TaskGroup | None = None,
+        snapshots: Snapshots | None = None,
     ) -> None:
-        """``group`` is where language servers run; without one none is started."""
+        """``group`` is where language servers run; without one none is started. None: there are no snapshots."""
+        self._snapshots = snapshots
         self._transport, self._load_tools, self._environ, self._outputs = transport, tools, environ, outputs
         self._reader, self._auth = (
             SettingsCache(environ, directories_max=directories_max),
@@ -147,6 +153,7 @@ class Directories:
             environ=environ,
             services=lambda session_id: self._services(session_id, config, place, environ),
             confine=partial(self._confine, config, place),
+            snapshots=partial(self._snapshots.of, place, config) if self._snapshots is not None else no_snapshots,
             ask=config.ask,
             goes_on_when_rejected=bool(config.experimental.continue_loop_on_deny),
         )

@@ -27,6 +27,7 @@ from turnkeeper.providers.transport import Network
 from turnkeeper.run.answers import AnswerDoor
 from turnkeeper.run.asking import Responders
 from turnkeeper.run.boundary import Boundary
+from turnkeeper.run.change_summaries import ChangeSummaries
 from turnkeeper.run.compact import Compaction
 from turnkeeper.run.context_window import ContextFitter
 from turnkeeper.run.coordinator import Coordinator, Outcome
@@ -50,6 +51,7 @@ from turnkeeper.workspace.jobs import Jobs
 from turnkeeper.workspace.outputs import OutputFiles
 from turnkeeper.workspace.owner import this_process
 from turnkeeper.workspace.project import ProjectPlace, identify
+from turnkeeper.workspace.snapshots import Snapshots
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +69,8 @@ class Settings(msgspec.Struct, frozen=True):
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep
     random: Callable[[], float] = Random().random
     titles: bool = True
+    snapshots: bool = True
+    """Whether changes of files are recorded, where the configuration does not forbid it."""
     hooks: Hooks = msgspec.field(default_factory=Hooks)
     tools: Callable[[], Sequence[AnyTool]] = load_tools
     environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
@@ -89,7 +93,10 @@ class Runtime:
         self.components = Components()
         transport = settings.transport or self._network.provider
         self.outputs = OutputFiles.of(settings.environ, store.mint.now, store.mint.ascending)
-        self.directories = Directories(transport, settings.tools, settings.environ, self.outputs, group=group)
+        self.snapshots = Snapshots(settings.environ, store.mint.now) if settings.snapshots else None
+        self.directories = Directories(
+            transport, settings.tools, settings.environ, self.outputs, group=group, snapshots=self.snapshots
+        )
         self.jobs = Jobs(group, self.directories.temporary.directory)
         self.approvals = Approvals(settings.environ, store.mint.now, store.mint.ascending)
         self._interrupted: set[str] = set()
@@ -102,6 +109,7 @@ class Runtime:
         )
         self._histories = Histories(store)
         self._titles = Titles(store, group, self.directories)
+        self._changes = ChangeSummaries(store, group)
         fitter = ContextFitter(store, self.directories.setup)
         preparation = Preparation(
             store=store,
@@ -112,6 +120,7 @@ class Runtime:
             door=AnswerDoor(store, self.approvals),
             boundary=Boundary(store, settings.environ, self.components),
             fitter=fitter,
+            changes=self._changes,
             jobs=self.jobs,
             begun=self._titles.begin if settings.titles else None,
         )
@@ -138,6 +147,7 @@ class Runtime:
 
         Raises Busy unless the session rests.
         """
+        await self._changes.wait(session_id)  # What it records belongs to turns that this work may remove.
         return await self._coordinator.alone(session_id, partial(self._drain.alone, session_id, work))
 
     async def history(self, session_id: str) -> History:
@@ -195,6 +205,7 @@ class Runtime:
     async def wait_upkeep(self, session_id: str) -> None:
         """Wait until what is done for a session beside its turns is done."""
         await self._titles.wait(session_id)
+        await self._changes.wait(session_id)
 
     @property
     def active(self) -> frozenset[str]:
