@@ -24,6 +24,7 @@ from turnkeeper.core.revert import (
     undo,
 )
 from turnkeeper.model.event import MessageRemoved, PartRemoved
+from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.parts import Part, PatchPart, SnapshotPart, StepFinishPart, StepStartPart
 from turnkeeper.model.restore import FileEdit, FileRestore, FileState
 from turnkeeper.model.session import ZERO_TOKENS
@@ -38,27 +39,32 @@ def user(name: str) -> HistoryItem:
 
 
 def turn(name: str, *parts: str) -> HistoryItem:
-    """An assistant's message. ``start:T``, ``finish:T``, ``snapshot:T``, ``patch:T:file,file``, ``text`` and ``tool``."""
+    """A message: ``start:T``, ``finish:T``, ``snapshot:T``, ``patch:T:file,file``, ``text``, ``tool``."""
     message = an_assistant("ses_one", name, "u1")
-    made: list[Part] = []
-    for nth, given in enumerate(parts):
-        kind, _, rest = given.partition(":")
-        place = {"id": f"{name}.{nth}", "session_id": "ses_one", "message_id": name}
-        match kind:
-            case "start":
-                made.append(StepStartPart(**place, snapshot=rest or None))
-            case "finish":
-                made.append(StepFinishPart(**place, reason="stop", snapshot=rest or None, cost=0, tokens=ZERO_TOKENS))
-            case "snapshot":
-                made.append(SnapshotPart(**place, snapshot=rest))
-            case "patch":
-                tree, _, files = rest.partition(":")
-                made.append(PatchPart(**place, hash=tree, files=tuple(files.split(","))))
-            case "text":
-                made.append(a_text(message, place["id"], "Well"))
-            case "tool":
-                made.append(a_call(message, place["id"]))
-    return HistoryItem(message=message, parts=tuple(made))
+    return HistoryItem(message=message, parts=tuple(part(message, nth, one) for nth, one in enumerate(parts)))
+
+
+def part(message: AssistantMessage, nth: int, given: str) -> Part:
+    id, session_id, message_id = f"{message.id}.{nth}", message.session_id, message.id
+    kind, _, rest = given.partition(":")
+    match kind:
+        case "start":
+            return StepStartPart(id=id, session_id=session_id, message_id=message_id, snapshot=rest)
+        case "finish":
+            finish = StepFinishPart(
+                id=id, session_id=session_id, message_id=message_id, reason="stop", cost=0, tokens=ZERO_TOKENS
+            )
+            return finish.but(snapshot=rest)
+        case "snapshot":
+            return SnapshotPart(id=id, session_id=session_id, message_id=message_id, snapshot=rest)
+        case "patch":
+            tree, _, files = rest.partition(":")
+            names = tuple(files.split(","))
+            return PatchPart(id=id, session_id=session_id, message_id=message_id, hash=tree, files=names)
+        case "text":
+            return a_text(message, id, "Well")
+        case _:
+            return a_call(message, id)
 
 
 NEWS = HistoryItem(message=a_system("ses_one", "news", "It is Monday"), parts=())

@@ -6,12 +6,13 @@ Doing it twice is the same as doing it once, so a restore that was cut off is si
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha1, sha256
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
+import msgspec
 from anyio import to_thread
 
 from turnkeeper.model.refusal import Invalid
@@ -26,6 +27,12 @@ OTHER: Final = "other"
 
 CHANGED: Final = "it changed while files were put back"
 READ_ONLY: Final = "it is read-only"
+
+READ_AT_ONCE: Final = 64
+"""How many contents are in memory at once."""
+
+Contents: TypeAlias = Callable[[Sequence[str]], Awaitable[Mapping[str, bytes]]]
+"""Reads blobs. Those that are no longer stored are left out."""
 
 _SHA1_DIGITS: Final = 40
 _LINKLESS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
@@ -45,34 +52,48 @@ def read(root: Path, names: Iterable[str]) -> dict[str, DiskFile]:
     return {name: one for name, one in found.items() if one is not None}
 
 
-async def restore(
-    root: Path,
-    files: Sequence[FileRestore],
-    contents: Mapping[str, bytes],
-    *,
-    keep: Path | None = None,
-    crash: Callable[[str], None] = lambda _: None,
-) -> dict[str, str]:
-    """Bring files to their new states; the names of those that were left as they are, with the reasons.
+class Restorer(msgspec.Struct, frozen=True):
+    """Puts files below a root back."""
 
-    A file that is in its new state already is done. ``contents`` has the blobs. Folders that become empty are removed,
-    but for the root and ``keep``. ``crash`` is called around each step, by tests that kill the process there.
-    """
-    left: dict[str, str] = {}
-    wanted = [one for one in files if one.writes]
-    # Files go before others come: a file may take the place of a folder.
-    going = sorted((one for one in wanted if one.to is None), key=lambda one: one.file, reverse=True)
-    coming = sorted((one for one in wanted if one.to is not None), key=lambda one: one.file)
-    for one in (*going, *coming):
-        crash("restore.before-file")
-        content = contents.get(one.to.blob) if one.to is not None else None
-        async with holding(root / one.file):
-            reason = await to_thread.run_sync(_put, root, one, content, keep, crash)
-        if reason is not None:
-            left[one.file] = reason
-        crash("restore.after-file")
-    await to_thread.run_sync(_sync_folders, root, {os.path.dirname(one.file) for one in wanted})
-    return left
+    root: Path
+    contents: Contents
+    keep: Path | None = None
+    """A folder that stays, also if it becomes empty: the one in which the session works."""
+    crash: Callable[[str], None] = lambda _: None
+    """Called around each step, for tests that kill the process there."""
+
+    async def restore(self, files: Sequence[FileRestore]) -> dict[str, str]:
+        """Bring files to their new states; the names of those that were left as they are, with the reasons.
+
+        A file that is in its new state already is done. Folders that become empty are removed.
+        """
+        wanted = sorted((one for one in files if one.writes), key=lambda one: one.file)
+        left: dict[str, str] = {}
+        # Files go before others come, and inner ones first: a file may take the place of a folder.
+        for one in reversed(wanted):
+            if one.to is None:
+                left |= await self._restore(one, None)
+        coming = [(one, one.to.blob) for one in wanted if one.to is not None]
+        for begin in range(0, len(coming), READ_AT_ONCE):
+            some = coming[begin : begin + READ_AT_ONCE]
+            stored = await self.contents(sorted({blob for _, blob in some}))
+            for one, blob in some:
+                left |= await self._restore(one, stored.get(blob))
+        await to_thread.run_sync(_sync_folders, self.root, {os.path.dirname(one.file) for one in wanted})
+        return left
+
+    async def _restore(self, one: FileRestore, content: bytes | None) -> dict[str, str]:
+        self.crash("restore.before-file")
+        try:
+            path = CheckedPath.below(self.root, one.file)
+        except Invalid as error:
+            return {one.file: str(error)}
+        async with holding(path):
+            reason = await to_thread.run_sync(_put, path, one, content, self.crash)
+        if reason is None and one.to is None:
+            await to_thread.run_sync(_remove_empty_folders, self.root, one.file, self.keep)
+        self.crash("restore.after-file")
+        return {one.file: reason} if reason is not None else {}
 
 
 def _look(root: Path, name: str) -> DiskFile | None:
@@ -118,23 +139,17 @@ def _blob(content: bytes, digits: int) -> str:
     return (sha1 if digits == _SHA1_DIGITS else sha256)(named, usedforsecurity=False).hexdigest()
 
 
-def _put(
-    root: Path, one: FileRestore, content: bytes | None, keep: Path | None, crash: Callable[[str], None]
-) -> str | None:
+def _put(path: CheckedPath, one: FileRestore, content: bytes | None, crash: Callable[[str], None]) -> str | None:
     """Bring one file to its new state; the reason if it was left as it is."""
     try:
-        path = CheckedPath.below(root, one.file)
         with directory_of(path, make=one.now is None and one.to is not None) as parent:
-            reason = _replace(path.place.name, parent, one, content, crash)
+            return _replace(path.place.name, parent, one, content, crash)
     except FileNotFoundError:
-        reason = None if one.to is None else CHANGED
+        return None if one.to is None else CHANGED
     except Invalid as error:
         return str(error)
     except OSError as error:
         return error.strerror or str(error)
-    if one.to is None and reason is None:
-        _remove_empty_folders(root, one.file, keep)
-    return reason
 
 
 def _replace(
