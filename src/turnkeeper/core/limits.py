@@ -203,3 +203,26 @@ FETCH_REDIRECTS_MAX = 10
 """How many redirections one webfetch follows."""
 CUSTOM_TOOL_BYTES_MAX = 1024 * 1024
 """The largest Python file that custom tools are loaded from."""
+
+# Snapshots.
+
+SNAPSHOT_S = 60.0
+"""How long a capture may take; the first one of a large project stores all its files."""
+SNAPSHOT_LOCK_S = 10.0
+"""How long a capture waits for another process that captures or tidies up."""
+SNAPSHOT_AGAIN_S = 60.0
+"""How long no capture is tried after one has failed."""
+SNAPSHOT_FILE_BYTES_MAX = 2 * 1024 * 1024
+"""Bytes of a file in a snapshot, unless the project's own repository tracks it."""
+SNAPSHOT_NEW_FILES_MAX = 20_000
+"""Files that one capture adds, and files of a directory without a repository."""
+SNAPSHOT_QUOTA_BYTES = 2 * 1024 * 1024 * 1024
+"""Bytes of all snapshots of a project."""
+SNAPSHOT_RETENTION_DAYS = 7
+"""Days that the snapshots of a session stay after its last capture."""
+SNAPSHOT_DIFFED_BYTES_MAX = 4 * 1024 * 1024
+"""Bytes of a file whose lines are compared; a larger one counts as binary."""
+SNAPSHOT_COLLECT_S = 600.0
+"""How long removing old snapshots may take."""
+SNAPSHOT_GRACE_S = 3600.0
+"""How long an object stays that no snapshot needs: an undo may just have stored it."""

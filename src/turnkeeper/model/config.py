@@ -227,6 +227,17 @@ class AskConfig(Setting):
     """What a permission request is answered with then. Questions count as dismissed."""
 
 
+class SnapshotConfig(Setting):
+    """How much the snapshots of a project may take, and how long they stay."""
+
+    quota_bytes: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """Bytes of all snapshots of a project."""
+    retention_days: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    """Days that the snapshots of a session stay after its last capture."""
+    max_file_bytes: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """Larger files are left out, unless the project's repository tracks them."""
+
+
 class ExperimentalConfig(Setting):
     """Settings of opencode that may still change."""
 
@@ -302,6 +313,8 @@ class Config(Setting):
     attachment: AttachmentConfig = AttachmentConfig()
     tool_output: ToolOutputConfig = ToolOutputConfig()
     compaction: CompactionConfig = CompactionConfig()
+    snapshot: bool | SnapshotConfig | None = None
+    """False: changes of files are neither recorded nor undone. True, the default: they are; an object says how."""
     command: dict[str, CommandConfig] = {}
     ask: AskConfig = AskConfig()
     experimental: ExperimentalConfig = ExperimentalConfig()

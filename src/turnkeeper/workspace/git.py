@@ -20,8 +20,8 @@ _POINTER_BYTES_MAX: Final = 64 * 1024
 # Of git's own variables only these are passed on: a GIT_DIR set by a hook would select another repository.
 _KEPT: Final = frozenset({"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH"})
 _ADDED: Final = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-# A repository's configuration can name programs that git runs. A query must not run any of them.
-_HARMLESS: Final = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.sshCommand=false")
+HARMLESS: Final = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.sshCommand=false")
+"""Options of every git command. A repository's configuration can name programs that git runs; none of them may run."""
 
 
 class Worktree(NamedTuple):
@@ -67,6 +67,12 @@ class Repository:
         """The smallest hash of the root commits that a revision reaches."""
         found = await self._git.answer("rev-list", "--max-parents=0", revision, walks=True)
         return min(found.split(), default=None)
+
+
+def environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a git command: without those that select another repository or other settings."""
+    own = {name: value for name, value in environ.items() if name in _KEPT or not name.startswith("GIT_")}
+    return own | _ADDED
 
 
 def top(directory: Path) -> Path | None:
@@ -118,9 +124,8 @@ class _Git:
     """Runs git in one directory."""
 
     def __init__(self, directory: Path, environ: Mapping[str, str], timeout_s: float) -> None:
-        own = {name: value for name, value in environ.items() if name in _KEPT or not name.startswith("GIT_")}
         self._directory = directory
-        self._environ = own | _ADDED
+        self._environ = environment(environ)
         self._timeout_s = timeout_s
 
     async def answer(self, *arguments: str, partial: bool = False, walks: bool = False) -> str:
@@ -128,7 +133,7 @@ class _Git:
 
         ``walks`` allows more time. A timeout or a cancellation terminates git.
         """
-        command = ["git", *_HARMLESS, *arguments]
+        command = ["git", *HARMLESS, *arguments]
         with anyio.move_on_after(self._timeout_s * (GIT_WALK_S / GIT_S if walks else 1)):
             try:
                 done = await anyio.run_process(

@@ -1,0 +1,231 @@
+"""Capture: brings the index of a shadow repository up to date with the files, and makes a tree of it.
+
+Only names that git reports as changed or new are looked at. Left out are ignored files, large files that the project's
+repository does not track, nested repositories, and what is neither a file nor a link. A file that was captured before
+and cannot be captured now (it is unreadable, or has become too large) stays in the tree as it was.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+from turnkeeper.model.refusal import Invalid
+from turnkeeper.workspace import files, shadow_seed
+from turnkeeper.workspace.git_work import GitFailed
+from turnkeeper.workspace.shadow import ShadowGit
+from turnkeeper.workspace.shadow_seed import SourceSettings
+
+_HALVINGS_MAX: Final = 64
+"""How many times names are halved to find those that git cannot add."""
+_ARGUMENTS_MAX: Final = 500
+_IGNORE_FILE: Final = b".gitignore"
+_PENDING: Final = b"# The files that were captured are not yet checked against these rules.\n"
+
+
+class CaptureLimits(NamedTuple):
+    """How much a capture may take."""
+
+    file_bytes: int
+    new_files: int
+    all_files: int | None
+    """None: any number."""
+
+
+class _Plan(NamedTuple):
+    """What is to be done to the index."""
+
+    add: list[bytes]
+    remove: set[bytes]
+    bytes: int
+    """The size of the files that are added."""
+
+
+class Capture:
+    """Captures the files of one place, and remembers what need not be asked of git again."""
+
+    def __init__(self, own_name: bytes | None) -> None:
+        """``own_name`` is the directory of this program's data, if it is among the files."""
+        self._own_name = own_name
+        self._tree: tuple[tuple[int, ...] | None, str] | None = None
+        self._settings: tuple[list[tuple[int, ...] | None], SourceSettings] | None = None
+        self._is_tracked: dict[bytes, bool] = {}
+        self._source_index: tuple[int, ...] | None = None
+
+    def settings(self, shadow: ShadowGit) -> SourceSettings:
+        """The settings of the project's repository, asked again only when their files have changed."""
+        stamps = shadow_seed.stamps(shadow.place, shadow.environ)
+        if self._settings is None or self._settings[0] != stamps:
+            self._settings = stamps, shadow_seed.settings(shadow.place, shadow.environ, shadow.work)
+        return self._settings[1]
+
+    def tree(self, shadow: ShadowGit, limits: CaptureLimits, require_room: Callable[[int], None]) -> str:
+        """The tree of the files now. ``require_room`` is called with the bytes to add, and raises if they are too many.
+
+        Raises GitFailed, GitStopped, TooManyNames and OSError.
+        """
+        is_pending = self._write_rules(shadow)
+        changed, new = _scan(shadow, limits)
+        ignored: set[bytes] = set()
+        if is_pending or any(name.rpartition(b"/")[2] == _IGNORE_FILE for name in (*changed, *new)):
+            ignored = self._ignored(shadow)
+        plan = self._plan(shadow, [name for name in changed if name not in ignored], new, limits)
+        require_room(plan.bytes)
+        # First what goes: a kill in between leaves the rules, or the file that has them, to be seen as new again.
+        _update(shadow, sorted(plan.remove | ignored), "--force-remove")
+        _add(shadow, plan.add)
+        if is_pending:
+            _rules_file(shadow, self._rules(shadow))
+        return self._written(shadow)
+
+    def _written(self, shadow: ShadowGit) -> str:
+        index = shadow.place.git_dir / "index"
+        if self._tree is None or self._tree[0] is None or self._tree[0] != files.stamp(index):
+            # Borrowed objects are not looked for: they were there when the index was seeded.
+            tree = shadow.write("write-tree", "--missing-ok").decode("ascii").strip()
+            self._tree = files.stamp(index), tree
+        return self._tree[1]
+
+    def _rules(self, shadow: ShadowGit) -> bytes:
+        rules = shadow_seed.ignore_rules(shadow.place, self.settings(shadow))
+        return rules + b"/" + _escaped(self._own_name) + b"/\n" if self._own_name else rules
+
+    def _write_rules(self, shadow: ShadowGit) -> bool:
+        """Take over the rules for ignored files; whether files that were captured may be ignored now."""
+        rules = self._rules(shadow)
+        try:
+            if files.read_bytes(shadow.place.git_dir / "info" / "exclude", len(rules)) == rules:
+                return False
+        except (OSError, Invalid):
+            pass
+        _rules_file(shadow, rules + _PENDING)
+        return True
+
+    def _ignored(self, shadow: ShadowGit) -> set[bytes]:
+        """The captured files that are ignored and that the project's repository does not track."""
+        listed = ("--cached", "--ignored", "--exclude-standard")
+        found = set(filter(None, shadow.read("ls-files", "-z", *listed).split(b"\0")))
+        return found - shadow_seed.tracked(shadow.place, shadow.environ, shadow.work, *listed) if found else found
+
+    def _plan(self, shadow: ShadowGit, changed: list[bytes], new: list[bytes], limits: CaptureLimits) -> _Plan:
+        root = os.fsencode(shadow.place.root)
+        add: list[bytes] = []
+        remove: set[bytes] = set()
+        large: dict[bytes, int] = {}
+        total = 0
+        for name in changed:
+            size = _size(os.path.join(root, name))
+            if size is None or _is_beyond_link(root, name):
+                remove.add(name)
+            elif size > limits.file_bytes:
+                large[name] = size
+            elif size >= 0:
+                add.append(name)
+                total += size
+        for name in self._tracked(shadow, list(large)):
+            add.append(name)
+            total += large[name]
+        for name in new:
+            size = -1 if name.endswith(b"/") or self._is_own(name) else _size(os.path.join(root, name))
+            if size is not None and 0 <= size <= limits.file_bytes:
+                add.append(name)
+                total += size
+        return _Plan(add, remove, total)
+
+    def _tracked(self, shadow: ShadowGit, names: list[bytes]) -> list[bytes]:
+        """Those names that the project's repository tracks."""
+        source = shadow.place.source
+        if source is None or not names:
+            return []
+        stamp = files.stamp(source.git_dir / "index")
+        if stamp != self._source_index:
+            self._is_tracked, self._source_index = {}, stamp
+        if unknown := [name for name in names if name not in self._is_tracked]:
+            asked = ["--", *map(os.fsdecode, unknown)] if len(unknown) <= _ARGUMENTS_MAX else []
+            found = shadow_seed.tracked(shadow.place, shadow.environ, shadow.work, *asked)
+            self._is_tracked |= {name: name in found for name in unknown}
+        return [name for name in names if self._is_tracked[name]]
+
+    def _is_own(self, name: bytes) -> bool:
+        return self._own_name is not None and name.startswith(self._own_name + b"/")
+
+
+def _scan(shadow: ShadowGit, limits: CaptureLimits) -> tuple[list[bytes], list[bytes]]:
+    """The names in the index that changed, and the names that are new. Both are looked for at once."""
+    new_max = limits.new_files
+    if limits.all_files is not None:
+        new_max = min(new_max, max(0, limits.all_files - _count(shadow)))
+    with (
+        shadow.reading("diff-files", "-z", "--name-only", "--ignore-submodules=all") as differing,
+        shadow.reading("ls-files", "-z", "--others", "--exclude-standard") as others,
+    ):
+        new = shadow.work.names(others, new_max)
+        changed = shadow.work.finish(differing).split(b"\0")
+    return list(dict.fromkeys(filter(None, changed))), new
+
+
+def _count(shadow: ShadowGit) -> int:
+    """The number of files in the index: the third word of its header."""
+    try:
+        with (shadow.place.git_dir / "index").open("rb") as index:
+            return int.from_bytes(index.read(12)[8:], "big")
+    except OSError:
+        return 0
+
+
+def _size(path: bytes) -> int | None:
+    """The size of a file or a link that can be captured; -1 if it cannot be; None if there is neither."""
+    try:
+        found = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError:
+        return -1
+    if stat.S_ISLNK(found.st_mode):
+        return found.st_size
+    if stat.S_ISREG(found.st_mode):
+        return found.st_size if os.access(path, os.R_OK) else -1
+    return None
+
+
+def _is_beyond_link(root: bytes, name: bytes) -> bool:
+    """Whether a directory on the way to a file is a link: the file is then not below the root any more."""
+    folder = os.path.dirname(name)
+    while folder:
+        if os.path.islink(os.path.join(root, folder)):
+            return True
+        folder = os.path.dirname(folder)
+    return False
+
+
+def _add(shadow: ShadowGit, names: list[bytes]) -> None:
+    """Add files to the index as they are now. Names that git cannot add are left out."""
+    waiting, halvings = [names], 0
+    while waiting:
+        some = waiting.pop()
+        try:
+            _update(shadow, some, "--add", "--remove", "--replace")
+        except GitFailed:
+            # Git adds all or none. A file has vanished since it was looked at, or has a name that git does not take.
+            halvings += 1
+            if halvings > _HALVINGS_MAX or len(names) == 1:
+                raise
+            if len(some) > 1:
+                waiting += [some[: len(some) // 2], some[len(some) // 2 :]]
+
+
+def _update(shadow: ShadowGit, names: Iterable[bytes], *how: str) -> None:
+    if given := b"".join(name + b"\0" for name in names):
+        shadow.write("update-index", "-z", *how, "--stdin", given=given)
+
+
+def _escaped(name: bytes) -> bytes:
+    """A name as a pattern of an ignore file."""
+    return b"".join(
+        b"\\" + name[at : at + 1] if name[at] in b"\\*?[ " else name[at : at + 1] for at in range(len(name))
+    )
+
+
+def _rules_file(shadow: ShadowGit, rules: bytes) -> None:
+    with files.replacing(shadow.place.git_dir / "info" / "exclude") as file:
+        file.write(rules)

@@ -1,0 +1,161 @@
+"""Git work: git processes that run in a worker thread under one deadline, and end when the work is cancelled."""
+
+import fcntl
+import os
+import select
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
+from typing import Final, TypeVar
+
+from anyio import to_thread
+
+from turnkeeper.workspace import git
+from turnkeeper.workspace.children import CHUNK_BYTES
+
+T = TypeVar("T")
+
+_LOOK_AGAIN_S: Final = 0.01
+_WORDS_MAX: Final = 300
+
+
+class GitFailed(Exception):
+    """Git ended with an error. The message is git's own."""
+
+
+class GitStopped(Exception):
+    """Git was not run to its end: it took too long, is not there, or nobody waits for it any more."""
+
+
+class TooManyNames(Exception):
+    """Git listed more names than allowed."""
+
+
+async def in_thread(timeout_s: float, do: "Callable[[GitWork], T]") -> T:
+    """Do work in a worker thread. A cancellation kills its git processes; the thread ends by itself."""
+    work = GitWork(timeout_s)
+    try:
+        return await to_thread.run_sync(do, work, abandon_on_cancel=True)
+    finally:
+        work.stop()
+
+
+class GitWork:
+    """One piece of work: a deadline for all its git processes together."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self._until = time.monotonic() + timeout_s
+        self._running: set[Popen[bytes]] = set()
+        self._guard = threading.Lock()
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """Kill the running processes, and start no more."""
+        with self._guard:
+            self._is_stopped = True
+            for process in self._running:
+                process.kill()
+
+    def left_s(self) -> float:
+        """The seconds that are left. Raises GitStopped if there are none."""
+        left = self._until - time.monotonic()
+        if self._is_stopped or left <= 0:
+            raise GitStopped("git took too long")
+        return left
+
+    @contextmanager
+    def started(
+        self,
+        arguments: Sequence[str],
+        directory: Path,
+        environ: Mapping[str, str],
+        *,
+        keep_open: Sequence[int] = (),
+        has_input: bool = False,
+    ) -> "Iterator[Popen[bytes]]":
+        """A git process. It is killed at the end of the block if it still runs."""
+        with self._guard:
+            self.left_s()
+            try:
+                process = Popen(
+                    ["git", *git.HARMLESS, *arguments],
+                    cwd=directory,
+                    env=environ,
+                    stdin=PIPE if has_input else DEVNULL,
+                    stdout=PIPE,
+                    stderr=PIPE,
+                    pass_fds=keep_open,
+                )
+            except (OSError, ValueError) as error:
+                raise GitStopped(f"git cannot be started: {error}") from error
+            self._running.add(process)
+        try:
+            yield process
+        finally:
+            with self._guard:
+                self._running.discard(process)
+            if process.poll() is None:
+                process.kill()
+            with suppress(OSError, ValueError):
+                process.communicate()
+
+    def finish(self, process: "Popen[bytes]", given: bytes | None = None) -> bytes:
+        """Wait for a process and return its output. Raises GitFailed if it fails."""
+        try:
+            output, errors = process.communicate(given, timeout=self.left_s())
+        except TimeoutExpired as error:
+            raise GitStopped("git took too long") from error
+        if process.returncode < 0:
+            raise GitStopped(f"git was ended by signal {-process.returncode}")
+        if process.returncode:
+            words = errors.decode("utf-8", "replace").strip()[-_WORDS_MAX:]
+            raise GitFailed(words or f"git ended with code {process.returncode}")
+        return output
+
+    def names(self, process: "Popen[bytes]", names_max: int) -> list[bytes]:
+        """The names that a process prints, each ended by a NUL. Raises TooManyNames as soon as there are more."""
+        assert process.stdout is not None
+        descriptor = process.stdout.fileno()
+        ready = select.poll()
+        ready.register(descriptor, select.POLLIN)
+        pieces: list[bytes] = []
+        count = 0
+        while True:
+            if not ready.poll(self.left_s() * 1000):
+                raise GitStopped("git took too long")
+            piece = os.read(descriptor, CHUNK_BYTES)
+            if not piece:
+                break
+            pieces.append(piece)
+            count += piece.count(b"\0")
+            if count > names_max:
+                raise TooManyNames(f"more than {names_max:,}")
+        self.finish(process)
+        return [name for name in b"".join(pieces).split(b"\0") if name]
+
+
+@contextmanager
+def locked(file: Path, work: GitWork, timeout_s: float) -> Iterator[int]:
+    """Hold a lock against other tasks and processes; the descriptor is to be kept open by git processes.
+
+    A git process that outlives a killed parent then still holds the lock, so what it writes is never taken for left
+    over. Raises GitStopped after the timeout.
+    """
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        until = time.monotonic() + timeout_s
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    raise GitStopped("another process works in the snapshot repository") from None
+                work.left_s()
+                time.sleep(_LOOK_AGAIN_S)
+        yield descriptor
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,186 @@
+"""Shadow repository: a git repository beside the sessions that holds snapshots of a project's files.
+
+It has its own index, configuration and objects. The project's own repository is only read: its objects are borrowed by
+``objects/info/alternates``, its index is copied once. What is captured is stored in ``stored``; commands that write do
+not see the borrowed objects, so nothing new depends on the project's repository and no file of it is touched.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from subprocess import Popen
+from typing import Final, NamedTuple
+
+from turnkeeper.core.limits import SNAPSHOT_LOCK_S
+from turnkeeper.workspace import files, git
+from turnkeeper.workspace.git_work import GitWork, locked
+
+DIRECTORY: Final = "snapshot"
+STORED: Final = "stored"
+ROOT_FILE: Final = "root"
+REFS: Final = "refs/turnkeeper"
+
+# Attributes of the project must not change a byte or run a filter. This file has precedence over all others.
+_ATTRIBUTES: Final = "* -text !eol !crlf -ident -filter !working-tree-encoding\n"
+# With core.sparseCheckout git also looks at files that the index marks as not checked out, if they are there.
+_CONFIG: Final = """\
+[core]
+\tautocrlf = false
+\tlongpaths = true
+\tsymlinks = true
+\tfsmonitor = false
+\tuntrackedCache = true
+\tprotectNTFS = false
+\tprotectHFS = false
+\tsparseCheckout = true
+[feature]
+\tmanyFiles = true
+[index]
+\tversion = 4
+\tthreads = true
+[gc]
+\tauto = 0
+"""
+_ALONE: Final = {
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_DEFAULT_REF_FORMAT": "files",
+}
+_HASH: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+
+def is_hash(text: str) -> bool:
+    """Whether a text can be the name of a git object."""
+    return _HASH.fullmatch(text) is not None
+
+
+class ShadowPlace(NamedTuple):
+    """Where a shadow repository is and what it is of."""
+
+    git_dir: Path
+    root: Path
+    """The top of the files."""
+    source: git.Worktree | None
+    """The project's own repository."""
+
+    @classmethod
+    def of(cls, data: Path, project_id: str, root: Path) -> "ShadowPlace":
+        """The place for the files below a top."""
+        name = hashlib.sha1(os.fsencode(root), usedforsecurity=False).hexdigest()
+        return cls(data / DIRECTORY / project_id / name, root, git.worktree(root))
+
+    @property
+    def stored(self) -> Path:
+        """The directory of the objects that were captured."""
+        return self.git_dir / STORED
+
+
+class ShadowGit:
+    """Runs git in a shadow repository."""
+
+    def __init__(
+        self, place: ShadowPlace, environ: Mapping[str, str], work: GitWork, *, lock: tuple[int, ...] = ()
+    ) -> None:
+        self.place, self.environ, self.work, self._lock = place, environ, work, lock
+        places = {"GIT_DIR": str(place.git_dir), "GIT_WORK_TREE": str(place.root)}
+        self._sees_all = {**git.environment(environ), **_ALONE, **places}
+        self._sees_own = {**self._sees_all, "GIT_OBJECT_DIRECTORY": str(place.stored)}
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other tasks and processes from writing, and clear away what a killed one left behind."""
+        self.place.git_dir.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with locked(self.place.git_dir.with_suffix(".lock"), self.work, SNAPSHOT_LOCK_S) as descriptor:
+            self._lock = (descriptor,)
+            try:
+                # Whoever made this lock is dead: its git processes, too, would hold ours.
+                (self.place.git_dir / "index.lock").unlink(missing_ok=True)
+                yield
+            finally:
+                self._lock = ()
+
+    def read(self, *arguments: str, given: bytes | None = None, directory: Path | None = None) -> bytes:
+        """The output of a command that also sees the borrowed objects. Raises GitFailed."""
+        with self.reading(*arguments, has_input=given is not None, directory=directory) as process:
+            return self.work.finish(process, given)
+
+    def write(self, *arguments: str, given: bytes | None = None, directory: Path | None = None) -> bytes:
+        """The output of a command that sees only what was captured, and may add to it. Raises GitFailed."""
+        at = directory or self.place.root
+        with self.work.started(
+            arguments, at, self._sees_own, keep_open=self._lock, has_input=given is not None
+        ) as process:
+            return self.work.finish(process, given)
+
+    @contextmanager
+    def reading(
+        self, *arguments: str, has_input: bool = False, directory: Path | None = None
+    ) -> "Iterator[Popen[bytes]]":
+        """A running command that also sees the borrowed objects."""
+        at = directory or self.place.root
+        with self.work.started(arguments, at, self._sees_all, keep_open=self._lock, has_input=has_input) as process:
+            yield process
+
+    def make(self, object_format: str) -> "ShadowGit":
+        """Make an empty repository beside the place where it belongs; ``settle`` moves it there."""
+        new = self.place._replace(git_dir=self.place.git_dir.with_suffix(".new"))
+        shutil.rmtree(new.git_dir, ignore_errors=True)
+        new.git_dir.mkdir(mode=0o700)
+        made = ShadowGit(new, self.environ, self.work, lock=self._lock)
+        arguments = ("init", "--quiet", "--bare", "--template=", f"--object-format={object_format}", str(new.git_dir))
+        bare = git.environment(self.environ) | _ALONE
+        with self.work.started(arguments, new.git_dir, bare, keep_open=self._lock) as process:
+            self.work.finish(process)
+        with (new.git_dir / "config").open("a") as config:
+            config.write(_CONFIG)
+        for folder in (
+            new.git_dir / "info",
+            new.git_dir / "objects" / "info",
+            new.stored / "info",
+            new.stored / "pack",
+        ):
+            folder.mkdir(parents=True, exist_ok=True)
+        (new.git_dir / "info" / "attributes").write_text(_ATTRIBUTES)
+        (new.git_dir / ROOT_FILE).write_bytes(os.fsencode(self.place.root))
+        borrow(new)
+        return made
+
+    def settle(self, made: "ShadowGit") -> None:
+        """Put a repository that was made into its place. A kill before this leaves nothing that is ever used."""
+        made.place.git_dir.rename(self.place.git_dir)
+
+
+def borrow(place: ShadowPlace) -> None:
+    """Say where objects are: those captured, and those of the project's repository, if it has moved."""
+    lines = [f"../{STORED}"]
+    if place.source is not None:
+        lines.append(_quoted(place.source.common / "objects"))
+    text = os.fsencode("".join(f"{line}\n" for line in lines))
+    file = place.git_dir / "objects" / "info" / "alternates"
+    with suppress(OSError):
+        if file.read_bytes() == text:
+            return
+    with files.replacing(file) as new:
+        new.write(text)
+
+
+def set_aside(place: ShadowPlace) -> Path:
+    """Move a broken repository out of the way; an older broken one is removed."""
+    broken = place.git_dir.with_suffix(".broken")
+    shutil.rmtree(broken, ignore_errors=True)
+    place.git_dir.rename(broken)
+    return broken
+
+
+def _quoted(path: Path) -> str:
+    """A path as git reads it from a file of lines."""
+    text = str(path)
+    if "\n" not in text and not text.startswith(('"', "#")):
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
