@@ -16,12 +16,15 @@ from turnkeeper.workspace.restore import OTHER, READ_AT_ONCE, Restorer, read
 from turnkeeper.workspace.snapshots import ShadowRepository
 
 
-class FileRestoring(msgspec.Struct, frozen=True):
+class FileRestoring(msgspec.Struct):
     """The files of one session's project."""
 
     repository: ShadowRepository
     session_id: str
     directory: Path
+    """Where the session works. It stays, also if it becomes empty."""
+    stored: set[str] = msgspec.field(default_factory=set)
+    """The contents that planning has stored: what files are now, and what was merged."""
 
     @property
     def root(self) -> str:
@@ -42,20 +45,28 @@ class FileRestoring(msgspec.Struct, frozen=True):
         now = await self._now(sorted(pending))
         return await self._decided(redo(name, now.get(name), edit) for name, edit in sorted(pending.items()))
 
+    async def keep(self) -> None:
+        """Keep what planning has stored until the session is removed or its snapshots are."""
+        if self.stored:
+            await self.repository.keep(self.session_id, sorted(self.stored))
+
     async def write(self, files: Sequence[FileRestore]) -> dict[str, str]:
         """Bring the files to their new states; those that were left as they are, with the reasons."""
         restorer = Restorer(self.repository.root, self._contents, self.directory, crash_point)
         return await restorer.restore(files)
 
-    async def diff(self, before: str | None, names: Iterable[str]) -> tuple[FileDiff, ...]:
-        """How these files differ now from a tree."""
+    async def diff_now(self, before: str | None, names: Iterable[str]) -> tuple[FileDiff, ...]:
+        """How these files differ now from a tree, as git prints it; nothing if there is none."""
         after = await self.repository.capture(self.session_id) if before is not None else None
-        return await self.diff_trees(before, after, names)
-
-    async def diff_trees(self, before: str | None, after: str | None, names: Iterable[str]) -> tuple[FileDiff, ...]:
-        """How these files differ between two trees; nothing if one of them is not kept."""
         if before is None or after is None:
             return ()
+        try:
+            return await self.repository.git_diff(before, after, sorted(names))
+        except NotFound:
+            return ()
+
+    async def diff(self, before: str, after: str, names: Iterable[str]) -> tuple[FileDiff, ...]:
+        """How these files differ between two trees; nothing if one of them is no longer kept."""
         try:
             return await self.repository.diff(before, after, sorted(names))
         except NotFound:
@@ -84,6 +95,7 @@ class FileRestoring(msgspec.Struct, frozen=True):
             found = await to_thread.run_sync(read, self.repository.root, names[begin : begin + READ_AT_ONCE])
             kept = [(name, one) for name, one in found.items() if one.mode != OTHER]
             blobs = await self.repository.store([one.content for _, one in kept])
+            self.stored.update(blobs)
             now |= {name: FileState(mode=one.mode, blob=blob) for (name, one), blob in zip(kept, blobs, strict=True)}
             now |= {name: FileState(mode=OTHER, blob="") for name, one in found.items() if one.mode == OTHER}
         return now
@@ -97,7 +109,9 @@ class FileRestoring(msgspec.Struct, frozen=True):
         try:
             wanted = next(decision)
             while True:
-                wanted = decision.send(await self.repository.merge(*wanted))
+                merged = await self.repository.merge(*wanted)
+                self.stored.update([merged] if merged is not None else [])
+                wanted = decision.send(merged)
         except StopIteration as decided:
             restored: FileRestore = decided.value
             return restored

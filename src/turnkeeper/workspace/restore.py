@@ -26,6 +26,7 @@ OTHER: Final = "other"
 """The mode of what is no file and no link, such as a pipe, and of a file behind a link."""
 
 CHANGED: Final = "it changed while files were put back"
+GONE: Final = "the project is no longer there"
 READ_ONLY: Final = "it is read-only"
 
 READ_AT_ONCE: Final = 64
@@ -68,6 +69,8 @@ class Restorer(msgspec.Struct, frozen=True):
         A file that is in its new state already is done. Folders that become empty are removed.
         """
         wanted = sorted((one for one in files if one.writes), key=lambda one: one.file)
+        if not self.root.is_dir():
+            return dict.fromkeys((one.file for one in wanted), GONE)
         left: dict[str, str] = {}
         # Files go before others come, and inner ones first: a file may take the place of a folder.
         for one in reversed(wanted):
