@@ -1,7 +1,9 @@
 """Revert a session: set history and files aside from a message on, bring them back, or remove them for good."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final
 
+from turnkeeper.core.restores import is_pending
 from turnkeeper.model.message import UserMessage
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import CompactionPart, TextPart
@@ -14,6 +16,9 @@ from turnkeeper.run.reverts import Planned, RevertTarget
 from turnkeeper.run.runtime import Runtime
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.owner import is_alive
+
+NOTHING_TO_UNDO: Final = "there is nothing to undo: no prompt is left in this session"
+NOTHING_TO_REDO: Final = "there is nothing to redo: no revert of this session is pending"
 
 
 class Reverted(Value):
@@ -63,18 +68,20 @@ async def undo(
     store: Store, runtime: Runtime, session_id: str, *, message_id: str | None = None, dry_run: bool = False
 ) -> Reverted:
     """Revert the last prompt and what followed it; once more: the prompt before. Or revert from a message on."""
-    target = message_id or await _prompt_before(store, await store.queries.session(session_id))
+    pending = (await store.queries.session(session_id)).revert
+    target = message_id or await prompt_before(store.queries.stream(session_id), pending)
     if target is None:
-        raise Invalid("there is nothing to undo: no prompt is left in this session")
+        raise Invalid(NOTHING_TO_UNDO)
     return await revert(store, runtime, session_id, RevertTarget(message_id=target), dry_run=dry_run)
 
 
 async def redo(store: Store, runtime: Runtime, session_id: str, *, dry_run: bool = False) -> Reverted:
     """Bring back the first prompt that was undone, with what followed it. Raises Invalid if none was."""
-    session = await store.queries.session(session_id)
-    if session.revert is None and not (await store.journal.view(session_id)).restore:
-        raise Invalid("there is nothing to redo: no revert of this session is pending")
-    target = await _prompt_after(store, session.id, session.revert) if session.revert is not None else None
+    view = await store.journal.view(session_id)
+    pending = view.session.revert
+    if not is_pending(view):
+        raise Invalid(NOTHING_TO_REDO)
+    target = await prompt_after(store.queries.stream(session_id), pending) if pending is not None else None
     if target is None:
         return await unrevert(store, runtime, session_id, dry_run=dry_run)
     return await revert(store, runtime, session_id, RevertTarget(message_id=target), dry_run=dry_run)
@@ -104,25 +111,23 @@ async def _check_rests(store: Store, runtime: Runtime, session_id: str) -> None:
         raise Busy(f"session {session_id!r} is running; wait until it rests, or stop it")
 
 
-async def _prompt_before(store: Store, session: Session) -> str | None:
-    """The newest prompt that is not set aside."""
-    is_aside = session.revert is not None
-    async for message in store.queries.stream(session.id):
+async def prompt_before(newest_first: AsyncIterator[MessageWithParts], revert: Revert | None) -> str | None:
+    """The newest prompt that the pending revert has not set aside."""
+    is_aside = revert is not None
+    async for message in newest_first:
+        if revert is not None and message.info.id == revert.message_id:
+            is_aside = False
+            if revert.part_id is None and not revert.keeps_message:
+                continue
         if not is_aside and _is_prompt(message):
             return message.info.id
-        if session.revert is not None and message.info.id == session.revert.message_id:
-            is_aside = False
-            if session.revert.part_id is None and not session.revert.keeps_message:
-                continue
-            if _is_prompt(message):
-                return message.info.id
     return None
 
 
-async def _prompt_after(store: Store, session_id: str, revert: Revert) -> str | None:
+async def prompt_after(newest_first: AsyncIterator[MessageWithParts], revert: Revert) -> str | None:
     """The first prompt after the message of a revert."""
     found: str | None = None
-    async for message in store.queries.stream(session_id):
+    async for message in newest_first:
         if message.info.id == revert.message_id:
             return found
         if _is_prompt(message):
