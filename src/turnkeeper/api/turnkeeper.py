@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio.abc import TaskGroup
 
-from turnkeeper.api.records import Records
+from turnkeeper.api.reverting import Reverting
 from turnkeeper.bus import Bus, Listener, Subscription
 from turnkeeper.core.arguments import checked
 from turnkeeper.core.limits import STOP_S
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @checked
-class Turnkeeper(Records):
+class Turnkeeper(Reverting):
     """Durable agent sessions. Every method is safe to call from several tasks and several processes at once."""
 
     def __init__(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeAlias, TypeVar, assert_never
 
-from turnkeeper.core import asks
+from turnkeeper.core import asks, restores
 from turnkeeper.core import changes as c
 from turnkeeper.core.changes import Change
 from turnkeeper.core.entry import Damaged, Recorded
@@ -114,12 +114,16 @@ def _apply(view: SessionView, recorded: Recorded) -> _Step:
             return view.but(todos=todos), (c.TodosPut(todos),)
         case e.CompactingSet(at=at):
             return _session(view, time=view.session.time.but(compacting=at)), ()
+        case e.RestoreBegun():
+            return view.but(restore=restores.begun(event)), ()
         case e.RevertStaged(revert=revert):
-            return _active(view, time, revert=revert), (c.RevertPut(revert),)
+            ended = view.but(restore=restores.staged(view, revert))
+            return _active(ended, time, revert=revert), (c.RevertPut(revert),)
         case e.RevertCleared():
-            return _active(view, time, revert=None), (c.RevertGone(),)
+            ended = view.but(restore=restores.cleared(view))
+            return _active(ended, time, revert=None), (c.RevertGone(),)
         case e.RevertCommitted(message_id=message_id):
-            return _active(view, time, revert=None), (c.RevertGone(message_id),)
+            return _active(view.but(restore=None), time, revert=None), (c.RevertGone(message_id),)
         case e.MessageRemoved(message_id=message_id, part_ids=ids):
             turn = _turn_of(view, message_id)
             counts = {"messages": view.messages - 1, "parts": view.parts - len(ids)}

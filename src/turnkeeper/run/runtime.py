@@ -18,11 +18,12 @@ from turnkeeper.context.components import Components
 from turnkeeper.core.history import History
 from turnkeeper.core.limits import STOP_S
 from turnkeeper.core.next_action import last_user
+from turnkeeper.core.restores import is_pending
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.notification import Delta
-from turnkeeper.model.refusal import Invalid, NotFound
+from turnkeeper.model.refusal import Busy, Invalid, NotFound
 from turnkeeper.providers.transport import Network
 from turnkeeper.run.answers import AnswerDoor
 from turnkeeper.run.asking import Responders
@@ -40,6 +41,7 @@ from turnkeeper.run.permission import Asker, QuestionAsker, dismiss_all, reject_
 from turnkeeper.run.prepare import Preparation
 from turnkeeper.run.recover import AskToContinue, Left, Recovery, TakeOver
 from turnkeeper.run.release import Releases
+from turnkeeper.run.reverts import Reverts
 from turnkeeper.run.summarise import Hooks
 from turnkeeper.run.titles import Titles
 from turnkeeper.run.turn import Surroundings
@@ -51,7 +53,7 @@ from turnkeeper.workspace.jobs import Jobs
 from turnkeeper.workspace.outputs import OutputFiles
 from turnkeeper.workspace.owner import this_process
 from turnkeeper.workspace.project import ProjectPlace, identify
-from turnkeeper.workspace.snapshots import Snapshots
+from turnkeeper.workspace.snapshots import ShadowRepository, Snapshots
 
 log = logging.getLogger(__name__)
 
@@ -93,9 +95,14 @@ class Runtime:
         self.components = Components()
         transport = settings.transport or self._network.provider
         self.outputs = OutputFiles.of(settings.environ, store.mint.now, store.mint.ascending)
-        self.snapshots = Snapshots(settings.environ, store.mint.now) if settings.snapshots else None
+        self.snapshots = Snapshots(settings.environ, store.mint.now)
         self.directories = Directories(
-            transport, settings.tools, settings.environ, self.outputs, group=group, snapshots=self.snapshots
+            transport,
+            settings.tools,
+            settings.environ,
+            self.outputs,
+            group=group,
+            snapshots=self.snapshots if settings.snapshots else None,
         )
         self.jobs = Jobs(group, self.directories.temporary.directory)
         self.approvals = Approvals(settings.environ, store.mint.now, store.mint.ascending)
@@ -128,10 +135,13 @@ class Runtime:
         self.owner = this_process().but(runtime=str(next(_numbers)))
         """What the log names as the owner of the sessions that are run here."""
         self._releases = Releases(group, settings.sleep, self.wake)
-        self._drain = Drain(store, self._histories, self.owner, preparation, compaction, fitter, self._releases)
+        self.reverts = Reverts(store, self._histories, self._repository)
+        self._drain = Drain(
+            store, self._histories, self.owner, preparation, compaction, fitter, self._releases, self.reverts
+        )
         self._coordinator = Coordinator(group, self._drain.run)
         self._taking_over = TakeOver(
-            store, self._histories, self.owner, lambda place: self.directories.catalog(place)[0]
+            store, self._histories, self.owner, lambda place: self.directories.catalog(place)[0], self.reverts
         )
 
     def wake(self, session_id: str) -> None:
@@ -142,13 +152,23 @@ class Runtime:
         """Run a session until it rests."""
         return await self._coordinator.run(session_id, resume=resume)
 
-    async def alone(self, session_id: str, work: Callable[[Pen], Awaitable[None]]) -> Outcome:
+    async def alone(self, session_id: str, work: Callable[[Pen], Awaitable[None]], *, commits: bool = True) -> Outcome:
         """Do something else than a turn as the owner of a session; prompts that come meanwhile are run after it.
 
-        Raises Busy unless the session rests.
+        A pending revert is committed first, unless ``commits`` is False. Raises Busy unless the session rests.
         """
         await self._changes.wait(session_id)  # What it records belongs to turns that this work may remove.
-        return await self._coordinator.alone(session_id, partial(self._drain.alone, session_id, work))
+        return await self._coordinator.alone(session_id, partial(self._drain.alone, session_id, work, commits=commits))
+
+    async def commit_revert(self, session_id: str) -> None:
+        """Remove what a pending revert has set aside, if there is one, before something is added to the history."""
+        while is_pending(await self._store.journal.view(session_id)):
+            try:
+                await self.alone(session_id, _nothing)
+            except Busy:
+                if session_id not in self.active:
+                    raise
+                await self.wait(session_id)  # Another task of this process is doing it.
 
     async def history(self, session_id: str) -> History:
         """What the model is shown of a session, as of now."""
@@ -201,6 +221,11 @@ class Runtime:
         await self.jobs.aclose()
         await self._releases.finish_all()
         await self._network.aclose()
+
+    async def _repository(self, directory: Path) -> ShadowRepository | None:
+        """The snapshots of the project of a directory."""
+        place = await identify(directory)
+        return await self.snapshots.of(place, self.directories.catalog(place)[0])
 
     async def wait_upkeep(self, session_id: str) -> None:
         """Wait until what is done for a session beside its turns is done."""
@@ -266,3 +291,7 @@ class Runtime:
         left = await self.take_over(policy, ask=ask)
         await self.resume_taken_over(left)
         return [one.session_id for one in left]
+
+
+async def _nothing(pen: Pen) -> None:
+    """Nothing but what is done before any work."""

@@ -9,6 +9,7 @@ from anyio import to_thread
 
 from turnkeeper.core.admission import admission_events, model_of
 from turnkeeper.core.limits import PROMPT_PARTS_MAX
+from turnkeeper.core.restores import is_pending
 from turnkeeper.core.storable import storable
 from turnkeeper.core.view import SessionView
 from turnkeeper.model import event as e
@@ -75,6 +76,9 @@ async def _admit(store: Store, runtime: Runtime, session_id: str, prompt: Prompt
         view = view or await store.journal.view(session_id)
         if (known := await _known(store, session_id, message_id, prompt, digest)) is not None:
             return AdmissionResult(known, None)
+        if is_pending(view):
+            await runtime.commit_revert(session_id)
+            view = await store.journal.view(session_id)
         if resolved is None or resolved.session != _settings(view.session, prompt):
             resolved = await _resolve(store, runtime, view.session, prompt, message_id)
         message = _message(store, prompt, message_id, view.session, resolved)
@@ -173,7 +177,7 @@ async def _append(
 
 def _is_same(before: SessionView, view: SessionView, prompt: Prompt) -> bool:
     """Whether a prompt that was resolved for the view ``before`` is valid for a newer view."""
-    if _settings(view.session, prompt) != _settings(before.session, prompt):
+    if is_pending(view) or _settings(view.session, prompt) != _settings(before.session, prompt):
         return False
     # An id of the caller may have been admitted meanwhile. A new id cannot.
     return prompt.message_id is None or _input(view) == _input(before)

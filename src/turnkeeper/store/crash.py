@@ -16,8 +16,14 @@ ASKS: tuple[str, ...] = ("ask", "reply", "answer", "leave")
 COMPACTIONS: tuple[str, ...] = ("marker", "compact", "compacted", "prune")
 """Writes of a compaction: its marker, its start, its end with the repeated prompts, and a pruning."""
 
+REVERTS: tuple[str, ...] = ("restore", "revert", "commit")
+"""Writes of a revert: that files are about to be restored, that they are, and the removal of what was set aside."""
+
 POINTS: tuple[str, ...] = (
-    *(f"run.{when}-{what}" for what in (*WRITES, *ASKS, *COMPACTIONS) for when in ("before", "after")),
+    *(f"run.{when}-{what}" for what in (*WRITES, *ASKS, *COMPACTIONS, *REVERTS) for when in ("before", "after")),
+    "restore.before-file",
+    "restore.file-written",
+    "restore.after-file",
     "run.tool-begin",
     "boundary.before-admit",
     "boundary.after-admit",
