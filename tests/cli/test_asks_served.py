@@ -3,10 +3,12 @@
 import json
 import subprocess
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 import anyio
 import anyio.to_thread
+import pytest
 from cli_store import command, tk
 from workshop import Shop
 
@@ -19,9 +21,9 @@ DEADLINE_S = 90
 
 
 @asynccontextmanager
-async def serving(shop: Shop) -> AsyncIterator[tuple["subprocess.Popen[str]", Client]]:
+async def serving(shop: Shop, *more: str) -> AsyncIterator[tuple["subprocess.Popen[str]", Client]]:
     """A server in a process of its own, and a client of it."""
-    words = command("serve", "--port", "0", "--json")
+    words = command("serve", "--port", "0", "--json", *more)
     with subprocess.Popen(
         words, cwd=shop.project, env=shop.environ(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -81,3 +83,37 @@ async def test_the_command_line_answers_what_a_living_server_asks(shop: Shop) ->
             await client.wait(session_id)
             [output] = await outputs(client, session_id)
             assert "WIND=7" in output
+
+
+@pytest.mark.parametrize("is_living", [True, False], ids=["asked by it", "asked by a dead one"])
+@pytest.mark.parametrize("engine", ["sqlite", "files"])
+async def test_a_server_finds_an_answer_that_another_process_only_recorded(
+    shop: Shop, tmp_path: Path, engine: str, is_living: bool
+) -> None:
+    (shop.project / ".env").write_text("WIND=7\n")
+    store = ("--store", f"{engine}:{tmp_path / 'store'}")
+    with anyio.fail_after(DEADLINE_S):
+        async with AsyncExitStack() as servers:
+            _, client = await servers.enter_async_context(serving(shop, *store))
+            session_id = (await client.create(title="Tides")).id
+            await asked(client, session_id)
+            if not is_living:
+                await servers.aclose()
+                _, client = await servers.enter_async_context(serving(shop, *store))
+            [request] = await client.permissions()
+            async with client.subscribe() as heard:
+                words = ("permission", "allow", request.id, "--record-only", "--json", *store)
+                given = await anyio.to_thread.run_sync(lambda: shop.process(*words))
+                assert given.returncode == 0, given.stderr
+                kinds = [one.type async for one in until_idle(heard)]
+            assert kinds.count("permission.replied") == 1
+            [output] = await outputs(client, session_id)
+            assert "WIND=7" in output
+
+
+async def until_idle(heard: AsyncIterator[object]) -> AsyncIterator[Notification]:
+    async for one in heard:
+        if isinstance(one, Notification):
+            yield one
+            if one.type == "session.idle":
+                return

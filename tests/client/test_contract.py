@@ -1,6 +1,6 @@
 """What a client does is the same over HTTP and in memory: one suite, run over both."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from lines import WAYS, pair
 
 from turnkeeper.client import Client
 from turnkeeper.client.errors import Unreachable
+from turnkeeper.client.values import SessionEvent
 from turnkeeper.model.message import AssistantMessage, ModelChoice, SystemMessage, UserMessage
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.notification import Delta, Notification
@@ -278,6 +279,12 @@ async def test_all_sessions_can_be_listened_to_at_once(way: str, tmp_path: Path)
         assert [each async for each in heard] == []
 
 
+async def _all_of(events: AsyncIterator[SessionEvent]) -> None:
+    with anyio.fail_after(60):
+        async for _ in events:
+            pass
+
+
 async def test_the_durable_events_of_a_session_are_replayed_and_followed(way: str, tmp_path: Path) -> None:
     async with pair(way, tmp_path, Scripted().says("yes").forever()) as (client, _, __):
         session_id = (await client.create(title="T")).id
@@ -292,6 +299,9 @@ async def test_the_durable_events_of_a_session_are_replayed_and_followed(way: st
             await client.prompt_async(session_id, "two")
             new = await anext(tail)
             assert (new.type, new.number > past[-1].number) == ("session.next.prompt.admitted", True)
+            await client.remove(session_id)
+            with pytest.raises(NotFound, match=session_id):
+                await _all_of(tail)
         finally:
             await tail.aclose()  # type: ignore[attr-defined] # A generator has it.
 

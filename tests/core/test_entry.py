@@ -119,6 +119,7 @@ def test_the_names_in_the_log_never_change() -> None:
         "summary.recorded.1",
         "todos.set.1",
         "compacting.set.1",
+        "restore.begun.1",
         "revert.staged.1",
         "revert.cleared.1",
         "revert.committed.1",

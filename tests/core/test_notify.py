@@ -30,6 +30,7 @@ HEARD = {
     e.SummaryRecorded: {"session.diff", "session.updated"},
     e.TodosSet: {"todo.updated"},
     e.CompactingSet: {"session.updated"},
+    e.RestoreBegun: set(),
     e.RevertStaged: {"session.updated"},
     e.RevertCleared: {"session.updated"},
     e.RevertCommitted: {"session.updated"},

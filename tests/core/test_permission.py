@@ -133,7 +133,7 @@ def test_a_tool_is_hidden_when_nothing_under_its_permission_can_run(rules: list[
 def test_by_default_secrets_loops_and_what_lies_outside_are_asked_about(
     permission: str, pattern: str, action: str
 ) -> None:
-    assert evaluate(freed(default_rules(), "/data/output/"), permission, pattern) == action
+    assert evaluate(freed(default_rules(), ["/data/output/"]), permission, pattern) == action
 
 
 def test_a_configuration_becomes_rules_in_the_order_it_was_written() -> None:

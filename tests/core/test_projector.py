@@ -4,12 +4,13 @@ import pytest
 
 from turnkeeper.core.entry import KINDS, Damaged, Recorded
 from turnkeeper.core.projector import apply, project
-from turnkeeper.core.view import Admitted, OpenTurn, PermissionAsk, QuestionAsk, Rewritten, SessionView
+from turnkeeper.core.view import Admitted, OpenTurn, PermissionAsk, QuestionAsk, Restore, Rewritten, SessionView
 from turnkeeper.model import event as e
 from turnkeeper.model.event import Event
 from turnkeeper.model.parts.base import Span
 from turnkeeper.model.permission import Reply, Rule
 from turnkeeper.model.question import QuestionReply
+from turnkeeper.model.restore import FileEdit, FileRestore, FileState
 from turnkeeper.model.session import Revert, SessionModel, Share, Summary
 from turnkeeper.model.status import BUSY, IDLE, Owner
 from turnkeeper.model.todo import Todo
@@ -48,6 +49,16 @@ OWNER = Owner(host="here", pid=1, started="then")
 TODOS = (Todo(content="Test", status="pending", priority="low"),)
 SUMMARY = Summary(additions=1, deletions=2, files=3)
 REVERT = Revert(message_id="msg_u")
+OTHER = Revert(message_id="msg_other")
+STATE = FileState(mode="100644", blob="b1")
+FILES = (
+    FileRestore(file="a.py", kind="delete", now=STATE, undone=FileEdit(before=STATE)),
+    FileRestore(file="b.py", kind="conflict", now=STATE, undone=FileEdit(after=STATE), reason="changed"),
+    FileRestore(file="c.py", kind="conflict", now=STATE, reason="changed"),
+)
+BEGUN = Restore(root="/p", files=FILES, revert=REVERT)
+CLEARING = BEGUN.but(revert=None)
+KNOWN = Restore(root="/p", files=FILES[:2], is_open=False)
 
 
 def settled(**changes: object) -> SessionView:
@@ -93,6 +104,19 @@ TABLE: list[tuple[SessionView, Event, SessionView]] = [
     (BARE, e.RevertStaged(revert=REVERT), active(revert=REVERT)),
     (active(revert=REVERT), e.RevertCleared(), active()),
     (active(revert=REVERT), e.RevertCommitted(message_id="msg_u"), active()),
+    (BARE, e.RestoreBegun(root="/p", files=FILES, revert=REVERT), BARE.but(restore=BEGUN)),
+    (BARE.but(restore=BEGUN), e.RevertStaged(revert=REVERT), active(revert=REVERT).but(restore=KNOWN)),
+    (
+        BARE.but(restore=BEGUN),
+        e.RevertStaged(revert=REVERT.but(conflicts=("a.py",))),
+        active(revert=REVERT.but(conflicts=("a.py",))).but(restore=KNOWN.but(files=FILES[1:2])),
+    ),
+    (BARE.but(restore=BEGUN), e.RevertStaged(revert=OTHER), active(revert=OTHER).but(restore=BEGUN)),
+    (BARE.but(restore=BEGUN), e.RevertCleared(), active().but(restore=BEGUN)),
+    (active(revert=REVERT).but(restore=CLEARING), e.RevertCleared(), active()),
+    (active(revert=REVERT).but(restore=KNOWN), e.RevertCleared(), active()),
+    (active(revert=REVERT).but(restore=KNOWN), e.RevertStaged(revert=OTHER), active(revert=OTHER).but(restore=KNOWN)),
+    (active(revert=REVERT).but(restore=KNOWN), e.RevertCommitted(message_id="msg_u"), active()),
     (BARE, e.MessageRecorded(message=USER, parts=WORDS), BARE.but(messages=1, parts=1)),
     (BARE.but(messages=1), e.MessageRecorded(message=USER.but(seq=1)), BARE.but(messages=1)),
     (

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from turnkeeper.app import Turnkeeper, open_store
-from turnkeeper.store.engines import ENGINES
+from turnkeeper.store.engine_table import ENGINES
 
 
 @pytest.fixture(params=ENGINES)

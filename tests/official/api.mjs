@@ -75,7 +75,7 @@ note("own", own.heard.filter((event) => event.durable.seq <= last))
 const seen = await client.session.messages({ sessionID })
 note("seen by the first", { status: seen.response.status, data: seen.data })
 
-// What does not exist, and what this floor does not serve yet.
+// What does not exist, what this floor does not serve yet, and a revert.
 await tell("get of nothing", session.get({ sessionID: "ses_unknown" }))
 await tell("message of nothing", session.message({ sessionID, messageID: "msg_unknown" }))
 await tell("permission.create", permission.create({ sessionID, action: "bash", resources: ["ls"] }))

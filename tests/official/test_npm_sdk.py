@@ -8,7 +8,7 @@ from walks import Walk, texts, walk
 
 pytestmark = needs()
 
-LATER = {"share", "unshare", "revert", "unrevert"}
+LATER = {"share", "unshare"}
 """What this floor of the server does not serve yet, and says so."""
 
 

@@ -8,7 +8,7 @@ from walks import Walk, texts, walk
 
 pytestmark = needs()
 
-LATER = {"permission.create", "revert.stage", "revert.clear", "revert.commit"}
+LATER = {"permission.create"}
 """What this floor of the server does not serve yet, and says so."""
 
 

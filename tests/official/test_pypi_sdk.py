@@ -74,9 +74,14 @@ async def test_a_turn_is_heard_and_aborted(served: Served, place: Path) -> None:
         assert error.name == "MessageAbortedError"
 
 
-@pytest.mark.parametrize("method", ["share", "unshare", "unrevert", "revert"])
+@pytest.mark.parametrize("method", ["share", "unshare"])
 def test_what_later_floors_serve_is_refused_in_words(sdk: opencode_ai.Opencode, method: str) -> None:
     made = sdk.session.create()
-    given = {"revert": {"message_id": "msg_1"}}.get(method, {})
     with pytest.raises(opencode_ai.NotFoundError, match="is not served here"):
-        getattr(sdk.session, method)(made.id, **given)
+        getattr(sdk.session, method)(made.id)
+
+
+def test_a_session_is_reverted_and_brought_back(sdk: opencode_ai.Opencode) -> None:
+    made = sdk.session.create()
+    assert sdk.session.revert(made.id, message_id="msg_unknown").revert is None
+    assert sdk.session.unrevert(made.id).id == made.id

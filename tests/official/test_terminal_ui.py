@@ -119,10 +119,28 @@ def test_it_comes_back_when_its_server_was_restarted(provider: str, project: Pat
         prompt(ui, "[[text Said afterwards.]]", r"\n +Said before\.", r"\n +Said afterwards\.")
 
 
-# One run in ten ends on its home screen when it comes back on a busy machine: it asks for no list of what waits, so a
-# server should announce it to each new subscriber.
-@pytest.mark.soak
 def test_a_permission_that_was_asked_before_a_kill_is_answered_after_it(
+    provider: str, project: Path, home: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    with serving(place, place, provider) as first:
+        with attached(first.url, project, home) as ui:
+            prompt(ui, "[[bash echo it-$((40+2))]] [[text It ran.]]", r"Permission required", r"Allow once")
+        [session] = httpx2.get(f"{first.url}/session", params={"directory": str(project)}).json()
+        first.kill()
+    left = "WARNING turnkeeper.server.serving: 1 sessions that a dead process left open"
+    with serving(place, place, provider, expected=left) as again:
+        command = [str(binary()), "attach", again.url, "--dir", str(project), "--session", session["id"]]
+        with pane(command, cwd=home, environ=environment(home)) as ui:
+            # The terminal UI asks for no list of what waits: the server announces it.
+            assert "it-42" not in ui.shows(r"Permission required", r"Allow once")
+            ui.presses("Enter")
+            ui.shows(r"it-42", r"\n +It ran\.")
+
+
+@pytest.mark.soak
+def test_a_terminal_ui_that_stayed_open_answers_after_the_kill_too(
     provider: str, project: Path, home: Path, tmp_path: Path
 ) -> None:
     place = tmp_path / "place"

@@ -20,10 +20,13 @@ from turnkeeper.model.notification import Notification
 from turnkeeper.model.parts import ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolState
 from turnkeeper.model.permission import PermissionRequest, Reply
-from turnkeeper.model.refusal import Busy, Conflict, Invalid
+from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
 from turnkeeper.providers.provider import Provider
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
+from turnkeeper.sessions.answers import watch
+from turnkeeper.store.damaged import DamagedDocument
+from turnkeeper.store.engine import LogConflict, StoreUnavailable
 from turnkeeper.testing.harness import TOOLS, Stage, StageOptions, a_tool, stage
 from turnkeeper.tools import load
 from turnkeeper.tools.tool import AnyTool, ToolContext
@@ -389,6 +392,68 @@ async def test_questions_outlive_their_process_and_their_answers_reach_the_model
         assert '"Which?"="A, and more"' in output
         assert result_text(script.requests[0].messages[-1]) == output
         assert await later.tk.questions() == []
+
+
+async def test_a_call_stops_waiting_when_its_session_is_removed_by_another_process(house: House) -> None:
+    async with house.opened(Scripted().calls("asks", text="x")) as runtime, look(house.url) as elsewhere:
+        session = await runtime.session()
+        async with runtime.tk.subscribe() as heard:
+            await runtime.say(session, "go")
+            await until(heard, "permission.asked")
+        engine = elsewhere.store.engine
+        while True:
+            try:
+                await engine.remove({session: await engine.length(session)}, [()])
+                break
+            except LogConflict:  # The process still writes that it waits.
+                continue
+        outcome = await runtime.tk.runtime.wait(session)
+        assert (outcome.kind, outcome.reason) == ("refused", f"there is no session {session!r}")
+        assert runtime.tk.running == frozenset()
+
+
+class Enough(Exception):
+    """The watch is over."""
+
+
+@pytest.mark.parametrize(
+    ("outcome", "tries"),
+    [
+        (True, 1),
+        (False, 3),
+        (NotFound("it was just removed"), 1),
+        (DamagedDocument("state/one", "no JSON"), 1),
+        (StoreUnavailable("locked"), 3),
+    ],
+    ids=repr,
+)
+async def test_a_session_that_was_answered_elsewhere_is_tried_until_it_runs_or_cannot(
+    house: House, outcome: bool | Exception, tries: int
+) -> None:
+    session = await house.left_waiting(Scripted().calls("asks", text="x"))
+    tried: list[str] = []
+    rounds = count()
+
+    async def sleep(seconds: float) -> None:
+        if next(rounds) == 3:
+            raise Enough
+
+    async def go_on(session_id: str) -> bool:
+        tried.append(session_id)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    async with look(house.url) as elsewhere:
+        with pytest.raises(Enough):
+            await watch(elsewhere.store, sleep, go_on)
+        assert tried == []  # Nothing is answered yet.
+        [request] = await elsewhere.permissions()
+        await elsewhere.reply(request.id, "once")
+        rounds = count()
+        with pytest.raises(Enough):
+            await watch(elsewhere.store, sleep, go_on)
+    assert tried == [session] * tries
 
 
 async def test_dismissed_questions_end_the_drain(house: House) -> None:

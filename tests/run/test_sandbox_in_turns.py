@@ -31,23 +31,24 @@ async def outputs(stage: Stage, session: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("agent", "sandbox", "inside", "outside"),
+    ("agent", "settings", "inside", "outside"),
     [
         ("build", {}, True, False),
         ("plan", {}, False, False),
+        ("plan", {"permission": {"edit": "allow"}}, True, False),
         ("build", {"sandbox": "read-only"}, False, False),
         ("build", {"sandbox": "off"}, True, True),
     ],
 )
 async def test_what_a_command_changes_depends_on_the_agent_and_the_settings(
-    play: Play, tmp_path: Path, home: dict[str, str], agent: str, sandbox: JsonObject, inside: bool, outside: bool
+    play: Play, tmp_path: Path, home: dict[str, str], agent: str, settings: JsonObject, inside: bool, outside: bool
 ) -> None:
     (tmp_path / "home/.config/turnkeeper").mkdir(parents=True)
-    (tmp_path / "home/.config/turnkeeper/turnkeeper.json").write_text(str(sandbox).replace("'", '"'))
+    (tmp_path / "home/.config/turnkeeper/turnkeeper.json").write_text(str(settings).replace("'", '"'))
     # What a program does with its own code, no rule about text can see.
     writes = "python3 -c \"open('inside', 'w'); open('../outside', 'w')\"; true"
     script = Scripted().calls("bash", command=writes).then().says("Done.")
-    async with play(script, tools=BASH, environ=home, config=ALLOWED) as stage:
+    async with play(script, tools=BASH, environ=home) as stage:
         session = await stage.session()
         await stage.ask(session, "go", agent=agent)
         assert len(await outputs(stage, session)) == 1
@@ -81,6 +82,23 @@ async def test_a_directory_that_is_approved_for_good_stays_writable(
         await stage.ask(await stage.session(), "go")
     assert asked == ["external_directory"]
     assert sorted(path.name for path in (tmp_path / "other").iterdir()) == ["one", "two"]
+
+
+async def test_the_directory_for_temporary_files_is_used_without_a_question(
+    play: Play, tmp_path: Path, home: dict[str, str]
+) -> None:
+    asked: list[str] = []
+
+    async def reject(request: PermissionRequest) -> Reply:
+        asked.append(request.permission)
+        return Reply(answer="reject")
+
+    script = Scripted().calls("bash", command="echo draft > $TMPDIR/a && cat $TMPDIR/a").then().says("Done.")
+    async with play(script, tools=BASH, environ=home, ask=reject) as stage:
+        session = await stage.session()
+        await stage.ask(session, "go")
+        assert await outputs(stage, session) == ["draft"]
+    assert asked == []
 
 
 async def test_the_user_is_asked_about_a_command_outside_the_sandbox(

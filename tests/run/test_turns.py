@@ -69,12 +69,12 @@ class Watching(Scripted):
 
     def __init__(self) -> None:
         super().__init__()
-        self.started: Callable[[], Awaitable[list[str]]] | None = None
+        self.turns_begun: Callable[[], Awaitable[list[str]]] | None = None
         self.seen: list[list[str]] = []
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[s.StreamEvent], None]:
-        assert self.started is not None
-        self.seen.append(await self.started())
+        assert self.turns_begun is not None
+        self.seen.append(await self.turns_begun())
         async with aclosing(super().stream(request)) as portions:
             async for portion in portions:
                 yield portion
@@ -87,10 +87,10 @@ async def test_a_request_is_sent_when_its_turn_is_on_record(play: Play) -> None:
     async with play(provider) as stage:
         session = await stage.session()
 
-        async def started() -> list[str]:
+        async def turns_begun() -> list[str]:
             return [one.message.id for one in await stage.events(session) if isinstance(one, e.TurnStarted)]
 
-        provider.started = started
+        provider.turns_begun = turns_begun
         await stage.ask(session, "go")
         turns = [message.id for message, _ in await stage.turns(session)]
         assert provider.seen == [turns[:1], turns]

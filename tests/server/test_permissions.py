@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+from heard import listening
 from served import Served, served
 from shapes import faults
 
@@ -68,6 +70,47 @@ async def test_a_question_is_heard_listed_answered_and_gone(tmp_path: Path) -> N
         )
         assert await outputs(server, session) == ["x"]
         assert await server.get("/permission") == []
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [("/event", "permission.asked"), ("/global/event", "permission.asked"), ("/api/event", "permission.v2.asked")],
+)
+async def test_a_request_that_waits_is_announced_to_each_new_subscriber_until_it_is_answered(
+    tmp_path: Path, path: str, kind: str
+) -> None:
+    async with asking(tmp_path, Scripted().calls("asks", text="x").then().says("done")) as (server, session, ear):
+        await go(server, session)
+        question = (await ear.next()).properties["id"]
+        for _ in range(2):
+            async with listening(server.service, path) as heard:
+                await heard.until_type(kind)
+                [announced] = [event.said for event in heard.events if event.type == kind]
+                assert (announced["id"], announced["sessionID"]) == (question, session)
+        elsewhere = tmp_path / "elsewhere"
+        elsewhere.mkdir()
+        async with listening(server.service, f"/event?directory={elsewhere}") as heard:
+            await server.post(f"/permission/{question}/reply", {"reply": "once"})
+            assert await outputs(server, session) == ["x"]
+            assert heard.types == ["server.connected"]
+        async with listening(server.service, path) as heard:
+            await server.session()
+            await heard.until_type("session.created")
+            assert kind not in heard.types
+
+
+async def test_a_client_that_missed_nothing_is_told_nothing_again(tmp_path: Path) -> None:
+    async with asking(tmp_path, Scripted().calls("asks", text="x").then().says("done")) as (server, session, ear):
+        async with listening(server.service, "/event?ids=true") as first:
+            await go(server, session)
+            await first.until_type("permission.asked")
+        last = first.events[-1].id
+        assert last is not None
+        async with listening(server.service, "/event?ids=true", {"last-event-id": last}) as again:
+            await server.session()
+            await again.until_type("session.created")
+            assert "permission.asked" not in again.types
+        await server.post(f"/permission/{(await ear.next()).properties['id']}/reply", {"reply": "once"})
 
 
 async def test_the_older_spelling_answers_too_but_only_for_its_own_session(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 import turnkeeper
 from turnkeeper.app import Turnkeeper
 from turnkeeper.mint import FixedMint, Mint
-from turnkeeper.store.engines import ENGINES
+from turnkeeper.store.engine_table import ENGINES
 
 
 @pytest.fixture(params=ENGINES)

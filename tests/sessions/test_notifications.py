@@ -1,5 +1,6 @@
 """Hear of what happens: notifications in this process, the tail of the log from any process."""
 
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 
 import anyio
@@ -8,12 +9,13 @@ from narrow import of_type
 
 import turnkeeper
 from turnkeeper.app import Turnkeeper
+from turnkeeper.core.entry import Recorded
 from turnkeeper.core.limits import BLOB_CHARS_MIN
 from turnkeeper.mint import FixedMint
 from turnkeeper.model import event as e
 from turnkeeper.model.notification import Notification
 from turnkeeper.model.parts import TextPart
-from turnkeeper.model.refusal import Invalid
+from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.session import Session
 from turnkeeper.store.journal import Journal
 from turnkeeper.testing.builders import a_session, a_text, a_turn, a_user
@@ -160,6 +162,22 @@ async def test_a_tail_gives_what_another_process_writes(tk: Turnkeeper) -> None:
         group.start_soon(neighbour.journal.append, session.id, e.SessionTitled(title="b"))
         recorded = await anext(events)
     assert (recorded.seq, recorded.event) == (2, e.SessionTitled(title="b"))
+
+
+async def _last(events: AsyncIterator[Recorded]) -> None:
+    async for _ in events:
+        pass
+
+
+@pytest.mark.parametrize("after", [0, 1, 7])
+async def test_a_tail_ends_with_its_session_also_if_another_process_removes_it(tk: Turnkeeper, after: int) -> None:
+    session = await tk.create(title="a")
+    tail = tk.store.journal.tail(session.id, after, poll_s=0.001)
+    with anyio.fail_after(60):
+        async with aclosing(tail) as events, anyio.create_task_group() as group:
+            group.start_soon(tk.store.engine.remove, {session.id: 1}, [()])
+            with pytest.raises(NotFound, match="was removed"):
+                await _last(events)
 
 
 async def test_two_open_stores_on_one_place_see_each_other(url: str, mint: FixedMint) -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from turnkeeper.store.crash import POINTS
-from turnkeeper.store.engines import ENGINES, open_engine
+from turnkeeper.store.engine_table import ENGINES
+from turnkeeper.store.engines import open_engine
 from turnkeeper.testing.engine_contract import *  # noqa: F403 - the contract is taken over whole.
 from turnkeeper.testing.engine_contract import StoreUnderTest
 

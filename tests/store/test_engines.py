@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from turnkeeper.store.crash import POINTS
 from turnkeeper.store.engine import Key, path, paths
-from turnkeeper.store.engines import ENGINES, open_engine
+from turnkeeper.store.engine_table import ENGINES, store_names
+from turnkeeper.store.engines import open_engine
 from turnkeeper.store.engines.words import words
 
 
@@ -84,3 +85,10 @@ def _said(work: Callable[[], list[str]]) -> list[str] | str:
         return work()
     except ValueError as error:
         return str(error)
+
+
+def test_every_engine_is_named_once_and_the_others_follow_from_the_table() -> None:
+    assert store_names() == "sqlite:PATH, files:DIR or memory:"
+    for name, entry in ENGINES.items():
+        own = [point for point in POINTS if point.startswith(f"{name}.")]
+        assert own == [f"{name}.{point}" for point in entry.crash_points]

@@ -15,7 +15,8 @@ from turnkeeper.sessions.doctor import examine
 from turnkeeper.sessions.doctor_session import differing
 from turnkeeper.store import keys
 from turnkeeper.store.engine import Engine
-from turnkeeper.store.engines import ENGINES, open_engine
+from turnkeeper.store.engine_table import ENGINES
+from turnkeeper.store.engines import open_engine
 from turnkeeper.store.journal import Journal
 from turnkeeper.store.queries import Queries
 from turnkeeper.store.store import Store

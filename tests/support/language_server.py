@@ -4,9 +4,11 @@ publish  says what is wrong, as it should         twice   publishes nothing firs
 silent   never publishes anything                 hung    does not even answer the first request
 dies     ends when it is told of a file           asks    wants its configuration before it says anything
 stubborn publishes, and does not end when asked   noise   sends what is no message
+nosy     publishes what came of writing $TARGET and reading $SECRET, and the keys in its environment
 """
 
 import json
+import os
 import signal
 import sys
 from pathlib import Path
@@ -81,10 +83,21 @@ def told(manner: str, document: dict[str, Any], text: str) -> None:
             answer = read()
         if answer is None or answer.get("result") != [None, None]:
             sys.exit(4)
+    if manner == "nosy":
+        keys = sorted(name for name in os.environ if name.endswith("_API_KEY"))
+        text = f"BAD {tried('TARGET', 'w')} {tried('SECRET', 'r')} {keys} {tried('TMPDIR', 'w', 'draft')}"
     if manner == "twice":
         publish(uri, version, "")
     if manner != "silent":
         publish(uri, version, text)
+
+
+def tried(variable: str, mode: str, name: str = "") -> str:
+    try:
+        with Path(os.environ[variable], name).open(mode) as file:
+            return file.read() if mode == "r" else "written"
+    except OSError as error:
+        return type(error).__name__
 
 
 if __name__ == "__main__":

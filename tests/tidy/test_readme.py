@@ -33,10 +33,16 @@ PAGE = (ROOT / "README.md").read_text("utf-8")
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_the_example_runs_and_prints_what_it_made(example: str, tmp_path: Path) -> None:
-    (tmp_path / "forecast.txt").touch()
-    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TURNKEEPER_DATA": str(tmp_path / "data")}
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "forecast.txt").touch()
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path / "home"),
+        "TURNKEEPER_DATA": str(tmp_path / "data"),
+    }
     command = [sys.executable, "-W", "error", "-c", example]
-    run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    run = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
     assert (run.returncode, run.stderr) == (0, "")
     assert "`forecast.txt`" in run.stdout
     assert run.stdout.endswith("\nWind and tide\n")

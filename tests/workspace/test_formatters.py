@@ -12,6 +12,10 @@ from turnkeeper.workspace.after_edit import FormatOutcome
 from turnkeeper.workspace.formatters import BUILT_IN, Formatter, Formatters, configured
 
 
+def unconfined() -> None:
+    """There is no sandbox."""
+
+
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
     """A directory for programs that the formatters find on their path."""
@@ -56,8 +60,8 @@ async def test_a_formatter_runs_for_its_files_with_its_environment(programs: Pat
     own = only(mine=FormatterConfig(command=("mine", "$FILE"), extensions=(".x",), environment={"WORD": "neat"}))
     for name in ("a.x", "a.y"):
         (programs / name).write_text("one\n")
-    assert await formatters(programs, own).format(programs / "a.x") == FormatOutcome(ran=("mine",))
-    assert await formatters(programs, own).format(programs / "a.y") == FormatOutcome()
+    assert await formatters(programs, own).format(programs / "a.x", unconfined) == FormatOutcome(ran=("mine",))
+    assert await formatters(programs, own).format(programs / "a.y", unconfined) == FormatOutcome()
     assert ((programs / "a.x").read_text(), (programs / "a.y").read_text()) == ("one\nneat\n", "one\n")
 
 
@@ -73,7 +77,7 @@ async def test_a_formatter_that_fails_or_hangs_is_a_note(programs: Path, script:
     install(programs, "mine", script)
     own = only(mine=FormatterConfig(command=("mine", "$FILE"), extensions=(".x",)))
     timeout_s = 0.2 if "sleep" in script else 60
-    outcome = await formatters(programs, own, timeout_s).format(programs / "a.x")
+    outcome = await formatters(programs, own, timeout_s).format(programs / "a.x", unconfined)
     assert outcome == FormatOutcome(ran=("mine",), failures=(failure,))
 
 
@@ -83,7 +87,7 @@ async def test_a_missing_formatter_is_named_only_if_somebody_asked_for_it(progra
         zig=FormatterConfig(extensions=(".x",)),
     )
     environ = {"PATH": str(programs)}
-    outcome = await Formatters(configured(own), programs, environ).format(programs / "a.x")
+    outcome = await Formatters(configured(own), programs, environ).format(programs / "a.x", unconfined)
     assert outcome == FormatOutcome(failures=("mine is not installed: 'not-there' was not found.",))
 
 

@@ -6,15 +6,22 @@ from pathlib import Path
 
 import anyio
 import pytest
+from confined import needs_kernel
 from desk import Desk
 
+from turnkeeper.core.sandbox import Confinement
 from turnkeeper.model.config import LspConfig
 from turnkeeper.tools.services import ToolServices
-from turnkeeper.workspace.after_edit import Diagnostic
-from turnkeeper.workspace.lsp import BUILT_IN, SILENT_MAX, LanguageServers, ServerCommand, configured
+from turnkeeper.workspace.after_edit import Confine, Diagnostic
+from turnkeeper.workspace.lsp import SILENT_MAX, LanguageServers
+from turnkeeper.workspace.lsp_commands import BUILT_IN, ServerCommand, configured
 
 SERVER = Path(__file__).parents[1] / "support/language_server.py"
 ENVIRON = dict(os.environ)
+
+
+def unconfined() -> None:
+    """There is no sandbox."""
 
 
 def command(manner: str, *more: str) -> ServerCommand:
@@ -24,7 +31,7 @@ def command(manner: str, *more: str) -> ServerCommand:
 async def errors(
     servers: LanguageServers, manner: str, path: Path, before: str | None, after: str, *more: str
 ) -> list[tuple[int, int, str]]:
-    found = await servers.diagnose([command(manner, *more)], path.parent, ENVIRON, path, before, after)
+    found = await servers.diagnose([command(manner, *more)], path.parent, ENVIRON, path, before, after, unconfined)
     return [(one.line, one.character, one.message) for one in found]
 
 
@@ -50,6 +57,21 @@ async def test_one_server_serves_a_root_and_ends_with_its_task_group(tmp_path: P
         group.cancel_scope.cancel()
     assert record.read_text().split().count("initialize") == 1
     assert not _children()
+
+
+@needs_kernel
+async def test_a_server_is_shared_only_by_sessions_that_are_refused_the_same(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    server = [command("publish", str(record))]
+    wide = Confinement(mode="workspace", write=(str(tmp_path),), devices=("/dev/null",))
+    narrow = wide.but(hidden=(str(tmp_path / "private"),))
+    async with anyio.create_task_group() as group:
+        servers = LanguageServers(group, timeout_s=60)
+        for confined in (wide, wide.but(write=("/",)), narrow, wide):
+            path = tmp_path / "a.x"
+            await servers.diagnose(server, tmp_path, ENVIRON, path, None, "BAD", confined.but)
+        group.cancel_scope.cancel()
+    assert record.read_text().split().count("initialize") == 2
 
 
 @pytest.mark.parametrize("manner", ["silent", "hung"])
@@ -80,7 +102,7 @@ async def test_without_a_program_or_a_task_group_nothing_is_started(tmp_path: Pa
     async with anyio.create_task_group() as group:
         servers = LanguageServers(group, timeout_s=60)
         with anyio.fail_after(30):
-            assert await servers.diagnose([missing], tmp_path, ENVIRON, tmp_path / "a.x", None, "BAD") == ()
+            assert await servers.diagnose([missing], tmp_path, ENVIRON, tmp_path / "a.x", None, "BAD", unconfined) == ()
         group.cancel_scope.cancel()
     assert await errors(LanguageServers(None), "publish", tmp_path / "a.x", None, "BAD") == []
 
@@ -88,7 +110,7 @@ async def test_without_a_program_or_a_task_group_nothing_is_started(tmp_path: Pa
 async def test_the_model_is_shown_new_errors_after_an_edit(tmp_path: Path) -> None:
     many = tuple(Diagnostic(line=n, character=1, message=f"wrong {n}", whole={"n": n}) for n in range(1, 30))
 
-    async def diagnose(path: Path, before: str | None, after: str) -> tuple[Diagnostic, ...]:
+    async def diagnose(path: Path, before: str | None, after: str, confine: Confine) -> tuple[Diagnostic, ...]:
         assert (path.name, before, after) == ("a.x", None, "one\n")
         return many
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from turnkeeper.core.permission import configured_rules, evaluate
+from turnkeeper.core.agents import agents
+from turnkeeper.core.permission import evaluate
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.workspace.config import SettingsCache, code_directories
 from turnkeeper.workspace.trust import TrustedDirectories
@@ -49,14 +50,14 @@ def test_a_project_never_loosens_what_the_user_denies(
 ) -> None:
     configure(Path(environ["HOME"]) / ".config" / "turnkeeper", f'{{"permission": {users}}}')
     configure(project, f'{{"permission": {projects}}}')
-    rules = configured_rules(SettingsCache(environ).load(project, project).config, environ["HOME"])
+    rules = agents(SettingsCache(environ).load(project, project).config, environ["HOME"])["build"].permission
     assert evaluate(rules, "bash", "ls") == "deny"
 
 
 def test_what_a_project_denies_holds_over_what_the_user_allows(environ: dict[str, str], project: Path) -> None:
     configure(Path(environ["HOME"]) / ".config" / "turnkeeper", '{"permission": {"edit": "ask", "*": "allow"}}')
     configure(project, '{"permission": {"edit": {"*.lock": "deny"}}, "tools": {"webfetch": false}}')
-    rules = configured_rules(SettingsCache(environ).load(project, project).config, environ["HOME"])
+    rules = agents(SettingsCache(environ).load(project, project).config, environ["HOME"])["build"].permission
     assert evaluate(rules, "edit", "poetry.lock") == "deny"
     assert evaluate(rules, "edit", "notes.md") == "allow"
     assert evaluate(rules, "webfetch", "https://example.org") == "deny"

@@ -206,7 +206,10 @@ class Records:
         return await SessionRecall(self.store.queries, session_id).search(query, limit)
 
     async def tail(self, session_id: str, *, after: int = 0) -> AsyncIterator[Recorded]:
-        """The events of a session from ``after + 1`` on, then each new one of every process. It does not end."""
+        """The events of a session from ``after + 1`` on, then each new one of every process.
+
+        It ends only with the session: NotFound is raised once that is removed.
+        """
         if after < 0:
             raise Invalid(f"after is the number of an event, or 0 to begin at the first, not {after}")
         await self.store.queries.state(session_id)

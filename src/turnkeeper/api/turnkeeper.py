@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import anyio
 from anyio.abc import TaskGroup
 
-from turnkeeper.api.records import Records
+from turnkeeper.api.reverting import Reverting
 from turnkeeper.bus import Bus, Listener, Subscription
 from turnkeeper.core.arguments import checked
 from turnkeeper.core.limits import STOP_S
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @checked
-class Turnkeeper(Records):
+class Turnkeeper(Reverting):
     """Durable agent sessions. Every method is safe to call from several tasks and several processes at once."""
 
     def __init__(
@@ -195,6 +196,15 @@ class Turnkeeper(Records):
         if not all(one.rests for one in left):
             await self.runtime.resume_taken_over(left)
 
+    async def run_answered(self) -> None:
+        """Run each session whose waiting call was answered by a process that does not run it. Never ends.
+
+        A server does this: see ``serving``.
+        """
+        from turnkeeper.sessions import answers
+
+        await answers.watch(self.store, self._sleep, self._go_on)
+
     async def permissions(
         self, *, directory: str | Path | None = None, session_id: str | None = None
     ) -> "Sequence[PermissionRequest]":
@@ -266,13 +276,15 @@ class Turnkeeper(Records):
         mint = self.store.mint
         return AnswerDoor(self.store, Approvals(self._environ, mint.now, mint.ascending))
 
-    async def _go_on(self, session_id: str) -> None:
+    async def _go_on(self, session_id: str) -> bool:
         """Run a session whose call was answered, unless a process runs it: that one finds the answer in the log."""
         from turnkeeper.workspace.owner import is_alive
 
         owner = (await self.store.queries.state(session_id)).owner
-        if self.group is not None and session_id not in self.running and (owner is None or not is_alive(owner)):
+        is_free = session_id not in self.running and (owner is None or not is_alive(owner))
+        if self.group is not None and is_free:
             self.runtime.wake(session_id)
+        return is_free
 
     async def remove(self, session_id: str) -> Sequence[Session]:
         """Remove a session and its descendants with all their data; the removed sessions, children first."""
@@ -289,6 +301,10 @@ class Turnkeeper(Records):
     @property
     def _environ(self) -> Mapping[str, str]:
         return os.environ if self._settings is None or callable(self._settings) else self._settings.environ
+
+    @property
+    def _sleep(self) -> Callable[[float], Awaitable[None]]:
+        return anyio.sleep if self._settings is None or callable(self._settings) else self._settings.sleep
 
     def export(
         self, session_id: str, *, sanitise: bool = False, damaged: "DamagedNames | None" = None

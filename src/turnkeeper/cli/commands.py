@@ -103,6 +103,8 @@ SESSION: Final = {
     "resume": "steering:resume",
     "recover": "steering:recover",
     "abort": "steering:abort",
+    "undo": "undoing:undo",
+    "redo": "undoing:redo",
     "compact": "compact:compact",
     "search": "search:search",
     "recall": "recall:recall",

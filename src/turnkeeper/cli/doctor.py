@@ -12,6 +12,7 @@ from turnkeeper.cli.output import answer
 from turnkeeper.cli.progress import progress
 from turnkeeper.cli.screen import Screen, fields, harmless, one_line, plural, size
 from turnkeeper.model.refusal import NotFound
+from turnkeeper.store.engine_table import ENGINES, store_names
 
 if TYPE_CHECKING:
     from turnkeeper.sessions.diagnosis import Diagnosis, Problem
@@ -77,11 +78,10 @@ def path(*, options: Options) -> None:
       turnkeeper db path
       sqlite3 -readonly "$(turnkeeper db path)" 'select id, title from session'
     """
-    from turnkeeper.store.engines import ENGINES
-
     scheme, _, place = options.url.partition(":")
-    if scheme not in ENGINES or bool(place) is (scheme == "memory"):
-        raise UsageError(f"{options.url!r} names no store; write sqlite:PATH, files:DIR or memory:")
+    entry = ENGINES.get(scheme)
+    if entry is None or bool(place) is not bool(entry.place):
+        raise UsageError(f"{options.url!r} names no store; write {store_names()}")
     shown = str(Path(place).expanduser().absolute()) if place else None
     value = {"store": options.url, "path": shown, "exists": shown is not None and Path(shown).exists()}
     answer(options, value, lambda _: shown or f"{scheme}:")

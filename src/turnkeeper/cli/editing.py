@@ -1,7 +1,5 @@
 """Commands that change sessions: create, fork, archive, restore, rename, move, delete."""
 
-import signal
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,9 +8,9 @@ from cyclopts import Parameter
 from turnkeeper.cli import names
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options, local_store
-from turnkeeper.cli.output import answer
+from turnkeeper.cli.output import answer, confirm
 from turnkeeper.cli.screen import Screen, one_line, plural
-from turnkeeper.model.refusal import Forbidden, Invalid, NotFound
+from turnkeeper.model.refusal import Invalid, NotFound
 
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
@@ -206,23 +204,12 @@ async def delete(
 
 def _ask(session: "Session", children: int) -> None:
     """Ask for confirmation. Raises Forbidden without it."""
-    if not sys.stdin.isatty():
-        raise Forbidden("there is no terminal to ask on, so nothing was removed; add --yes to remove it")
     also = f" and {plural(children, 'child', 'children')}" if children else ""
-    reply = _line(f"Remove {session.id} ({one_line(session.title)}){also} for ever? [y/N] ")
-    if reply.strip().casefold() not in ("y", "yes"):
-        raise Forbidden("nothing was removed")
-
-
-def _line(question: str) -> str:
-    """Read a line. Ctrl-C interrupts it, which the handler of the event loop would not."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        # On standard error: standard output is for the answer.
-        print(question, end="", file=sys.stderr, flush=True)
-        return sys.stdin.readline()
-    finally:
-        signal.signal(signal.SIGINT, before)
+    confirm(
+        f"Remove {session.id} ({one_line(session.title)}){also} for ever?",
+        no_terminal="there is no terminal to ask on, so nothing was removed; add --yes to remove it",
+        refused="nothing was removed",
+    )
 
 
 def _done(screen: Screen, verb: str, session: "Session") -> str:

@@ -14,6 +14,7 @@ from cyclopts import Parameter
 
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.model.refusal import Invalid
+from turnkeeper.store.engine_table import ENGINES, store_names
 from turnkeeper.workspace import paths
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Options:
 
     store: Annotated[
         str | None,
-        Parameter(metavar="STORE", help="The store: sqlite:PATH, files:DIR or memory:; also TURNKEEPER_STORE."),
+        Parameter(metavar="STORE", help=f"The store: {store_names()}; also {STORE_VARIABLE}."),
     ] = None
     data: Annotated[
         Path | None,
@@ -97,7 +98,7 @@ class Options:
         """Whether the store does not exist yet. Raises Invalid if it never can, because its directory is a file."""
         scheme, _, place = self.url.partition(":")
         path = Path(place).expanduser()
-        if scheme not in ("sqlite", "files") or not place or path.exists():
+        if scheme not in ENGINES or not ENGINES[scheme].place or not place or path.exists():
             return False
         nearest = next((above for above in path.parents if above.exists()), None)
         if nearest is not None and not nearest.is_dir():

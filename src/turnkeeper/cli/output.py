@@ -1,11 +1,13 @@
 """What commands print: the answer as JSON or as text on standard output, and notes on standard error."""
 
+import signal
 import sys
 from collections.abc import Callable, Sequence
 
 from turnkeeper.cli.failures import OK, REFUSED
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.screen import Screen, show
+from turnkeeper.model.refusal import Forbidden
 
 DAMAGED_SHOWN = 10
 """How many damaged documents are listed."""
@@ -54,3 +56,22 @@ def note_damaged(names: Sequence[str]) -> int:
 def note(text: str) -> None:
     """Print a remark on standard error."""
     show(Screen.of(sys.stderr).paint(text, "dim"), to=sys.stderr)
+
+
+def confirm(question: str, *, no_terminal: str, refused: str) -> None:
+    """Ask on the terminal. Raises Forbidden, with these words, without a terminal or without a yes."""
+    if not sys.stdin.isatty():
+        raise Forbidden(no_terminal)
+    if _line(f"{question} [y/N] ").strip().casefold() not in ("y", "yes"):
+        raise Forbidden(refused)
+
+
+def _line(question: str) -> str:
+    """Read a line. Ctrl-C interrupts it, which the handler of the event loop would not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        # On standard error: standard output is for the answer.
+        print(question, end="", file=sys.stderr, flush=True)
+        return sys.stdin.readline()
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options, local_store
 from turnkeeper.cli.run_options import (
     DEFAULT_DISPLAY,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from turnkeeper.run.coordinator import Outcome
 
 COMPACT = "/compact"
+MOVES = ("/undo", "/redo")
 
 
 async def run(
@@ -54,7 +56,8 @@ async def run(
 
     A message that begins with ! is a shell command. It runs in the session, and
     the model reads its output with the next prompt. The message /compact replaces
-    older history by a summary, like `session compact --force`.
+    older history by a summary, like `session compact --force`; /undo and /redo are
+    `session undo` and `session redo`.
 
     Calls that need permission are asked at the terminal: y allows one call, a
     allows it always, n refuses it, and other text is feedback for the model.
@@ -96,6 +99,8 @@ async def _run_in_session(
         place = directory if choice.dir is not None or options.is_near else None
         async with options.client(place) as client:
             chosen = await choice.find(client, place if choice.session is None else None)
+            if (code := await _moved(client, live, chosen, text, prompt)) is not None:
+                return code
             if chosen is not None:
                 return await _start(client, live, chosen.id, text, prompt)
             return await _start_new(client, live, title, text, prompt)
@@ -103,9 +108,26 @@ async def _run_in_session(
     async with options.run(directory, Settings(ask=live.ask, question=live.question, environ=environ)) as tk:
         chosen = await choice.find(tk, directory if choice.dir is not None or choice.session is None else None)
         await ask_trust(Path(chosen.directory) if chosen is not None else directory, environ)
+        if (code := await _moved(tk, live, chosen, text, prompt)) is not None:
+            return code
         prompt = prompt.but(model=await _model(tk, live, prompt, chosen, directory, is_asked=not text.startswith("!")))
         chosen = chosen or await tk.create(title=title)
         return await _start(tk, live, chosen.id, text, prompt)
+
+
+async def _moved(
+    tk: "Turnkeeper | Client", live: "Live", session: "Session | None", text: str, prompt: "Prompt"
+) -> int | None:
+    """Undo or redo, if the message says so; the exit code. None for any other message."""
+    from turnkeeper.cli import undoing
+
+    if text not in MOVES or len(prompt.parts) > 1:
+        return None
+    if session is None:
+        raise UsageError(f"{text} needs a session; add -c for the last one, or -s ID")
+    done = await undoing.move(tk, session.id, text == "/redo", yes=False)
+    live.display.note(undoing.outcome(done))
+    return undoing.code(done)
 
 
 async def _start_new(client: "Client", live: "Live", title: str | None, text: str, prompt: "Prompt") -> int:

@@ -24,6 +24,7 @@ from turnkeeper.model.permission import PermissionRequest, SavedApproval
 from turnkeeper.model.prompt import Prompt, TextInput
 from turnkeeper.model.question import QuestionRequest
 from turnkeeper.model.refusal import Invalid
+from turnkeeper.model.session import Session
 from turnkeeper.model.status import IDLE, Status
 
 if TYPE_CHECKING:
@@ -167,6 +168,15 @@ class Client(Records):
         body = {"providerID": model.provider_id, "modelID": model.model_id, "auto": auto}
         await self._connection.call("POST", f"{path_of(session_id)}/summarize", bool, body=body, waits=True)
 
+    async def revert(self, session_id: str, message_id: str, *, part_id: str | None = None) -> Session:
+        """Set history and files aside from a message or part on. Nothing changes if there is none. Raises Busy."""
+        body = {"messageID": message_id, **({"partID": part_id} if part_id is not None else {})}
+        return await self._connection.call("POST", f"{path_of(session_id)}/revert", Session, body=body, waits=True)
+
+    async def unrevert(self, session_id: str) -> Session:
+        """Bring back what a revert has set aside. Raises Busy."""
+        return await self._connection.call("POST", f"{path_of(session_id)}/unrevert", Session, waits=True)
+
     async def _model(self, session_id: str) -> ModelChoice:
         chosen = (await self.get(session_id)).model
         if chosen is None:
@@ -232,9 +242,10 @@ class Client(Records):
         return [one.event() for one in found.data], found.has_more
 
     async def events(self, session_id: str, *, after: int = 0) -> AsyncIterator[SessionEvent]:
-        """The durable events of a session after an event number, then each new one. Never ends.
+        """The durable events of a session after an event number, then each new one.
 
-        After a connection error no event is missing or repeated, also if the server was restarted.
+        It ends only with the session: NotFound is raised once that is removed. After a connection
+        error no event is missing or repeated, also if the server was restarted.
         """
         import msgspec
 

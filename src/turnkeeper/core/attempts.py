@@ -11,6 +11,7 @@
 from collections.abc import Callable, Iterable
 
 from turnkeeper.core.failures import finish_failure, refusal
+from turnkeeper.core.file_changes import TurnFiles
 from turnkeeper.core.limits import RETRIES_MAX, USAGE_MS
 from turnkeeper.core.next_action import STRUCTURED_TOOL
 from turnkeeper.core.retry import retryable
@@ -57,9 +58,14 @@ class Attempts:
         tries: int = 0,
         tries_left: int | None = None,
         is_last: bool = False,
+        snapshot: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """``tries`` and ``tries_left`` count tries at a structured answer. ``is_last``: all other calls are refused."""
+        """``tries`` and ``tries_left`` count tries at a structured answer. ``is_last``: all other calls are refused.
+
+        ``snapshot`` is the snapshot before the turn's calls, once it is known.
+        """
         self.message, self._model, self._directory, self._part_id = message, model, directory, part_id
+        self._snapshot = snapshot
         self._tries, self._tries_left, self._is_last = tries, tries_left, is_last
         self.number = self._billed = 0
         """The number of the newest attempt, and of the newest attempt with a row in the ledger."""
@@ -135,9 +141,9 @@ class Attempts:
         bills = self._bill()
         return close_turn(self.message, ending, now, bills=bills, spent=self._spent, part_id=self._part_id)
 
-    def suspend(self, view: SessionView, now: int) -> list[Event]:
+    def suspend(self, view: SessionView, now: int, files: TurnFiles | None) -> list[Event]:
         """The events that close the turn but for its waiting calls, with the bill of its newest attempt."""
-        return suspend_turn(view, now, bills=self._bill(), spent=self._spent, part_id=self._part_id)
+        return suspend_turn(view, now, bills=self._bill(), spent=self._spent, part_id=self._part_id, files=files)
 
     def _verdict(self, structured: Json) -> Failure | None:
         """The failure that a complete answer shows; None if it shows none."""
@@ -176,4 +182,4 @@ class Attempts:
         return MessageRecorded(message=self.message.but(tokens=tokens, cost=add_costs(self._spent, dollars)))
 
     def _new_scribe(self) -> Scribe:
-        return Scribe(self.message, self._directory, self._part_id)
+        return Scribe(self.message, self._directory, self._part_id, self._snapshot)

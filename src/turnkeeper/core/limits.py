@@ -20,6 +20,8 @@ TEXT_INDEXED_MAX = 256 * 1024
 """Characters of one part's text in the search index."""
 TAIL_POLL_S = 0.25
 """Seconds between two looks of a tail for events of other processes."""
+ANSWERS_POLL_S = 0.5
+"""Seconds between two looks of a server for answers that other processes recorded."""
 
 # Values from outside.
 
@@ -151,6 +153,8 @@ JOB_FILE_BYTES_MAX = 32 * 1024 * 1024
 """How much of its output is written to a file."""
 JOB_WAIT_MAX_S = 120.0
 """The longest that a call waits for the output of a background job."""
+SNAPSHOT_END_S = 5.0
+"""Seconds that the snapshot after a turn that was stopped may take. Less than ``STOP_S``."""
 INTERRUPT_S = 0.2
 """How long an interrupt waits for a tool to end. Then the call is settled, and the tool is left to end by itself."""
 DRAIN_S = 0.25

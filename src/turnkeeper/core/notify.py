@@ -56,6 +56,11 @@ def deleted(session: Session, seq: int = 0) -> Notification:
     return _notification(session, seq, "session.deleted", {"info": session})
 
 
+def asked(session: Session, ask: OpenAsk) -> Notification:
+    """A request that waits for an answer, for a client that was not connected when it was made."""
+    return _notification(session, 0, *_asked(ask))
+
+
 def _notification(
     session: Session, seq: int, kind: str, body: dict[str, object], *, id: str = "", time: int = 0
 ) -> Notification:

@@ -82,23 +82,23 @@ def hides(rules: Sequence[Rule], permission: str) -> bool:
     return False
 
 
-def freed(rules: Ruleset, directory: str | None) -> Ruleset:
-    """The rules with a directory outside the project allowed, unless they deny it."""
-    if directory is None:
-        return rules
-    pattern = f"{directory.rstrip('/')}/*"
-    if evaluate(rules, "external_directory", pattern) == "deny":
-        return rules
-    return (*rules, Rule(permission="external_directory", pattern=pattern, action="allow"))
+def freed(rules: Ruleset, directories: Iterable[str]) -> Ruleset:
+    """The rules with directories outside the project allowed, except those that they deny."""
+    patterns = [f"{directory.rstrip('/')}/*" for directory in directories]
+    allowed = [one for one in patterns if evaluate(rules, "external_directory", one) != "deny"]
+    return (*rules, *(Rule(permission="external_directory", pattern=one, action="allow") for one in allowed))
 
 
 def default_rules() -> Ruleset:
-    """The rules before any configuration."""
+    """The rules before any configuration. Agents that talk to the user allow what is denied here."""
     return (
         Rule(permission="*", pattern="*", action="allow"),
         Rule(permission="doom_loop", pattern="*", action="ask"),
         Rule(permission="sandbox", pattern="*", action="ask"),
         Rule(permission="external_directory", pattern="*", action="ask"),
+        Rule(permission="question", pattern="*", action="deny"),
+        Rule(permission="plan_enter", pattern="*", action="deny"),
+        Rule(permission="plan_exit", pattern="*", action="deny"),
         # Secrets are in these files; the example file has none.
         Rule(permission="read", pattern="*", action="allow"),
         Rule(permission="read", pattern="*.env", action="ask"),
@@ -107,12 +107,15 @@ def default_rules() -> Ruleset:
     )
 
 
-def configured_rules(config: Config, home: str) -> Ruleset:
-    """The rules of a directory: the defaults, then ``tools``, then ``permission`` of its configuration."""
+def agent_rules(config: Config, home: str, built_in: Ruleset, own: Ruleset) -> Ruleset:
+    """The rules of an agent: the defaults, what is built in for it, the configuration, and what that says of the agent.
+
+    Denies of a project that is not trusted come last, so that they hold for every agent.
+    """
     switches = parse_switches(config.tools) if config.tools else ()
-    own = parse_rules(config.permission, home) if config.permission is not None else ()
+    general = parse_rules(config.permission, home) if config.permission is not None else ()
     denied = (parse_rules(denied, home) for denied in config.denied)
-    return merge(default_rules(), switches, own, *denied)
+    return merge(default_rules(), built_in, switches, general, own, *denied)
 
 
 def parse_rules(config: object, home: str) -> Ruleset:

@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeAlias, TypeVar, assert_never
 
-from turnkeeper.core import asks
+from turnkeeper.core import asks, restores
 from turnkeeper.core import changes as c
 from turnkeeper.core.changes import Change
 from turnkeeper.core.entry import Damaged, Recorded
 from turnkeeper.core.usage import add_costs, add_tokens
-from turnkeeper.core.view import Admitted, OpenTurn, PermissionAsk, QuestionAsk, Rewritten, SessionView
+from turnkeeper.core.view import Admitted, FirstPatch, OpenTurn, PermissionAsk, QuestionAsk, Rewritten, SessionView
 from turnkeeper.model import event as e
 from turnkeeper.model.ledger import LedgerRow
-from turnkeeper.model.parts import Part, ReasoningPart, TextPart, ToolPart
+from turnkeeper.model.parts import Part, PatchPart, ReasoningPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import may_follow
 from turnkeeper.model.permission import Reply
 from turnkeeper.model.question import QuestionReply
@@ -114,17 +114,25 @@ def _apply(view: SessionView, recorded: Recorded) -> _Step:
             return view.but(todos=todos), (c.TodosPut(todos),)
         case e.CompactingSet(at=at):
             return _session(view, time=view.session.time.but(compacting=at)), ()
+        case e.RestoreBegun():
+            return view.but(restore=restores.begun(event)), ()
         case e.RevertStaged(revert=revert):
-            return _active(view, time, revert=revert), (c.RevertPut(revert),)
+            ended = view.but(restore=restores.staged(view, revert))
+            return _active(ended, time, revert=revert), (c.RevertPut(revert),)
         case e.RevertCleared():
-            return _active(view, time, revert=None), (c.RevertGone(),)
+            ended = view.but(restore=restores.cleared(view))
+            return _active(ended, time, revert=None), (c.RevertGone(),)
         case e.RevertCommitted(message_id=message_id):
-            return _active(view, time, revert=None), (c.RevertGone(message_id),)
+            return _active(view.but(restore=None), time, revert=None), (c.RevertGone(message_id),)
         case e.MessageRemoved(message_id=message_id, part_ids=ids):
             turn = _turn_of(view, message_id)
             counts = {"messages": view.messages - 1, "parts": view.parts - len(ids)}
             kept, gone = asks.without(view, lambda ask: ask.request.tool.message_id == message_id)
-            after = kept.but(turn=None if turn is not None else view.turn, **counts)
+            after = kept.but(
+                turn=None if turn is not None else view.turn,
+                first_patch=_first_patch_without(view, message_id),
+                **counts,
+            )
             return after, (*gone, c.MessageGone(message_id, event.seq, ids, turn))
         case e.PartRemoved():
             return _part_removed(view, event)
@@ -252,6 +260,8 @@ def _message_recorded(view: SessionView, seq: int, event: e.MessageRecorded) -> 
 
 def _part_recorded(view: SessionView, seq: int, part: Part) -> _Step:
     turn = _turn_of(view, part.message_id)
+    if isinstance(part, PatchPart) and view.first_patch is None:
+        view = view.but(first_patch=FirstPatch(message_id=part.message_id, tree=part.hash))
     if turn is None:
         return view.but(parts=view.parts + (not part.seq)), (c.PartPut(_placed(part, part.seq or seq), None),)
     before = turn.parts.get(part.id)
@@ -261,6 +271,11 @@ def _part_recorded(view: SessionView, seq: int, part: Part) -> _Step:
     grown = turn.but(parts={**turn.parts, part.id: part}, extended=_others(turn.extended, part.id))
     after, gone = (view, ()) if asks.is_open(part) else asks.without_call(view, part)
     return after.but(turn=grown, parts=view.parts + (before is None)), (c.PartPut(part, turn), *gone)
+
+
+def _first_patch_without(view: SessionView, message_id: str) -> FirstPatch | None:
+    first = view.first_patch
+    return None if first is not None and first.message_id == message_id else first
 
 
 def _part_extended(view: SessionView, seq: int, event: e.PartExtended) -> _Step:

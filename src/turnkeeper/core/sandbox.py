@@ -86,6 +86,11 @@ class Confinement(Value):
         reads = "" if self.read is None else "; files outside the project are not readable"
         return f"mode {self.mode}: {what}{reads}{'' if self.network else '; there is no network'}"
 
+    @property
+    def refused(self) -> tuple[object, ...]:
+        """What is not allowed, but for the paths that may be written: equal where as much may be read and reached."""
+        return self.mode, self.read is not None, self.hidden, self.network
+
     def also(self, directories: Iterable[str]) -> "Confinement":
         """The same with directories that the user has just allowed; a read-only command stays read-only."""
         added = tuple(one for one in directories if one not in self.write)
@@ -95,6 +100,16 @@ class Confinement(Value):
         if self.mode == "read-only":
             return self.but(read=read)
         return self.but(write=(*self.write, *added), read=read, described=(*self.described, *added))
+
+    def writing(self, file: str) -> "Confinement":
+        """The same with one file that may be written, also by a read-only command."""
+        read = None if self.read is None else (*self.read, file)
+        return self.but(write=(*self.write, file), read=read)
+
+
+def temporary_of(confined: Confinement | None) -> dict[str, str]:
+    """The variable that says where a confined program keeps temporary files; none if it has no such directory."""
+    return {} if confined is None or confined.temporary is None else {"TMPDIR": confined.temporary}
 
 
 def confinement(

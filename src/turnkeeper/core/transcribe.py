@@ -60,8 +60,16 @@ class _Block:
 class Scribe:
     """Transcribes one attempt at a turn; keeps its open blocks and its calls."""
 
-    def __init__(self, message: AssistantMessage, directory: str, part_id: Callable[[], str]) -> None:
-        self._message, self._directory, self._part_id = message, directory, part_id
+    def __init__(
+        self,
+        message: AssistantMessage,
+        directory: str,
+        part_id: Callable[[], str],
+        snapshot: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        """``snapshot`` is the snapshot before the turn's calls, once it is known."""
+        self._message, self._directory, self._part_id, self._snapshot = message, directory, part_id, snapshot
+        self._step: StepStartPart | None = None
         self._blocks: dict[tuple[str, str], _Block] = {}
         self._tools: dict[str, ToolPart] = {}
         self._raw: dict[str, list[str]] = {}
@@ -100,6 +108,13 @@ class Scribe:
             if block.length - block.saved >= CHECKPOINT_CHARS:
                 self._acts.append(self._save(block, now))
         return self._taken()
+
+    def snapshot_known(self) -> list[Event]:
+        """The event that records the snapshot, if it became known after the step began."""
+        if self._step is None or self._step.snapshot == (snapshot := self._snapshot()):
+            return []
+        self._step = self._step.but(snapshot=snapshot)
+        return [PartRecorded(part=self._step)]
 
     def calls(self) -> list[ToolPart]:
         """The calls that became complete since the last call of this method, recorded as running."""
@@ -159,8 +174,13 @@ class Scribe:
             case s.File(mime=mime, url=url):
                 self._made(mime, url)
             case s.StartStep():
-                session_id, message_id = self._message.session_id, self._message.id
-                self._record(StepStartPart(id=self._part_id(), session_id=session_id, message_id=message_id))
+                self._step = StepStartPart(
+                    id=self._part_id(),
+                    session_id=self._message.session_id,
+                    message_id=self._message.id,
+                    snapshot=self._snapshot(),
+                )
+                self._record(self._step)
             case s.UsageCounted(usage=usage):
                 self.usage = usage
             case s.FinishStep():

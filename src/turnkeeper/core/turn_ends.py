@@ -15,6 +15,7 @@
 from collections.abc import Callable, Sequence
 
 from turnkeeper.core.asks import is_suspended, is_waiting, waiting_calls
+from turnkeeper.core.file_changes import TurnFiles
 from turnkeeper.core.next_action import PAUSED
 from turnkeeper.core.transcribe import interrupted
 from turnkeeper.core.usage import add_costs
@@ -67,6 +68,7 @@ class Ending(Value):
     finish: str | None = None
     reason: str | None = None
     structured: Json = None
+    files: TurnFiles | None = None
     parts: tuple[Part, ...] = ()
     after: tuple[Event, ...] = ()
 
@@ -85,11 +87,18 @@ def refused(reason: str) -> Ending:
     return Ending(failure=UnknownFailure(data=UnknownData(message=reason)))
 
 
-def stopped_open(turn: OpenTurn, error: BaseException, now: int) -> list[Event]:
+def stopped_open(
+    turn: OpenTurn,
+    error: BaseException,
+    now: int,
+    *,
+    files: TurnFiles | None = None,
+    part_id: Callable[[], str] | None = None,
+) -> list[Event]:
     """The events that end a suspended turn whose calls were stopped while they ran again."""
     calls = (_closed(part, now) for part in turn.parts.values())
-    ending = broken_off(error, "turn", *(part for part in calls if part is not None))
-    return close_turn(turn.message, ending, now, spent=turn.message.cost)
+    ending = broken_off(error, "turn", *(part for part in calls if part is not None)).but(files=files)
+    return close_turn(turn.message, ending, now, spent=turn.message.cost, part_id=part_id)
 
 
 def broken_off(error: BaseException, what: str, *parts: Part) -> Ending:
@@ -121,7 +130,12 @@ def close_turn(
         tokens=bills[-1].tokens if bills else message.tokens,
         time=message.time.but(completed=now),
     )
-    marks = [_step_finish(ended, ending.reason, part_id())] if ending.reason is not None and part_id is not None else []
+    marks: list[Part] = []
+    if part_id is not None:
+        if ending.reason is not None:
+            marks.append(_step_finish(ended, ending.reason, part_id(), ending.files))
+        if ending.files is not None:
+            marks += ending.files.patch(message, part_id)
     recorded = [PartRecorded(part=part) for part in (*ending.parts, *marks)]
     return [*bills, *recorded, TurnEnded(message=ended), *ending.after]
 
@@ -143,11 +157,18 @@ def leave_turn(view: SessionView, now: int, *, part_id: Callable[[], str], bille
 
 
 def suspend_turn(
-    view: SessionView, now: int, *, bills: Sequence[UsageRecorded], spent: float, part_id: Callable[[], str]
+    view: SessionView,
+    now: int,
+    *,
+    bills: Sequence[UsageRecorded],
+    spent: float,
+    part_id: Callable[[], str],
+    files: TurnFiles | None = None,
 ) -> list[Event]:
     """The events that close all of a turn but the calls that wait for the user.
 
-    ``bills`` are rows that the ledger does not have yet, ``spent`` is the cost of those that it has.
+    ``bills`` are rows that the ledger does not have yet, ``spent`` is the cost of those that it has. ``files`` is what
+    the settled calls did; the calls that wait have a patch of their own.
     """
     turn = view.turn
     assert turn is not None, "only an open turn is suspended"
@@ -158,15 +179,20 @@ def suspend_turn(
     message = turn.message.but(
         cost=add_costs(spent, *(bill.cost for bill in bills)), tokens=bills[-1].tokens if bills else turn.message.tokens
     )
-    mark = _step_finish(message, RESUMED, part_id())
-    return [*bills, *settled, MessageRecorded(message=message), PartRecorded(part=mark)]
+    marks = [_step_finish(message, RESUMED, part_id(), files)]
+    patch = files.patch(message, part_id) if files is not None else []
+    recorded = [PartRecorded(part=part) for part in (*marks, *patch)]
+    return [*bills, *settled, MessageRecorded(message=message), *recorded]
 
 
-def close_resumed_turn(view: SessionView, now: int) -> list[Event]:
+def close_resumed_turn(
+    view: SessionView, now: int, *, files: TurnFiles | None = None, part_id: Callable[[], str] | None = None
+) -> list[Event]:
     """The events that end a turn whose waiting calls were run after its process was gone."""
     turn = view.turn
     assert turn is not None, "only an open turn is resumed"
-    return close_turn(turn.message, Ending(finish=RESUMED), now, spent=turn.message.cost)
+    ending = Ending(finish=RESUMED, files=files)
+    return close_turn(turn.message, ending, now, spent=turn.message.cost, part_id=part_id)
 
 
 def close_lost_turn(view: SessionView, now: int, *, billed: Sequence[float] = ()) -> list[Event]:
@@ -191,12 +217,15 @@ def close_lost_turn(view: SessionView, now: int, *, billed: Sequence[float] = ()
     return [*settled, *close_turn(turn.message, ending, now, bills=bills, spent=spent)]
 
 
-def _step_finish(message: AssistantMessage, reason: str, part_id: str) -> StepFinishPart:
+def _step_finish(
+    message: AssistantMessage, reason: str, part_id: str, files: TurnFiles | None = None
+) -> StepFinishPart:
     return StepFinishPart(
         id=part_id,
         session_id=message.session_id,
         message_id=message.id,
         reason=reason,
+        snapshot=files.after if files is not None else None,
         cost=message.cost,
         tokens=message.tokens,
     )

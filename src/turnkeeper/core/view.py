@@ -13,7 +13,8 @@ from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.parts import Part
 from turnkeeper.model.permission import PermissionRequest, Reply
 from turnkeeper.model.question import QuestionReply, QuestionRequest
-from turnkeeper.model.session import Session
+from turnkeeper.model.restore import FileRestore
+from turnkeeper.model.session import Revert, Session
 from turnkeeper.model.status import IDLE, Owner, Status
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Value
@@ -64,6 +65,19 @@ OpenAsk: TypeAlias = PermissionAsk | QuestionAsk
 """A request to the user, from the moment it is asked until its call is settled."""
 
 
+class Restore(Value):
+    """The files of a revert. ``is_open``: they are being written, or the process that wrote them died.
+
+    Then ``revert`` is what is staged when all are written; None: the revert is cleared. Later, until the revert ends, a
+    redo knows by ``files`` what the revert has done to each of them.
+    """
+
+    root: str
+    files: tuple[FileRestore, ...]
+    revert: Revert | None = None
+    is_open: bool = True
+
+
 class Rewritten(Value):
     """A pruning or quarantine: requests after event ``seq`` differ from earlier ones."""
 
@@ -71,6 +85,13 @@ class Rewritten(Value):
     reason: str
     is_remedy: bool = False
     """It removes the cause of a failed request, so the failed turn is tried again."""
+
+
+class FirstPatch(Value):
+    """The message of the first turn that changed files, and the snapshot before it."""
+
+    message_id: str
+    tree: str
 
 
 class ViewState(Value):
@@ -84,6 +105,8 @@ class ViewState(Value):
     """The newest pruning or quarantine: the first request after it need not extend the one before."""
     quarantined: tuple[str, ...] = ()
     """Parts that requests leave out, because a provider rejected them or they are too large."""
+    first_patch: FirstPatch | None = None
+    """The first turn that changed files: where the diff of the session begins."""
     status: Status = IDLE
     owner: Owner | None = None
     messages: int = 0
@@ -103,3 +126,5 @@ class SessionView(ViewState):
     turn: OpenTurn | None = None
     asks: tuple[OpenAsk, ...] = ()
     """Requests to the user of calls that are not settled, in the order they were asked."""
+    restore: Restore | None = None
+    """The files of the pending revert, and of one that a process is carrying out."""

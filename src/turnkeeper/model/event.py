@@ -11,6 +11,7 @@ from turnkeeper.model.message import AssistantMessage, Message, SystemMessage, U
 from turnkeeper.model.parts import Part
 from turnkeeper.model.permission import Answer, PermissionRequest, Ruleset
 from turnkeeper.model.question import QuestionRequest
+from turnkeeper.model.restore import FileRestore
 from turnkeeper.model.session import FileDiff, Revert, Session, SessionModel, Share, Summary, Tokens
 from turnkeeper.model.status import Owner, Status
 from turnkeeper.model.todo import Todo
@@ -133,6 +134,19 @@ class CompactingSet(EventBase):
 
     KIND = "compacting.set"
     at: int | None
+
+
+class RestoreBegun(EventBase):
+    """Files below ``root`` are about to be written. ``revert`` is what is staged then; None: the revert is cleared.
+
+    ``RevertStaged`` or ``RevertCleared`` follows when all are written. If the process dies before, the next one that
+    works on the session writes the rest.
+    """
+
+    KIND = "restore.begun"
+    root: str
+    files: tuple[FileRestore, ...]
+    revert: Revert | None = None
 
 
 class RevertStaged(EventBase):
@@ -382,6 +396,7 @@ Event: TypeAlias = (
     | SummaryRecorded
     | TodosSet
     | CompactingSet
+    | RestoreBegun
     | RevertStaged
     | RevertCleared
     | RevertCommitted

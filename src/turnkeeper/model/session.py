@@ -43,6 +43,10 @@ class Revert(Value):
     snapshot: str | None = None
     diff: str | None = None
     files: tuple[JsonObject, ...] | None = None
+    keeps_message: Private[bool] = False
+    """The second generation of the API sets aside what comes after the message, and not the message itself."""
+    conflicts: Private[tuple[str, ...] | None] = None
+    """Files that were left as they are, because others changed them."""
 
 
 class CacheTokens(Value):

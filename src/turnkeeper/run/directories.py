@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -13,7 +14,6 @@ from anyio.abc import TaskGroup
 from turnkeeper.core.agents import agents, default_agent, find_agent
 from turnkeeper.core.command_environ import command_environ
 from turnkeeper.core.limits import OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX
-from turnkeeper.core.permission import configured_rules
 from turnkeeper.core.sandbox import Confinement, confinement
 from turnkeeper.core.window import Window, window
 from turnkeeper.model.agent import Agent
@@ -28,19 +28,22 @@ from turnkeeper.providers.catalog import Catalog
 from turnkeeper.providers.endpoint import Endpoint
 from turnkeeper.providers.provider import Provider
 from turnkeeper.providers.refresh import location
+from turnkeeper.run.turn_snapshots import OpenRepository, no_snapshots
 from turnkeeper.tools.custom import CustomTools
 from turnkeeper.tools.output import Bounds
 from turnkeeper.tools.reads import ReadFiles, SessionReads
 from turnkeeper.tools.services import ToolServices
 from turnkeeper.tools.tool import AnyTool
 from turnkeeper.tools.toolbox import Toolbox
-from turnkeeper.workspace import auth, lsp, sandbox
+from turnkeeper.workspace import auth, lsp_commands, sandbox
+from turnkeeper.workspace.after_edit import Confine, Diagnostic
 from turnkeeper.workspace.config import DIRECTORIES_MAX, SettingsCache, code_directories
 from turnkeeper.workspace.formatters import Formatters
 from turnkeeper.workspace.formatters import configured as configured_formatters
 from turnkeeper.workspace.lsp import LanguageServers
 from turnkeeper.workspace.outputs import OutputFiles
 from turnkeeper.workspace.project import ProjectPlace, identify
+from turnkeeper.workspace.snapshots import Snapshots
 from turnkeeper.workspace.temporary import TemporaryDirectories
 
 Transport = Callable[[Endpoint], Provider]
@@ -56,7 +59,6 @@ class DirectorySetup(msgspec.Struct, frozen=True):
 
     agents: Mapping[str, Agent]
     toolbox: Toolbox
-    rules: Ruleset
     find: Callable[[ModelChoice], ModelInfo]
     """Raises a Refusal that says what there is instead."""
     provider: Callable[[ModelInfo], Provider]
@@ -65,14 +67,16 @@ class DirectorySetup(msgspec.Struct, frozen=True):
     window: Window = msgspec.field(default_factory=Window)
     bounds: Callable[[str], Bounds] = lambda session_id: Bounds()
     """The limits of one turn's results, which they share."""
-    outputs: str | None = None
-    """Where whole outputs are kept for tools to read; free to every agent that is not denied it."""
+    free: Callable[[str], Sequence[str]] = lambda session_id: ()
+    """Directories outside the project that a session uses without asking, unless its rules deny them."""
     environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
     """What the model's commands are run with."""
     services: Callable[[str], ToolServices] = lambda session_id: ToolServices()
     """What the tools of a session use that lives longer than a call."""
     confine: Callable[[str, Ruleset, Sequence[Rule]], Confinement | None] = lambda session_id, rules, approvals: None
     """How the kernel confines the commands of a session under these rules and approvals."""
+    snapshots: OpenRepository = no_snapshots
+    """Opens the shadow repository of the project."""
     ask: AskConfig = AskConfig()
     goes_on_when_rejected: bool = False
 
@@ -84,7 +88,6 @@ class DirectoryConfig(NamedTuple):
     catalog: Catalog
     agents: Mapping[str, Agent]
     """The agents of the directory, by name."""
-    rules: Ruleset
 
     def agent(self, name: str | None) -> Agent:
         """The agent of this name, or the default one. Raises Invalid with what there is."""
@@ -110,8 +113,10 @@ class Directories:
         *,
         directories_max: int = DIRECTORIES_MAX,
         group: TaskGroup | None = None,
+        snapshots: Snapshots | None = None,
     ) -> None:
-        """``group`` is where language servers run; without one none is started."""
+        """``group`` is where language servers run; without one none is started. None: there are no snapshots."""
+        self._snapshots = snapshots
         self._transport, self._load_tools, self._environ, self._outputs = transport, tools, environ, outputs
         self._reader, self._auth = (
             SettingsCache(environ, directories_max=directories_max),
@@ -128,7 +133,7 @@ class Directories:
 
     async def setup(self, place: ProjectPlace) -> DirectorySetup:
         """What a session in this place may use now. Raises Invalid if the configuration is wrong."""
-        config, catalog, known, rules = self.config(place)
+        config, catalog, known = self.config(place)
         credentials = self._auth.read()
         environ = command_environ(self.environ(config), config.command_environment, catalog.key_variables)
 
@@ -138,17 +143,17 @@ class Directories:
         return DirectorySetup(
             agents=known,
             toolbox=await self._toolbox_of(place),
-            rules=rules,
             find=lambda wanted: choice.find(catalog, wanted),
             provider=provider,
             instructions=config.instructions,
             timezone=config.timezone,
             window=window(config.compaction, self._environ),
             bounds=lambda session_id: self.bounds(config, session_id),
-            outputs=str(self._outputs.place) if self._outputs is not None else None,
+            free=self._free,
             environ=environ,
             services=lambda session_id: self._services(session_id, config, place, environ),
             confine=partial(self._confine, config, place),
+            snapshots=partial(self._snapshots.of, place, config) if self._snapshots is not None else no_snapshots,
             ask=config.ask,
             goes_on_when_rejected=bool(config.experimental.continue_loop_on_deny),
         )
@@ -157,14 +162,34 @@ class Directories:
         self, session_id: str, config: Config, place: ProjectPlace, environ: Mapping[str, str]
     ) -> ToolServices:
         root = place.worktree if str(place.worktree) != place.worktree.anchor else place.directory
-        servers = lsp.configured(config.lsp, environ)
+        servers = lsp_commands.configured(config.lsp, environ)
         formatters = Formatters(configured_formatters(config.formatter), place.directory, environ)
+
+        async def diagnose(path: Path, before: str | None, after: str, confine: Confine) -> tuple[Diagnostic, ...]:
+            lasting = partial(self._lasting, root, confine)
+            return await self._language_servers.diagnose(servers, root, environ, path, before, after, lasting)
+
         return ToolServices(
             reads=self.reads(session_id),
             format=formatters.format,
-            diagnose=partial(self._language_servers.diagnose, servers, root, environ),
+            diagnose=diagnose,
             fetches_private=config.webfetch.private is True,
         )
+
+    def _lasting(self, root: Path, confine: Confine) -> Confinement | None:
+        """How a language server is confined. Its temporary files are not those of one session, which it outlives."""
+        confined = confine()
+        if confined is None or confined.temporary is None:
+            return confined
+        temporary = self.temporary.directory(f"language servers of {root}")
+        return confined.also([temporary]).but(temporary=temporary)
+
+    def _free(self, session_id: str) -> list[str]:
+        """Where whole outputs are kept, and where the session keeps temporary files."""
+        outputs = [str(self._outputs.place)] if self._outputs is not None else []
+        with suppress(OSError):  # Commands are told why there is no directory for temporary files.
+            return [*outputs, self.temporary.path(session_id)]
+        return outputs
 
     def reads(self, session_id: str) -> SessionReads:
         """Which files a session has read in this process."""
@@ -212,7 +237,9 @@ class Directories:
                 log.warning(LEFT_OUT, where, ", ".join(names), place.directory)
             refreshed, home = location(self._environ), str(Path.home())
             catalog = Catalog(config, refreshed=refreshed if refreshed.exists() else None)
-            known = DirectoryConfig(config, catalog, agents(config, home), configured_rules(config, home))
+            known = DirectoryConfig(
+                config, catalog, agents(config, home, is_confined=sandbox.is_confined(config.sandbox))
+            )
         self._known[place.directory] = known
         while len(self._known) > self._directories_max:
             del self._known[next(iter(self._known))]

@@ -18,6 +18,7 @@ from turnkeeper.core.next_action import (
     next_action,
     promotion,
 )
+from turnkeeper.core.restores import is_open, is_pending
 from turnkeeper.model.refusal import Busy
 from turnkeeper.model.status import Idle, Owner
 from turnkeeper.run.compact import Compaction
@@ -26,6 +27,7 @@ from turnkeeper.run.histories import Histories
 from turnkeeper.run.pen import Pen, take_pen
 from turnkeeper.run.prepare import Preparation
 from turnkeeper.run.release import Releases
+from turnkeeper.run.reverts import Reverts
 from turnkeeper.store.engine import StoreUnavailable
 from turnkeeper.store.store import Store
 
@@ -40,6 +42,7 @@ class Drain(msgspec.Struct, frozen=True):
     compaction: Compaction
     fitter: ContextFitter
     releases: Releases
+    reverts: Reverts
 
     async def run(self, session_id: str, resume: bool = False) -> str:
         """Run until there is nothing to do; the reason. Raises Busy while another process runs the session."""
@@ -48,7 +51,7 @@ class Drain(msgspec.Struct, frozen=True):
         match first:
             case Rest(reason=reason):
                 return reason
-            case Promote():
+            case Promote() if not is_pending(await self.store.journal.view(session_id)):
                 # In one append with the change of owner: what is done first after most wakes.
                 pen = await take_pen(self.store, session_id, self.owner, partial(promotion, first), at="promote")
             case _:
@@ -59,10 +62,11 @@ class Drain(msgspec.Struct, frozen=True):
             await self.releases.release(pen, goes_on=isinstance(error, StoreUnavailable))
             raise
 
-    async def alone(self, session_id: str, work: Callable[[Pen], Awaitable[None]]) -> bool:
+    async def alone(self, session_id: str, work: Callable[[Pen], Awaitable[None]], *, commits: bool = True) -> bool:
         """Do other work as the owner of a session that rests; whether prompts came meanwhile. Raises Busy as well.
 
-        Prompts that waited before go on waiting. A session whose calls wait for the user is busy with them.
+        Prompts that waited before go on waiting. A session whose calls wait for the user is busy with them. With
+        ``commits`` a pending revert is committed first.
         """
         await self.releases.finish(session_id)
         if waiting_calls(await self.store.journal.view(session_id)):
@@ -71,6 +75,8 @@ class Drain(msgspec.Struct, frozen=True):
         try:
             before = await self.store.journal.view(session_id)
             await pen.close_lost_turn(before)
+            if commits:
+                await self.reverts.commit(pen)
             await work(pen)
             while True:
                 after = await self.store.journal.view(session_id)
@@ -91,8 +97,13 @@ class Drain(msgspec.Struct, frozen=True):
         while True:
             # The view first: the history read after it can only be newer, and resting checks that nothing came since.
             view = await pen.view()
+            if is_open(view):
+                await self.reverts.finish(pen)
+                continue
             history = await self.histories.follow(pen)
             match next_action(view, history, resume=resume):
+                case Promote() | Compact() | RunTurn() if view.session.revert is not None:
+                    await self.reverts.commit(pen)
                 case Abandon():
                     await pen.leave_turn(view)
                     # A view has marks in the place of long texts, and so has what was just written of it.

@@ -15,7 +15,7 @@ from turnkeeper.core.history import (
     trimmed,
 )
 from turnkeeper.core.strand import Strand
-from turnkeeper.model.event import TurnEnded
+from turnkeeper.model.event import RevertCommitted, TurnEnded
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.run.pen import Pen
 from turnkeeper.store.store import Store
@@ -34,7 +34,12 @@ class Histories:
     async def get(self, session_id: str) -> History:
         """The history as of now."""
         history = self._kept.pop(session_id, None) or await self._load(session_id)
-        history = _grown(history, await self._news(session_id, history.seq))
+        news = await self._news(session_id, history.seq)
+        if any(isinstance(one.event, RevertCommitted) for one in news):
+            # It may have removed the Summary at which this history begins.
+            history = await self._load(session_id)
+            news = await self._news(session_id, history.seq)
+        history = _grown(history, news)
         self._keep(session_id, history)
         return history
 

@@ -1,6 +1,7 @@
 """Prepare a turn: agent, model, epoch, history and tools become one request; then the turn is run."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -11,8 +12,10 @@ from anyio.abc import TaskGroup
 from turnkeeper.core.agents import find_agent
 from turnkeeper.core.asks import waiting_calls
 from turnkeeper.core.doom_loop import latest_calls
+from turnkeeper.core.file_changes import TurnFiles, files_since
 from turnkeeper.core.fitting import too_large
 from turnkeeper.core.history import History
+from turnkeeper.core.limits import SNAPSHOT_END_S
 from turnkeeper.core.next_action import RunTurn, last_user
 from turnkeeper.core.permission import freed, merge
 from turnkeeper.core.settling import failed
@@ -24,12 +27,13 @@ from turnkeeper.core.window import answer_max
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.event import PartRecorded, TurnStarted
 from turnkeeper.model.message import AssistantMessage, UserMessage
-from turnkeeper.model.parts import Part, ToolPart
+from turnkeeper.model.parts import Part, SnapshotPart, ToolPart
 from turnkeeper.model.permission import Rule, Ruleset
 from turnkeeper.model.refusal import Refusal
 from turnkeeper.run.answers import AnswerDoor
 from turnkeeper.run.asking import Asking, Responders
 from turnkeeper.run.boundary import Boundary
+from turnkeeper.run.change_summaries import Changed, ChangeSummaries
 from turnkeeper.run.context_window import ContextFitter
 from turnkeeper.run.directories import DirectorySetup
 from turnkeeper.run.discovery import Discovery
@@ -37,6 +41,8 @@ from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import dismiss_all
 from turnkeeper.run.settle import Settlement
 from turnkeeper.run.turn import Surroundings, Turn
+from turnkeeper.run.turn_snapshots import TurnSnapshots
+from turnkeeper.store.engine import StoreUnavailable
 from turnkeeper.store.recall import SessionRecall
 from turnkeeper.store.store import Store
 from turnkeeper.tools.toolbox import Toolbox
@@ -55,6 +61,7 @@ class Preparation(msgspec.Struct, frozen=True):
     door: AnswerDoor
     boundary: Boundary
     fitter: ContextFitter
+    changes: ChangeSummaries
     jobs: Jobs | None = None
     begun: Callable[[SessionView, History, UserMessage, ProjectPlace], None] | None = None
     """Told when the first turn after a prompt begins, so that upkeep can start beside it."""
@@ -102,35 +109,73 @@ class Preparation(msgspec.Struct, frozen=True):
             lambda failure: self.fitter.remedy(failure, ready, provider, setup.window),
         )
         await turn.run()
+        self._summarise(view, history, user, turn.files, setup)
+
+    def _summarise(
+        self, view: SessionView, history: History, user: UserMessage, files: TurnFiles | None, setup: DirectorySetup
+    ) -> None:
+        if files is not None and files.files:
+            first = view.first_patch.tree if view.first_patch is not None else files.before
+            prompt = files_since(history, user.id, files)
+            self.changes.begin(view.session.id, Changed(first, prompt, user, setup.snapshots))
 
     async def resume(self, pen: Pen, view: SessionView, history: History) -> None:
         """Run the waiting calls of the open turn again from their beginning, and end the turn."""
         assert view.turn is not None, "an open turn is resumed"
         turn, mint = await self.store.queries.whole(view.turn), self.store.mint
         waiting = waiting_calls(view.but(turn=turn))
+        snapshots: TurnSnapshots | None = None
         try:
-            settlement = await self._resumed(pen, view, history, turn)
+            settlement, user, setup = await self._resumed(pen, view, history, turn)
+            snapshots = settlement.snapshots
+            snapshots.record = partial(self._record_snapshot, pen, turn.message, snapshots)
+            snapshots.begin()
             await settlement.resume([part for part in turn.parts.values() if isinstance(part, ToolPart)], waiting)
         except Refusal as refusal:
             states = [part.but(state=failed(part, mint.now(), str(refusal), {})) for part in waiting]
             pen.hold(*(PartRecorded(part=part) for part in states), at="settle")
         except BaseException as error:
             with anyio.CancelScope(shield=True):
-                await self._break_off(pen, error)
+                await self._break_off(pen, error, snapshots)
             raise
-        pen.hold(*close_resumed_turn(await pen.view(), mint.now()), at="end")
+        files = await snapshots.finish() if snapshots is not None else None
+        closing = close_resumed_turn(await pen.view(), mint.now(), files=files, part_id=mint.part_id)
+        pen.hold(*closing, at="end")
+        if snapshots is not None:
+            self._summarise(view, history, user, files, setup)
 
-    async def _break_off(self, pen: Pen, error: BaseException) -> None:
+    async def _record_snapshot(self, pen: Pen, message: AssistantMessage, snapshots: TurnSnapshots) -> None:
+        """Record the snapshot before calls that run again, which may be long after those of the same turn."""
+        assert snapshots.before is not None, "only a snapshot that was taken is recorded"
+        mark = SnapshotPart(
+            id=self.store.mint.part_id(),
+            session_id=message.session_id,
+            message_id=message.id,
+            snapshot=snapshots.before,
+        )
+        with suppress(StoreUnavailable):  # It stays held, and the call's result comes after it.
+            await pen.append(PartRecorded(part=mark), at="record")
+
+    async def _break_off(self, pen: Pen, error: BaseException, snapshots: TurnSnapshots | None) -> None:
+        files: TurnFiles | None = None
+        if snapshots is not None:
+            with anyio.move_on_after(SNAPSHOT_END_S):
+                files = await snapshots.finish()
         view = await pen.view()
         assert view.turn is not None, "the turn is open until its calls are settled"
         is_stopped = isinstance(error, anyio.get_cancelled_exc_class())
         if is_stopped and not self.world.is_interrupted(pen.session_id) and waiting_calls(view):
-            await pen.leave_turn(view)
+            pen.hold(*_patched(files, view.turn.message, self.store.mint.part_id))
+            await pen.leave_turn(await pen.view())
         else:
             turn = await self.store.queries.whole(view.turn)
-            await pen.append(*stopped_open(turn, error, self.store.mint.now()), at="end")
+            mint = self.store.mint
+            events = stopped_open(turn, error, mint.now(), files=files, part_id=mint.part_id)
+            await pen.append(*events, at="end")
 
-    async def _resumed(self, pen: Pen, view: SessionView, history: History, turn: OpenTurn) -> Settlement:
+    async def _resumed(
+        self, pen: Pen, view: SessionView, history: History, turn: OpenTurn
+    ) -> tuple[Settlement, UserMessage, DirectorySetup]:
         user = last_user(history)
         assert user is not None, "a turn answers the user"
         assert isinstance(user.message, UserMessage), "who is a user"
@@ -140,11 +185,11 @@ class Preparation(msgspec.Struct, frozen=True):
         toolbox = setup.toolbox.visible(rules, user.message.tools, model_id=user.message.model.model_id)
         before = [entry for entry in history.entries if entry.message.id != turn.message.id]
         earlier = latest_calls(history.but(entries=before), user)
-        return self._settlement(pen, view, earlier, toolbox, place, rules, setup)
+        return self._settlement(pen, view, earlier, toolbox, place, rules, setup), user.message, setup
 
     def _rules(self, setup: DirectorySetup, agent: Agent, view: SessionView) -> Ruleset:
-        given = merge(setup.rules, agent.permission, view.session.permission or ())
-        rules = protected(freed(given, setup.outputs))
+        given = merge(agent.permission, view.session.permission or ())
+        rules = protected(freed(given, setup.free(view.session.id)))
         if self.responders.question is dismiss_all:  # A question that nobody can answer is better not asked.
             return (*rules, Rule(permission="question", pattern="*", action="deny"))
         return rules
@@ -173,6 +218,7 @@ class Preparation(msgspec.Struct, frozen=True):
             asking=asking,
             todos=lambda: self.store.queries.todos(session_id),
             discovery=Discovery(place, self.boundary.environ, view.instructions),
+            snapshots=TurnSnapshots(session_id, setup.snapshots, self.group),
             earlier=earlier,
             bounds=setup.bounds(session_id),
             recall=SessionRecall(self.store.queries, session_id),
@@ -187,3 +233,7 @@ class Preparation(msgspec.Struct, frozen=True):
     async def _failed(self, pen: Pen, message: AssistantMessage, ending: Ending) -> None:
         """Record a turn that cannot even be asked for, like any other that failed."""
         await pen.append(TurnStarted(message=message), *close_turn(message, ending, self.store.mint.now()))
+
+
+def _patched(files: TurnFiles | None, message: AssistantMessage, part_id: Callable[[], str]) -> list[PartRecorded]:
+    return [PartRecorded(part=part) for part in files.patch(message, part_id)] if files is not None else []

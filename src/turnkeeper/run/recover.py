@@ -17,6 +17,7 @@ from turnkeeper.model.status import Owner
 from turnkeeper.outside_code import contained
 from turnkeeper.run.histories import Histories
 from turnkeeper.run.pen import take_pen
+from turnkeeper.run.reverts import Reverts
 from turnkeeper.store.engine import EngineError
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.owner import is_alive
@@ -52,6 +53,7 @@ class TakeOver(msgspec.Struct, frozen=True):
     owner: Owner
     config: Callable[[ProjectPlace], Config]
     """The configuration that holds in a place. May raise a Refusal."""
+    reverts: Reverts
 
     async def all(self, active: frozenset[str], policy: Recovery | None, ask: AskToContinue | None) -> list[Left]:
         """Close every open turn of a dead process. ``active`` are the sessions that this process runs already."""
@@ -80,6 +82,10 @@ class TakeOver(msgspec.Struct, frozen=True):
             pen = await take_pen(self.store, session_id, self.owner)
             view = await self.store.journal.view(session_id)
             await pen.leave_turn(view)
+            try:
+                await self.reverts.finish(pen)
+            except Refusal as error:  # It stays open, and the next prompt is refused with the same words.
+                log.warning("session %s: %s", session_id, error)
             view = await self.store.journal.view(session_id)
             # A call that waits for the user is theirs to answer, whatever the policy says.
             resumes = resumes and view.turn is None

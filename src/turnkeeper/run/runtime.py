@@ -18,15 +18,17 @@ from turnkeeper.context.components import Components
 from turnkeeper.core.history import History
 from turnkeeper.core.limits import STOP_S
 from turnkeeper.core.next_action import last_user
+from turnkeeper.core.restores import is_pending
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.notification import Delta
-from turnkeeper.model.refusal import Invalid, NotFound
+from turnkeeper.model.refusal import Busy, Invalid, NotFound
 from turnkeeper.providers.transport import Network
 from turnkeeper.run.answers import AnswerDoor
 from turnkeeper.run.asking import Responders
 from turnkeeper.run.boundary import Boundary
+from turnkeeper.run.change_summaries import ChangeSummaries
 from turnkeeper.run.compact import Compaction
 from turnkeeper.run.context_window import ContextFitter
 from turnkeeper.run.coordinator import Coordinator, Outcome
@@ -39,6 +41,7 @@ from turnkeeper.run.permission import Asker, QuestionAsker, dismiss_all, reject_
 from turnkeeper.run.prepare import Preparation
 from turnkeeper.run.recover import AskToContinue, Left, Recovery, TakeOver
 from turnkeeper.run.release import Releases
+from turnkeeper.run.reverts import Reverts
 from turnkeeper.run.summarise import Hooks
 from turnkeeper.run.titles import Titles
 from turnkeeper.run.turn import Surroundings
@@ -50,6 +53,7 @@ from turnkeeper.workspace.jobs import Jobs
 from turnkeeper.workspace.outputs import OutputFiles
 from turnkeeper.workspace.owner import this_process
 from turnkeeper.workspace.project import ProjectPlace, identify
+from turnkeeper.workspace.snapshots import ShadowRepository, Snapshots
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +71,8 @@ class Settings(msgspec.Struct, frozen=True):
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep
     random: Callable[[], float] = Random().random
     titles: bool = True
+    snapshots: bool = True
+    """Whether changes of files are recorded, where the configuration does not forbid it."""
     hooks: Hooks = msgspec.field(default_factory=Hooks)
     tools: Callable[[], Sequence[AnyTool]] = load_tools
     environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
@@ -89,7 +95,15 @@ class Runtime:
         self.components = Components()
         transport = settings.transport or self._network.provider
         self.outputs = OutputFiles.of(settings.environ, store.mint.now, store.mint.ascending)
-        self.directories = Directories(transport, settings.tools, settings.environ, self.outputs, group=group)
+        self.snapshots = Snapshots(settings.environ, store.mint.now)
+        self.directories = Directories(
+            transport,
+            settings.tools,
+            settings.environ,
+            self.outputs,
+            group=group,
+            snapshots=self.snapshots if settings.snapshots else None,
+        )
         self.jobs = Jobs(group, self.directories.temporary.directory)
         self.approvals = Approvals(settings.environ, store.mint.now, store.mint.ascending)
         self._interrupted: set[str] = set()
@@ -102,6 +116,7 @@ class Runtime:
         )
         self._histories = Histories(store)
         self._titles = Titles(store, group, self.directories)
+        self._changes = ChangeSummaries(store, group)
         fitter = ContextFitter(store, self.directories.setup)
         preparation = Preparation(
             store=store,
@@ -112,6 +127,7 @@ class Runtime:
             door=AnswerDoor(store, self.approvals),
             boundary=Boundary(store, settings.environ, self.components),
             fitter=fitter,
+            changes=self._changes,
             jobs=self.jobs,
             begun=self._titles.begin if settings.titles else None,
         )
@@ -119,10 +135,13 @@ class Runtime:
         self.owner = this_process().but(runtime=str(next(_numbers)))
         """What the log names as the owner of the sessions that are run here."""
         self._releases = Releases(group, settings.sleep, self.wake)
-        self._drain = Drain(store, self._histories, self.owner, preparation, compaction, fitter, self._releases)
+        self.reverts = Reverts(store, self._histories, self._repository)
+        self._drain = Drain(
+            store, self._histories, self.owner, preparation, compaction, fitter, self._releases, self.reverts
+        )
         self._coordinator = Coordinator(group, self._drain.run)
         self._taking_over = TakeOver(
-            store, self._histories, self.owner, lambda place: self.directories.catalog(place)[0]
+            store, self._histories, self.owner, lambda place: self.directories.catalog(place)[0], self.reverts
         )
 
     def wake(self, session_id: str) -> None:
@@ -133,12 +152,23 @@ class Runtime:
         """Run a session until it rests."""
         return await self._coordinator.run(session_id, resume=resume)
 
-    async def alone(self, session_id: str, work: Callable[[Pen], Awaitable[None]]) -> Outcome:
+    async def alone(self, session_id: str, work: Callable[[Pen], Awaitable[None]], *, commits: bool = True) -> Outcome:
         """Do something else than a turn as the owner of a session; prompts that come meanwhile are run after it.
 
-        Raises Busy unless the session rests.
+        A pending revert is committed first, unless ``commits`` is False. Raises Busy unless the session rests.
         """
-        return await self._coordinator.alone(session_id, partial(self._drain.alone, session_id, work))
+        await self._changes.wait(session_id)  # What it records belongs to turns that this work may remove.
+        return await self._coordinator.alone(session_id, partial(self._drain.alone, session_id, work, commits=commits))
+
+    async def commit_revert(self, session_id: str) -> None:
+        """Remove what a pending revert has set aside, if there is one, before something is added to the history."""
+        while is_pending(await self._store.journal.view(session_id)):
+            try:
+                await self.alone(session_id, _nothing)
+            except Busy:
+                if session_id not in self.active:
+                    raise
+                await self.wait(session_id)  # Another task of this process is doing it.
 
     async def history(self, session_id: str) -> History:
         """What the model is shown of a session, as of now."""
@@ -192,9 +222,15 @@ class Runtime:
         await self._releases.finish_all()
         await self._network.aclose()
 
+    async def _repository(self, directory: Path) -> ShadowRepository | None:
+        """The snapshots of the project of a directory."""
+        place = await identify(directory)
+        return await self.snapshots.of(place, self.directories.catalog(place)[0])
+
     async def wait_upkeep(self, session_id: str) -> None:
         """Wait until what is done for a session beside its turns is done."""
         await self._titles.wait(session_id)
+        await self._changes.wait(session_id)
 
     @property
     def active(self) -> frozenset[str]:
@@ -255,3 +291,7 @@ class Runtime:
         left = await self.take_over(policy, ask=ask)
         await self.resume_taken_over(left)
         return [one.session_id for one in left]
+
+
+async def _nothing(pen: Pen) -> None:
+    """Nothing but what is done before any work."""

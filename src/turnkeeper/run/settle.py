@@ -29,6 +29,7 @@ from turnkeeper.run.abandon import run_or_abandon
 from turnkeeper.run.asking import Asking, WaitingCall
 from turnkeeper.run.discovery import Discovery
 from turnkeeper.run.pen import Pen
+from turnkeeper.run.turn_snapshots import TurnSnapshots
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.engine import StoreUnavailable
 from turnkeeper.text.surrogates import clean, clean_object
@@ -53,6 +54,7 @@ class Settlement(msgspec.Struct):
     asking: Asking
     todos: Callable[[], Awaitable[tuple[Todo, ...]]]
     discovery: Discovery
+    snapshots: TurnSnapshots
     earlier: Sequence[Part]
     """The newest calls since the user spoke, in which a doom loop is looked for."""
     is_last: bool = False
@@ -104,7 +106,7 @@ class Settlement(msgspec.Struct):
     async def _settle(self, call: "_Call", ends_turn: Callable[[], bool]) -> None:
         crash_point("run.tool-begin")
         try:
-            async with self._room:
+            async with self._room, self.snapshots.call():
                 name = f"{call.part.tool} {call.part.call_id}"
                 state = await run_or_abandon(self.group, call.run, name=name, left=call.leave)
         except anyio.get_cancelled_exc_class():
@@ -233,7 +235,10 @@ class _Call(WaitingCall):
             metadata=metadata,
             tool=self._asked_by(),
         )
-        reply = await asking.permission(self, request, open_patterns)
+        with self._turn.snapshots.waiting():
+            reply = await asking.permission(self, request, open_patterns)
+        if open_patterns:
+            await self._turn.snapshots.after_waiting()
         if reply.answer == "reject":
             raise Rejected(reply.feedback)
 
@@ -245,7 +250,8 @@ class _Call(WaitingCall):
             questions=tuple(questions),
             tool=self._asked_by(),
         )
-        reply = await self._turn.asking.question(self, request)
+        with self._turn.snapshots.waiting():
+            reply = await self._turn.asking.question(self, request)
         if reply.answers is None:
             raise Rejected(words="The user dismissed the questions.")
         return reply.answers

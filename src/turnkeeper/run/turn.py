@@ -5,14 +5,15 @@ loop does next, the begin of the next turn or the session's rest.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
 from turnkeeper.core.attempts import Attempts, Retry
-from turnkeeper.core.limits import CHECKPOINT_MS
+from turnkeeper.core.file_changes import TurnFiles
+from turnkeeper.core.limits import CHECKPOINT_MS, SNAPSHOT_END_S
 from turnkeeper.core.retry import delay
 from turnkeeper.core.transcribe import ScribeOutput, interrupted
 from turnkeeper.core.turn_ends import Ending, broken_off
@@ -30,6 +31,7 @@ from turnkeeper.providers.answer_stream import answer_stream
 from turnkeeper.providers.provider import Provider
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.settle import Settlement, first_error
+from turnkeeper.store.engine import StoreUnavailable
 
 
 class Surroundings(msgspec.Struct, frozen=True):
@@ -58,7 +60,8 @@ class Turn:
     ) -> None:
         """``remedy`` gives the events that are recorded with a failure so that the next turn does better."""
         self._pen, self._world, self._provider, self._sent = pen, world, provider, sent
-        self._settlement, self._remedy = settlement, remedy
+        self._settlement, self._snapshots, self._remedy = settlement, settlement.snapshots, remedy
+        self._snapshots.record = self._record_snapshot
         inputs = sent.inputs
         self._attempts = Attempts(
             message,
@@ -68,8 +71,11 @@ class Turn:
             tries=inputs.action.tries,
             tries_left=inputs.action.tries_left,
             is_last=inputs.is_last,
+            snapshot=lambda: self._snapshots.before,
         )
         self._writing = anyio.Lock(fast_acquire=True)
+        self.files: TurnFiles | None = None
+        """What the turn did to the files of the project, once it has ended."""
         self._is_read, self._open_calls = False, 0
         """Whether the answer was read to its end, and how many of its calls are not settled yet."""
 
@@ -78,10 +84,11 @@ class Turn:
         started = TurnStarted(message=self._attempts.message, prefix=self._sent.prefix)
         view = await self._pen.append(started, at="attempt")
         self._attempts.placed(view.seq)
+        self._snapshots.begin()
         try:
             while isinstance(outcome := await self._attempt(), Retry):
                 await self._wait_to_retry(outcome)
-            self._end(outcome)
+            self._end(outcome.but(files=await self._snapshots.finish()))
         except BaseException as error:
             with anyio.CancelScope(shield=True):
                 try:
@@ -93,19 +100,24 @@ class Turn:
 
     async def _break_off(self, error: BaseException) -> None:
         """Hold the end of a turn that was stopped; of one whose process is ending, all but the calls that wait."""
+        files: TurnFiles | None = None
+        with anyio.move_on_after(SNAPSHOT_END_S):
+            files = await self._snapshots.finish()
         now = self._now()
         never_begun = [call.but(state=interrupted(call, now)) for call in self._attempts.scribe.calls()]
         left = self._settlement.left_waiting
         if left and isinstance(error, anyio.get_cancelled_exc_class()):
             self._pen.hold(*(PartRecorded(part=part) for part in never_begun))
-            self._pen.hold(*self._attempts.suspend(await self._pen.view(), now))
+            self._pen.hold(*self._attempts.suspend(await self._pen.view(), now, files))
         else:
             never_begun += [call.but(state=interrupted(call, now)) for call in left]
-            self._end(broken_off(error, "turn", *never_begun))
+            self._end(broken_off(error, "turn", *never_begun).but(files=files))
 
     def _end(self, ending: Ending) -> None:
         """Hold ``TurnEnded``, with the bill and the step's mark before it and a remedy after it."""
+        self.files = ending.files
         remedy = tuple(self._remedy(ending.failure)) if ending.failure is not None else ()
+        self._pen.hold(*self._attempts.scribe.snapshot_known())
         self._pen.hold(*self._attempts.close(ending.but(after=remedy), self._now()), at="end")
 
     async def _attempt(self) -> Retry | Ending:
@@ -143,9 +155,19 @@ class Turn:
 
     async def _run(self, call: ToolPart) -> None:
         try:
-            await self._settlement.settle(call, lambda: self._is_read and self._open_calls == 1)
+            await self._settlement.settle(call, self._may_hold_result)
         finally:
             self._open_calls -= 1
+
+    def _may_hold_result(self) -> bool:
+        """Whether the result of a call may wait for the end of the turn, which then follows at once."""
+        return self._is_read and self._open_calls == 1 and self._snapshots.before is None
+
+    async def _record_snapshot(self) -> None:
+        """Make the first snapshot durable: undo needs it, whatever becomes of this process."""
+        with suppress(StoreUnavailable):  # It stays held, and the call's result comes after it.
+            await self._write(self._attempts.scribe.snapshot_known)
+            await self._pen.flush(at="record")
 
     async def _save_regularly(self, scope: anyio.CancelScope) -> None:
         """Make text durable that no more text follows."""

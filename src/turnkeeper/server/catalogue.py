@@ -6,7 +6,6 @@ from typing import Final, Literal
 import msgspec
 
 from turnkeeper.core.agents import BUILT_IN
-from turnkeeper.core.permission import merge
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.config import Config, ProviderConfig
 from turnkeeper.model.message import ModelChoice
@@ -92,7 +91,7 @@ class Catalogue:
     async def agents(self, place: ProjectPlace) -> list[AgentEntry]:
         """All agents; agents that a user can choose come first."""
         setup, mask = await self._service.turnkeeper.runtime.directories.setup(place), self.mask(place)
-        return [_masked(agent_entry(one, setup.rules), mask) for one in setup.agents.values()]
+        return [_masked(agent_entry(one), mask) for one in setup.agents.values()]
 
     def _cached(self, kind: str, place: ProjectPlace, make: Callable[[Catalog, Credentials], Value]) -> bytes:
         _, catalog = self._service.turnkeeper.runtime.directories.catalog(place)
@@ -108,8 +107,8 @@ class Catalogue:
         return known[2]
 
 
-def agent_entry(agent: Agent, rules: Ruleset) -> AgentEntry:
-    """An agent as clients receive it, with its effective permission rules."""
+def agent_entry(agent: Agent) -> AgentEntry:
+    """An agent as clients receive it."""
     return AgentEntry(
         name=agent.name,
         description=agent.description or None,
@@ -118,7 +117,7 @@ def agent_entry(agent: Agent, rules: Ruleset) -> AgentEntry:
         hidden=agent.hidden or None,
         top_p=agent.top_p,
         temperature=agent.temperature,
-        permission=merge(rules, agent.permission),
+        permission=agent.permission,
         model=agent.model.but(variant=None) if agent.model else None,
         variant=agent.model.variant if agent.model else None,
         prompt=agent.prompt,

@@ -100,6 +100,7 @@ async def serving(service: Service, bound: socket.socket, *, requests_s: float =
     await server.open(bound)
     async with anyio.create_task_group() as group:
         group.start_soon(server.watch)
+        group.start_soon(service.turnkeeper.run_answered)
         try:
             yield app
         finally:

@@ -1,13 +1,20 @@
 """Requests to the user: what waits for an answer, and the answers, from any process on the store."""
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Sequence
 
 from turnkeeper.core.answers import NotAsked
+from turnkeeper.core.limits import ANSWERS_POLL_S
 from turnkeeper.core.view import OpenAsk, PermissionAsk, QuestionAsk
 from turnkeeper.model.permission import Answer, PermissionRequest, Reply
 from turnkeeper.model.question import QuestionReply, QuestionRequest
+from turnkeeper.model.refusal import Refusal
 from turnkeeper.run.answers import AnswerDoor
+from turnkeeper.store.damaged import UNREADABLE
+from turnkeeper.store.engine import EngineError
 from turnkeeper.store.store import Store
+
+log = logging.getLogger(__name__)
 
 
 async def permissions(
@@ -43,6 +50,31 @@ async def answer_questions(
     given = tuple(map(tuple, answers)) if answers is not None else None
     await door.answer(found, request_id, QuestionReply(answers=given))
     return found
+
+
+async def watch(
+    store: Store, sleep: Callable[[float], Awaitable[None]], go_on: Callable[[str], Awaitable[bool]]
+) -> None:
+    """Have sessions go on whose calls were answered by other processes. Never ends.
+
+    ``go_on`` says whether it ran the session; else another process does, and if that one dies it is tried again.
+    """
+    begun: dict[str, frozenset[str]] = {}
+    while True:
+        await sleep(ANSWERS_POLL_S)
+        try:
+            answered = await store.queries.answered()
+            begun = {session_id: requests for session_id, requests in begun.items() if session_id in answered}
+            for session_id, requests in answered.items():
+                if begun.get(session_id) != requests:
+                    # Before it is tried: a session that cannot go on must neither be tried again nor stop others.
+                    begun[session_id] = requests
+                    if not await go_on(session_id):
+                        del begun[session_id]
+        except EngineError:
+            begun = {}  # The store is locked or full, which is no fault of the session: look again.
+        except (Refusal, *UNREADABLE) as error:
+            log.warning("a session was answered and cannot go on: %s", error)
 
 
 async def _waiting(store: Store, directory: str | None, session_id: str | None) -> list[OpenAsk]:

@@ -52,6 +52,7 @@ async def compact(
     ``auto`` marks the compaction as one that continues the work. Raises Busy while the session runs, and Refusal if the
     compaction failed.
     """
+    await runtime.commit_revert(session.id)
     history = await runtime.history(session.id)
     user, turn = last_user(history), last_turn(history)
     if user is None or turn is None or not isinstance(user.message, UserMessage) or _is_summary(turn):

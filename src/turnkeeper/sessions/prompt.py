@@ -9,7 +9,7 @@ from anyio import to_thread
 
 from turnkeeper.core.admission import admission_events, model_of
 from turnkeeper.core.limits import PROMPT_PARTS_MAX
-from turnkeeper.core.permission import merge
+from turnkeeper.core.restores import is_pending
 from turnkeeper.core.storable import storable
 from turnkeeper.core.view import SessionView
 from turnkeeper.model import event as e
@@ -76,6 +76,9 @@ async def _admit(store: Store, runtime: Runtime, session_id: str, prompt: Prompt
         view = view or await store.journal.view(session_id)
         if (known := await _known(store, session_id, message_id, prompt, digest)) is not None:
             return AdmissionResult(known, None)
+        if is_pending(view):
+            await runtime.commit_revert(session_id)
+            view = await store.journal.view(session_id)
         if resolved is None or resolved.session != _settings(view.session, prompt):
             resolved = await _resolve(store, runtime, view.session, prompt, message_id)
         message = _message(store, prompt, message_id, view.session, resolved)
@@ -131,8 +134,8 @@ async def _resolve(store: Store, runtime: Runtime, session: Session, prompt: Pro
     resolution = Resolution(store.mint, Attaching(session.id, message_id, place, limits, met=read.append, reads=reads))
     if AgentInput in named:
         setup = await runtime.directories.setup(place)
-        rules, has_task = merge(setup.rules, who.permission), setup.toolbox.find(TASK) is not None
-        resolution = Resolution(store.mint, resolution.attaching, rules, config.agents, has_task)
+        has_task = setup.toolbox.find(TASK) is not None
+        resolution = Resolution(store.mint, resolution.attaching, who.permission, config.agents, has_task)
     parts = await resolve(prompt.parts, resolution)
     # Files are read concurrently, so the paths are sorted for a fixed order.
     near = await to_thread.run_sync(runtime.instructions_near, sorted(read), place) if read else []
@@ -174,7 +177,7 @@ async def _append(
 
 def _is_same(before: SessionView, view: SessionView, prompt: Prompt) -> bool:
     """Whether a prompt that was resolved for the view ``before`` is valid for a newer view."""
-    if _settings(view.session, prompt) != _settings(before.session, prompt):
+    if is_pending(view) or _settings(view.session, prompt) != _settings(before.session, prompt):
         return False
     # An id of the caller may have been admitted meanwhile. A new id cannot.
     return prompt.message_id is None or _input(view) == _input(before)

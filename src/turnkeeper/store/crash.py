@@ -5,6 +5,8 @@
 
 import os
 
+from turnkeeper.store.engine_table import ENGINES
+
 WRITES: tuple[str, ...] = ("admit", "promote", "attempt", "record", "settle", "end")
 """Writes of the loop: a prompt, its promotion, the start of a turn, streamed parts, a settled call, the end."""
 
@@ -14,31 +16,20 @@ ASKS: tuple[str, ...] = ("ask", "reply", "answer", "leave")
 COMPACTIONS: tuple[str, ...] = ("marker", "compact", "compacted", "prune")
 """Writes of a compaction: its marker, its start, its end with the repeated prompts, and a pruning."""
 
+REVERTS: tuple[str, ...] = ("restore", "revert", "commit")
+"""Writes of a revert: that files are about to be restored, that they are, and the removal of what was set aside."""
+
 POINTS: tuple[str, ...] = (
-    *(f"run.{when}-{what}" for what in (*WRITES, *ASKS, *COMPACTIONS) for when in ("before", "after")),
+    *(f"run.{when}-{what}" for what in (*WRITES, *ASKS, *COMPACTIONS, *REVERTS) for when in ("before", "after")),
+    "restore.before-file",
+    "restore.file-written",
+    "restore.after-file",
     "run.tool-begin",
     "boundary.before-admit",
     "boundary.after-admit",
     "journal.before-append",
     "journal.after-append",
-    "sqlite.begin",
-    "sqlite.before-commit",
-    "sqlite.after-commit",
-    "sqlite.before-checkpoint",
-    "sqlite.after-checkpoint",
-    "sqlite.begin-tidying",
-    "sqlite.before-tidied",
-    "sqlite.before-migration",
-    "sqlite.after-migration",
-    "files.staged",
-    "files.intent-written",
-    "files.intent-synced",
-    "files.place-begun",
-    "files.document-placed",
-    "files.log-placed",
-    "files.placed",
-    "files.synced",
-    "files.emptied",
+    *(f"{engine}.{point}" for engine, entry in ENGINES.items() for point in entry.crash_points),
 )
 """All crash points."""
 

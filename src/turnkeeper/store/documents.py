@@ -17,8 +17,9 @@ from turnkeeper.core.entry import Damaged
 from turnkeeper.core.handles import whole_output
 from turnkeeper.core.limits import LOG_PAGE, TEXT_INDEXED_MAX
 from turnkeeper.core.projector import apply
+from turnkeeper.core.restores import is_open
 from turnkeeper.core.titles import is_default
-from turnkeeper.core.view import Admitted, OpenAsk, OpenTurn, SessionView, ViewState
+from turnkeeper.core.view import Admitted, OpenAsk, OpenTurn, Restore, SessionView, ViewState
 from turnkeeper.model.context import Epoch
 from turnkeeper.model.event import Delivery
 from turnkeeper.model.ledger import LedgerRow
@@ -83,6 +84,7 @@ _message: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
 _assistant = msgspec.json.Decoder(AssistantMessage)
 _part: msgspec.json.Decoder[Part] = msgspec.json.Decoder(Part)
 _epoch = msgspec.json.Decoder(Epoch)
+_restore = msgspec.json.Decoder(Restore)
 _place: Callable[[Part], tuple[int, int]] = attrgetter("seq", "nth")
 
 read_admitted = msgspec.json.Decoder(Admitted).decode
@@ -223,6 +225,8 @@ class DocumentWrites:
             self.documents[keys.epoch(session.id)] = None if after.epoch is None else encode(after.epoch)
         if _asks_of(before) != (asks := _asks_of(after)):
             self.documents[keys.asks(session.id)] = None if asks is None else encode(asks)
+        if (before.restore if before else None) is not after.restore:
+            self.documents[keys.restore(session.id)] = None if after.restore is None else encode(after.restore)
         if _at_work(before) != _at_work(after):
             self.documents[keys.busy(session.id)] = b"{}" if _at_work(after) else None
         turn = after.turn.message.id if after.turn else None
@@ -298,7 +302,7 @@ def _asks_of(view: SessionView | None) -> SessionAsks | None:
 
 def _at_work(view: SessionView | None) -> bool:
     """Whether a process runs the session, or died while it ran it."""
-    return view is not None and (view.turn is not None or not isinstance(view.status, Idle))
+    return view is not None and (view.turn is not None or not isinstance(view.status, Idle) or is_open(view))
 
 
 def searchable(part: Part) -> str | None:
@@ -354,8 +358,8 @@ async def _folded(engine: Engine, session_id: str, state: State) -> tuple[Sessio
 
 
 async def _load(engine: Engine, session_id: str, state: State) -> tuple[SessionView, str] | None:
-    wanted = [keys.todo(session_id), keys.epoch(session_id), keys.asks(session_id)]
-    session, todos, epoch, asks = await engine.get([keys.session(state.project_id, session_id), *wanted])
+    wanted = [keys.todo(session_id), keys.epoch(session_id), keys.asks(session_id), keys.restore(session_id)]
+    session, todos, epoch, asks, restore = await engine.get([keys.session(state.project_id, session_id), *wanted])
     if session is None:
         return None
     admitted = [read_admitted(body) for _, body in await engine.scan(("inbox", session_id))]
@@ -366,6 +370,7 @@ async def _load(engine: Engine, session_id: str, state: State) -> tuple[SessionV
         epoch=_epoch.decode(epoch) if epoch else None,
         turn=await _load_turn(engine, session_id, state.turn) if state.turn else None,
         asks=read_asks(asks).asks if asks else (),
+        restore=_restore.decode(restore) if restore else None,
         **_small(state),
     )
     return view, state.head

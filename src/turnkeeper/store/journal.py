@@ -125,14 +125,24 @@ class Journal:
     async def tail(
         self, session_id: str, after: int = 0, *, poll_s: float = TAIL_POLL_S, page: int = 500
     ) -> AsyncGenerator[Recorded, None]:
-        """Events from ``after + 1`` on, then each new event of this and other processes. Never ends."""
+        """Events from ``after + 1`` on, then each new event of this and other processes.
+
+        Ends only with the session: raises NotFound once it is removed.
+        """
         slot = self.cache.slot(session_id)
+        length = 1
         while True:
             grown = slot.next_growth()
+            has_news = False
             while events := await self.read(session_id, after=after, limit=page):
+                has_news = True
                 for recorded in events:
                     after = recorded.seq
                     yield recorded
+            if not has_news:
+                known, length = length, await self._engine.length(session_id)
+                if length < known:
+                    raise NotFound(f"session {session_id!r} was removed")
             # An append in this process sets the event; an append of another process is found by polling.
             with anyio.move_on_after(poll_s):
                 await grown.wait()

@@ -79,6 +79,11 @@ def epoch(session_id: str) -> Key:
     return ("epoch", session_id)
 
 
+def restore(session_id: str) -> Key:
+    """The files of a revert."""
+    return ("restore", session_id)
+
+
 def asks(session_id: str) -> Key:
     """The requests to the user that are open."""
     return ("ask", checked(session_id))
@@ -196,7 +201,7 @@ def places(owner: Session) -> list[Key]:
     return found
 
 
-ONE_EACH = ("state", "todo", "session_diff", "share", "epoch", "busy", "ask")
+ONE_EACH = ("state", "todo", "session_diff", "share", "epoch", "busy", "ask", "restore")
 """Kinds with at most one document for each session, under its id."""
 
 MANY_EACH = ("message", "order", "inbox", "blobused", "ledger")

@@ -1,6 +1,7 @@
 """All queries of a store. They read documents only, and never wait for a writer."""
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import msgspec
 
@@ -11,7 +12,7 @@ from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Value
 from turnkeeper.store import documents, keys
 from turnkeeper.store.cursor import check_limit
-from turnkeeper.store.damaged import reading
+from turnkeeper.store.damaged import UNREADABLE, reading
 from turnkeeper.store.documents import SessionAsks
 from turnkeeper.store.engine import Key
 from turnkeeper.store.message_reader import MessageReader
@@ -48,6 +49,19 @@ class Queries(MessageReader):
             with reading(key):
                 asks.append(documents.read_asks(body))
         return asks
+
+    async def answered(self) -> dict[str, frozenset[str]]:
+        """By session, the requests that are answered and whose calls have not gone on.
+
+        What cannot be read is left out: ``doctor`` reports it.
+        """
+        found: dict[str, frozenset[str]] = {}
+        for key, body in await self._engine.scan(("ask",)):
+            with suppress(*UNREADABLE):
+                asks = documents.read_asks(body).asks
+                if unused := frozenset(one.request.id for one in asks if one.reply is not None and not one.is_applied):
+                    found[key[-1]] = unused
+        return found
 
     async def ledger(self, session_id: str | None = None) -> AsyncIterator[LedgerRow]:
         """The rows of the ledger, of one session or of all; by session, then in the order of recording."""

@@ -32,6 +32,7 @@ from turnkeeper.model.parts.tool import (
 )
 from turnkeeper.model.permission import AskedBy, PermissionRequest, Rule
 from turnkeeper.model.question import Option, Question, QuestionRequest
+from turnkeeper.model.restore import FileEdit, FileRestore, FileState
 from turnkeeper.model.session import (
     ZERO_TOKENS,
     CacheTokens,
@@ -286,10 +287,16 @@ def _turn(session_id: str, ids: Iterator[str], parts: Iterator[str]) -> list[Eve
 def _history(session_id: str, kept_id: str, gone_id: str, part_id: str, *, seq: int) -> list[Event]:
     """``seq`` is the number of the second of these events."""
     kept = a_user(session_id, kept_id)
+    revert = Revert(message_id=gone_id, snapshot="tree1")
+    before, after = FileState(mode="100644", blob="blob1"), FileState(mode="100755", blob="blob2")
+    undone = FileEdit(before=before, after=after)
+    restored = FileRestore(file="a.py", kind="restore", now=before, to=after, undone=undone)
     return [
         e.MessageRecorded(message=kept, parts=(a_text(kept, part_id, "From elsewhere"),)),
         e.MessageRecorded(message=a_user(session_id, gone_id)),
-        e.RevertStaged(revert=Revert(message_id=gone_id, snapshot="tree1", diff="--- a")),
+        e.RestoreBegun(root="/home/me/prj", files=(restored,), revert=revert),
+        e.RevertStaged(revert=revert.but(diff="--- a")),
+        e.RestoreBegun(root="/home/me/prj", files=(restored.but(now=after, to=before, undone=None),)),
         e.RevertCleared(),
         e.RevertStaged(revert=Revert(message_id=gone_id)),
         e.MessageRemoved(message_id=gone_id, seq=seq),

@@ -176,6 +176,7 @@ class StageOptions:
     question: QuestionAsker | None = dismiss_all
     tools: Sequence[AnyTool] = TOOLS
     titles: bool = False
+    snapshots: bool = False
     config: JsonObject = field(default_factory=dict)
     in_a_hurry: bool = False
     environ: Mapping[str, str] = field(default_factory=dict)
@@ -204,6 +205,7 @@ async def stage(
         sleep=time.sleep,
         random=lambda: 0.0,
         titles=given.titles,
+        snapshots=given.snapshots,
         hooks=given.hooks,
         tools=lambda: given.tools,
         environ={

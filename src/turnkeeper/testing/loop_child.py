@@ -20,6 +20,7 @@ from turnkeeper.model.request import ModelRequest, Text, ToolTurn, UserTurn
 from turnkeeper.model.stream import StreamEvent
 from turnkeeper.run.permission import Asker, allow_all
 from turnkeeper.store import crash
+from turnkeeper.testing import reverting
 from turnkeeper.testing.harness import Stage, StageOptions, a_tool, stage
 from turnkeeper.testing.windowed import Windowed, WindowedTurn
 from turnkeeper.tools.tool import ToolContext
@@ -178,7 +179,54 @@ async def live_recovering(url: str, directory: Path) -> None:
         await runtime.tk.run(SESSION, resume=True)
 
 
-LIVES = {"turns": live, "growing": live_growing, "asking": live_asking, "recovering": live_recovering}
+def paint(place: Path) -> None:
+    """A step that changes, makes and deletes files."""
+    (place / "changed").write_text("by the agent\n")
+    (place / "sub").mkdir()
+    (place / "sub/made").write_text("made\n")
+    (place / "doomed").unlink()
+
+
+def prepare_files(place: Path) -> None:
+    """The files before the step."""
+    place.mkdir()
+    (place / "changed").write_text("before\n")
+    (place / "doomed").write_text("precious\n")
+    (place / "edited").write_text("".join(f"line {number}\n" for number in range(9)))
+
+
+def paint_more(place: Path) -> None:
+    """A second step, in a file that others change since."""
+    text = (place / "edited").read_text()
+    (place / "edited").write_text(text.replace("line 1\n", "agent 1\n"))
+
+
+async def live_reverting(url: str, directory: Path) -> None:
+    """Undo what two steps did to files, redo it, undo it again, and say something."""
+    prepare_files(directory / "place")
+    async with reverting.opened(url, directory) as runtime:
+        await runtime.session(id=SESSION)
+        await reverting.record_turn(runtime, SESSION, paint, paint_more)
+        edited = directory / "place/edited"
+        edited.write_text(edited.read_text().replace("line 7\n", "others 7\n"))
+        for move in (runtime.tk.undo, runtime.tk.redo, runtime.tk.undo):
+            note(directory / ACKNOWLEDGED, "begun")
+            await move(SESSION)
+            note(directory / ACKNOWLEDGED, "done")
+        await runtime.ask(SESSION, "Something else")
+        note(directory / ACKNOWLEDGED, "said")
+
+
+async def live_finishing(url: str, directory: Path) -> None:
+    """The life of the process that finds what the first one left of a revert."""
+    async with reverting.opened(url, directory, mint=Mint.fixed(FIXED_START_MS + 500_000, 2)) as runtime:
+        await runtime.tk.take_over()
+
+
+LIVES = {"turns": live, "growing": live_growing, "asking": live_asking, "recovering": live_recovering} | {
+    "reverting": live_reverting,
+    "finishing": live_finishing,
+}
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -12,7 +12,7 @@ from anyio import to_thread
 from msgspec import Meta
 
 from turnkeeper.core.limits import COMMAND_TIMEOUT_MAX_S, COMMAND_TIMEOUT_S, PROGRESS_CHARS_MAX
-from turnkeeper.core.sandbox import EXTERNAL, Confinement, directory_of, refusal_note
+from turnkeeper.core.sandbox import EXTERNAL, Confinement, directory_of, refusal_note, temporary_of
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.text.shell_rules import command_ask
 from turnkeeper.tools.reach import ask_outside, located, shell_places
@@ -50,8 +50,13 @@ async def execute(arguments: BashArguments, context: ToolContext) -> ToolOutput:
         raise ToolFailure("The command is empty.")
     directory = located(arguments.workdir or ".", context)
     granted = GrantedDirectories(context)
+    confined = await to_thread.run_sync(context.confine)
+    # Paths are checked as the shell will expand them.
+    if not arguments.outside:
+        context = msgspec.structs.replace(context, environ={**context.environ, **temporary_of(confined)})
     await _ask(arguments, directory, msgspec.structs.replace(context, ask=granted.ask))
-    confined = await _confined(arguments, granted.directories, context)
+    if confined is not None:
+        confined = await _confined(arguments, confined.also(map(os.path.realpath, granted.directories)), context)
     if not directory.is_dir():
         raise ToolFailure(f"{str(directory)!r} is not a directory, so nothing can run there.")
     description = arguments.description or ""
@@ -67,7 +72,7 @@ async def execute(arguments: BashArguments, context: ToolContext) -> ToolOutput:
         ran = await shell.run(
             arguments.command,
             directory,
-            environ=_environ(context, confined),
+            environ=context.environ,
             timeout_s=timeout_s,
             heard=heard,
             kept=kept,
@@ -91,9 +96,7 @@ async def _in_background(
 ) -> ToolOutput:
     if context.jobs is None:
         raise ToolFailure("There are no background jobs here; run the command without `background`.")
-    job = await context.jobs.start(
-        context.session_id, arguments.command, directory, _environ(context, confined), confined
-    )
+    job = await context.jobs.start(context.session_id, arguments.command, directory, context.environ, confined)
     log = f" Its output is also in {job.file}." if job.file is not None else ""
     return ToolOutput(
         title=arguments.command,
@@ -121,25 +124,15 @@ class GrantedDirectories:
             self.directories += [place for one in patterns if (place := directory_of(one, home)) is not None]
 
 
-async def _confined(arguments: BashArguments, granted: list[str], context: ToolContext) -> Confinement | None:
+async def _confined(arguments: BashArguments, confined: Confinement, context: ToolContext) -> Confinement | None:
     """How the command is confined; the user is asked about a command that is not to be."""
-    confined = await to_thread.run_sync(context.confine)
-    if confined is None:
-        return None
     if not arguments.outside:
-        return confined.also(map(os.path.realpath, granted))
+        return confined
     if confined.is_by_rule:
         raise ToolFailure("The rules of this agent deny every change, so no command runs outside the sandbox.")
     command = arguments.command
     await context.ask("sandbox", [command], always=[command], metadata={"command": command, "outside": True})
     return None
-
-
-def _environ(context: ToolContext, confined: Confinement | None) -> Mapping[str, str]:
-    """What the command is run with: confined, it has a directory of its own for temporary files."""
-    if confined is None or confined.temporary is None:
-        return context.environ
-    return {**context.environ, "TMPDIR": confined.temporary}
 
 
 async def _ask(arguments: BashArguments, directory: Path, context: ToolContext) -> None:

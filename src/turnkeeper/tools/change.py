@@ -167,7 +167,7 @@ class _Formatted(NamedTuple):
 async def _formatted(change: FileChange, context: ToolContext) -> _Formatted:
     if change.after is None:
         return _Formatted(change)
-    outcome = await context.services.format(change.path)
+    outcome = await context.services.format(change.path, context.confine)
     notes = tuple(f"The formatter {failure}" for failure in outcome.failures)
     if not outcome.ran:
         return _Formatted(change, notes)
@@ -187,7 +187,8 @@ async def _diagnosed(change: FileChange, context: ToolContext) -> tuple[Diagnost
     if change.after is None:
         return ()
     before = None if change.before is None else _text(change.before)
-    return (await context.services.diagnose(change.path, before, _text(change.after)))[:DIAGNOSTICS_MAX]
+    found = await context.services.diagnose(change.path, before, _text(change.after), context.confine)
+    return found[:DIAGNOSTICS_MAX]
 
 
 def _told(path: Path, errors: Sequence[Diagnostic]) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeAlias
 
+from turnkeeper.core.sandbox import Confinement
 from turnkeeper.model.value import JsonObject, Value
 
 
@@ -24,18 +25,21 @@ class FormatOutcome(Value):
     failures: tuple[str, ...] = ()
 
 
-Format: TypeAlias = Callable[[Path], Awaitable[FormatOutcome]]
+Confine: TypeAlias = Callable[[], Confinement | None]
+"""How the kernel confines the programs of a call; None: not at all. It looks at the disk, and may raise OSError."""
+
+Format: TypeAlias = Callable[[Path, Confine], Awaitable[FormatOutcome]]
 """Run the formatters for a file, which may change it. Never fails: a failure is part of the outcome."""
 
-Diagnose: TypeAlias = Callable[[Path, str | None, str], Awaitable[tuple[Diagnostic, ...]]]
+Diagnose: TypeAlias = Callable[[Path, str | None, str, Confine], Awaitable[tuple[Diagnostic, ...]]]
 """The errors that a change of a file from one text (None: no file) to another has brought. Bounded in time."""
 
 
-async def format_nothing(path: Path) -> FormatOutcome:
+async def format_nothing(path: Path, confine: Confine) -> FormatOutcome:
     """No formatter is configured."""
     return FormatOutcome()
 
 
-async def diagnose_nothing(path: Path, before: str | None, after: str) -> tuple[Diagnostic, ...]:
+async def diagnose_nothing(path: Path, before: str | None, after: str, confine: Confine) -> tuple[Diagnostic, ...]:
     """No language server is configured."""
     return ()

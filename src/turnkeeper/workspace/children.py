@@ -3,7 +3,7 @@
 import os
 import signal
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from subprocess import DEVNULL, Popen
@@ -23,10 +23,10 @@ _LOOK_AGAIN_S: Final = 0.02
 
 
 class RunningProcess:
-    """A started process. Its output joins both output streams of its process group."""
+    """A started process, its output, and its input if it has one."""
 
-    def __init__(self, process: "Popen[bytes]", output: int, grace_s: float) -> None:
-        self._process, self._output, self._grace_s = process, output, grace_s
+    def __init__(self, process: "Popen[bytes]", output: int, input: int | None, grace_s: float) -> None:
+        self._process, self._output, self._input, self._grace_s = process, output, input, grace_s
         self._waiting = anyio.Lock()
 
     @property
@@ -54,6 +54,26 @@ class RunningProcess:
                 return os.read(self._output, CHUNK_BYTES)
             except BlockingIOError:
                 await anyio.wait_readable(self._output)
+
+    async def write(self, data: bytes) -> None:
+        """Write to the input. Raises BrokenPipeError once the process has closed it, or we have."""
+        await checkpoint()
+        left = memoryview(data)
+        while left:
+            if self._input is None:
+                raise BrokenPipeError("the input is closed")
+            try:
+                left = left[os.write(self._input, left) :]
+            except BlockingIOError:
+                with suppress(anyio.ClosedResourceError):
+                    await anyio.wait_writable(self._input)
+
+    def close_input(self) -> None:
+        """Close the input, if it is open."""
+        if self._input is not None:
+            closing, self._input = self._input, None
+            anyio.notify_closing(closing)
+            os.close(closing)
 
     def read_rest(self) -> bytes:
         """The unread output, without waiting."""
@@ -124,28 +144,41 @@ async def started(
     grace_s: float = KILL_GRACE_S,
     watchdog: Watchdog | None = None,
     confined: Confinement | None = None,
+    has_input: bool = False,
 ) -> AsyncIterator[RunningProcess]:
-    """A process without terminal and input. Its group is terminated if the block fails or ends before the process.
+    """A process without a terminal. Its group is terminated if the block fails or ends before the process.
 
-    With a ``watchdog`` the group also ends if this process is killed. Raises OSError if it cannot be started, or not
-    be ``confined`` as it should.
+    Its output joins both output streams; a process that ``has_input`` is one to talk to, and its errors are dropped.
+    With a ``watchdog``, which takes the place of the input, the group also ends if this process is killed. Raises
+    OSError if it cannot be started, or not be ``confined`` as it should.
     """
+    assert watchdog is None or not has_input, "the watchdog uses the input"
     output, writing = os.pipe()
+    reading, input = os.pipe() if has_input else (None, None)
     try:
         os.set_blocking(output, False)
         try:
-            start = partial(_start, arguments, directory, environ, writing, watchdog, confined)
+            start = partial(_start, arguments, directory, environ, writing, reading, watchdog, confined)
             # Not to be interrupted: a process that is started in vain would be nobody's to end.
             with anyio.CancelScope(shield=True):
                 process = await to_thread.run_sync(start)
+        except BaseException:
+            if input is not None:
+                os.close(input)
+            raise
         finally:
             os.close(writing)
-        running = RunningProcess(process, output, grace_s)
+            if reading is not None:
+                os.close(reading)
+        if input is not None:
+            os.set_blocking(input, False)
+        running = RunningProcess(process, output, input, grace_s)
         is_done = False
         try:
             yield running
             is_done = running.exit_code is not None
         finally:
+            running.close_input()
             if not is_done:
                 await running.end()
             if watchdog is not None:
@@ -159,20 +192,21 @@ def _start(
     directory: Path,
     environ: Mapping[str, str],
     writing: int,
+    reading: int | None,
     watchdog: Watchdog | None,
     confined: Confinement | None,
 ) -> "Popen[bytes]":
     inner = list(arguments) if confined is None else sandbox.arguments_of(confined, list(arguments))
     # Not inside the sandbox: the watchdog may have to be started first.
     enrolled = inner if watchdog is None else watchdog.enrolled(inner)
-    stdin = DEVNULL if watchdog is None else watchdog.pipe()
+    stdin = reading if reading is not None else DEVNULL if watchdog is None else watchdog.pipe()
 
     def start() -> "Popen[bytes]":
         return Popen(
             enrolled,
             stdin=stdin,
             stdout=writing,
-            stderr=writing,
+            stderr=writing if reading is None else DEVNULL,
             cwd=directory,
             env=environ,
             start_new_session=True,

@@ -59,6 +59,15 @@ class CheckedPath(PosixPath):
         checked._place = real(path)
         return checked
 
+    @classmethod
+    def below(cls, root: Path, name: str) -> "CheckedPath":
+        """A file by its name relative to a directory. Unlike ``of``, this follows no link below the directory."""
+        if any(part in ("", ".", "..") or part.casefold() == ".git" for part in name.split("/")) or "\0" in name:
+            raise Invalid(f"{name!r} is not the name of a file of {str(root)!r}")
+        checked = cls(root / name)
+        checked._place = real(root) / name
+        return checked
+
 
 def real(path: Path) -> Path:
     """The path without links, also of a file that is not there yet."""
@@ -231,7 +240,7 @@ def replacing(path: Path, *, mode: int | None = None) -> Iterator[IO[bytes]]:
             with open(descriptor, "wb") as file:
                 yield file
                 if before is not None:
-                    _keep_owner_and_mode(file.fileno(), before, mode)
+                    keep_owner_and_mode(file.fileno(), before, mode)
                 file.flush()
                 # Without this a power cut could leave the new name with nothing under it.
                 os.fsync(file.fileno())
@@ -305,7 +314,8 @@ async def holding(path: Path) -> AsyncIterator[None]:
         yield
 
 
-def _keep_owner_and_mode(descriptor: int, before: os.stat_result, mode: int | None) -> None:
+def keep_owner_and_mode(descriptor: int, before: os.stat_result, mode: int | None) -> None:
+    """Give a new file the owner of the one that it replaces, and its mode unless another is given."""
     # Only root may change the owner; otherwise the file belongs to the last writer.
     with suppress(PermissionError):
         os.fchown(descriptor, before.st_uid, before.st_gid)

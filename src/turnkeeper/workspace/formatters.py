@@ -1,15 +1,21 @@
-"""Formatters: programs that are run over a file after an edit, each within a time limit. A failure costs a note."""
+"""Formatters: programs that are run over a file after an edit, each within a time limit. A failure costs a note.
 
+They are confined like the commands of a model, and may also write the file that the call was allowed to change.
+"""
+
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import anyio
+from anyio import to_thread
 
 from turnkeeper.core.limits import FORMAT_S
+from turnkeeper.core.sandbox import temporary_of
 from turnkeeper.model.config import FormatterConfig
-from turnkeeper.workspace.after_edit import FormatOutcome
+from turnkeeper.workspace.after_edit import Confine, FormatOutcome
 from turnkeeper.workspace.children import started
 
 FILE: Final = "$FILE"
@@ -74,7 +80,7 @@ class Formatters:
     ) -> None:
         self._formatters, self._directory, self._environ, self._timeout_s = formatters, directory, environ, timeout_s
 
-    async def format(self, path: Path) -> FormatOutcome:
+    async def format(self, path: Path, confine: Confine) -> FormatOutcome:
         """Run those that are for this file, one after the other. Never fails."""
         ran: list[str] = []
         failures: list[str] = []
@@ -86,21 +92,24 @@ class Formatters:
                 if formatter.is_required:
                     failures.append(f"{formatter.name} is not installed: {formatter.command[0]!r} was not found.")
                 continue
-            failure = await self._run(formatter, program, path)
+            failure = await self._run(formatter, program, path, confine)
             # Also one that failed may have changed the file.
             ran.append(formatter.name)
             if failure is not None:
                 failures.append(f"{formatter.name} {failure}")
         return FormatOutcome(ran=tuple(ran), failures=tuple(failures))
 
-    async def _run(self, formatter: Formatter, program: str, path: Path) -> str | None:
+    async def _run(self, formatter: Formatter, program: str, path: Path, confine: Confine) -> str | None:
         """What went wrong, if anything did."""
         arguments = [program, *(word.replace(FILE, str(path)) for word in formatter.command[1:])]
-        environ = {**self._environ, **formatter.environment}
         output = bytearray()
         try:
+            confined = await to_thread.run_sync(confine)
+            environ = {**self._environ, **temporary_of(confined), **formatter.environment}
+            if confined is not None:
+                confined = confined.writing(os.path.realpath(path))
             with anyio.fail_after(self._timeout_s):
-                async with started(arguments, self._directory, environ, grace_s=0.5) as running:
+                async with started(arguments, self._directory, environ, grace_s=0.5, confined=confined) as running:
                     while piece := await running.read():
                         output += piece[: _COMPLAINT_CHARS * 4 - len(output)]
                     code = await running.wait()

@@ -1,29 +1,28 @@
 """Language servers: started when a file of theirs is edited first, and asked what errors an edit has brought.
 
 A server that is missing costs nothing. One that does not answer costs a bounded wait, and is not asked again after a
-few of them. Servers speak JSON-RPC over their standard input and output.
+few of them. Servers speak JSON-RPC over their standard input and output, and are confined like a model's commands.
 """
 
 import logging
-import os
-import shutil
-import signal
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from subprocess import DEVNULL, PIPE
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 import anyio
 import msgspec
-from anyio.abc import Process, TaskGroup
+from anyio import to_thread
+from anyio.abc import ByteReceiveStream, TaskGroup
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from turnkeeper.core.limits import DIAGNOSTICS_S
-from turnkeeper.model.config import LspConfig
+from turnkeeper.core.sandbox import Confinement, temporary_of
 from turnkeeper.model.value import Json, JsonObject
-from turnkeeper.workspace.after_edit import Diagnostic
+from turnkeeper.workspace.after_edit import Confine, Diagnostic
+from turnkeeper.workspace.children import RunningProcess, started
+from turnkeeper.workspace.lsp_commands import PYTHON, C, ServerCommand, program_of
 
 log = logging.getLogger(__name__)
 
@@ -41,35 +40,11 @@ ERROR: Final = 1
 """The severity of an error; warnings and hints have higher numbers."""
 
 
-class ServerCommand(NamedTuple):
-    """How a language server is started, and for which files."""
-
-    name: str
-    command: tuple[str, ...]
-    extensions: tuple[str, ...]
-    environment: tuple[tuple[str, str], ...] = ()
-    initialization: bytes = b"{}"
-    """Its initialization options as JSON."""
-
-
-_PYTHON: Final = (".py", ".pyi")
-_SCRIPTS: Final = (".ts", ".tsx", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs")
-_C: Final = (".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx")
-BUILT_IN: Final[tuple[ServerCommand, ...]] = (
-    ServerCommand("pyright", ("pyright-langserver", "--stdio"), _PYTHON),
-    ServerCommand("pylsp", ("pylsp",), _PYTHON),
-    ServerCommand("typescript", ("typescript-language-server", "--stdio"), _SCRIPTS),
-    ServerCommand("gopls", ("gopls",), (".go",)),
-    ServerCommand("rust-analyzer", ("rust-analyzer",), (".rs",)),
-    ServerCommand("clangd", ("clangd",), _C),
-)
-"""Servers that are used where they are installed. For a kind of file the first that is found is used."""
-
 _LANGUAGES: Final[Mapping[str, str]] = {
-    **dict.fromkeys(_PYTHON, "python"),
+    **dict.fromkeys(PYTHON, "python"),
     **dict.fromkeys((".ts", ".mts", ".cts"), "typescript"),
     **dict.fromkeys((".js", ".mjs", ".cjs"), "javascript"),
-    **dict.fromkeys(_C, "cpp"),
+    **dict.fromkeys(C, "cpp"),
     ".c": "c",
     ".tsx": "typescriptreact",
     ".jsx": "javascriptreact",
@@ -77,42 +52,19 @@ _LANGUAGES: Final[Mapping[str, str]] = {
     ".rs": "rust",
 }
 
-
-def configured(config: bool | Mapping[str, LspConfig] | None, environ: Mapping[str, str]) -> tuple[ServerCommand, ...]:
-    """The servers that a configuration asks for and that are installed."""
-    if not config and not isinstance(config, Mapping):
-        return ()
-    own: Mapping[str, LspConfig] = config if isinstance(config, Mapping) else {}
-    known = {server.name: server for server in BUILT_IN}
-    wanted = [_changed(known.get(name), name, given) for name, given in own.items() if not given.disabled]
-    found = [server for server in wanted if server is not None and _program(server, environ)]
-    for server in BUILT_IN:
-        covered = {extension for one in found for extension in one.extensions}
-        if server.name not in own and not covered & set(server.extensions) and _program(server, environ):
-            found.append(server)
-    return tuple(found)
-
-
-def _changed(known: ServerCommand | None, name: str, given: LspConfig) -> ServerCommand | None:
-    command = given.command or (known.command if known is not None else ())
-    extensions = given.extensions or (known.extensions if known is not None else ())
-    if not command or not extensions:
-        log.warning("the language server %r needs a command and extensions; it is not used", name)
-        return None
-    options = msgspec.json.encode(given.initialization)
-    return ServerCommand(name, command, extensions, tuple(sorted(given.env.items())), options)
-
-
-def _program(server: ServerCommand, environ: Mapping[str, str]) -> str | None:
-    return shutil.which(server.command[0], path=environ.get("PATH"))
+_Key: TypeAlias = tuple[ServerCommand, Path, object]
+"""A server, the root directory that it serves, and what the kernel refuses it."""
 
 
 class LanguageServers:
-    """The servers of this process, each for one root directory. They end with the task group."""
+    """The servers of this process, each for one root directory. They end with the task group.
+
+    Sessions share a server only if the kernel refuses them the same, for errors can quote files that the server reads.
+    """
 
     def __init__(self, group: TaskGroup | None, *, timeout_s: float = DIAGNOSTICS_S) -> None:
         self._group, self._timeout_s = group, timeout_s
-        self._running: dict[tuple[ServerCommand, Path], LanguageServer] = {}
+        self._running: dict[_Key, LanguageServer] = {}
 
     async def diagnose(
         self,
@@ -122,25 +74,58 @@ class LanguageServers:
         path: Path,
         before: str | None,
         after: str,
+        confine: Confine,
     ) -> tuple[Diagnostic, ...]:
         """The errors that the servers for this file did not report of the text before. Never fails; bounded in time."""
+        wanted = [command for command in servers if path.suffix.lower() in command.extensions]
+        if not wanted or self._group is None:
+            return ()
+        try:
+            confined = await to_thread.run_sync(confine)
+        except OSError as error:
+            log.warning("no language server is started: %s", error)
+            return ()
         found: list[Diagnostic] = []
 
         async def ask(server: LanguageServer) -> None:
             found.extend(await server.new_errors(path, before, after, self._timeout_s))
 
         async with anyio.create_task_group() as asking:
-            for command in servers:
-                if path.suffix.lower() in command.extensions and (server := self._server(command, root, environ)):
+            for command in wanted:
+                if server := self._server(self._group, command, root, environ, confined):
                     asking.start_soon(ask, server)
         return tuple(sorted(found, key=lambda one: (one.line, one.character)))
 
-    def _server(self, command: ServerCommand, root: Path, environ: Mapping[str, str]) -> "LanguageServer | None":
-        known = self._running.get((command, root))
-        if known is None and self._group is not None and len(self._running) < SERVERS_MAX:
-            known = self._running[command, root] = LanguageServer(command, root, environ)
-            self._group.start_soon(known.serve)
+    def _server(
+        self,
+        group: TaskGroup,
+        command: ServerCommand,
+        root: Path,
+        environ: Mapping[str, str],
+        confined: Confinement | None,
+    ) -> "LanguageServer | None":
+        key = command, root, confined.refused if confined is not None else None
+        known = self._running.get(key)
+        if known is None and len(self._running) < SERVERS_MAX:
+            known = self._running[key] = LanguageServer(command, root, environ, confined)
+            group.start_soon(known.serve)
         return known if known is not None and known.is_useful else None
+
+
+class _Output(ByteReceiveStream):
+    """The output of a process as a stream."""
+
+    def __init__(self, process: RunningProcess) -> None:
+        self._process = process
+
+    async def receive(self, max_bytes: int = 65536) -> bytes:
+        piece = await self._process.read()
+        if not piece:
+            raise anyio.EndOfStream
+        return piece
+
+    async def aclose(self) -> None:
+        """The process is ended by who started it."""
 
 
 class _Document(msgspec.Struct):
@@ -154,9 +139,11 @@ class _Document(msgspec.Struct):
 class LanguageServer:
     """One server process and the conversation with it."""
 
-    def __init__(self, command: ServerCommand, root: Path, environ: Mapping[str, str]) -> None:
-        self._command, self._root, self._environ = command, root, environ
-        self._process: Process | None = None
+    def __init__(
+        self, command: ServerCommand, root: Path, environ: Mapping[str, str], confined: Confinement | None
+    ) -> None:
+        self._command, self._root, self._environ, self._confined = command, root, environ, confined
+        self._process: RunningProcess | None = None
         self._ready = anyio.Event()
         self._is_dead = False
         self._silent = 0
@@ -187,33 +174,27 @@ class LanguageServer:
                 document.heard.set()
 
     async def _serve(self) -> None:
-        program = _program(self._command, self._environ)
+        program = program_of(self._command, self._environ)
         if program is None:
             return
-        process = await anyio.open_process(
-            [program, *self._command.command[1:]],
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=DEVNULL,
-            cwd=self._root,
-            env={**self._environ, **dict(self._command.environment)},
-            start_new_session=True,
-        )
-        try:
+        arguments = [program, *self._command.command[1:]]
+        environ = {**self._environ, **temporary_of(self._confined), **dict(self._command.environment)}
+        async with started(
+            arguments, self._root, environ, grace_s=GRACE_S, confined=self._confined, has_input=True
+        ) as process:
             self._process = process
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._initialize)
                 await self._listen(process)
                 tasks.cancel_scope.cancel()
-        finally:
-            await _end(process)
 
     async def _initialize(self) -> None:
         root = self._root.as_uri()
         await self._request(
             "initialize",
             {
-                "processId": os.getpid(),
+                # No number of ours: a confined server cannot look for our process, and would take us for dead.
+                "processId": None,
                 "rootUri": root,
                 "workspaceFolders": [{"uri": root, "name": self._root.name}],
                 "initializationOptions": msgspec.json.decode(self._command.initialization),
@@ -231,9 +212,8 @@ class LanguageServer:
 
     # --- Messages ----------------------------------------------------------------------------------------------
 
-    async def _listen(self, process: Process) -> None:
-        assert process.stdout is not None
-        stream = BufferedByteReceiveStream(process.stdout)
+    async def _listen(self, process: RunningProcess) -> None:
+        stream = BufferedByteReceiveStream(_Output(process))
         with suppress(anyio.EndOfStream, anyio.IncompleteRead, anyio.ClosedResourceError):
             while True:
                 head = await stream.receive_until(b"\r\n\r\n", HEADER_BYTES_MAX)
@@ -291,9 +271,8 @@ class LanguageServer:
     async def _send(self, message: JsonObject) -> None:
         body = msgspec.json.encode(message)
         assert self._process is not None
-        assert self._process.stdin is not None
         async with self._writing:
-            await self._process.stdin.send(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+            await self._process.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
 
     # --- Checking ----------------------------------------------------------------------------------------------
 
@@ -304,7 +283,7 @@ class LanguageServer:
                 await self._ready.wait()
                 if self._is_dead:
                     return ()
-                with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                with suppress(BrokenPipeError):
                     known = await self._errors_before(path, before)
                     found = await self._errors(path, after)
                     self._silent = 0
@@ -367,15 +346,3 @@ def _new(known: Sequence[Diagnostic], found: Sequence[Diagnostic]) -> tuple[Diag
         else:
             new.append(one)
     return tuple(new)
-
-
-async def _end(process: Process) -> None:
-    """End the server and what it started: ask, wait a little, then insist."""
-    with anyio.CancelScope(shield=True):
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, number)
-            with anyio.move_on_after(GRACE_S):
-                await process.wait()
-        with anyio.move_on_after(GRACE_S):
-            await process.aclose()

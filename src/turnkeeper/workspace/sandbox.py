@@ -111,6 +111,12 @@ def warn(reason: str) -> None:
     log.warning("commands are not confined by a sandbox: %s; the permission rules alone hold", reason)
 
 
+def is_confined(given: SandboxMode | SandboxConfig) -> bool:
+    """Whether commands run in a sandbox with this configuration."""
+    mode = given if isinstance(given, str) else given.mode
+    return mode != "off" and unavailable() is None
+
+
 def policy(
     given: SandboxMode | SandboxConfig, directory: Path, worktree: Path, environ: Mapping[str, str]
 ) -> SandboxPolicy:

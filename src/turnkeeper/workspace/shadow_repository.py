@@ -112,6 +112,11 @@ class ShadowRepository:
             found |= await self._diffs(before, after, long, _SOME)
         return tuple(one.but(patch="") if _is_long(one) else one for _, one in sorted(found.items()))
 
+    async def git_diff(self, before: str, after: str, names: Sequence[str] | None = None) -> tuple[FileDiff, ...]:
+        """The differences as git prints them, with some lines around each change."""
+        found = await self._diffs(before, after, names, _SOME, as_git=True)
+        return tuple(one.but(patch="") if _is_long(one) else one for _, one in sorted(found.items()))
+
     async def entries(self, tree: str, names: Sequence[str]) -> dict[str, TreeEntry]:
         """The files of a tree with these names; names that are not in it are left out."""
         if not names:
@@ -145,6 +150,11 @@ class ShadowRepository:
         found = await self.read([base, ours, theirs])
         merged = await self._refusing(lambda shadow: _merged(shadow, [found[one] for one in (ours, base, theirs)]))
         return None if merged is None else (await self.store([merged]))[0]
+
+    async def keep(self, session_id: str, blobs: Sequence[str]) -> None:
+        """Keep blobs that were stored here for this session, as its captures are kept."""
+        async with self._one_at_a_time:
+            await self._refusing(lambda shadow: self._kept(shadow, session_id, blobs))
 
     async def forget(self, session_id: str) -> None:
         """Keep nothing for this session any longer."""
@@ -244,12 +254,20 @@ class ShadowRepository:
                 .split()
             )
 
+    def _kept(self, shadow: ShadowGit, session_id: str, blobs: Sequence[str]) -> None:
+        given = "".join(f"100644 blob {blob}\t{blob}\n" for blob in sorted(set(_trees(*blobs)))).encode()
+        with shadow.locked():
+            tree = shadow.write("mktree", given=given).decode("ascii").strip()
+            _keep(self.place, session_id, tree, self._now())
+
     def _forgotten(self, shadow: ShadowGit, session_id: str) -> None:
         if self.place.git_dir.exists():
             with shadow.locked():
                 shutil.rmtree(self.place.git_dir / REFS / session_name(session_id), ignore_errors=True)
 
-    async def _diffs(self, before: str, after: str, names: Sequence[str] | None, context: int) -> dict[str, FileDiff]:
+    async def _diffs(
+        self, before: str, after: str, names: Sequence[str] | None, context: int, *, as_git: bool = False
+    ) -> dict[str, FileDiff]:
         if names is not None and not names:
             return {}
         chosen = ["--", *names] if names is not None and len(names) <= _ARGUMENTS_MAX else []
@@ -261,7 +279,8 @@ class ShadowRepository:
             *chosen,
         )
         wanted = None if names is None else set(names)
-        return {name: one for name, one in tree_diff.diffs(output).items() if wanted is None or name in wanted}
+        found = tree_diff.diffs(output, as_git=as_git)
+        return {name: one for name, one in found.items() if wanted is None or name in wanted}
 
     async def _asked(self, *arguments: str, given: bytes | None = None) -> bytes:
         return await self._refusing(lambda shadow: shadow.read(*arguments, given=given))

@@ -25,16 +25,17 @@ class TemporaryDirectories:
 
     def directory(self, session_id: str) -> str:
         """The directory of a session, which is made if it is missing. Raises OSError if that is not possible."""
-        path = self._path(session_id)
+        path = self.path(session_id)
         os.makedirs(path, mode=0o700, exist_ok=True)
         return path
 
     def remove(self, session_ids: Iterable[str]) -> None:
         """Remove the directories of sessions. What cannot be removed is left to the system."""
         for session_id in session_ids:
-            shutil.rmtree(self._path(session_id), ignore_errors=True)
+            shutil.rmtree(self.path(session_id), ignore_errors=True)
 
-    def _path(self, session_id: str) -> str:
+    def path(self, session_id: str) -> str:
+        """Where the directory of a session is, or would be. Raises OSError if there can be none."""
         # A hash: an id may hold what a file name cannot, and paths of sockets must be short.
         return os.path.join(self._made(), sha256(session_id.encode("utf-8", "replace")).hexdigest()[:12])
 

@@ -29,8 +29,11 @@ def names(raw: bytes) -> tuple[str, ...]:
     return tuple(sorted(name for name in found if name is not None))
 
 
-def diffs(output: bytes) -> dict[str, FileDiff]:
-    """The differences of ``diff-tree -r -z --raw --numstat -p`` by name. Names that are not UTF-8 are left out."""
+def diffs(output: bytes, *, as_git: bool = False) -> dict[str, FileDiff]:
+    """The differences of ``diff-tree -r -z --raw --numstat -p`` by name. Names that are not UTF-8 are left out.
+
+    ``as_git`` keeps the patches as git prints them.
+    """
     if not output:
         return {}
     at = 0
@@ -51,7 +54,7 @@ def diffs(output: bytes) -> dict[str, FileDiff]:
         if (name := _text(file.name)) is not None:
             result[name] = FileDiff(
                 file=name,
-                patch="" if is_binary else _patch(name, b"".join(map(_hunks, own))),
+                patch=_as_git(own) if as_git else "" if is_binary else _patch(name, b"".join(map(_hunks, own))),
                 additions=0 if is_binary else int(added),
                 deletions=0 if is_binary else int(deleted),
                 status=file.status,
@@ -70,6 +73,10 @@ def _text(name: bytes) -> str | None:
         return name.decode("utf-8")
     except UnicodeDecodeError:
         return None
+
+
+def _as_git(sections: list[bytes]) -> str:
+    return b"".join(sections).decode("utf-8", "replace")
 
 
 def _patch(name: str, hunks: bytes) -> str:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from heard import Event, listening
 from served import Served, served
@@ -164,6 +165,18 @@ async def test_there_is_no_stream_of_a_session_that_is_not_there(tmp_path: Path)
     async with served(tmp_path) as server:
         refused = await server.get("/api/session/ses_nope/event", 404)
         assert refused == {"_tag": "SessionNotFoundError", "sessionID": "ses_nope"} | refused
+
+
+async def test_the_stream_of_a_session_ends_when_the_session_is_removed(tmp_path: Path) -> None:
+    async with served(tmp_path, a_script()) as server:
+        session_id = await server.session()
+        await server.ask(session_id, "go")
+        with anyio.fail_after(60):
+            async with listening(server.service, f"/api/session/{session_id}/event") as heard:
+                await heard.until_type("session.next.prompted")
+                await server.stage.tk.remove(session_id)
+                await heard.until(lambda one: one.is_complete)
+        assert heard.raw.endswith(f"\n\n: session '{session_id}' was removed\n\n".encode())
 
 
 async def test_a_long_text_is_replayed_whole(tmp_path: Path) -> None:

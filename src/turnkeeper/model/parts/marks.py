@@ -6,7 +6,7 @@ from turnkeeper.model.failure import ApiFailure
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.parts.base import BasePart, Mention
 from turnkeeper.model.session import Tokens
-from turnkeeper.model.value import Value
+from turnkeeper.model.value import Private, Value
 
 
 class StepStartPart(BasePart, tag_field="type", tag="step-start"):
@@ -31,10 +31,11 @@ class SnapshotPart(BasePart, tag_field="type", tag="snapshot"):
 
 
 class PatchPart(BasePart, tag_field="type", tag="patch"):
-    """Files changed since the tree ``hash``; absolute paths."""
+    """Files that a turn changed; absolute paths. ``hash`` is the tree before, and ``after`` the tree after it."""
 
     hash: str
     files: tuple[str, ...]
+    after: Private[str | None] = None
 
 
 class AgentPart(BasePart, tag_field="type", tag="agent"):

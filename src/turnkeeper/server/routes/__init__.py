@@ -13,6 +13,7 @@ FILES: Final = (
     "all_sessions",
     "message",
     "turn",
+    "revert",
     "command",
     "permission",
     "question",

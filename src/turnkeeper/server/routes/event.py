@@ -40,9 +40,8 @@ def _stream(call: HttpRequest[StreamQuery, None], format: StreamFormat, director
     ours = call.service.part(hub)
     since = call.query.after or call.headers.get("last-event-id")
     wants_ids = format != "second" and (call.query.ids or since is not None)
-    return Stream(
-        ours, StreamFilter(format, directory, ours.id_prefix if wants_ids else None), since=since if wants_ids else None
-    )
+    filter = StreamFilter(format, directory, ours.id_prefix if wants_ids else None)
+    return Stream(ours, filter, since=since if wants_ids else None)
 
 
 async def local(call: HttpRequest[StreamQuery, None]) -> Application:

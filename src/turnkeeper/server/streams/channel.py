@@ -45,6 +45,11 @@ class Channel(msgspec.Struct, eq=False):
         directory = self.filter.directory
         return b"".join([self._framed(one) for one in frames if directory in (None, one.one.directory)])
 
+    def unnumbered(self, frames: Iterable[OutgoingFrame]) -> bytes:
+        """The bytes of those frames that pass the filter, without id lines: a client cannot resume after them."""
+        directory = self.filter.directory
+        return b"".join([self._body(one) for one in frames if directory in (None, one.one.directory)])
+
     def plain(self, kind: str, id: str, properties: object) -> bytes:
         """An event of the server itself as a frame, without an id line."""
         if self.filter.format == "second":
@@ -52,14 +57,13 @@ class Channel(msgspec.Struct, eq=False):
         return self._wrapped(frame.plain(kind, id, properties), "", None)
 
     def _framed(self, one: OutgoingFrame) -> bytes:
+        body = self._body(one)
+        return f"id: {self.filter.ids}{one.nth}\n".encode() + body if body and self.filter.ids is not None else body
+
+    def _body(self, one: OutgoingFrame) -> bytes:
         if self.filter.format == "second":
-            body = one.second
-            return b"data: " + body + END if body else b""
-        body = one.first
-        if not body:
-            return b""
-        wrapped = self._wrapped(body, one.one.directory, getattr(one.one, "project_id", None))
-        return f"id: {self.filter.ids}{one.nth}\n".encode() + wrapped if self.filter.ids is not None else wrapped
+            return b"data: " + one.second + END if one.second else b""
+        return self._wrapped(one.first, one.one.directory, getattr(one.one, "project_id", None)) if one.first else b""
 
     def _wrapped(self, body: bytes, directory: str, project_id: str | None) -> bytes:
         if self.filter.format == "local":

@@ -7,7 +7,7 @@ not by the number of subscribers.
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
 import anyio
@@ -57,6 +57,8 @@ class Membership(msgspec.Struct, eq=False):
 
     channel: Channel
     subscriber: Subscriber
+    is_resumed: bool = False
+    """The client misses nothing: it received all frames since its earlier connection."""
 
 
 class Hub:
@@ -67,7 +69,7 @@ class Hub:
         self.counts = HubCounts()
         self.id_prefix = secrets.token_hex(4) + "-"
         """The prefix of this hub's frame ids: an id with another prefix cannot be resumed from."""
-        self._turnkeeper, self._directory = turnkeeper, directory
+        self.turnkeeper, self._directory = turnkeeper, directory
         self._channels: dict[StreamFilter, Channel] = {}
         self._alone: set[Subscriber] = set()
         self._listener: Listener[Published] | None = None
@@ -82,7 +84,7 @@ class Hub:
     def join(self, filter: StreamFilter, *, since: str | None = None) -> Membership:
         """Subscribe. ``since`` is the id of the last frame that the client received on an earlier connection."""
         if self._listener is None and not self._is_closed:
-            self._listener = self._turnkeeper.listen(self._receive)
+            self._listener = self.turnkeeper.listen(self._receive)
         if filter.ids is not None and self._recent is None:
             self._recent = Recent()
             self._recent.begin = self.counts.frames
@@ -98,7 +100,14 @@ class Hub:
             subscriber.end()
         else:
             channel.subscribers.add(subscriber)
-        return Membership(channel, subscriber)
+        return Membership(channel, subscriber, is_resumed=since is not None and missed is not None)
+
+    def offer(self, member: Membership, news: Iterable[Published]) -> None:
+        """Send something to one subscriber only."""
+        now = self.settings.now()
+        chunk = member.channel.unnumbered([OutgoingFrame(one, 0, self.event_id(), now) for one in news])
+        if chunk:
+            member.subscriber.offer(chunk)
 
     def leave(self, member: Membership) -> None:
         """Unsubscribe."""
@@ -177,7 +186,7 @@ class Hub:
         wanted = any(filter.format == "second" for filter in self._channels) and not self._is_closed
         if wanted == self._derives_second:
             return
-        self._derives_second, journal = wanted, self._turnkeeper.store.journal
+        self._derives_second, journal = wanted, self.turnkeeper.store.journal
         if wanted:
             journal.publisher.add(live.derive)
         else:

@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 import anyio
 
 from turnkeeper.server.asgi import ABORT, Receive, Scope, Send
+from turnkeeper.server.streams.announce import announce
 from turnkeeper.server.streams.channel import StreamFilter
 from turnkeeper.server.streams.frame import COMMENT
 from turnkeeper.server.streams.hub import Hub, Membership
@@ -44,6 +45,8 @@ class Stream:
         is_second = self._filter.format == "second"
         if is_second:
             member.subscriber.offer(COMMENT)
+        if not member.is_resumed:
+            await announce(self._hub, member)
         while True:
             await self._hub.settings.sleep(HEARTBEAT_SECOND_S if is_second else HEARTBEAT_S)
             member.subscriber.offer(

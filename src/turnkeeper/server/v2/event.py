@@ -15,6 +15,7 @@ from turnkeeper.model.identifier import pack
 from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.notification import Notification
 from turnkeeper.model.parts import Part
+from turnkeeper.server.public import public
 from turnkeeper.server.v2 import shape
 from turnkeeper.server.v2.part_event import NamedEvent, part_events
 from turnkeeper.server.v2.shape import NUMBERS_PER_ENTRY, number
@@ -106,7 +107,7 @@ def _events(change: Change, recorded: Recorded, reason: Reason) -> Iterator[Name
         case c.DirectoryPut(directory=directory):
             yield "moved", {"location": {"directory": directory}}
         case c.RevertPut(revert=revert):
-            yield "revert.staged", {"revert": revert}
+            yield "revert.staged", {"revert": public(revert)}
         case c.RevertGone(removed_from=None):
             yield "revert.cleared", {}
         case c.RevertGone(removed_from=message_id):

@@ -21,16 +21,20 @@ PAGE = 256
 
 
 async def tail(store: Store, session_id: str, after: int, *, ids: bool = False) -> AsyncIterator[bytes]:
-    """Frames of the events after a number, then of each new event. Never ends."""
-    replay = await LogReplay.at(store, session_id, after)
-    async for recorded in store.journal.tail(session_id, replay.seq):
-        chunk = b""
-        for event in await replay.events(recorded):
-            if event.number > after:
-                line = f"id: {event.number}\n".encode() if ids else b""
-                chunk += line + b"data: " + durable(event, is_local=True) + END
-        if chunk:
-            yield chunk
+    """Frames of the events after a number, then of each new event. The last one says that the session was removed."""
+    try:
+        replay = await LogReplay.at(store, session_id, after)
+        async for recorded in store.journal.tail(session_id, replay.seq):
+            chunk = b""
+            for event in await replay.events(recorded):
+                if event.number > after:
+                    line = f"id: {event.number}\n".encode() if ids else b""
+                    chunk += line + b"data: " + durable(event, is_local=True) + END
+            if chunk:
+                yield chunk
+    except NotFound as error:
+        # A comment, which clients of the protocol skip: there is no event for it, because it is not in the log.
+        yield f": {error}".encode() + END
 
 
 async def page(store: Store, session_id: str, after: int, limit: int) -> tuple[list[NextEvent], bool]:

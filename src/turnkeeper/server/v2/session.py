@@ -4,6 +4,7 @@ from turnkeeper.api import Turnkeeper
 from turnkeeper.model.session import Revert, Session, SessionModel
 from turnkeeper.model.value import Value
 from turnkeeper.server.errors import InvalidCursor
+from turnkeeper.server.public import public
 from turnkeeper.server.v2 import shape
 from turnkeeper.server.v2.reading import Cursors, Order, encode_cursor
 from turnkeeper.server.v2.shape import Location, TokenUsage
@@ -75,7 +76,7 @@ def session_info(session: Session) -> SessionInfo:
         title=session.title,
         location=Location(directory=session.directory),
         subpath=session.path or None,
-        revert=session.revert,
+        revert=public(session.revert),
     )
 
 

@@ -1,4 +1,4 @@
-"""The storage engines, one file each. A new engine is a file here and a line in ENGINES."""
+"""The storage engines, one file each. A new engine is a file here and an entry of ENGINES in ``engine_table.py``."""
 
 from collections.abc import Awaitable, Callable
 from importlib import import_module
@@ -6,29 +6,24 @@ from pathlib import Path
 from typing import cast
 
 from turnkeeper.store.engine import Engine
-
-ENGINES: dict[str, str] = {
-    "sqlite": "turnkeeper.store.sqlite_layout:open_sqlite",
-    "files": "turnkeeper.store.engines.files:open_files",
-    "memory": "turnkeeper.store.engines.memory:open_memory",
-}
-"""The name of an engine in ``--store``, and the function that opens it, imported on use."""
+from turnkeeper.store.engine_table import ENGINES
 
 
 async def open_engine(url: str) -> Engine:
-    """Open the store ``sqlite:PATH``, ``files:DIR`` or ``memory:``; create it if it does not exist."""
+    """Open the store of this name, as ``sqlite:PATH``; create it if it does not exist. Raises ValueError."""
     scheme, separator, place = url.partition(":")
     if scheme not in ENGINES or not separator:
         known = ", ".join(f"{name}:" for name in ENGINES)
         raise ValueError(f"cannot tell which store {url!r} is; it must begin with one of {known}")
-    module, _, function = ENGINES[scheme].partition(":")
+    entry = ENGINES[scheme]
+    module, _, function = entry.opener.partition(":")
     opener = getattr(import_module(module), function)
-    if scheme == "memory":
+    if not entry.place:
         if place:
-            raise ValueError(f"a memory store has no place, so {place!r} in {url!r} means nothing; write 'memory:'")
+            raise ValueError(f"a {scheme} store has no place, so {place!r} in {url!r} means nothing; write '{scheme}:'")
         return await cast(Callable[[], Awaitable[Engine]], opener)()
     if not place:
-        raise ValueError(f"{url!r} names no place; write '{scheme}:PATH'")
+        raise ValueError(f"{url!r} names no place; write '{scheme}:{entry.place}'")
     if scheme == "sqlite" and place.startswith(":memory:"):
         raise ValueError(f"{url!r} would be a file of that name; for a store in memory write 'memory:'")
     # The type checker does not know the type of a function imported by name; the contract suite opens each engine.

@@ -1,0 +1,67 @@
+"""Reverting: undo and redo what sessions did to their history and to files."""
+
+from typing import TYPE_CHECKING
+
+from turnkeeper.api.records import Records
+from turnkeeper.core.arguments import checked
+
+if TYPE_CHECKING:
+    from turnkeeper.run.runtime import Runtime
+    from turnkeeper.sessions.revert import Reverted
+
+
+@checked
+class Reverting(Records):
+    """The methods for reverts. Imports are inside of them, because programs that only read should start fast."""
+
+    @property
+    def runtime(self) -> "Runtime":
+        """The runtime of this process."""
+        raise NotImplementedError
+
+    async def revert(
+        self, session_id: str, message_id: str, *, part_id: str | None = None, dry_run: bool = False
+    ) -> "Reverted":
+        """Set aside the history from a message or part on, and put the files back that its steps changed.
+
+        What others changed in them since is kept, or the file is left as it is and named as a conflict. The next prompt
+        removes what was set aside; ``unrevert`` brings it back. ``dry_run`` only says what would become of each file.
+        Raises Busy while the session runs.
+        """
+        from turnkeeper.run.reverts import RevertTarget
+        from turnkeeper.sessions import revert
+
+        target = RevertTarget(message_id=message_id, part_id=part_id)
+        return await revert.revert(self.store, self.runtime, session_id, target, dry_run=dry_run)
+
+    async def unrevert(self, session_id: str, *, dry_run: bool = False) -> "Reverted":
+        """Bring back the history and the files that a revert has set aside."""
+        from turnkeeper.sessions import revert
+
+        return await revert.unrevert(self.store, self.runtime, session_id, dry_run=dry_run)
+
+    async def undo(self, session_id: str, *, message_id: str | None = None, dry_run: bool = False) -> "Reverted":
+        """Revert the last prompt and what followed it; if that is reverted already, the prompt before it, too."""
+        from turnkeeper.sessions import revert
+
+        return await revert.undo(self.store, self.runtime, session_id, message_id=message_id, dry_run=dry_run)
+
+    async def redo(self, session_id: str, *, dry_run: bool = False) -> "Reverted":
+        """Bring back the first prompt that was undone, with what followed it."""
+        from turnkeeper.sessions import revert
+
+        return await revert.redo(self.store, self.runtime, session_id, dry_run=dry_run)
+
+    async def stage_revert(self, session_id: str, message_id: str, *, files: bool = True) -> "Reverted":
+        """Revert what comes after a message, and keep the message: the second generation of the API."""
+        from turnkeeper.run.reverts import RevertTarget
+        from turnkeeper.sessions import revert
+
+        target = RevertTarget(message_id=message_id, keeps_message=True, with_files=files)
+        return await revert.revert(self.store, self.runtime, session_id, target)
+
+    async def commit_revert(self, session_id: str) -> None:
+        """Remove what comes after the message of a pending revert for good. The message stays."""
+        from turnkeeper.sessions import revert
+
+        await revert.commit(self.store, self.runtime, session_id)

@@ -1,0 +1,40 @@
+"""File restores: what a revert, or its end, does to the files of a project; file by file."""
+
+from typing import Literal, TypeAlias
+
+from turnkeeper.model.value import Value
+
+RestoreKind: TypeAlias = Literal["restore", "create", "delete", "merged", "conflict", "unchanged"]
+"""What becomes of a file. ``merged``: changes of others are kept. ``conflict``: the file is left as it is."""
+
+
+class FileState(Value):
+    """The content of a file as a git blob, and its mode: 100644, 100755, or 120000 for a link."""
+
+    mode: str
+    blob: str
+
+
+class FileEdit(Value):
+    """A change of one file. None: there is no file."""
+
+    before: FileState | None = None
+    after: FileState | None = None
+
+
+class FileRestore(Value):
+    """One file of a restore: what it is ``now``, and what it becomes. Its name is relative to the restore's root."""
+
+    file: str
+    kind: RestoreKind
+    now: FileState | None = None
+    to: FileState | None = None
+    undone: FileEdit | None = None
+    """What the pending revert has done to the file in all. A redo takes it back."""
+    reason: str | None = None
+    """Why the file is left as it is."""
+
+    @property
+    def writes(self) -> bool:
+        """Whether the file on disk is changed."""
+        return self.kind not in ("conflict", "unchanged")

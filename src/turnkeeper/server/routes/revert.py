@@ -1,0 +1,118 @@
+"""Reverts of both generations: set history and files aside from a message on, bring them back, or remove them."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
+from turnkeeper.model.session import Revert, Session
+from turnkeeper.model.value import Value
+from turnkeeper.server.errors import Missing
+from turnkeeper.server.names import MessageName
+from turnkeeper.server.public import public
+from turnkeeper.server.request import HttpRequest, PlainRequest
+from turnkeeper.server.route import Route
+
+
+class RevertBody(Value):
+    """From where on history and files are set aside: a message, or a part of one."""
+
+    message_id: MessageName
+    part_id: Annotated[str, Meta(pattern="^prt")] | None = None
+
+
+class StageBody(Value):
+    """The last message that stays, and whether files are put back."""
+
+    message_id: MessageName
+    files: bool = True
+
+
+class StagedRevert(Value):
+    """A revert that is pending."""
+
+    data: Revert
+
+
+async def revert(call: HttpRequest[None, RevertBody]) -> Session:
+    """Set history and files aside. Nothing changes if there is no such message, as clients expect."""
+    session = await call.turnkeeper.get(call.session_id)
+    try:
+        done = await call.turnkeeper.revert(call.session_id, call.body.message_id, part_id=call.body.part_id)
+    except NotFound:
+        return public(session)
+    return public(done.session)
+
+
+async def unrevert(call: PlainRequest) -> Session:
+    """Bring back what was set aside."""
+    return public((await call.turnkeeper.unrevert(call.session_id)).session)
+
+
+async def stage(call: HttpRequest[None, StageBody]) -> StagedRevert:
+    """Set aside what comes after a message."""
+    await call.turnkeeper.get(call.session_id)
+    try:
+        done = await call.turnkeeper.stage_revert(call.session_id, call.body.message_id, files=call.body.files)
+    except NotFound as error:
+        raise Missing("Message", call.body.message_id) from error
+    assert done.session.revert is not None, "one was just staged"
+    return StagedRevert(data=public(done.session.revert))
+
+
+async def clear(call: PlainRequest) -> None:
+    """Bring back what was set aside."""
+    await call.turnkeeper.unrevert(call.session_id)
+
+
+async def commit(call: PlainRequest) -> None:
+    """Remove what was set aside for good. The message stays."""
+    await call.turnkeeper.commit_revert(call.session_id)
+
+
+_STAGED = "/api/session/{sessionID}/revert"
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/session/{sessionID}/revert",
+        operation="session.revert",
+        handler=revert,
+        body=RevertBody,
+        answer=Session,
+        errors=(Busy, Conflict, Invalid, NotFound),
+    ),
+    Route(
+        method="POST",
+        path="/session/{sessionID}/unrevert",
+        operation="session.unrevert",
+        handler=unrevert,
+        answer=Session,
+        errors=(Busy, Conflict, NotFound),
+    ),
+    Route(
+        method="POST",
+        path=f"{_STAGED}/stage",
+        operation="v2.session.revert.stage",
+        handler=stage,
+        body=StageBody,
+        answer=StagedRevert,
+        errors=(Busy, Conflict, Invalid, NotFound),
+    ),
+    Route(
+        method="POST",
+        path=f"{_STAGED}/clear",
+        operation="v2.session.revert.clear",
+        handler=clear,
+        status=204,
+        errors=(Busy, Conflict, NotFound),
+    ),
+    Route(
+        method="POST",
+        path=f"{_STAGED}/commit",
+        operation="v2.session.revert.commit",
+        handler=commit,
+        status=204,
+        errors=(Busy, Conflict, NotFound),
+    ),
+)

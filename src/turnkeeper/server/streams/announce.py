@@ -1,0 +1,50 @@
+"""Announcing: a new subscriber is told which requests wait for the user.
+
+opencode's terminal UI never asks for a list of them. Without this, a request that was made before the UI was attached,
+or before the server was restarted, would not be shown.
+"""
+
+import logging
+from contextlib import suppress
+from typing import Final
+
+from turnkeeper.api import Turnkeeper
+from turnkeeper.core.notify import asked
+from turnkeeper.model.notification import Delta, Notification
+from turnkeeper.model.refusal import NotFound, Refusal
+from turnkeeper.server.streams.hub import Hub, Membership
+
+log = logging.getLogger(__name__)
+
+_ASKED: Final = frozenset({"permission.asked", "question.asked"})
+_ANSWERED: Final = frozenset({"permission.replied", "question.replied", "question.rejected"})
+
+
+async def announce(hub: Hub, member: Membership) -> None:
+    """Send the requests that wait, but for those that the subscriber hears of while they are being read."""
+    heard: set[object] = set()
+
+    def note(one: Notification | Delta) -> None:
+        if one.type in _ASKED and isinstance(one, Notification):
+            heard.add(one.properties["id"])
+        elif one.type in _ANSWERED and isinstance(one, Notification):
+            heard.add(one.properties["requestID"])
+
+    listener = hub.turnkeeper.listen(note)
+    try:
+        waiting = await _waiting(hub.turnkeeper)
+    except Refusal as error:
+        log.error("requests that wait for the user are not announced: %s", error)
+        return
+    finally:
+        listener.close()
+    hub.offer(member, [one for one in waiting if one.properties["id"] not in heard])
+
+
+async def _waiting(turnkeeper: Turnkeeper) -> list[Notification]:
+    asks = [ask for one in await turnkeeper.store.queries.asks() for ask in one.asks if ask.reply is None]
+    found: list[Notification] = []
+    for ask in asks:
+        with suppress(NotFound):  # Its session was removed meanwhile.
+            found.append(asked(await turnkeeper.get(ask.request.session_id), ask))
+    return found

@@ -1,0 +1,67 @@
+"""Language server commands: which servers are used for which files, and how they are started."""
+
+import logging
+import shutil
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+
+from turnkeeper.model.config import LspConfig
+
+log = logging.getLogger(__name__)
+
+
+class ServerCommand(NamedTuple):
+    """How a language server is started, and for which files."""
+
+    name: str
+    command: tuple[str, ...]
+    extensions: tuple[str, ...]
+    environment: tuple[tuple[str, str], ...] = ()
+    initialization: bytes = b"{}"
+    """Its initialization options as JSON."""
+
+
+PYTHON: Final = (".py", ".pyi")
+_SCRIPTS: Final = (".ts", ".tsx", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs")
+C: Final = (".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx")
+BUILT_IN: Final[tuple[ServerCommand, ...]] = (
+    ServerCommand("pyright", ("pyright-langserver", "--stdio"), PYTHON),
+    ServerCommand("pylsp", ("pylsp",), PYTHON),
+    ServerCommand("typescript", ("typescript-language-server", "--stdio"), _SCRIPTS),
+    ServerCommand("gopls", ("gopls",), (".go",)),
+    ServerCommand("rust-analyzer", ("rust-analyzer",), (".rs",)),
+    ServerCommand("clangd", ("clangd",), C),
+)
+"""Servers that are used where they are installed. For a kind of file the first that is found is used."""
+
+
+def configured(config: bool | Mapping[str, LspConfig] | None, environ: Mapping[str, str]) -> tuple[ServerCommand, ...]:
+    """The servers that a configuration asks for and that are installed."""
+    if not config and not isinstance(config, Mapping):
+        return ()
+    own: Mapping[str, LspConfig] = config if isinstance(config, Mapping) else {}
+    known = {server.name: server for server in BUILT_IN}
+    wanted = [_changed(known.get(name), name, given) for name, given in own.items() if not given.disabled]
+    found = [server for server in wanted if server is not None and program_of(server, environ)]
+    for server in BUILT_IN:
+        covered = {extension for one in found for extension in one.extensions}
+        if server.name not in own and not covered & set(server.extensions) and program_of(server, environ):
+            found.append(server)
+    return tuple(found)
+
+
+def _changed(known: ServerCommand | None, name: str, given: LspConfig) -> ServerCommand | None:
+    command = given.command or (known.command if known is not None else ())
+    extensions = given.extensions or (known.extensions if known is not None else ())
+    if not command or not extensions:
+        log.warning("the language server %r needs a command and extensions; it is not used", name)
+        return None
+    options = msgspec.json.encode(given.initialization)
+    return ServerCommand(name, command, extensions, tuple(sorted(given.env.items())), options)
+
+
+def program_of(server: ServerCommand, environ: Mapping[str, str]) -> str | None:
+    """The path of a server's program, if it is installed."""
+    return shutil.which(server.command[0], path=environ.get("PATH"))

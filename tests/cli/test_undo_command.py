@@ -1,0 +1,151 @@
+"""Undo and redo at the command line: what becomes of files is listed first, asked for on a terminal, and reported."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from turnkeeper.testing.reverting import opened, record_turn
+
+SESSION = "ses_e1f84e8c5ffeJ7iU4nZamE9866"
+TIMEOUT_S = 60
+
+
+def work(place: Path) -> None:
+    (place / "kept").write_text("after\n")
+    (place / "made").write_text("made\n")
+    (place / "doomed").unlink()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A project in which a session has changed files."""
+    place = tmp_path / "place"
+    place.mkdir()
+    (place / "kept").write_text("before\n")
+    (place / "doomed").write_text("precious\n")
+
+    async def live() -> None:
+        async with opened(f"sqlite:{tmp_path}/store.db", tmp_path) as stage:
+            await stage.session(id=SESSION)
+            await record_turn(stage, SESSION, work)
+
+    anyio.run(live)
+    return place
+
+
+def environ(place: Path) -> dict[str, str]:
+    home = place.parent / "home"
+    store = f"sqlite:{place.parent}/store.db"
+    return {
+        "HOME": str(home),
+        "PATH": os.environ["PATH"],
+        "TURNKEEPER_STORE": store,
+        "TURNKEEPER_TRUST": "1",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+
+
+def run(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "turnkeeper", *words]
+    return subprocess.run(
+        command,
+        cwd=place,
+        env=environ(place),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+
+
+def on_terminal(place: Path, typed: str, *words: str) -> tuple[int, str]:
+    """Run a command with a terminal as its input; its exit code and what it wrote to standard error."""
+    ours, its = pty.openpty()
+    command = [sys.executable, "-m", "turnkeeper", *words]
+    process = subprocess.Popen(
+        command, cwd=place, env=environ(place), stdin=its, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    os.close(its)
+    os.write(ours, typed.encode())
+    _, said = process.communicate(timeout=TIMEOUT_S)
+    os.close(ours)
+    return process.returncode, said
+
+
+def files(place: Path) -> dict[str, str]:
+    return {one.name: one.read_text() for one in place.iterdir() if one.name != "turnkeeper.json"}
+
+
+BEFORE = {"kept": "before\n", "doomed": "precious\n"}
+AFTER = {"kept": "after\n", "made": "made\n"}
+LISTED = "+ doomed  comes back\n~ kept  is put back\n- made  is deleted\n"
+
+
+def test_a_dry_run_lists_what_would_happen(place: Path) -> None:
+    done = run(place, "session", "undo", SESSION, "--dry-run")
+    assert (done.returncode, done.stdout) == (0, LISTED)
+    assert done.stderr == "Nothing was done yet. 3 files would change.\n"
+    assert files(place) == AFTER
+
+
+def test_without_a_terminal_it_is_not_done_unless_told_so(place: Path) -> None:
+    refused = run(place, "session", "undo", SESSION)
+    assert refused.returncode == 1
+    assert LISTED in refused.stderr
+    assert f"`turnkeeper session undo {SESSION} --yes` does not ask" in refused.stderr
+    assert files(place) == AFTER
+    done = run(place, "session", "undo", SESSION, "--yes")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == f"{LISTED}A revert is pending. 3 files changed.\n"
+    assert files(place) == BEFORE
+    again = run(place, "session", "redo", SESSION, "-y")
+    assert again.returncode == 0
+    assert again.stderr.endswith("Nothing is undone any more. 3 files changed.\n")
+    assert files(place) == AFTER
+    nothing = run(place, "session", "redo", SESSION, "-y")
+    assert (nothing.returncode, "nothing to redo" in nothing.stderr) == (1, True)
+
+
+def test_on_a_terminal_it_is_asked(place: Path) -> None:
+    code, said = on_terminal(place, "n\n", "session", "undo", SESSION)
+    assert (code, files(place)) == (1, AFTER)
+    assert "Undo? [y/N]" in said
+    assert "nothing was changed" in said
+    assert on_terminal(place, "y\n", "session", "undo", SESSION)[0] == 0
+    assert files(place) == BEFORE
+
+
+def test_a_conflict_is_named_and_the_exit_code_says_so(place: Path) -> None:
+    (place / "made").write_text("made, and mine\n")
+    done = run(place, "session", "undo", SESSION, "--yes", "--json")
+    answer = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert {one["file"]: one["kind"] for one in answer["files"]} == {
+        "kept": "restore",
+        "made": "conflict",
+        "doomed": "create",
+    }
+    assert answer["session"]["revert"]["conflicts"] == ["made"]
+    assert files(place) == {**BEFORE, "made": "made, and mine\n"}
+
+
+def test_a_message_is_found_by_the_beginning_of_its_id(place: Path) -> None:
+    message = json.loads(run(place, "session", "messages", SESSION, "--json").stdout)["items"][0]["info"]["id"]
+    assert run(place, "session", "undo", SESSION, "--message", message[:-2], "-y").returncode == 0
+    assert files(place) == BEFORE
+
+
+def test_it_can_be_said_as_a_message(place: Path) -> None:
+    code, said = on_terminal(place, "y\n", "run", "-s", SESSION, "/undo")
+    assert (code, files(place)) == (0, BEFORE), said
+    code, said = on_terminal(place, "y\n", "run", "-s", SESSION, "/redo")
+    assert (code, files(place)) == (0, AFTER), said
+    lost = run(place, "run", "/undo")
+    assert (lost.returncode, "/undo needs a session" in lost.stderr) == (2, True)

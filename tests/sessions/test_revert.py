@@ -1,0 +1,357 @@
+"""Revert: history and files are set aside and come back; what others wrote is kept or reported, never lost."""
+
+import os
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from turnkeeper.core.revert import EDITED, SAME_LINES
+from turnkeeper.model import event as e
+from turnkeeper.model.message import AssistantMessage, UserMessage
+from turnkeeper.model.prompt import Prompt, TextInput
+from turnkeeper.model.refusal import Busy, Invalid, NotFound
+from turnkeeper.model.status import BUSY
+from turnkeeper.run.reverts import NO_SNAPSHOTS
+from turnkeeper.testing.harness import Stage
+from turnkeeper.testing.reverting import Short, opened, record_turn
+from turnkeeper.workspace.owner import this_process
+
+SESSION = "ses_one"
+LINES = "".join(f"line {number}\n" for number in range(20))
+
+
+@pytest.fixture
+async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
+    place = tmp_path / "place"
+    place.mkdir()
+    git(place, "init", "-q", "-b", "main")
+    (place / "kept").write_text(LINES)
+    (place / "doomed").write_text("precious\n")
+    git(place, "add", "-A")
+    git(place, "commit", "-qm", "begin")
+    async with opened("memory:", tmp_path) as one:
+        await one.session(id=SESSION)
+        yield one
+
+
+def git(place: Path, *arguments: str) -> str:
+    who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+    environ = {"PATH": os.environ["PATH"], "HOME": str(place.parent), "GIT_CONFIG_NOSYSTEM": "1"}
+    command = ["git", *who, *arguments]
+    return subprocess.run(command, cwd=place, env=environ, check=True, capture_output=True, text=True).stdout
+
+
+def work(place: Path) -> None:
+    """A step that changes, makes and deletes files."""
+    (place / "kept").write_text(LINES.replace("line 3\n", "agent 3\n"))
+    (place / "sub").mkdir()
+    (place / "sub/made").write_text("made\n")
+    (place / "doomed").unlink()
+
+
+def more(place: Path) -> None:
+    """A later step."""
+    text = (place / "kept").read_text()
+    (place / "kept").write_text(text.replace("line 16\n", "agent 16\n"))
+    (place / "second").write_text("second\n")
+
+
+def files(stage: Stage) -> dict[str, str]:
+    found = [one for one in stage.directory.rglob("*") if one.is_file() and ".git" not in one.parts]
+    return {str(one.relative_to(stage.directory)): one.read_text() for one in found if one.name != "turnkeeper.json"}
+
+
+BEFORE = {"kept": LINES, "doomed": "precious\n"}
+
+
+async def test_a_revert_puts_files_and_history_aside_and_brings_both_back(stage: Stage) -> None:
+    user, turn = await record_turn(stage, SESSION, work)
+    after = files(stage)
+    done = await stage.tk.revert(SESSION, turn)
+    assert files(stage) == BEFORE
+    assert {one.file: one.kind for one in done.files} == {"kept": "restore", "sub/made": "delete", "doomed": "create"}
+    revert = done.session.revert
+    assert revert is not None
+    assert (revert.message_id, revert.part_id, revert.conflicts, revert.files) == (user, None, None, None)
+    assert revert.diff is not None
+    assert "diff --git a/sub/made b/sub/made\ndeleted file mode 100644" in revert.diff
+    assert len(await stage.messages(SESSION)) == 2, "clients hide them; nothing is removed yet"
+    again = await stage.tk.unrevert(SESSION)
+    assert files(stage) == after
+    assert again.session.revert is None
+    assert not (stage.directory / "sub/made").is_symlink()
+    assert await stage.is_sound(SESSION)
+
+
+async def test_the_summary_and_the_diffs_say_what_was_set_aside(stage: Stage) -> None:
+    await record_turn(stage, SESSION, work)
+    user, *_ = await record_turn(stage, SESSION, more)
+    told: list[str] = []
+    with closing(stage.tk.listen(lambda one: told.append(getattr(one, "type", "")))):
+        done = await stage.tk.revert(SESSION, user)
+    assert done.session.summary is not None
+    summary = done.session.summary
+    assert (summary.additions, summary.deletions, summary.files) == (2, 1, 2)
+    assert [one.file for one in await stage.tk.diffs(SESSION)] == ["kept", "second"]
+    assert told == [
+        *("session.status", "session.updated", "session.diff", "session.updated"),
+        *("session.status", "session.idle"),
+    ]
+    await stage.tk.unrevert(SESSION)
+    assert [one.file for one in await stage.tk.diffs(SESSION)] == ["doomed", "kept", "second", "sub/made"]
+
+
+async def test_a_dry_run_says_what_would_happen_and_does_nothing(stage: Stage) -> None:
+    user, _ = await record_turn(stage, SESSION, work)
+    after, events = files(stage), await stage.events(SESSION)
+    planned = await stage.tk.revert(SESSION, user, dry_run=True)
+    assert (planned.is_plan, files(stage), await stage.events(SESSION)) == (True, after, events)
+    done = await stage.tk.revert(SESSION, user)
+    assert done.files == planned.files
+
+
+async def test_what_others_wrote_since_is_merged_kept_or_reported(stage: Stage) -> None:
+    await record_turn(stage, SESSION, work)
+    text = (stage.directory / "kept").read_text()
+    (stage.directory / "kept").write_text(text.replace("line 18\n", "mine 18\n"))
+    (stage.directory / "sub/made").write_text("made\nand mine\n")
+    (stage.directory / "doomed").write_text("a new one\n")
+    (stage.directory / "new").write_text("mine\n")
+    done = await stage.tk.undo(SESSION)
+    assert files(stage) == {
+        "kept": LINES.replace("line 18\n", "mine 18\n"),
+        "sub/made": "made\nand mine\n",
+        "doomed": "a new one\n",
+        "new": "mine\n",
+    }
+    assert {one.file: one.kind for one in done.files} == {
+        "kept": "merged",
+        "sub/made": "conflict",
+        "doomed": "conflict",
+    }
+    assert {one.file: one.reason for one in done.conflicts}["sub/made"] == EDITED
+    assert done.session.revert is not None
+    assert done.session.revert.conflicts == ("doomed", "sub/made")
+    await stage.tk.redo(SESSION)
+    expected = LINES.replace("line 3\n", "agent 3\n").replace("line 18\n", "mine 18\n")
+    assert (stage.directory / "kept").read_text() == expected
+
+
+async def test_the_same_lines_are_a_conflict_and_the_file_stays(stage: Stage) -> None:
+    await record_turn(stage, SESSION, work)
+    (stage.directory / "kept").write_text(LINES.replace("line 3\n", "mine 3\n"))
+    done = await stage.tk.undo(SESSION)
+    assert [(one.file, one.reason) for one in done.conflicts] == [("kept", SAME_LINES)]
+    assert (stage.directory / "kept").read_text() == LINES.replace("line 3\n", "mine 3\n")
+
+
+async def test_a_redo_keeps_what_others_wrote_after_the_undo(stage: Stage) -> None:
+    await record_turn(stage, SESSION, work)
+    await stage.tk.undo(SESSION)
+    (stage.directory / "kept").write_text(LINES.replace("line 18\n", "mine 18\n"))
+    (stage.directory / "doomed").write_text("changed\n")
+    done = await stage.tk.redo(SESSION)
+    assert {one.file: one.kind for one in done.files} == {
+        "kept": "merged",
+        "sub/made": "create",
+        "doomed": "conflict",
+    }
+    assert "mine 18" in (stage.directory / "kept").read_text()
+    assert (stage.directory / "doomed").read_text() == "changed\n"
+    assert done.session.revert is None
+
+
+async def test_undo_goes_back_prompt_by_prompt_and_redo_forth(stage: Stage) -> None:
+    first, *_ = await record_turn(stage, SESSION, work)
+    middle = files(stage)
+    second, *_ = await record_turn(stage, SESSION, more)
+    last = files(stage)
+    states = []
+    for move in (stage.tk.undo, stage.tk.undo, stage.tk.redo, stage.tk.redo):
+        session = (await move(SESSION)).session
+        states.append((session.revert.message_id if session.revert is not None else None, files(stage)))
+    assert states == [(second, middle), (first, BEFORE), (second, middle), (None, last)]
+    with pytest.raises(Invalid, match="nothing to redo"):
+        await stage.tk.redo(SESSION)
+    await stage.tk.undo(SESSION)
+    await stage.tk.undo(SESSION)
+    with pytest.raises(Invalid, match="nothing to undo"):
+        await stage.tk.undo(SESSION)
+
+
+async def test_what_others_wrote_between_two_undos_survives_both_and_the_redo(stage: Stage) -> None:
+    await record_turn(stage, SESSION, work)
+    await record_turn(stage, SESSION, more)
+    last = files(stage)
+    await stage.tk.undo(SESSION)
+    mine = (stage.directory / "kept").read_text().replace("line 9\n", "mine 9\n")
+    (stage.directory / "kept").write_text(mine)
+    await stage.tk.undo(SESSION)
+    assert files(stage) == {**BEFORE, "kept": LINES.replace("line 9\n", "mine 9\n")}
+    await stage.tk.unrevert(SESSION)
+    assert files(stage) == {**last, "kept": last["kept"].replace("line 9\n", "mine 9\n")}
+
+
+async def test_a_part_inside_a_message_is_a_point_and_its_step_goes_whole(stage: Stage) -> None:
+    _, turn = await record_turn(stage, SESSION, work)
+    parts = (await stage.tk.message(SESSION, turn)).parts
+    done = await stage.tk.revert(SESSION, turn, part_id=parts[2].id)
+    assert done.session.revert is not None
+    assert (done.session.revert.message_id, done.session.revert.part_id) == (turn, parts[2].id)
+    assert files(stage) == BEFORE
+    await stage.say(SESSION, "Go on")
+    await stage.tk.wait(SESSION)
+    left = await stage.tk.message(SESSION, turn)
+    assert [part.id for part in left.parts] == [part.id for part in parts[:2]]
+
+
+async def test_the_next_prompt_removes_what_was_set_aside_before_it_is_added(stage: Stage) -> None:
+    await record_turn(stage, SESSION, work)
+    user, turn = await record_turn(stage, SESSION, more)
+    await stage.tk.undo(SESSION)
+    told: list[str] = []
+    with closing(stage.tk.listen(lambda one: told.append(getattr(one, "type", "")))):
+        await stage.ask(SESSION, "Something else")
+    kinds = [one.info for one in await stage.messages(SESSION)]
+    assert not {user, turn} & {one.id for one in kinds}
+    assert [type(one) for one in kinds] == [UserMessage, AssistantMessage, UserMessage, AssistantMessage]
+    assert told.index("message.removed") < told.index("message.updated")
+    assert (await stage.tk.get(SESSION)).revert is None
+    assert isinstance(stage.provider, Short)
+    assert len(stage.provider.requests[-1].messages) == 3 + 1, "the model is not shown what was undone"
+    assert (stage.directory / "second").exists() is False
+    assert await stage.is_sound(SESSION)
+    with pytest.raises(Invalid, match="nothing to redo"):
+        await stage.tk.redo(SESSION)
+
+
+async def test_a_command_and_a_compaction_remove_what_was_set_aside_too(stage: Stage) -> None:
+    await stage.ask(SESSION, "Hello")
+    user, _ = await record_turn(stage, SESSION, work)
+    await stage.tk.undo(SESSION)
+    await stage.tk.shell(SESSION, "true")
+    assert user not in {one.info.id for one in await stage.messages(SESSION)}
+    second, _ = await record_turn(stage, SESSION, work)
+    await stage.tk.undo(SESSION)
+    await stage.tk.compact(SESSION, force=True)
+    assert second not in {one.info.id for one in await stage.messages(SESSION)}
+    assert (await stage.tk.get(SESSION)).revert is None
+
+
+async def test_a_run_removes_what_was_set_aside_before_a_model_is_asked(stage: Stage) -> None:
+    user, _ = await record_turn(stage, SESSION, work)
+    await record_turn(stage, SESSION)
+    await stage.tk.revert(SESSION, user)
+    assert (await stage.tk.run(SESSION)).kind == "rested"
+    assert await stage.messages(SESSION) == []
+    assert isinstance(stage.provider, Short)
+    assert stage.provider.requests == []
+
+
+async def test_a_note_removes_what_was_set_aside_too(stage: Stage) -> None:
+    user, _ = await record_turn(stage, SESSION, work)
+    await stage.tk.undo(SESSION)
+    await stage.tk.prompt(SESSION, Prompt(parts=(TextInput(text="Mind this"),), no_reply=True))
+    assert user not in {one.info.id for one in await stage.messages(SESSION)}
+
+
+async def test_the_second_generation_keeps_the_message(stage: Stage) -> None:
+    user, _ = await record_turn(stage, SESSION, work)
+    done = await stage.tk.stage_revert(SESSION, user)
+    assert done.session.revert is not None
+    assert files(stage) == BEFORE
+    assert [one["path"] for one in done.session.revert.files or ()] == ["doomed", "kept", "sub/made"]
+    await stage.tk.commit_revert(SESSION)
+    assert [one.info.id for one in await stage.messages(SESSION)] == [user]
+    assert files(stage) == BEFORE
+    events = await stage.events(SESSION)
+    assert [one for one in events if isinstance(one, e.RevertCommitted)] == [e.RevertCommitted(message_id=user)]
+    await stage.tk.commit_revert(SESSION)
+    assert await stage.events(SESSION) == events, "there is nothing to commit"
+
+
+async def test_the_second_generation_can_leave_files_alone(stage: Stage) -> None:
+    user, _ = await record_turn(stage, SESSION, work)
+    after = files(stage)
+    done = await stage.tk.stage_revert(SESSION, user, files=False)
+    assert (files(stage), done.files) == (after, ())
+    assert done.session.revert is not None
+    await stage.ask(SESSION, "Once more")
+    assert (await stage.messages(SESSION))[0].info.id == user, "a prompt keeps the message, too"
+
+
+async def test_an_unknown_message_is_refused_and_a_running_session_is_busy(stage: Stage) -> None:
+    user, _ = await record_turn(stage, SESSION, work)
+    after = files(stage)
+    with pytest.raises(NotFound, match="msg_unknown"):
+        await stage.tk.revert(SESSION, "msg_unknown")
+    with pytest.raises(NotFound, match="msg_unknown"):
+        await stage.tk.stage_revert(SESSION, "msg_unknown")
+    with pytest.raises(NotFound, match="ses_unknown"):
+        await stage.tk.revert("ses_unknown", user)
+    await stage.tk.store.journal.append(
+        SESSION, e.StatusChanged(status=BUSY, owner=this_process().but(runtime="another"))
+    )
+    for dry_run in (True, False):
+        with pytest.raises(Busy):
+            await stage.tk.revert(SESSION, user, dry_run=dry_run)
+        with pytest.raises(Busy):
+            await stage.tk.unrevert(SESSION, dry_run=dry_run)
+    assert files(stage) == after
+
+
+async def test_without_snapshots_the_history_is_set_aside_and_the_problem_is_said(tmp_path: Path) -> None:
+    async with opened("memory:", tmp_path) as one:
+        await one.session(id=SESSION)
+        user, _ = await record_turn(one, SESSION, lambda place: (place / "made").write_text("made"))
+        (one.directory / "turnkeeper.json").write_text(
+            (one.directory / "turnkeeper.json").read_text().replace('"snapshot":true', '"snapshot":false')
+        )
+        done = await one.tk.undo(SESSION)
+        assert (done.problem, done.files) == (NO_SNAPSHOTS, ())
+        assert done.session.revert is not None
+        assert (done.session.revert.message_id, done.session.revert.snapshot) == (user, None)
+        assert (one.directory / "made").exists()
+        assert (await one.tk.redo(SESSION)).session.revert is None
+
+
+async def test_the_users_repository_is_not_touched(stage: Stage) -> None:
+    def repository() -> list[object]:
+        place = stage.directory
+        return [
+            git(place, "for-each-ref"),
+            git(place, "ls-files", "--stage"),
+            git(place, "fsck", "--full", "--strict"),
+            git(place, "count-objects", "-v"),
+            (place / ".git/HEAD").read_text(),
+            (place / ".git/config").read_text(),
+            sorted(str(one) for one in (place / ".git").rglob("*")),
+        ]
+
+    await record_turn(stage, SESSION, work)
+    before = repository()
+    await stage.tk.undo(SESSION)
+    assert repository() == before
+    await stage.tk.redo(SESSION)
+    assert repository() == before
+
+
+async def test_modes_and_links_come_back(stage: Stage) -> None:
+    (stage.directory / "tool").write_text("#!/bin/sh\n")
+    (stage.directory / "link").symlink_to("kept")
+
+    def change(place: Path) -> None:
+        (place / "tool").chmod(0o755)
+        (place / "link").unlink()
+        (place / "link").symlink_to("doomed")
+
+    await record_turn(stage, SESSION, change)
+    await stage.tk.undo(SESSION)
+    assert os.readlink(stage.directory / "link") == "kept"
+    assert not os.access(stage.directory / "tool", os.X_OK)
+    await stage.tk.redo(SESSION)
+    assert os.readlink(stage.directory / "link") == "doomed"
+    assert os.access(stage.directory / "tool", os.X_OK)

@@ -1,0 +1,255 @@
+"""Restore: files are put back atomically, only if they are what was planned, and never outside of the project."""
+
+import os
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha1
+from pathlib import Path
+
+import pytest
+
+from turnkeeper.model.refusal import Invalid
+from turnkeeper.model.restore import FileRestore, FileState, RestoreKind
+from turnkeeper.workspace.files import CheckedPath
+from turnkeeper.workspace.restore import CHANGED, OTHER, READ_ONLY, DiskFile, Restorer, read
+
+FILE, PROGRAM, LINK = "100644", "100755", "120000"
+
+
+def blob(content: bytes) -> str:
+    return sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+
+class Plan:
+    """Restores and their contents."""
+
+    def __init__(self) -> None:
+        self.files: list[FileRestore] = []
+        self.contents: dict[str, bytes] = {}
+
+    def add(
+        self, file: str, now: tuple[str, bytes] | None, to: tuple[str, bytes] | None, kind: RestoreKind = "restore"
+    ) -> "Plan":
+        states = [FileState(mode=one[0], blob=blob(one[1])) if one is not None else None for one in (now, to)]
+        self.files.append(FileRestore(file=file, kind=kind, now=states[0], to=states[1]))
+        if to is not None:
+            self.contents[blob(to[1])] = to[1]
+        return self
+
+    async def read(self, blobs: Sequence[str]) -> Mapping[str, bytes]:
+        return {name: self.contents[name] for name in blobs if name in self.contents}
+
+    async def apply(
+        self, root: Path, keep: Path | None = None, crash: Callable[[str], None] = lambda _: None
+    ) -> dict[str, str]:
+        return await Restorer(root, self.read, keep, crash).restore(self.files)
+
+
+def tree(root: Path) -> dict[str, str]:
+    """Every file and link with its content, and folders that are empty."""
+    found = {}
+    for path in sorted(root.rglob("*")):
+        name = str(path.relative_to(root))
+        if path.is_symlink():
+            found[name] = f"-> {os.readlink(path)}"
+        elif path.is_file():
+            found[name] = path.read_text()
+        elif not any(path.iterdir()):
+            found[f"{name}/"] = ""
+    return found
+
+
+def write(root: Path, **contents: str) -> None:
+    for name, content in contents.items():
+        (root / name).write_text(content)
+
+
+async def test_files_are_replaced_created_and_deleted(tmp_path: Path) -> None:
+    write(tmp_path, a="old", b="made")
+    plan = (
+        Plan().add("a", (FILE, b"old"), (FILE, b"new")).add("b", (FILE, b"made"), None).add("x/y/c", None, (FILE, b"c"))
+    )
+    assert await plan.apply(tmp_path) == {}
+    assert tree(tmp_path) == {"a": "new", "x/y/c": "c"}
+    assert await plan.apply(tmp_path) == {}, "done twice is done once"
+    assert tree(tmp_path) == {"a": "new", "x/y/c": "c"}
+
+
+async def test_what_is_unchanged_or_in_conflict_is_not_touched(tmp_path: Path) -> None:
+    write(tmp_path, a="old", b="old")
+    plan = Plan().add("a", (FILE, b"old"), None, "conflict").add("b", (FILE, b"old"), None, "unchanged")
+    assert await plan.apply(tmp_path) == {}
+    assert tree(tmp_path) == {"a": "old", "b": "old"}
+
+
+async def test_a_file_that_is_not_what_was_planned_is_left_alone(tmp_path: Path) -> None:
+    write(tmp_path, edited="others", made="others", kept="others")
+    (tmp_path / "mode").write_text("old")
+    (tmp_path / "mode").chmod(0o755)
+    plan = (
+        Plan()
+        .add("edited", (FILE, b"old"), (FILE, b"new"))
+        .add("made", None, (FILE, b"new"))
+        .add("kept", (FILE, b"old"), None)
+        .add("gone", (FILE, b"old"), (FILE, b"new"))
+        .add("mode", (FILE, b"old"), (FILE, b"new"))
+    )
+    assert await plan.apply(tmp_path) == dict.fromkeys(["kept", "edited", "gone", "made", "mode"], CHANGED)
+    assert tree(tmp_path) == {"edited": "others", "made": "others", "kept": "others", "mode": "old"}
+
+
+async def test_others_who_write_at_the_last_moment_are_noticed(tmp_path: Path) -> None:
+    write(tmp_path, a="old")
+
+    def meanwhile(point: str) -> None:
+        if point == "restore.file-written":
+            write(tmp_path, a="others", b="others")
+
+    plan = Plan().add("a", (FILE, b"old"), (FILE, b"new")).add("b", None, (FILE, b"new"))
+    assert await plan.apply(tmp_path, crash=meanwhile) == {"a": CHANGED, "b": CHANGED}
+    assert tree(tmp_path) == {"a": "others", "b": "others"}
+
+
+async def test_the_bits_of_a_file_stay_but_for_the_executable_one(tmp_path: Path) -> None:
+    write(tmp_path, secret="old", program="old")
+    (tmp_path / "secret").chmod(0o640)
+    (tmp_path / "program").chmod(0o750)
+    plan = (
+        Plan()
+        .add("secret", (FILE, b"old"), (PROGRAM, b"new"))
+        .add("program", (PROGRAM, b"old"), (FILE, b"new"))
+        .add("fresh", None, (PROGRAM, b"new"))
+    )
+    assert await plan.apply(tmp_path) == {}
+    modes = {name: stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("secret", "program")}
+    assert modes == {"secret": 0o750, "program": 0o640}
+    assert (tmp_path / "fresh").stat().st_mode & stat.S_IXUSR
+
+
+async def test_links_are_made_and_replaced_and_never_followed(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    root.mkdir()
+    outside.write_text("precious")
+    (root / "a").symlink_to(outside)
+    (root / "b").symlink_to(outside)
+    target = os.fsencode(outside)
+    plan = (
+        Plan()
+        .add("a", (LINK, target), (FILE, b"file"))
+        .add("b", (LINK, target), None)
+        .add("c", None, (LINK, b"no/such"))
+        .add("d", None, (LINK, target))
+    )
+    assert await plan.apply(root) == {}
+    assert tree(root) == {"a": "file", "c": "-> no/such", "d": f"-> {outside}"}
+    assert outside.read_text() == "precious"
+
+
+async def test_a_folder_that_became_a_link_leads_nowhere(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    root.mkdir()
+    outside.mkdir()
+    write(outside, a="precious", b="precious")
+    (root / "sub").symlink_to(outside)
+    plan = (
+        Plan()
+        .add("sub/a", (FILE, b"precious"), (FILE, b"new"))
+        .add("sub/b", (FILE, b"precious"), None)
+        .add("sub/c", None, (FILE, b"new"))
+        .add("sub/deep/d", None, (FILE, b"new"))
+    )
+    left = await plan.apply(root)
+    assert set(left) == {"sub/a", "sub/b", "sub/c", "sub/deep/d"}
+    assert tree(outside) == {"a": "precious", "b": "precious"}
+    assert read(root, ["sub/a"]) == {"sub/a": DiskFile(OTHER, b"")}
+
+
+@pytest.mark.parametrize(
+    "name", ["../a", "/a", "a/../../b", "", "a//b", "./a", ".git/hooks/x", "sub/.GIT/config", "a\0b"]
+)
+async def test_a_name_that_leads_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(Invalid):
+        CheckedPath.below(tmp_path, name)
+    root = tmp_path / "root"
+    root.mkdir()
+    assert set(await Plan().add(name, None, (FILE, b"x")).apply(root)) == {name}
+    assert tree(tmp_path) == {"root/": ""}
+
+
+async def test_folders_that_become_empty_go_and_others_stay(tmp_path: Path) -> None:
+    for name in ("x/y/one", "x/z/two", "work/here/three"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("made")
+    (tmp_path / "x/z/other").write_text("others")
+    plan = Plan()
+    for name in ("x/y/one", "x/z/two", "work/here/three"):
+        plan.add(name, (FILE, b"made"), None)
+    assert await plan.apply(tmp_path, keep=tmp_path / "work/here") == {}
+    assert tree(tmp_path) == {"x/z/other": "others", "work/here/": ""}
+
+
+async def test_a_file_takes_the_place_of_a_folder_and_a_folder_that_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/b").write_text("made")
+    (tmp_path / "c").write_text("made")
+    plan = (
+        Plan()
+        .add("a", None, (FILE, b"was"))
+        .add("a/b", (FILE, b"made"), None)
+        .add("c", (FILE, b"made"), None)
+        .add("c/d", None, (FILE, b"was"))
+    )
+    assert await plan.apply(tmp_path) == {}
+    assert tree(tmp_path) == {"a": "was", "c/d": "was"}
+
+
+async def test_a_folder_in_which_others_keep_files_stays(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/b").write_text("made")
+    (tmp_path / "a/other").write_text("others")
+    plan = Plan().add("a", None, (FILE, b"was")).add("a/b", (FILE, b"made"), None)
+    assert set(await plan.apply(tmp_path)) == {"a"}
+    assert tree(tmp_path) == {"a/other": "others"}
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
+async def test_a_read_only_file_is_left_alone(tmp_path: Path) -> None:
+    write(tmp_path, a="old")
+    (tmp_path / "a").chmod(0o444)
+    assert await Plan().add("a", (FILE, b"old"), (FILE, b"new")).apply(tmp_path) == {"a": READ_ONLY}
+
+
+async def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a")
+    assert await Plan().add("a", None, (FILE, b"new")).apply(tmp_path) == {"a": CHANGED}
+    assert read(tmp_path, ["a"]) == {"a": DiskFile(OTHER, b"")}
+
+
+async def test_what_a_killed_process_left_beside_a_file_goes(tmp_path: Path) -> None:
+    write(tmp_path, a="old")
+    plan = Plan().add("a", (FILE, b"old"), (FILE, b"new"))
+    leftover = tmp_path / f".turnkeeper-restore-{sha1(b'a').hexdigest()}"
+    leftover.symlink_to(tmp_path / "victim")
+    assert await plan.apply(tmp_path) == {}
+    assert tree(tmp_path) == {"a": "new"}
+
+
+async def test_a_content_that_is_no_longer_stored_leaves_the_file(tmp_path: Path) -> None:
+    write(tmp_path, a="old")
+    plan = Plan().add("a", (FILE, b"old"), (FILE, b"new"))
+    plan.contents.clear()
+    left = await plan.apply(tmp_path)
+    assert "no longer stored" in left["a"]
+    assert tree(tmp_path) == {"a": "old"}
+
+
+def test_files_are_read_as_git_sees_them(tmp_path: Path) -> None:
+    write(tmp_path, a="text", b="program")
+    (tmp_path / "b").chmod(0o700)
+    (tmp_path / "c").symlink_to("a")
+    (tmp_path / "d").mkdir()
+    assert read(tmp_path, ["a", "b", "c", "d", "e", "a/x", "no/x"]) == {
+        "a": DiskFile(FILE, b"text"),
+        "b": DiskFile(PROGRAM, b"program"),
+        "c": DiskFile(LINK, b"a"),
+    }
