@@ -161,7 +161,7 @@ def _scan(shadow: ShadowGit, limits: CaptureLimits) -> tuple[list[bytes], list[b
         new_max = min(new_max, max(0, limits.all_files - _count(shadow)))
     with (
         shadow.reading("diff-files", "-z", "--name-only", "--ignore-submodules=all") as differing,
-        shadow.reading("ls-files", "-z", "--others", "--exclude-standard") as others,
+        shadow.reading("ls-files", "-z", "--others", "--exclude-standard", is_quiet=True) as others,
     ):
         new = shadow.work.names(others, new_max)
         changed = shadow.work.finish(differing).split(b"\0")

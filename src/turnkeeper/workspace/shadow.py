@@ -128,11 +128,17 @@ class ShadowGit:
 
     @contextmanager
     def reading(
-        self, *arguments: str, has_input: bool = False, directory: Path | None = None
+        self, *arguments: str, has_input: bool = False, directory: Path | None = None, is_quiet: bool = False
     ) -> "Iterator[Popen[bytes]]":
         """A running command that also sees the borrowed objects."""
-        at = directory or self._directory
-        with self.work.started(arguments, at, self._sees_all, keep_open=self._lock, has_input=has_input) as process:
+        with self.work.started(
+            arguments,
+            directory or self._directory,
+            self._sees_all,
+            keep_open=self._lock,
+            has_input=has_input,
+            is_quiet=is_quiet,
+        ) as process:
             yield process
 
     def make(self, object_format: str) -> "ShadowGit":

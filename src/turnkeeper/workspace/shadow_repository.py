@@ -171,6 +171,8 @@ class ShadowRepository:
             )
 
     def _captured(self, shadow: ShadowGit, session_id: str) -> str:
+        if not self.root.is_dir():
+            raise NotADirectoryError("it is no directory any more")  # Not a project whose files were all deleted.
         with shadow.locked():
             self._make_ready(shadow)
             try:
