@@ -4,6 +4,7 @@ import os
 import random
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from bench.measure import Figure, ms
@@ -74,10 +75,10 @@ def _edit(top: Path, number: int) -> None:
             file.write(f"{number}\n")
 
 
-def _staged(top: Path, environ: dict[str, str]) -> None:
+def _staged(top: Path, environ: Mapping[str, str]) -> None:
     _git(top, environ, "add", "-A")
     _git(top, environ, "write-tree")
 
 
-def _git(top: Path, environ: "dict[str, str] | os._Environ[str]", *arguments: str) -> None:
+def _git(top: Path, environ: Mapping[str, str], *arguments: str) -> None:
     subprocess.run(["git", *arguments], cwd=top, env=environ, check=True, capture_output=True)
