@@ -205,7 +205,12 @@ class _Call(WaitingCall):
             services=turn.services,
             confine=self._confine,
             jobs=turn.jobs,
+            acts=self._acts,
+            goes_on=self.leave,
         )
+
+    def _acts(self) -> None:
+        self.restarts = False
 
     def _confine(self) -> Confinement | None:
         turn = self._turn

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NamedTuple, TypeAlias, get_type_hints, overload
 
+import anyio
 import msgspec
 from anyio import to_thread
 
@@ -41,7 +42,12 @@ def tool(function: Function, /) -> AnyTool: ...
 
 @overload
 def tool(
-    *, name: str | None = None, description: str | None = None, permission: str | None = None, read_only: bool = False
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    permission: str | None = None,
+    read_only: bool = False,
+    asks_first: bool = False,
 ) -> Callable[[Function], AnyTool]: ...
 
 
@@ -53,6 +59,7 @@ def tool(
     description: str | None = None,
     permission: str | None = None,
     read_only: bool = False,
+    asks_first: bool = False,
 ) -> AnyTool | Callable[[Function], AnyTool]:
     """Make a function a tool.
 
@@ -60,14 +67,25 @@ def tool(
     ``ToolContext`` is given the context and is not shown to the model. The function may be a coroutine function; others
     run on a thread. It returns text, a ToolOutput, or nothing. The user's rules go by ``permission``, which is the name
     of the tool unless given. Raises Invalid for a function that cannot be one.
+
+    Permission is asked for before the function is called. If the function asks once more by its context and the process
+    ends before the answer, the call is settled as interrupted: it may have acted. ``asks_first`` says that the function
+    acts only after its last ask; such a call goes on waiting, and the function is called again with the answer.
     """
-    if function is None:
-        return partial(_made, name=name, description=description, permission=permission, read_only=read_only)
-    return _made(function, name=name, description=description, permission=permission, read_only=read_only)
+    made = partial(
+        _made, name=name, description=description, permission=permission, read_only=read_only, asks_first=asks_first
+    )
+    return made if function is None else made(function)
 
 
 def _made(
-    function: Function, *, name: str | None, description: str | None, permission: str | None, read_only: bool
+    function: Function,
+    *,
+    name: str | None,
+    description: str | None,
+    permission: str | None,
+    read_only: bool,
+    asks_first: bool,
 ) -> AnyTool:
     name = name or function.__name__
     if NAME.fullmatch(name) is None:
@@ -80,10 +98,12 @@ def _made(
 
     async def execute(arguments: msgspec.Struct, context: ToolContext) -> ToolOutput:
         await context.ask(asked, ["*"], always=["*"], metadata=msgspec.to_builtins(arguments))
+        if not asks_first:
+            context.acts()
         given: dict[str, Any] = {field: getattr(arguments, field) for field in arguments.__struct_fields__}
         if signature.context is not None:
             given[signature.context] = context
-        return _output(name, await _called(function, given))
+        return _output(name, await _called(function, given, context))
 
     return Tool(
         name=name,
@@ -126,11 +146,14 @@ def _signature(function: Function, name: str) -> _Signature:
     return _Signature(parameters, context)
 
 
-async def _called(function: Function, given: dict[str, Any]) -> object:
+async def _called(function: Function, given: dict[str, Any], context: ToolContext) -> object:
     if inspect.iscoroutinefunction(function):
         return await function(**given)
-    # A thread that does not end in time is left behind: Python cannot stop it.
-    return await to_thread.run_sync(partial(function, **given), abandon_on_cancel=True)
+    try:
+        return await to_thread.run_sync(partial(function, **given), abandon_on_cancel=True)
+    except anyio.get_cancelled_exc_class():
+        context.goes_on()  # The thread is left behind: Python cannot stop it.
+        raise
 
 
 def _output(name: str, result: object) -> ToolOutput:

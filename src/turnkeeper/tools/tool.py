@@ -156,6 +156,10 @@ class ToolContext(msgspec.Struct, frozen=True):
     jobs: Jobs | None = None
     """The background jobs; None where there can be none."""
     question: AskQuestions = nobody_answers
+    acts: Callable[[], None] = lambda: None
+    """To be called before a tool acts that may ask again later: if its process ends then, it is not run again."""
+    goes_on: Callable[[], None] = lambda: None
+    """To be called by a tool that was cancelled and whose work cannot be stopped."""
 
 
 class Tool(msgspec.Struct, Generic[Arguments], frozen=True):
