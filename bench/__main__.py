@@ -9,7 +9,19 @@ import anyio
 
 from bench.measure import Figure, table
 
-ALL = ("appends", "forks", "pages", "opening", "commands", "streaming", "turns", "steps", "window", "serving")
+ALL = (
+    "appends",
+    "forks",
+    "pages",
+    "opening",
+    "commands",
+    "streaming",
+    "turns",
+    "steps",
+    "window",
+    "serving",
+    "snapshots",
+)
 
 
 async def main(names: list[str]) -> int:

@@ -1,6 +1,7 @@
 """Snapshots: what a capture holds, what differs between two, and what is read from them."""
 
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -184,3 +185,10 @@ async def test_each_session_keeps_its_own_trees(project: SnapshotProject) -> Non
 
 async def test_snapshots_can_be_switched_off(project: SnapshotProject) -> None:
     assert await project.snapshots.of(await project.place(), Config(snapshot=False)) is None
+
+
+async def test_nobody_else_can_read_snapshots(project: SnapshotProject) -> None:
+    project.write("a")
+    await project.capture()
+    place = (await project.shadow()).place
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (place.git_dir, place.git_dir.parent)] == [0o700, 0o700]

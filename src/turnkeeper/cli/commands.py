@@ -141,6 +141,11 @@ _register(
             {"login": "auth:login", "list": "auth:list_keys", "logout": "auth:logout"},
         ),
         "trust": "trust:trust",
+        "snapshot": _group(
+            "snapshot",
+            "Show what the snapshots of files take, and remove old ones.",
+            {"du": "snapshot:du", "gc": "snapshot:gc"},
+        ),
         "stats": "stats:stats",
         "export": "interop:export",
         "import": "interop:import_app",

@@ -230,3 +230,5 @@ SNAPSHOT_COLLECT_S = 600.0
 """How long removing old snapshots may take."""
 SNAPSHOT_GRACE_S = 3600.0
 """How long an object stays that no snapshot needs: an undo may just have stored it."""
+SNAPSHOT_PRESSED_GRACE_S = 60.0
+"""The same while a capture finds no room."""

@@ -19,6 +19,8 @@ from turnkeeper.workspace.shadow_seed import SourceSettings
 _HALVINGS_MAX: Final = 64
 """How many times names are halved to find those that git cannot add."""
 _ARGUMENTS_MAX: Final = 500
+_OBJECT_BYTES: Final = 24 * 1024
+"""What an object, its directory, the trees above it and their ref take on the disk, besides its content."""
 _IGNORE_FILE: Final = b".gitignore"
 _PENDING: Final = b"# The files that were captured are not yet checked against these rules.\n"
 
@@ -27,6 +29,8 @@ class CaptureLimits(NamedTuple):
     """How much a capture may take."""
 
     file_bytes: int
+    tracked_file_bytes: int
+    """Bytes of a file that the project's repository tracks."""
     new_files: int
     all_files: int | None
     """None: any number."""
@@ -38,7 +42,7 @@ class _Plan(NamedTuple):
     add: list[bytes]
     remove: set[bytes]
     bytes: int
-    """The size of the files that are added."""
+    """About what the files take that are added."""
 
 
 class Capture:
@@ -73,7 +77,7 @@ class Capture:
         require_room(plan.bytes)
         # First what goes: a kill in between leaves the rules, or the file that has them, to be seen as new again.
         _update(shadow, sorted(plan.remove | ignored), "--force-remove")
-        _add(shadow, plan.add)
+        stage(shadow, plan.add)
         if is_pending:
             _rules_file(shadow, self._rules(shadow))
         return self._written(shadow)
@@ -121,15 +125,15 @@ class Capture:
                 large[name] = size
             elif size >= 0:
                 add.append(name)
-                total += size
-        for name in self._tracked(shadow, list(large)):
+                total += size + _OBJECT_BYTES
+        for name in self._tracked(shadow, [one for one, size in large.items() if size <= limits.tracked_file_bytes]):
             add.append(name)
-            total += large[name]
-        for name in new:
-            size = -1 if name.endswith(b"/") or self._is_own(name) else _size(os.path.join(root, name))
+            total += large[name] + _OBJECT_BYTES
+        for name in new:  # A nested repository is one name here, that of its directory.
+            size = -1 if self._is_own(name) else _size(os.path.join(root, name))
             if size is not None and 0 <= size <= limits.file_bytes:
                 add.append(name)
-                total += size
+                total += size + _OBJECT_BYTES
         return _Plan(add, remove, total)
 
     def _tracked(self, shadow: ShadowGit, names: list[bytes]) -> list[bytes]:
@@ -157,7 +161,7 @@ def _scan(shadow: ShadowGit, limits: CaptureLimits) -> tuple[list[bytes], list[b
         new_max = min(new_max, max(0, limits.all_files - _count(shadow)))
     with (
         shadow.reading("diff-files", "-z", "--name-only", "--ignore-submodules=all") as differing,
-        shadow.reading("ls-files", "-z", "--others", "--exclude-standard") as others,
+        shadow.reading("ls-files", "-z", "--others", "--exclude-standard", is_quiet=True) as others,
     ):
         new = shadow.work.names(others, new_max)
         changed = shadow.work.finish(differing).split(b"\0")
@@ -198,17 +202,18 @@ def _is_beyond_link(root: bytes, name: bytes) -> bool:
     return False
 
 
-def _add(shadow: ShadowGit, names: list[bytes]) -> None:
+def stage(shadow: ShadowGit, names: list[bytes]) -> None:
     """Add files to the index as they are now. Names that git cannot add are left out."""
-    waiting, halvings = [names], 0
+    waiting, halvings, left_out = [names], 0, 0
     while waiting:
         some = waiting.pop()
         try:
-            _update(shadow, some, "--add", "--remove", "--replace")
+            _update(shadow, some, "--add", "--remove")
         except GitFailed:
-            # Git adds all or none. A file has vanished since it was looked at, or has a name that git does not take.
+            # Git adds all or none. A file was replaced since it was looked at, or has a name that git does not take.
             halvings += 1
-            if halvings > _HALVINGS_MAX or len(names) == 1:
+            left_out += len(some) == 1
+            if halvings > _HALVINGS_MAX or left_out == len(names):
                 raise
             if len(some) > 1:
                 waiting += [some[: len(some) // 2], some[len(some) // 2 :]]

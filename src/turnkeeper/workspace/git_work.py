@@ -75,8 +75,12 @@ class GitWork:
         *,
         keep_open: Sequence[int] = (),
         has_input: bool = False,
+        is_quiet: bool = False,
     ) -> "Iterator[Popen[bytes]]":
-        """A git process. It is killed at the end of the block if it still runs."""
+        """A git process. It is killed at the end of the block if it still runs.
+
+        ``is_quiet`` drops its warnings: whose output is read by ``names`` must not wait for somebody to read them.
+        """
         with self._guard:
             self.left_s()
             try:
@@ -86,7 +90,7 @@ class GitWork:
                     env=environ,
                     stdin=PIPE if has_input else DEVNULL,
                     stdout=PIPE,
-                    stderr=PIPE,
+                    stderr=DEVNULL if is_quiet else PIPE,
                     pass_fds=keep_open,
                 )
             except (OSError, ValueError) as error:
@@ -111,7 +115,7 @@ class GitWork:
         if process.returncode < 0:
             raise GitStopped(f"git was ended by signal {-process.returncode}")
         if process.returncode:
-            words = errors.decode("utf-8", "replace").strip()[-_WORDS_MAX:]
+            words = (errors or b"").decode("utf-8", "replace").strip()[-_WORDS_MAX:]
             raise GitFailed(words or f"git ended with code {process.returncode}")
         return output
 

@@ -22,7 +22,8 @@ from turnkeeper.workspace.git_work import GitWork, locked
 DIRECTORY: Final = "snapshot"
 STORED: Final = "stored"
 ROOT_FILE: Final = "root"
-REFS: Final = "refs/turnkeeper"
+REFS_TOP: Final = "refs"
+REFS: Final = f"{REFS_TOP}/turnkeeper"
 
 # Attributes of the project must not change a byte or run a filter. This file has precedence over all others.
 _ATTRIBUTES: Final = "* -text !eol !crlf -ident -filter !working-tree-encoding\n"
@@ -41,6 +42,7 @@ _CONFIG: Final = """\
 \tmanyFiles = true
 [index]
 \tversion = 4
+\tskipHash = false
 \tthreads = true
 [gc]
 \tauto = 0
@@ -92,6 +94,11 @@ class ShadowGit:
         self._sees_all = {**git.environment(environ), **_ALONE, **places}
         self._sees_own = {**self._sees_all, "GIT_OBJECT_DIRECTORY": str(place.stored)}
 
+    @property
+    def _directory(self) -> Path:
+        """Where git runs: at the top of the files, if they are still there."""
+        return self.place.root if self.place.root.is_dir() else self.place.git_dir
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other tasks and processes from writing, and clear away what a killed one left behind."""
@@ -100,7 +107,8 @@ class ShadowGit:
             self._lock = (descriptor,)
             try:
                 # Whoever made this lock is dead: its git processes, too, would hold ours.
-                (self.place.git_dir / "index.lock").unlink(missing_ok=True)
+                with suppress(FileNotFoundError, NotADirectoryError):
+                    (self.place.git_dir / "index.lock").unlink()
                 yield
             finally:
                 self._lock = ()
@@ -112,7 +120,7 @@ class ShadowGit:
 
     def write(self, *arguments: str, given: bytes | None = None, directory: Path | None = None) -> bytes:
         """The output of a command that sees only what was captured, and may add to it. Raises GitFailed."""
-        at = directory or self.place.root
+        at = directory or self._directory
         with self.work.started(
             arguments, at, self._sees_own, keep_open=self._lock, has_input=given is not None
         ) as process:
@@ -120,17 +128,23 @@ class ShadowGit:
 
     @contextmanager
     def reading(
-        self, *arguments: str, has_input: bool = False, directory: Path | None = None
+        self, *arguments: str, has_input: bool = False, directory: Path | None = None, is_quiet: bool = False
     ) -> "Iterator[Popen[bytes]]":
         """A running command that also sees the borrowed objects."""
-        at = directory or self.place.root
-        with self.work.started(arguments, at, self._sees_all, keep_open=self._lock, has_input=has_input) as process:
+        with self.work.started(
+            arguments,
+            directory or self._directory,
+            self._sees_all,
+            keep_open=self._lock,
+            has_input=has_input,
+            is_quiet=is_quiet,
+        ) as process:
             yield process
 
     def make(self, object_format: str) -> "ShadowGit":
         """Make an empty repository beside the place where it belongs; ``settle`` moves it there."""
         new = self.place._replace(git_dir=self.place.git_dir.with_suffix(".new"))
-        shutil.rmtree(new.git_dir, ignore_errors=True)
+        remove(new.git_dir)
         new.git_dir.mkdir(mode=0o700)
         made = ShadowGit(new, self.environ, self.work, lock=self._lock)
         arguments = ("init", "--quiet", "--bare", "--template=", f"--object-format={object_format}", str(new.git_dir))
@@ -170,12 +184,42 @@ def borrow(place: ShadowPlace) -> None:
         new.write(text)
 
 
-def set_aside(place: ShadowPlace) -> Path:
-    """Move a broken repository out of the way; an older broken one is removed."""
+def is_whole(place: ShadowPlace) -> bool:
+    """Whether a repository has all that it was made with."""
+    folders = (REFS_TOP, "objects/info", "info", f"{STORED}/pack")
+    entries = ("HEAD", "config", "info/attributes")
+    return all((place.git_dir / name).is_dir() for name in folders) and all(
+        (place.git_dir / name).is_file() for name in entries
+    )
+
+
+def has_sound_index(place: ShadowPlace) -> bool:
+    """Whether the index ends with the hash of its content, or there is none. Git itself does not look."""
+    try:
+        content = (place.git_dir / "index").read_bytes()
+    except FileNotFoundError:
+        return True
+    sizes = ((hashlib.sha1(usedforsecurity=False), 20), (hashlib.sha256(), 32))
+    for hashed, size in sizes:
+        hashed.update(content[:-size])
+        if hashed.digest() == content[-size:]:
+            return True
+    return False
+
+
+def set_aside(place: ShadowPlace) -> None:
+    """Move a broken repository out of the way, where people may look at it; an older broken one is removed."""
     broken = place.git_dir.with_suffix(".broken")
-    shutil.rmtree(broken, ignore_errors=True)
+    remove(broken)
     place.git_dir.rename(broken)
-    return broken
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a directory, if there is one."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _quoted(path: Path) -> str:

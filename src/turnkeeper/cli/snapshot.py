@@ -1,0 +1,133 @@
+"""Commands about the snapshots of files: what they take on the disk, and the removal of old ones."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from turnkeeper.cli.options import Options
+from turnkeeper.cli.output import answer
+from turnkeeper.cli.progress import progress
+from turnkeeper.cli.screen import Column, Screen, plural, size, table
+from turnkeeper.model.refusal import Invalid, NotFound
+
+if TYPE_CHECKING:
+    from turnkeeper.workspace.shadow import ShadowPlace
+    from turnkeeper.workspace.snapshot_upkeep import Removed, SnapshotUsage
+    from turnkeeper.workspace.snapshots import ShadowRepository
+
+All = Annotated[bool, Parameter(name=("--all", "-a"), help="Those of every project, not of this one alone.")]
+
+
+async def du(*, all_: All = False, options: Options) -> None:
+    """Show what the snapshots of files take on the disk.
+
+    A snapshot is taken before and after each step of a model, so that its changes
+    can be shown and undone. Files that did not change are stored once. With --json
+    the answer is {"bytes", "items"}, and an item is {"projectID", "directory",
+    "bytes", "sessions", "snapshots"}.
+
+    For example:
+      turnkeeper snapshot du
+      turnkeeper snapshot du --all --json | jq .bytes
+    """
+    from turnkeeper.workspace import snapshot_upkeep
+
+    found = [snapshot_upkeep.usage(place) for place in await _places(options, all_)]
+    value = {"bytes": sum(one.bytes for one in found), "items": found}
+    answer(options, value, lambda screen: _usage(screen, found), empty="There are no snapshots.")
+
+
+async def gc(*, all_: All = False, options: Options) -> None:
+    """Remove snapshots that are no longer kept, and pack the others.
+
+    The snapshots of a session are kept for 7 days after its last one, and the
+    oldest go first when a project has more than 2 GiB; `snapshot` in the
+    configuration sets both. A session with a pending undo keeps its snapshots.
+    Turns that run meanwhile may go without a snapshot. With --json the answer is
+    {"bytes", "items"}: what was freed, and for each place {"directory",
+    "bytesBefore", "bytesAfter", "snapshots"}.
+
+    For example:
+      turnkeeper snapshot gc
+      turnkeeper snapshot gc --all
+    """
+    places = await _places(options, all_)
+    pending = await _pending(options, places)
+    removed: list[Removed] = []
+    with progress("Removing snapshots") as moved:
+        for number, place in enumerate(places):
+
+            def tell(done: int, of: int, what: str, number: int = number) -> None:
+                moved(number * of + done, len(places) * of, what)
+
+            removed.append(await _shadow(options, place).collect(protected=pending, progress=tell))
+    value = {"bytes": sum(one.bytes_before - one.bytes_after for one in removed), "items": removed}
+    answer(options, value, lambda screen: _removed(screen, removed), empty="There are no snapshots.")
+
+
+async def _places(options: Options, all_: bool) -> "list[ShadowPlace]":
+    """The shadow repositories of the working directory's project, or all."""
+    from turnkeeper.workspace import paths, snapshot_upkeep
+    from turnkeeper.workspace.project import identify
+    from turnkeeper.workspace.snapshots import top
+
+    try:
+        data = paths.data(options.environ)
+    except ValueError as error:
+        raise Invalid(str(error)) from error
+    if all_:
+        return snapshot_upkeep.places(data)
+    here = await identify(Path.cwd(), environ=options.environ)
+    found = snapshot_upkeep.places(data, here.id)
+    # Directories without a repository are one project, and have nothing to do with each other.
+    return found if here.vcs else [place for place in found if place.root == top(here)]
+
+
+def _shadow(options: Options, place: "ShadowPlace") -> "ShadowRepository":
+    """A shadow repository with the limits that its project configures."""
+    from turnkeeper.core import retention
+    from turnkeeper.mint import Mint
+    from turnkeeper.workspace import config
+    from turnkeeper.workspace.snapshots import ShadowRepository
+
+    found = ShadowRepository(place, options.environ, Mint().now)
+    # Snapshots that were taken before they were switched off are kept as long as others.
+    found.limits = retention.limits(config.load(place.root, place.root, options.environ).config) or found.limits
+    return found
+
+
+async def _pending(options: Options, places: "Sequence[ShadowPlace]") -> set[str]:
+    """The sessions of the store that have snapshots and a pending undo."""
+    from turnkeeper.workspace import snapshot_upkeep
+
+    sessions = {one.session for place in places for one in snapshot_upkeep.kept_trees(place)}
+    pending = set()
+    async with options.read() as tk:
+        for session_id in sessions:
+            with suppress(NotFound):  # It is in another store, or was deleted.
+                if (await tk.get(session_id)).revert is not None:
+                    pending.add(session_id)
+    return pending
+
+
+def _usage(screen: Screen, found: "Sequence[SnapshotUsage]") -> str:
+    rows = table(
+        screen,
+        Column("ON DISK", [size(one.bytes) for one in found]),
+        Column("SNAPSHOTS", [f"{one.snapshots:,}" for one in found]),
+        Column("SESSIONS", [f"{one.sessions:,}" for one in found]),
+        Column("DIRECTORY", [screen.path(one.directory) for one in found], ("cyan",), least=20, keep_end=True),
+    )
+    total = f"{size(sum(one.bytes for one in found))} in all"
+    return f"{rows}\n{screen.paint(total, 'dim')}" if len(found) > 1 else rows
+
+
+def _removed(screen: Screen, removed: "Sequence[Removed]") -> str:
+    return "\n".join(
+        f"{screen.path(one.directory)}: {plural(one.snapshots, 'snapshot')} removed,"
+        f" {size(one.bytes_before)} → {size(one.bytes_after)}"
+        for one in removed
+    )

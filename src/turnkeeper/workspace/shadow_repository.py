@@ -1,0 +1,376 @@
+"""Shadow repository of a project: captures its files, and tells what was captured.
+
+A capture that fails gives None and one warning in the log. A tree or an object that is asked for and no longer kept is
+a refusal.
+"""
+
+import logging
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, TypeVar
+
+import anyio
+
+from turnkeeper.core.limits import (
+    DIFF_BYTES_MAX,
+    SNAPSHOT_AGAIN_S,
+    SNAPSHOT_COLLECT_S,
+    SNAPSHOT_DIFFED_BYTES_MAX,
+    SNAPSHOT_NEW_FILES_MAX,
+    SNAPSHOT_S,
+)
+from turnkeeper.core.retention import SnapshotLimits
+from turnkeeper.model.refusal import NotFound
+from turnkeeper.model.session import FileDiff
+from turnkeeper.model.value import Value
+from turnkeeper.workspace import shadow_seed, snapshot_upkeep, tree_diff
+from turnkeeper.workspace.capture import Capture, CaptureLimits
+from turnkeeper.workspace.git_work import GitFailed, GitStopped, TooManyNames, in_thread
+from turnkeeper.workspace.shadow import (
+    REFS,
+    ShadowGit,
+    ShadowPlace,
+    borrow,
+    has_sound_index,
+    is_hash,
+    is_whole,
+    remove,
+    set_aside,
+)
+from turnkeeper.workspace.snapshot_upkeep import Policy, Progress, Removed
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_WHOLE: Final = 2**31 - 1
+"""Lines of context that take in every line of a file."""
+_SOME: Final = 3
+_ARGUMENTS_MAX: Final = 500
+_SHARE: Final = 8
+"""One file takes at most this part of the quota: all snapshots would have to go for a few versions of it."""
+_SESSION: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class TreeEntry(Value):
+    """A file in a snapshot."""
+
+    mode: str
+    """``100644``, ``100755`` for an executable file, ``120000`` for a link."""
+    blob: str
+
+
+class NoRoom(Exception):
+    """The quota of a project's snapshots does not allow what is to be captured."""
+
+
+class ShadowRepository:
+    """Snapshots of the files below one top."""
+
+    def __init__(self, place: ShadowPlace, environ: Mapping[str, str], now: Callable[[], int]) -> None:
+        self.place, self.limits = place, SnapshotLimits()
+        self._environ, self._now = environ, now
+        self._capture = Capture(_own_name(place))
+        self._one_at_a_time = anyio.Lock()
+        self._warned: set[str] = set()
+        self._again_at = 0
+        self._is_index_checked = False
+        self._used_bytes: int | None = None
+
+    @property
+    def root(self) -> Path:
+        """The top that all names are relative to."""
+        return self.place.root
+
+    async def capture(self, session_id: str) -> str | None:
+        """The tree of the files now, kept for this session; None if that is not possible, which is warned of once."""
+        if self._now() < self._again_at:
+            return None
+        try:
+            async with self._one_at_a_time:
+                return await self._in_thread(lambda shadow: self._captured(shadow, session_id))
+        except (GitFailed, GitStopped, TooManyNames, NoRoom, OSError) as error:
+            self._again_at = self._now() + int(SNAPSHOT_AGAIN_S * 1000)
+            self._warn(f"no snapshot of {str(self.root)!r}: {error}")
+            return None
+
+    async def changed(self, before: str, after: str) -> tuple[str, ...]:
+        """The sorted names of the files that differ. Names that are not UTF-8 are left out, here and in ``diff``."""
+        raw = await self._asked("diff-tree", "-r", "-z", "--raw", "--no-renames", *_trees(before, after))
+        return tree_diff.names(raw)
+
+    async def diff(self, before: str, after: str, names: Sequence[str] | None = None) -> tuple[FileDiff, ...]:
+        """The differences with all lines of the files, or with those near a change if that would be long."""
+        found = await self._diffs(before, after, names, _WHOLE)
+        if long := [name for name, one in found.items() if _is_long(one)]:
+            found |= await self._diffs(before, after, long, _SOME)
+        return tuple(one.but(patch="") if _is_long(one) else one for _, one in sorted(found.items()))
+
+    async def git_diff(self, before: str, after: str, names: Sequence[str] | None = None) -> tuple[FileDiff, ...]:
+        """The differences as git prints them, with some lines around each change."""
+        found = await self._diffs(before, after, names, _SOME, as_git=True)
+        return tuple(one.but(patch="") if _is_long(one) else one for _, one in sorted(found.items()))
+
+    async def entries(self, tree: str, names: Sequence[str]) -> dict[str, TreeEntry]:
+        """The files of a tree with these names; names that are not in it are left out."""
+        if not names:
+            return {}
+        wanted = set(names)
+        chosen = ["--", *names] if len(names) <= _ARGUMENTS_MAX else ["-r"]
+        listing = await self._asked("ls-tree", "-z", "--full-tree", *_trees(tree), *chosen)
+        return {name: entry for name, entry in _listed(listing) if name in wanted}
+
+    async def files(self, tree: str) -> dict[str, TreeEntry]:
+        """All files of a tree."""
+        return dict(_listed(await self._asked("ls-tree", "-r", "-z", "--full-tree", *_trees(tree))))
+
+    async def read(self, blobs: Sequence[str]) -> dict[str, bytes]:
+        """The contents of blobs."""
+        if not blobs:
+            return {}
+        wanted = list(dict.fromkeys(_trees(*blobs)))
+        output = await self._asked("cat-file", "--batch", given="".join(f"{blob}\n" for blob in wanted).encode())
+        return dict(_contents(wanted, output))
+
+    async def store(self, contents: Sequence[bytes]) -> list[str]:
+        """Store contents as blobs. They stay for an hour unless a capture has them, too."""
+        if not contents:
+            return []
+        async with self._one_at_a_time:
+            return await self._refusing(lambda shadow: self._stored(shadow, contents))
+
+    async def merge(self, base: str, ours: str, theirs: str) -> str | None:
+        """The blob with both changes of a blob; None if they conflict, or one of them is binary."""
+        found = await self.read([base, ours, theirs])
+        merged = await self._refusing(lambda shadow: _merged(shadow, [found[one] for one in (ours, base, theirs)]))
+        return None if merged is None else (await self.store([merged]))[0]
+
+    async def keep(self, session_id: str, blobs: Sequence[str]) -> None:
+        """Keep blobs that were stored here for this session, as its captures are kept."""
+        async with self._one_at_a_time:
+            await self._refusing(lambda shadow: self._kept(shadow, session_id, blobs))
+
+    async def forget(self, session_id: str) -> None:
+        """Keep nothing for this session any longer."""
+        async with self._one_at_a_time:
+            await self._refusing(lambda shadow: self._forgotten(shadow, session_id))
+
+    async def collect(self, *, protected: Collection[str] = (), progress: Progress = lambda *_: None) -> Removed:
+        """Remove what is not kept any longer. ``progress`` is called in a thread. Captures wait, or go without."""
+        policy = Policy(self._now(), self.limits.retention_days, self.limits.quota_bytes, protected)
+        async with self._one_at_a_time:
+            self._used_bytes = None
+            return await self._refusing(
+                lambda shadow: snapshot_upkeep.collect(shadow, policy, progress), SNAPSHOT_COLLECT_S
+            )
+
+    def _captured(self, shadow: ShadowGit, session_id: str) -> str:
+        if not self.root.is_dir():
+            raise NotADirectoryError("it is no directory any more")  # Not a project whose files were all deleted.
+        with shadow.locked():
+            self._make_ready(shadow)
+            try:
+                tree = self._tree(shadow)
+            except GitFailed as error:
+                self._repair(shadow, error)
+                tree = self._tree(shadow)
+            _keep(self.place, session_id, tree, self._now())
+        return tree
+
+    def _tree(self, shadow: ShadowGit) -> str:
+        limits = CaptureLimits(
+            file_bytes=self.limits.file_bytes,
+            tracked_file_bytes=self.limits.quota_bytes // _SHARE,
+            new_files=SNAPSHOT_NEW_FILES_MAX,
+            all_files=SNAPSHOT_NEW_FILES_MAX if self.place.source is None else None,
+        )
+        try:
+            return self._capture.tree(shadow, limits, lambda added: self._require_room(shadow, added))
+        except TooManyNames as error:
+            raise TooManyNames(f"it has {error} files that no repository tracks; ignore some in .gitignore") from error
+
+    def _require_room(self, shadow: ShadowGit, added_bytes: int) -> None:
+        """Make room for files that are added. Raises NoRoom. What is stored is compressed, so this is careful."""
+        project, quota = self.place.git_dir.parent, self.limits.quota_bytes
+        if not added_bytes:
+            return
+        if self._used_bytes is None or self._used_bytes + added_bytes > quota:
+            self._used_bytes = snapshot_upkeep.disk_bytes(project)
+        if added_bytes <= quota < self._used_bytes + added_bytes:
+            left = Policy(self._now(), self.limits.retention_days, max(0, quota - added_bytes))
+            snapshot_upkeep.make_room(shadow, left)
+            self._used_bytes = snapshot_upkeep.disk_bytes(project)
+        if self._used_bytes + added_bytes > quota:
+            raise NoRoom(
+                f"its snapshots would take more than {quota:,} bytes; run `turnkeeper snapshot gc`, ignore files in"
+                " .gitignore, or set snapshot.quota_bytes"
+            )
+        self._used_bytes += added_bytes
+
+    def _make_ready(self, shadow: ShadowGit) -> None:
+        if os.path.lexists(self.place.git_dir) and not is_whole(self.place):
+            self._set_aside("parts of it are missing")
+        if not self.place.git_dir.exists():
+            found = self._capture.settings(shadow)
+            made = shadow.make(found.object_format)
+            shadow_seed.seed(made, found)
+            shadow.settle(made)
+        borrow(self.place)
+        if not self._is_index_checked:
+            if not has_sound_index(self.place):
+                self._seed(shadow)
+            self._is_index_checked = True
+
+    def _repair(self, shadow: ShadowGit, error: GitFailed) -> None:
+        """Make the index anew, which is derived from the files. What git takes for no repository is begun anew."""
+        try:
+            shadow.read("rev-parse", "--git-dir")
+        except GitFailed:
+            self._set_aside(str(error))
+            self._make_ready(shadow)
+            return
+        self._seed(shadow)
+
+    def _seed(self, shadow: ShadowGit) -> None:
+        remove(self.place.git_dir / "index")
+        shadow_seed.seed(shadow, self._capture.settings(shadow))
+
+    def _set_aside(self, reason: str) -> None:
+        self._warn(f"the snapshots of {str(self.root)!r} are damaged and are begun anew: {reason}")
+        set_aside(self.place)
+
+    def _stored(self, shadow: ShadowGit, contents: Sequence[bytes]) -> list[str]:
+        with shadow.locked(), _folder(self.place) as folder:
+            for number, content in enumerate(contents):
+                (folder / str(number)).write_bytes(content)
+            given = "".join(f"{number}\n" for number in range(len(contents))).encode()
+            return (
+                shadow.write("hash-object", "-w", "--no-filters", "--stdin-paths", given=given, directory=folder)
+                .decode("ascii")
+                .split()
+            )
+
+    def _kept(self, shadow: ShadowGit, session_id: str, blobs: Sequence[str]) -> None:
+        given = "".join(f"100644 blob {blob}\t{blob}\n" for blob in sorted(set(_trees(*blobs)))).encode()
+        with shadow.locked():
+            tree = shadow.write("mktree", given=given).decode("ascii").strip()
+            _keep(self.place, session_id, tree, self._now())
+
+    def _forgotten(self, shadow: ShadowGit, session_id: str) -> None:
+        if self.place.git_dir.exists():
+            with shadow.locked():
+                shutil.rmtree(self.place.git_dir / REFS / session_name(session_id), ignore_errors=True)
+
+    async def _diffs(
+        self, before: str, after: str, names: Sequence[str] | None, context: int, *, as_git: bool = False
+    ) -> dict[str, FileDiff]:
+        if names is not None and not names:
+            return {}
+        chosen = ["--", *names] if names is not None and len(names) <= _ARGUMENTS_MAX else []
+        output = await self._asked(
+            *("-c", f"core.bigFileThreshold={SNAPSHOT_DIFFED_BYTES_MAX}"),
+            *("diff-tree", "-r", "-z", "--raw", "--numstat", "-p", f"-U{context}"),
+            *("--no-renames", "--no-ext-diff", "--no-textconv", "--no-color"),
+            *_trees(before, after),
+            *chosen,
+        )
+        wanted = None if names is None else set(names)
+        found = tree_diff.diffs(output, as_git=as_git)
+        return {name: one for name, one in found.items() if wanted is None or name in wanted}
+
+    async def _asked(self, *arguments: str, given: bytes | None = None) -> bytes:
+        return await self._refusing(lambda shadow: shadow.read(*arguments, given=given))
+
+    async def _refusing(self, do: Callable[[ShadowGit], T], timeout_s: float = SNAPSHOT_S) -> T:
+        """Do what a caller asked for. Raises NotFound with git's words if git cannot."""
+        if not self.place.git_dir.exists():
+            raise NotFound(f"no snapshots of {str(self.root)!r} are kept")
+        try:
+            return await self._in_thread(do, timeout_s)
+        except GitFailed as error:
+            raise NotFound(f"a snapshot of {str(self.root)!r} is damaged or no longer kept: {error}") from error
+        except (GitStopped, OSError) as error:
+            raise NotFound(f"the snapshots of {str(self.root)!r} cannot be reached: {error}; try again") from error
+
+    async def _in_thread(self, do: Callable[[ShadowGit], T], timeout_s: float = SNAPSHOT_S) -> T:
+        return await in_thread(timeout_s, lambda work: do(ShadowGit(self.place, self._environ, work)))
+
+    def _warn(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            log.warning("%s", text)
+
+
+def session_name(session_id: str) -> str:
+    """The id as a part of a ref: ids of other programs may hold what a ref cannot."""
+    return session_id if _SESSION.fullmatch(session_id) else sha256(session_id.encode("utf-8", "replace")).hexdigest()
+
+
+def _keep(place: ShadowPlace, session_id: str, tree: str, now: int) -> None:
+    """Protect a tree by a ref. The time of its file says when the session last captured it."""
+    folder = place.git_dir / REFS / session_name(session_id)
+    folder.mkdir(parents=True, exist_ok=True)
+    file, new = folder / tree, place.git_dir / "ref.new"
+    if not file.exists():
+        new.write_text(f"{tree}\n")
+        new.rename(file)  # A ref that a kill cut short would make git refuse the whole repository.
+    os.utime(file, (now / 1000, now / 1000))
+
+
+def _trees(*hashes: str) -> tuple[str, ...]:
+    """The hashes, if they are such; they become arguments of git."""
+    for one in hashes:
+        if not is_hash(one):
+            raise NotFound(f"{one!r} is not the hash of a snapshot or a file in one")
+    return hashes
+
+
+def _listed(listing: bytes) -> Iterator[tuple[str, TreeEntry]]:
+    for line in filter(None, listing.split(b"\0")):
+        facts, _, name = line.partition(b"\t")
+        mode, kind, blob = facts.decode("ascii").split(" ")
+        if kind == "blob":
+            yield os.fsdecode(name), TreeEntry(mode=mode, blob=blob)
+
+
+def _contents(blobs: Sequence[str], output: bytes) -> Iterator[tuple[str, bytes]]:
+    at = 0
+    for blob in blobs:
+        end = output.index(b"\n", at)
+        head = output[at:end].split(b" ")
+        if len(head) != 3:
+            raise NotFound(f"the content {blob} is no longer kept")
+        at = end + 1 + int(head[2])
+        yield blob, output[end + 1 : at]
+        at += 1
+
+
+def _merged(shadow: ShadowGit, contents: Sequence[bytes]) -> bytes | None:
+    with _folder(shadow.place) as folder:
+        for number, content in enumerate(contents):
+            (folder / str(number)).write_bytes(content)
+        with suppress(GitFailed):  # It ends with the number of conflicts, or with an error for binary files.
+            return shadow.read("merge-file", "-p", "--quiet", "0", "1", "2", directory=folder)
+    return None
+
+
+@contextmanager
+def _folder(place: ShadowPlace) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="tmp-", dir=place.git_dir) as folder:
+        yield Path(folder)
+
+
+def _own_name(place: ShadowPlace) -> bytes | None:
+    """The data directory of this program relative to the files, if it is among them."""
+    data = place.git_dir.parents[2]
+    return os.fsencode(data.relative_to(place.root)) if data.is_relative_to(place.root) else None
+
+
+def _is_long(one: FileDiff) -> bool:
+    return one.patch is not None and len(one.patch.encode("utf-8")) > DIFF_BYTES_MAX

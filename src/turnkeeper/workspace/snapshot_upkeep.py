@@ -1,0 +1,197 @@
+"""Snapshot upkeep: what snapshots take on the disk, and the removal of those that are no longer kept."""
+
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from turnkeeper.core import retention
+from turnkeeper.core.limits import SNAPSHOT_GRACE_S, SNAPSHOT_PRESSED_GRACE_S
+from turnkeeper.core.retention import KeptTree
+from turnkeeper.model.value import Value
+from turnkeeper.workspace import files, git
+from turnkeeper.workspace.shadow import DIRECTORY, REFS, ROOT_FILE, ShadowGit, ShadowPlace, remove
+
+Progress = Callable[[int, int, str], None]
+
+STEPS: Final = 3
+"""The steps of a removal: forget, pack, meet the quota."""
+
+
+class SnapshotUsage(Value):
+    """What the snapshots of one place take."""
+
+    project_id: str
+    directory: str
+    bytes: int
+    sessions: int
+    snapshots: int
+
+
+class Removed(Value):
+    """What a removal did in one place."""
+
+    directory: str
+    bytes_before: int
+    bytes_after: int
+    snapshots: int
+    """How many are no longer kept."""
+
+
+class Policy(NamedTuple):
+    """What is kept. ``protected`` sessions are never idle: an undo of theirs is pending."""
+
+    now: int
+    retention_days: float
+    quota_bytes: int
+    protected: Collection[str] = ()
+
+
+def places(data: Path, project_id: str = "*") -> list[ShadowPlace]:
+    """The shadow repositories below a data directory, of one project or of all."""
+    found = []
+    for file in sorted((data / DIRECTORY).glob(f"{project_id}/*/{ROOT_FILE}")):
+        root = Path(os.fsdecode(file.read_bytes()))
+        if not file.parent.suffix:
+            found.append(ShadowPlace(file.parent, root, git.worktree(root)))
+    return found
+
+
+def usage(place: ShadowPlace) -> SnapshotUsage:
+    """What the snapshots of one place take."""
+    kept = kept_trees(place)
+    return SnapshotUsage(
+        project_id=place.git_dir.parent.name,
+        directory=files.printable(str(place.root)),
+        bytes=disk_bytes(place.git_dir) + disk_bytes(_broken(place)),
+        sessions=len({one.session for one in kept}),
+        snapshots=len(kept),
+    )
+
+
+def disk_bytes(path: Path) -> int:
+    """The bytes that a directory takes on the disk."""
+    total, waiting = 0, [str(path)]
+    while waiting:
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    total += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+    return total
+
+
+def kept_trees(place: ShadowPlace) -> list[KeptTree]:
+    """The trees that sessions keep."""
+    found = []
+    for file in (place.git_dir / REFS).glob("*/*"):
+        with suppress(OSError):
+            captured = file.stat().st_mtime_ns // 1_000_000
+            found.append(KeptTree(session=file.parent.name, tree=file.name, captured=captured))
+    return found
+
+
+def collect(shadow: ShadowGit, policy: Policy, progress: Progress = lambda *_: None) -> Removed:
+    """Remove what is not kept, and pack the rest. If the files themselves are gone and nothing is kept, remove all.
+
+    Other places of the project count for its quota, too, but are not touched. Raises GitFailed and GitStopped.
+    """
+    place = shadow.place
+    with shadow.locked():
+        before = usage(place)
+        progress(0, STEPS, before.directory)
+        for left_over in (_broken(place), place.git_dir.with_suffix(".new")):
+            remove(left_over)
+        _clear_damage(place)
+        gone = _forget_idle(place, policy)
+        progress(1, STEPS, before.directory)
+        if place.root.exists() or kept_trees(place):
+            _sweep(shadow, policy.now - SNAPSHOT_GRACE_S * 1000, packs=True)
+            progress(2, STEPS, before.directory)
+            gone += _forget_surplus(place, policy, lambda: _sweep(shadow, policy.now, packs=True))
+        else:
+            remove(place.git_dir)
+        progress(STEPS, STEPS, before.directory)
+        after = disk_bytes(place.git_dir)
+    return Removed(directory=before.directory, bytes_before=before.bytes, bytes_after=after, snapshots=gone)
+
+
+def make_room(shadow: ShadowGit, policy: Policy) -> None:
+    """Remove idle and then old snapshots until the quota is met, without packing. The lock is held by the caller."""
+    until = policy.now - SNAPSHOT_PRESSED_GRACE_S * 1000
+    _forget_idle(shadow.place, policy)
+    _sweep(shadow, until, packs=False)
+    _forget_surplus(shadow.place, policy, lambda: _sweep(shadow, until, packs=False))
+
+
+def _forget_idle(place: ShadowPlace, policy: Policy) -> int:
+    kept = kept_trees(place)
+    return _forget(place, retention.idle(kept, policy.now, policy.retention_days, protected=policy.protected))
+
+
+def _forget_surplus(place: ShadowPlace, policy: Policy, sweep: Callable[[], None]) -> int:
+    """Ask which trees are too many, forget them, and ask again."""
+    gone = 0
+    while True:
+        used, kept = disk_bytes(place.git_dir.parent), kept_trees(place)
+        surplus = retention.surplus(kept, used, policy.quota_bytes, protected=policy.protected)
+        if not surplus:
+            return gone
+        gone += _forget(place, surplus)
+        sweep()
+
+
+def _forget(place: ShadowPlace, trees: Sequence[KeptTree]) -> int:
+    for one in trees:
+        folder = place.git_dir / REFS / one.session
+        (folder / one.tree).unlink(missing_ok=True)
+        with suppress(OSError):
+            folder.rmdir()
+    return len(trees)
+
+
+def _clear_damage(place: ShadowPlace) -> None:
+    """Remove objects that a power cut left empty; the index, which may name them, is made anew by the next capture."""
+    empty = [file for file in _loose(place) if not file.stat().st_size]
+    for file in empty:
+        file.unlink()
+    if empty:
+        remove(place.git_dir / "index")
+
+
+def _sweep(shadow: ShadowGit, until: float, *, packs: bool) -> None:
+    """Remove the objects that nothing needs and that are older than ``until``; put those that are needed in one pack.
+
+    The old packs go after the new one is there, so a kill loses nothing. Borrowed objects are not looked at.
+    """
+    folder = shadow.place.stored / "pack"
+    old = list(folder.iterdir())
+    needed = _needed(shadow)
+    if packs:
+        given = b"".join(os.fsencode(one) + b"\n" for one in needed)
+        new = os.fsdecode(shadow.write("pack-objects", "-q", str(folder / "pack"), given=given).strip()) or None
+        # Without its index git does not look for a pack: it goes first.
+        for file in sorted(old, key=lambda file: file.suffix != ".idx"):
+            if new is None or new not in file.name:
+                file.unlink(missing_ok=True)
+    for file in _loose(shadow.place):
+        is_needed = file.parent.name + file.name in needed
+        if packs if is_needed else file.stat().st_mtime * 1000 < until:
+            file.unlink()
+
+
+def _needed(shadow: ShadowGit) -> set[str]:
+    """The stored objects of all trees that are kept, and of the index, on which the next capture builds."""
+    asked = ("--objects", "--no-object-names", "--missing=allow-any", "--indexed-objects", f"--glob={REFS}/*")
+    return set(shadow.write("rev-list", *asked).decode("ascii").split())
+
+
+def _loose(place: ShadowPlace) -> Iterator[Path]:
+    """The files that hold one object each, and what was left over while such a file was written."""
+    return (file for folder in place.stored.glob("[0-9a-f][0-9a-f]") for file in folder.iterdir())
+
+
+def _broken(place: ShadowPlace) -> Path:
+    return place.git_dir.with_suffix(".broken")
