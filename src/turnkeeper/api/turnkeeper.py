@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from anyio.abc import TaskGroup
 
-from turnkeeper.api.records import Records
+from turnkeeper.api.past import Past
 from turnkeeper.bus import Bus, Listener, Subscription
 from turnkeeper.core.arguments import checked
 from turnkeeper.core.limits import STOP_S
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @checked
-class Turnkeeper(Records):
+class Turnkeeper(Past):
     """Durable agent sessions. Every method is safe to call from several tasks and several processes at once."""
 
     def __init__(

@@ -27,6 +27,8 @@ Limit = Annotated[
     int, Parameter(name=("--limit", "-n"), metavar="N", help="How many at most.", validator=Number(gte=1))
 ]
 
+Seq = Annotated[int | None, Parameter(metavar="SEQ", help="As it was after this event of its log.")]
+
 
 def model(given: str | None) -> "ModelChoice | None":
     """The model of PROVIDER/MODEL, which need not exist. Raises UsageError if the text has another form."""
