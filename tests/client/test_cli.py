@@ -10,13 +10,15 @@ from pathlib import Path
 
 import anyio
 import pytest
-from cli_store import Answer, command, fill, tk
+from cli_store import Answer, api, command, fill, tk
 from workshop import Seat, Shop
 
 import turnkeeper
 from turnkeeper.cli import failures
 from turnkeeper.client import Client
 from turnkeeper.client.errors import Unreachable
+from turnkeeper.model import event as e
+from turnkeeper.model.session import FileDiff, Summary
 from turnkeeper.providers.script import Gate, Script
 from turnkeeper.testing.server import ScriptedServer
 
@@ -115,6 +117,21 @@ def without_places(value: object) -> object:
     if isinstance(value, dict):
         return {name: without_places(one) for name, one in value.items() if name not in ("seq", "nth", "raw", "newer")}
     return [without_places(one) for one in value] if isinstance(value, list) else value
+
+
+def test_the_diff_of_a_session_is_shown_through_a_server_without_looking_at_snapshots(common: tuple[Shop, str]) -> None:
+    session_id = session(common, "Changed")
+    lines = "".join(f" line {number}\n" for number in range(1, 20))
+    diff = FileDiff(
+        file="a.txt", patch=f"@@ -1,19 +1,20 @@\n{lines}+more\n", additions=1, deletions=0, status="modified"
+    )
+    changed = e.SummaryRecorded(summary=Summary(additions=1, deletions=0, files=1), diffs=(diff,))
+    api(common[0].data, lambda opened: opened.store.journal.append(session_id, changed))
+    near, far = tk(common[0].data, "session", "diff", session_id), through(common, "session", "diff", session_id)
+    assert (far.code, far.out) == (0, near.out)
+    assert far.out.endswith("@@ -17,3 +17,4 @@\n line 17\n line 18\n line 19\n+more\n")
+    refused = through(common, "session", "diff", session_id, "--from", "1")
+    assert (refused.code, "a comparison of two moments needs a store" in refused.err) == (2, True)
 
 
 def test_sessions_are_named_by_beginnings_and_slugs(common: tuple[Shop, str]) -> None:

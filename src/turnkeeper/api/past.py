@@ -5,8 +5,11 @@ from typing import TYPE_CHECKING
 
 from turnkeeper.api.records import Records
 from turnkeeper.core.arguments import checked
+from turnkeeper.model.refusal import Invalid
 
 if TYPE_CHECKING:
+    from turnkeeper.model.file_change import FileChange
+    from turnkeeper.sessions.changes import SnapshotReader
     from turnkeeper.sessions.past import PastSession
 
 
@@ -23,3 +26,32 @@ class Past(Records):
         from turnkeeper.sessions.past import past
 
         return await past(self.store, session_id, seq)
+
+    async def changes(
+        self,
+        session_id: str,
+        *,
+        message_id: str | None = None,
+        start: int | str | None = None,
+        end: int | str | None = None,
+    ) -> "tuple[FileChange, ...]":
+        """What a session, a prompt or a turn changed on disk, or what differs between two moments of the session.
+
+        A moment is the seq of an event or the id of a message: of a prompt, before it ran; of a turn, before it as the
+        start and after it as the end. Unlike ``diffs``, this tells renames and binary files.
+        """
+        from turnkeeper.sessions import changes
+
+        if message_id is not None:
+            if start is not None or end is not None:
+                raise Invalid("give a message, or a start and an end, and not both")
+            return await changes.of_message(self.store, self._snapshots, session_id, message_id)
+        if start is None and end is None:
+            return await changes.of_session(self.store, self._snapshots, session_id)
+        return await changes.between(self.store, self._snapshots, session_id, start, end)
+
+    @property
+    def _snapshots(self) -> "SnapshotReader":
+        from turnkeeper.sessions.changes import SnapshotReader
+
+        return SnapshotReader(self._environ, self.store.mint.now)

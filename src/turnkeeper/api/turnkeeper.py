@@ -48,11 +48,12 @@ class Turnkeeper(Past):
         bus: "Bus[Notification | Delta]",
         directory: Path,
         settings: "Settings | Callable[[], Settings] | None" = None,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(store, directory)
         self.group: TaskGroup | None = None
         """The task group of drains; None if this store was opened without a runtime."""
-        self._bus, self._settings = bus, settings
+        self._bus, self._settings, self._given_environ = bus, settings, environ
         self._running: Runtime | None = None
 
     @property
@@ -288,7 +289,9 @@ class Turnkeeper(Past):
 
     @property
     def _environ(self) -> Mapping[str, str]:
-        return os.environ if self._settings is None or callable(self._settings) else self._settings.environ
+        if self._settings is None or callable(self._settings):
+            return os.environ if self._given_environ is None else self._given_environ
+        return self._settings.environ
 
     def export(
         self, session_id: str, *, sanitise: bool = False, damaged: "DamagedNames | None" = None

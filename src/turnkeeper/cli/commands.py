@@ -97,6 +97,7 @@ SESSION: Final = {
     "delete": "editing:delete",
     "children": "listing:children",
     "messages": "reading:messages",
+    "diff": "diff:diff",
     "todo": "reading:todo",
     "context": "context:context",
     "status": "steering:status",

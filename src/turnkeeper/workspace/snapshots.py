@@ -26,10 +26,11 @@ from turnkeeper.core.limits import (
     SNAPSHOT_S,
 )
 from turnkeeper.model.config import Config, SnapshotConfig
+from turnkeeper.model.file_change import FileChange
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.session import FileDiff
 from turnkeeper.model.value import Value
-from turnkeeper.workspace import paths, shadow_seed, tree_diff
+from turnkeeper.workspace import paths, shadow_seed, tree_changes, tree_diff
 from turnkeeper.workspace.capture import Capture, CaptureLimits
 from turnkeeper.workspace.git_work import GitFailed, GitStopped, GitWork, TooManyNames, in_thread
 from turnkeeper.workspace.project import ProjectPlace
@@ -149,6 +150,21 @@ class ShadowRepository:
         if long := [name for name, one in found.items() if _is_long(one)]:
             found |= await self._diffs(before, after, long, _SOME)
         return tuple(one.but(patch="") if _is_long(one) else one for _, one in sorted(found.items()))
+
+    async def changes(self, before: str, after: str, names: Sequence[str] | None = None) -> tuple[FileChange, ...]:
+        """The differences as they are shown to people: git's text, with renames and a few lines around each change."""
+        if names is not None and not names:
+            return ()
+        chosen = ["--", *names] if names is not None and len(names) <= _ARGUMENTS_MAX else []
+        output = await self._asked(
+            *("-c", f"core.bigFileThreshold={SNAPSHOT_DIFFED_BYTES_MAX}", "-c", "core.quotePath=false"),
+            *("diff-tree", "-r", "-z", "-M", "--raw", "--numstat", "-p", f"-U{_SOME}"),
+            *("--no-ext-diff", "--no-textconv", "--no-color"),
+            *_trees(before, after),
+            *chosen,
+        )
+        wanted = None if names is None else set(names)
+        return tuple(one for one in tree_changes.changes(output) if wanted is None or one.file in wanted)
 
     async def entries(self, tree: str, names: Sequence[str]) -> dict[str, TreeEntry]:
         """The files of a tree with these names; names that are not in it are left out."""

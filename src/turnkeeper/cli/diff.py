@@ -1,0 +1,137 @@
+"""The command that shows what a session changed, and how it prints changed files."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Final
+
+from cyclopts import Parameter
+
+from turnkeeper.cli import names
+from turnkeeper.cli.failures import UsageError
+from turnkeeper.cli.options import Options, local_store
+from turnkeeper.cli.output import answer
+from turnkeeper.cli.screen import Screen, cells, harmless, plural
+
+if TYPE_CHECKING:
+    from turnkeeper.app import Turnkeeper
+    from turnkeeper.client import Client
+    from turnkeeper.model.file_change import FileChange
+
+BAR_MAX: Final = 40
+"""Signs in the bar of a file that most lines changed in."""
+
+_STYLES: Final = {"@": ("cyan",), "+": ("green",), "-": ("red",), "\\": ("dim",), " ": ()}
+"""How the lines of a hunk are painted; every other line belongs to the head of a file."""
+
+Moment = Annotated[str | None, Parameter(metavar="ID|SEQ")]
+
+
+async def diff(
+    id: names.SessionName,
+    /,
+    *,
+    stat: Annotated[bool, Parameter(help="Only the names of the files and how many lines changed.")] = False,
+    message: Annotated[
+        str | None, Parameter(metavar="ID", help="Only what followed this prompt, or what this turn did.")
+    ] = None,
+    from_: Annotated[Moment, Parameter(name="--from", help="From this message or event on.")] = None,
+    to: Annotated[Moment, Parameter(help="Up to this message or event.")] = None,
+    options: Options,
+) -> None:
+    """Show what a session changed in files, as git shows it.
+
+    --from and --to compare the files at two moments, as the nearest snapshots
+    have them: a prompt is the moment before it ran, and a turn is its beginning
+    or its end. With --json the answer is a list of {"file", "renamedFrom",
+    "status", "binary", "additions", "deletions", "patch"}.
+
+    For example:
+      turnkeeper session diff calm-otter
+      turnkeeper session diff calm-otter --stat
+      turnkeeper session diff calm-otter --message msg_1e0ae3b0a001
+      turnkeeper session diff calm-otter --from 12 --to 40
+      turnkeeper session diff calm-otter | git apply --reverse
+    """
+    if message is not None and (from_ is not None or to is not None):
+        raise UsageError("--message goes without --from and --to")
+    if from_ is not None or to is not None:
+        options.require_store("a comparison of two moments")
+    async with options.sessions(read_only=True) as tk:
+        found = await _changes(tk, await names.session(tk, id), message, from_, to)
+    render = stat_lines if stat else patch_lines
+    answer(options, found, lambda screen: "\n".join(render(screen, found)), empty="No file was changed.")
+
+
+async def _changes(
+    tk: "Turnkeeper | Client", session_id: str, message: str | None, start: str | None, end: str | None
+) -> "tuple[FileChange, ...]":
+    message_id = await names.message(tk, session_id, message) if message is not None else None
+    store = local_store(tk)
+    if store is None:
+        return await _served(tk, session_id, message_id)
+    if start is None and end is None:
+        return await store.changes(session_id, message_id=message_id)
+    return await store.changes(
+        session_id, start=await _moment(store, session_id, start), end=await _moment(store, session_id, end)
+    )
+
+
+async def _served(tk: "Turnkeeper | Client", session_id: str, message_id: str | None) -> "tuple[FileChange, ...]":
+    """What a server tells: diffs without renames."""
+    from turnkeeper.client import Client
+    from turnkeeper.core.stored_changes import stored_change
+
+    assert isinstance(tk, Client)
+    await tk.get(session_id)  # Raises NotFound, where the server has an empty answer.
+    return tuple(map(stored_change, await tk.diffs(session_id, message_id=message_id)))
+
+
+async def _moment(tk: "Turnkeeper", session_id: str, given: str | None) -> int | str | None:
+    if given is None:
+        return None
+    return int(given) if given.isdecimal() else await names.message(tk, session_id, given)
+
+
+def patch_lines(screen: Screen, changes: "Sequence[FileChange]") -> Iterator[str]:
+    """Changes as a patch: plain in a pipe, so that git can apply it, and painted on a terminal."""
+    for change in changes:
+        if not change.patch:
+            what = "binary" if change.binary else "too long to show"
+            yield screen.paint(f"{change.status} {_name(change)} ({what}, {_counts(change)})", "bold")
+        lines = change.patch.removesuffix("\n").split("\n") if change.patch else []
+        yield from lines if screen.width is None else _painted(screen, lines)
+
+
+def stat_lines(screen: Screen, changes: "Sequence[FileChange]") -> Iterator[str]:
+    """A line for each file, with a bar of its added and deleted lines, and the sum."""
+    if not changes:
+        return
+    wide = max(cells(_name(one)) for one in changes)
+    most = max(one.additions + one.deletions for one in changes)
+    for one in changes:
+        added, deleted = (-(-count * min(most, BAR_MAX) // most) if most else 0 for count in _lines(one))
+        bar = f"{screen.paint('+' * added, 'green')}{screen.paint('-' * deleted, 'red')}"
+        count = "binary" if one.binary else f"{sum(_lines(one)):,}"
+        yield f"{_name(one)}{' ' * (wide - cells(_name(one)))}  {one.status:<8}  {count} {bar}".rstrip()
+    yield f"{plural(len(changes), 'file')}, +{sum(one.additions for one in changes):,} " + (
+        f"-{sum(one.deletions for one in changes):,} lines"
+    )
+
+
+def _painted(screen: Screen, lines: Sequence[str]) -> Iterator[str]:
+    is_head = True
+    for line in lines:
+        # A deleted line may begin like a head: with "-- ".
+        is_head = not line.startswith("@@") and (is_head or line[:1] not in _STYLES)
+        yield screen.paint(harmless(line), *(("bold",) if is_head else _STYLES[line[:1]]))
+
+
+def _name(change: "FileChange") -> str:
+    return harmless(f"{change.renamed_from} => {change.file}" if change.renamed_from else change.file)
+
+
+def _lines(change: "FileChange") -> tuple[int, int]:
+    return change.additions, change.deletions
+
+
+def _counts(change: "FileChange") -> str:
+    return f"+{change.additions:,} -{change.deletions:,}"
