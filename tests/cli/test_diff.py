@@ -135,3 +135,40 @@ def test_the_command_prints_the_same_in_a_process(project: AttemptProject) -> No
     shop = Shop(project.data, project.top, project.home)
     done = shop.process("session", "diff", session_id)
     assert (done.returncode, done.stdout) == (0, shown(project, session_id).out)
+
+
+def test_two_events_are_compared_for_people_and_programs(project: AttemptProject) -> None:
+    session_id = asyncio.run(project.live([[write("a.txt", "1\n"), bash("echo hi")]]))
+    head = last_event(project, session_id)
+    text = shown(project, session_id, "1", str(head)).out
+    for expected in (
+        "Messages\n  + user  msg_",
+        "    + go\n",
+        "    + write a.txt (completed)\n",
+        "    + bash echo hi (completed)\n",
+        "Files\n  a.txt  added     1 +\n  1 file, +1 -0 lines\n",
+        "Context\n  epoch none -> 1 (start)\n  + ",
+        "Usage\n  ",
+    ):
+        assert expected in text
+    found = shown(project, session_id, "1", str(head), "--json").json
+    assert (found["before"], found["after"]) == (1, head)
+    assert [one["file"] for one in found["files"]] == ["a.txt"]
+    same = shown(project, session_id, str(head), str(head))
+    assert (same.code, same.out, same.err) == (0, "", "Nothing differs.\n")
+
+
+def last_event(project: AttemptProject, session_id: str) -> int:
+    async def read() -> int:
+        async with project.opened() as opened:
+            return (await opened.store.queries.state(session_id)).seq
+
+    return asyncio.run(read())
+
+
+def test_two_events_are_given_together_and_alone(project: AttemptProject) -> None:
+    session_id = asyncio.run(project.live([]))
+    for words in (("1",), ("1", "2", "--stat"), ("1", "2", "--from", "1")):
+        answer = shown(project, session_id, *words)
+        assert (answer.code, "give two events" in answer.err) == (2, True)
+    assert "has no event 99" in shown(project, session_id, "1", "99").err

@@ -8,6 +8,7 @@ from turnkeeper.core.arguments import checked
 from turnkeeper.model.refusal import Invalid
 
 if TYPE_CHECKING:
+    from turnkeeper.core.session_diff import SessionDiff
     from turnkeeper.model.file_change import FileChange
     from turnkeeper.sessions.changes import SnapshotReader
     from turnkeeper.sessions.past import PastSession
@@ -49,6 +50,12 @@ class Past(Records):
         if start is None and end is None:
             return await changes.of_session(self.store, self._snapshots, session_id)
         return await changes.between(self.store, self._snapshots, session_id, start, end)
+
+    async def compare(self, session_id: str, before: int, after: int) -> "SessionDiff":
+        """What differs in a session between two of its events: messages, files, context, permissions and cost."""
+        from turnkeeper.sessions.compare import compared
+
+        return await compared(self.store, self._snapshots, session_id, before, after)
 
     @property
     def _snapshots(self) -> "SnapshotReader":

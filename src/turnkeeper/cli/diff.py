@@ -27,6 +27,8 @@ Moment = Annotated[str | None, Parameter(metavar="ID|SEQ")]
 
 async def diff(
     id: names.SessionName,
+    a: Annotated[int | None, Parameter(metavar="A", help="Compare the session after event A ...")] = None,
+    b: Annotated[int | None, Parameter(metavar="B", help="... with itself after event B.")] = None,
     /,
     *,
     stat: Annotated[bool, Parameter(help="Only the names of the files and how many lines changed.")] = False,
@@ -44,13 +46,24 @@ async def diff(
     or its end. With --json the answer is a list of {"file", "renamedFrom",
     "status", "binary", "additions", "deletions", "patch"}.
 
+    A and B are the numbers of two events. Then messages, files, context,
+    permissions and usage are compared. With --json the answer is {"sessionID",
+    "before", "after", "fields", "messages", "context", "permissions", "cost",
+    "tokens", "files"}; what does not differ is left out.
+
     For example:
       turnkeeper session diff calm-otter
       turnkeeper session diff calm-otter --stat
       turnkeeper session diff calm-otter --message msg_1e0ae3b0a001
       turnkeeper session diff calm-otter --from 12 --to 40
+      turnkeeper session diff calm-otter 12 40
       turnkeeper session diff calm-otter | git apply --reverse
     """
+    if a is not None:
+        if b is None or stat or message is not None or from_ is not None or to is not None:
+            raise UsageError("give two events, as in `session diff ID 12 40`, and no other option but --json")
+        await _compare(id, a, b, options)
+        return
     if message is not None and (from_ is not None or to is not None):
         raise UsageError("--message goes without --from and --to")
     if from_ is not None or to is not None:
@@ -59,6 +72,14 @@ async def diff(
         found = await _changes(tk, await names.session(tk, id), message, from_, to)
     render = stat_lines if stat else patch_lines
     answer(options, found, lambda screen: "\n".join(render(screen, found)), empty="No file was changed.")
+
+
+async def _compare(name: str, before: int, after: int, options: Options) -> None:
+    from turnkeeper.cli.comparison import comparison
+
+    async with options.read() as tk:
+        found = await tk.compare(await names.session(tk, name), before, after)
+    answer(options, found, lambda screen: comparison(screen, found), empty="Nothing differs.")
 
 
 async def _changes(
