@@ -8,7 +8,7 @@ from attempts import AttemptProject, bash, prompts, write
 from cli_store import Answer, tk
 from workshop import Shop
 
-from turnkeeper.cli.diff import patch_lines, stat_lines
+from turnkeeper.cli.change_lines import patch_lines, stat_lines
 from turnkeeper.cli.screen import Screen
 from turnkeeper.model.file_change import FileChange
 

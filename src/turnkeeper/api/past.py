@@ -1,6 +1,7 @@
 """Past: what sessions were and did: earlier states, changes of files, and who wrote a line."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from turnkeeper.api.records import Records
@@ -8,6 +9,7 @@ from turnkeeper.core.arguments import checked
 from turnkeeper.model.refusal import Invalid
 
 if TYPE_CHECKING:
+    from turnkeeper.core.blame import Blame
     from turnkeeper.core.session_diff import SessionDiff
     from turnkeeper.model.file_change import FileChange
     from turnkeeper.sessions.changes import SnapshotReader
@@ -56,6 +58,15 @@ class Past(Records):
         from turnkeeper.sessions.compare import compared
 
         return await compared(self.store, self._snapshots, session_id, before, after)
+
+    async def blame(self, file: str | Path) -> "Blame":
+        """Which session, turn and tool call last wrote each line of a file, as far as snapshots are kept.
+
+        The sessions are those of the project that the file is in. Raises Invalid for a binary file or a directory.
+        """
+        from turnkeeper.sessions.blame import blame
+
+        return await blame(self.store, self._snapshots, Path(file), self._environ)
 
     @property
     def _snapshots(self) -> "SnapshotReader":

@@ -98,6 +98,7 @@ SESSION: Final = {
     "children": "listing:children",
     "messages": "reading:messages",
     "diff": "diff:diff",
+    "blame": "blame:blame",
     "todo": "reading:todo",
     "context": "context:context",
     "status": "steering:status",

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from turnkeeper.cli.diff import stat_lines
+from turnkeeper.cli.change_lines import stat_lines
 from turnkeeper.cli.part_lines import subject
 from turnkeeper.cli.screen import Screen, harmless, money, one_line, shortened, token_kinds
 from turnkeeper.core.session_diff import ChangeKind, MessageDiff, SessionDiff

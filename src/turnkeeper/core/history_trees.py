@@ -43,14 +43,18 @@ def trees(turn: MessageWithParts) -> list[KnownTree]:
 def newest(history: Iterable[MessageWithParts], revert: Revert | None = None) -> KnownTree | None:
     """The last snapshot of a history. What a pending revert sets aside does not count: its changes are undone."""
     last: KnownTree | None = None
-    for message in history:
-        is_boundary = revert is not None and message.info.id == revert.message_id
-        if is_boundary and revert is not None:
-            message = message.but(parts=_before(message, revert.part_id))
+    for message in in_force(history, revert):
         last = next(reversed(trees(message)), last)
-        if is_boundary:
-            break
     return last
+
+
+def in_force(history: Iterable[MessageWithParts], revert: Revert | None) -> Iterator[MessageWithParts]:
+    """The messages, and the parts of the last one, that a pending revert does not set aside."""
+    for message in history:
+        if revert is not None and message.info.id == revert.message_id:
+            yield message.but(parts=_before(message, revert.part_id))
+            return
+        yield message
 
 
 def patches(turns: Iterable[MessageWithParts]) -> Iterator[TurnPatch]:

@@ -228,3 +228,7 @@ SNAPSHOT_COLLECT_S = 600.0
 """How long removing old snapshots may take."""
 SNAPSHOT_GRACE_S = 3600.0
 """How long an object stays that no snapshot needs: an undo may just have stored it."""
+BLAME_TURNS_MAX = 2000
+"""Turns that changed a file, of which the newest are looked at to tell who wrote its lines."""
+BLAME_BYTES_MAX = 64 * 1024 * 1024
+"""Bytes of all versions of a file that are compared to tell who wrote its lines."""

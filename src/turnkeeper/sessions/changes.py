@@ -16,6 +16,7 @@ from turnkeeper.model.session import FileDiff
 from turnkeeper.sessions.past import past
 from turnkeeper.store.queries import Queries
 from turnkeeper.store.store import Store
+from turnkeeper.workspace import tree_changes
 from turnkeeper.workspace.project import identify
 from turnkeeper.workspace.snapshots import ShadowRepository, Snapshots
 
@@ -28,13 +29,17 @@ class SnapshotReader:
 
     def __init__(self, environ: Mapping[str, str], now: Callable[[], int]) -> None:
         self._environ, self._snapshots = environ, Snapshots(environ, now)
+        self._known: dict[str, ShadowRepository] = {}
 
     async def repository(self, directory: str) -> ShadowRepository:
         """The shadow repository of a directory. Raises NotFound if there can be none."""
+        if directory in self._known:
+            return self._known[directory]
         place = await identify(directory, environ=self._environ)
         found = await self._snapshots.of(place, Config())
         if found is None:
             raise NotFound(f"there are no snapshots of {directory!r}, because git is missing or it holds your home")
+        self._known[directory] = found
         return found
 
     async def changes(
@@ -48,7 +53,7 @@ class SnapshotReader:
                 "same, so name two moments in one directory"
             )
         names = names_below(str(repository.root), files) if files is not None else None
-        return await repository.changes(before.tree, after.tree, names)
+        return await tree_changes.changes(repository, before.tree, after.tree, names)
 
 
 async def of_session(store: Store, reader: SnapshotReader, session_id: str) -> tuple[FileChange, ...]:

@@ -26,11 +26,10 @@ from turnkeeper.core.limits import (
     SNAPSHOT_S,
 )
 from turnkeeper.model.config import Config, SnapshotConfig
-from turnkeeper.model.file_change import FileChange
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.session import FileDiff
 from turnkeeper.model.value import Value
-from turnkeeper.workspace import paths, shadow_seed, tree_changes, tree_diff
+from turnkeeper.workspace import paths, shadow_seed, tree_diff
 from turnkeeper.workspace.capture import Capture, CaptureLimits
 from turnkeeper.workspace.git_work import GitFailed, GitStopped, GitWork, TooManyNames, in_thread
 from turnkeeper.workspace.project import ProjectPlace
@@ -141,7 +140,7 @@ class ShadowRepository:
 
     async def changed(self, before: str, after: str) -> tuple[str, ...]:
         """The sorted names of the files that differ. Names that are not UTF-8 are left out, here and in ``diff``."""
-        raw = await self._asked("diff-tree", "-r", "-z", "--raw", "--no-renames", *_trees(before, after))
+        raw = await self.ask("diff-tree", "-r", "-z", "--raw", "--no-renames", *trees(before, after))
         return tree_diff.names(raw)
 
     async def diff(self, before: str, after: str, names: Sequence[str] | None = None) -> tuple[FileDiff, ...]:
@@ -151,41 +150,30 @@ class ShadowRepository:
             found |= await self._diffs(before, after, long, _SOME)
         return tuple(one.but(patch="") if _is_long(one) else one for _, one in sorted(found.items()))
 
-    async def changes(self, before: str, after: str, names: Sequence[str] | None = None) -> tuple[FileChange, ...]:
-        """The differences as they are shown to people: git's text, with renames and a few lines around each change."""
-        if names is not None and not names:
-            return ()
-        chosen = ["--", *names] if names is not None and len(names) <= _ARGUMENTS_MAX else []
-        output = await self._asked(
-            *("-c", f"core.bigFileThreshold={SNAPSHOT_DIFFED_BYTES_MAX}", "-c", "core.quotePath=false"),
-            *("diff-tree", "-r", "-z", "-M", "--raw", "--numstat", "-p", f"-U{_SOME}"),
-            *("--no-ext-diff", "--no-textconv", "--no-color"),
-            *_trees(before, after),
-            *chosen,
-        )
-        wanted = None if names is None else set(names)
-        return tuple(one for one in tree_changes.changes(output) if wanted is None or one.file in wanted)
-
     async def entries(self, tree: str, names: Sequence[str]) -> dict[str, TreeEntry]:
         """The files of a tree with these names; names that are not in it are left out."""
         if not names:
             return {}
         wanted = set(names)
         chosen = ["--", *names] if len(names) <= _ARGUMENTS_MAX else ["-r"]
-        listing = await self._asked("ls-tree", "-z", "--full-tree", *_trees(tree), *chosen)
+        listing = await self.ask("ls-tree", "-z", "--full-tree", *trees(tree), *chosen)
         return {name: entry for name, entry in _listed(listing) if name in wanted}
 
     async def files(self, tree: str) -> dict[str, TreeEntry]:
         """All files of a tree."""
-        return dict(_listed(await self._asked("ls-tree", "-r", "-z", "--full-tree", *_trees(tree))))
+        return dict(_listed(await self.ask("ls-tree", "-r", "-z", "--full-tree", *trees(tree))))
 
     async def read(self, blobs: Sequence[str]) -> dict[str, bytes]:
         """The contents of blobs."""
         if not blobs:
             return {}
-        wanted = list(dict.fromkeys(_trees(*blobs)))
-        output = await self._asked("cat-file", "--batch", given="".join(f"{blob}\n" for blob in wanted).encode())
+        wanted = list(dict.fromkeys(trees(*blobs)))
+        output = await self.ask("cat-file", "--batch", given="".join(f"{blob}\n" for blob in wanted).encode())
         return dict(_contents(wanted, output))
+
+    async def ask(self, *arguments: str, given: bytes | None = None) -> bytes:
+        """The output of a git command that only reads. Raises NotFound with git's words if git fails."""
+        return await self._refusing(lambda shadow: shadow.read(*arguments, given=given))
 
     async def store(self, contents: Sequence[bytes]) -> list[str]:
         """Store contents as blobs. They stay for an hour unless a capture has them, too."""
@@ -269,18 +257,15 @@ class ShadowRepository:
         if names is not None and not names:
             return {}
         chosen = ["--", *names] if names is not None and len(names) <= _ARGUMENTS_MAX else []
-        output = await self._asked(
+        output = await self.ask(
             *("-c", f"core.bigFileThreshold={SNAPSHOT_DIFFED_BYTES_MAX}"),
             *("diff-tree", "-r", "-z", "--raw", "--numstat", "-p", f"-U{context}"),
             *("--no-renames", "--no-ext-diff", "--no-textconv", "--no-color"),
-            *_trees(before, after),
+            *trees(before, after),
             *chosen,
         )
         wanted = None if names is None else set(names)
         return {name: one for name, one in tree_diff.diffs(output).items() if wanted is None or name in wanted}
-
-    async def _asked(self, *arguments: str, given: bytes | None = None) -> bytes:
-        return await self._refusing(lambda shadow: shadow.read(*arguments, given=given))
 
     async def _refusing(self, do: Callable[[ShadowGit], T]) -> T:
         """Do what a caller asked for. Raises NotFound with git's words if git cannot."""
@@ -319,7 +304,7 @@ def _keep(place: ShadowPlace, session_id: str, tree: str, now: int) -> None:
     os.utime(file, (now / 1000, now / 1000))
 
 
-def _trees(*hashes: str) -> tuple[str, ...]:
+def trees(*hashes: str) -> tuple[str, ...]:
     """The hashes, if they are such; they become arguments of git."""
     for one in hashes:
         if not is_hash(one):

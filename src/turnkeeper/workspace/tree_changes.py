@@ -1,14 +1,18 @@
-"""Tree changes: reads what git prints about the differences of two trees if it looks for renames."""
+"""Tree changes: the differences of two snapshots as they are shown to people, with renames."""
 
 import re
+from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from turnkeeper.core.limits import DIFF_BYTES_MAX
+from turnkeeper.core.limits import DIFF_BYTES_MAX, SNAPSHOT_DIFFED_BYTES_MAX
 from turnkeeper.model.file_change import FileChange
+from turnkeeper.text.diff import CONTEXT_LINES
+from turnkeeper.workspace.snapshots import ShadowRepository, trees
 
 Status: TypeAlias = Literal["added", "deleted", "modified", "renamed"]
 
 _STATUS: Final[dict[bytes, Status]] = {b"A": "added", b"D": "deleted", b"R": "renamed"}
+_ARGUMENTS_MAX: Final = 500
 _SECTION: Final = re.compile(rb"^(?=diff --git )", re.MULTILINE)
 
 
@@ -20,7 +24,25 @@ class _RawChange(NamedTuple):
     """How many differences git prints: two if a file became a link or the reverse."""
 
 
-def changes(output: bytes) -> tuple[FileChange, ...]:
+async def changes(
+    repository: ShadowRepository, before: str, after: str, names: Sequence[str] | None = None
+) -> tuple[FileChange, ...]:
+    """What differs between two trees, in all files or in these: git's text, with a few lines around each change."""
+    if names is not None and not names:
+        return ()
+    chosen = ["--", *names] if names is not None and len(names) <= _ARGUMENTS_MAX else []
+    output = await repository.ask(
+        *("-c", f"core.bigFileThreshold={SNAPSHOT_DIFFED_BYTES_MAX}", "-c", "core.quotePath=false"),
+        *("diff-tree", "-r", "-z", "-M", "--raw", "--numstat", "-p", f"-U{CONTEXT_LINES}"),
+        *("--no-ext-diff", "--no-textconv", "--no-color"),
+        *trees(before, after),
+        *chosen,
+    )
+    wanted = None if names is None else set(names)
+    return tuple(one for one in _read(output) if wanted is None or one.file in wanted)
+
+
+def _read(output: bytes) -> tuple[FileChange, ...]:
     """The changes of ``diff-tree -r -z -M --raw --numstat -p``. Names that are not UTF-8 are left out."""
     if not output:
         return ()
