@@ -172,3 +172,23 @@ def test_two_events_are_given_together_and_alone(project: AttemptProject) -> Non
         answer = shown(project, session_id, *words)
         assert (answer.code, "give two events" in answer.err) == (2, True)
     assert "has no event 99" in shown(project, session_id, "1", "99").err
+
+
+def test_a_fork_as_of_an_event_is_made_in_a_worktree(project: AttemptProject) -> None:
+    session_id = asyncio.run(project.live(FIRST, SECOND))
+    shop = Shop(project.data, project.top, project.home)
+    before = shop.process("session", "fork", session_id, "--at", "2", "--worktree", "../second", "--json")
+    assert before.returncode == 0, before.stderr
+    assert not (project.home / "second/new.txt").exists()
+    made = shop.process("session", "fork", session_id, "--worktree", "../third")
+    assert made.stdout.endswith("  ~/third\n")
+    assert (project.home / "third/new.txt").exists()
+    fork = made.stdout.split()[1]
+    assert "as it was" not in tk(project.data, "session", "show", fork).out
+    listed = tk(project.data, "session", "list", "--all", "--json").json["items"]
+    [early] = [one["id"] for one in listed if one["directory"] == str(project.home / "second")]
+    assert f"{session_id}, as it was after event 2\n" in tk(project.data, "session", "show", early).out
+    again = shop.process("session", "fork", session_id, "--worktree", "../third")
+    assert (again.returncode, "is not an empty directory; name another one" in again.stderr) == (1, True)
+    both = shop.process("session", "fork", session_id, "--worktree", "../x", "--directory", ".")
+    assert (both.returncode, "not both" in both.stderr) == (2, True)

@@ -154,6 +154,9 @@ def test_a_session_lives_its_life_through_a_server(common: tuple[Shop, str]) -> 
     child = through(common, "session", "create", "--parent", session_id, "--json").json["id"]
     fork = through(common, "session", "fork", session_id, "--json").json
     assert fork["title"].startswith("Another (fork")
+    assert through(common, "session", "fork", session_id, "--at", "1", "--json").json["title"] == "A life (fork #1)"
+    elsewhere = through(common, "session", "fork", session_id, "--worktree", str(common[0].home / "new"))
+    assert (elsewhere.code, "has no snapshot of files to restore" in elsewhere.err) == (1, True)
     assert "Nothing was open" in through(common, "session", "abort", session_id).out
     removed = through(common, "session", "delete", session_id, "--yes", "--json").json
     assert [one["id"] for one in removed] == [child, session_id]

@@ -128,6 +128,18 @@ async def test_diffs_of_a_session_and_of_a_prompt_have_their_official_shape(tmp_
         assert await server.get(f"/session/{session}/diff?messageID={prompt['info']['id']}") == [diff]
 
 
+async def test_a_session_is_forked_as_it_was_after_an_event(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        session = await server.session(title="Before")
+        await server.call("PATCH", f"/session/{session}", json={"title": "After"})
+        forked = await server.post(f"/session/{session}/fork", {"at": 1})
+        assert forked["title"] == "Before (fork #1)"
+        assert faults("Session", forked) == []
+        for wrong, status in (({"at": 0}, 400), ({"at": 99}, 400), ({"at": "1"}, 400), ({"worktree": "a\0b"}, 400)):
+            await server.post(f"/session/{session}/fork", wrong, status)
+        await server.post(f"/session/{session}/fork", {"worktree": str(tmp_path / "new")}, 404)
+
+
 async def test_children_todos_and_diffs_of_a_session(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
         parent = await server.session()

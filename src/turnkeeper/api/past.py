@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from turnkeeper.api.records import Records
 from turnkeeper.core.arguments import checked
 from turnkeeper.model.refusal import Invalid
+from turnkeeper.model.session import Session
+from turnkeeper.workspace.project import identify
 
 if TYPE_CHECKING:
     from turnkeeper.core.blame import Blame
@@ -67,6 +69,32 @@ class Past(Records):
         from turnkeeper.sessions.blame import blame
 
         return await blame(self.store, self._snapshots, Path(file), self._environ)
+
+    async def fork(
+        self,
+        session_id: str,
+        *,
+        message_id: str | None = None,
+        at: int | None = None,
+        directory: str | Path | None = None,
+        worktree: str | Path | None = None,
+    ) -> Session:
+        """Create a session with a copy of the history, or of the messages before ``message_id``.
+
+        With ``at``, the history is copied as it was after that event. ``directory`` is where the copy works.
+        ``worktree`` is a new directory for it, with the files of that moment: a new worktree of the repository, or a
+        plain copy if there is none. If anything fails, there is neither a session nor a worktree.
+        """
+        from turnkeeper.sessions import fork, fork_worktree
+
+        if worktree is not None:
+            if directory is not None:
+                raise Invalid("give a directory that exists, or a new worktree, and not both")
+            return await fork_worktree.fork(
+                self.store, self._snapshots, session_id, Path(worktree), self._environ, message_id=message_id, at=at
+            )
+        place = await identify(directory) if directory is not None else None
+        return await fork.fork(self.store, session_id, message_id=message_id, at=at, place=place)
 
     @property
     def _snapshots(self) -> "SnapshotReader":

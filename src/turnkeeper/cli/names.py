@@ -95,6 +95,13 @@ def directory(given: str | Path, *, is_near: bool = True) -> Path:
     return path
 
 
+def new_directory(given: Path, *, is_near: bool = True) -> Path:
+    """The whole path of a directory that need not exist; on another machine it must be given whole."""
+    if not is_near and not given.is_absolute():
+        raise UsageError(f"{str(given)!r} is on another machine; give its whole path there")
+    return given.expanduser().absolute() if is_near else given
+
+
 async def _with_prefix(tk: "Turnkeeper | Client", kind: Key, given: str, type_prefix: str) -> list[str]:
     """The ids of a kind that equal the given text, else those that begin with it."""
     if not is_key((given,)):

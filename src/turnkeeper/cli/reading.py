@@ -131,7 +131,8 @@ def _origin(session: "Session") -> str:
     if session.origin is None:
         return ""
     before = f", up to {session.origin.message_id}" if session.origin.message_id else ""
-    return harmless(f"{session.origin.session_id}{before}")
+    then = f", as it was after event {session.origin.seq}" if session.origin.seq is not None else ""
+    return harmless(f"{session.origin.session_id}{before}{then}")
 
 
 def _changed(session: "Session") -> str:

@@ -87,7 +87,7 @@ async def between(
     if end is not None:
         after = await _tree_at(store, session_id, history, end, is_end=True)
     else:
-        after = history_trees.newest(history, (await store.queries.session(session_id)).revert)
+        after = await tree_before(store, session_id, None)
     if not known:
         raise NotFound(f"session {session_id!r} has no snapshot of files; its turns called no tools, or took none")
     return await reader.changes(before or known[0], after or known[0])
@@ -97,6 +97,16 @@ async def tree_at(store: Store, session_id: str, seq: int) -> KnownTree | None:
     """The newest snapshot that was known after an event; None if there was none yet."""
     then = await past(store, session_id, seq)
     return history_trees.newest(await _history(then.queries, session_id), (await then.session()).revert)
+
+
+async def tree_before(store: Store, session_id: str, moment: Moment | None) -> KnownTree | None:
+    """The snapshot nearest to a moment, by default the newest one; None if the session has none at all."""
+    history = await _history(store.queries, session_id)
+    if moment is None:
+        found = history_trees.newest(history, (await store.queries.session(session_id)).revert)
+    else:
+        found = await _tree_at(store, session_id, history, moment, is_end=False)
+    return found or next((tree for one in history for tree in history_trees.trees(one)), None)
 
 
 async def _tree_at(
