@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio.abc import TaskGroup
 
+from turnkeeper.api.past import Past
 from turnkeeper.api.reverting import Reverting
 from turnkeeper.bus import Bus, Listener, Subscription
 from turnkeeper.core.arguments import checked
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @checked
-class Turnkeeper(Reverting):
+class Turnkeeper(Past, Reverting):
     """Durable agent sessions. Every method is safe to call from several tasks and several processes at once."""
 
     def __init__(
@@ -49,11 +50,12 @@ class Turnkeeper(Reverting):
         bus: "Bus[Notification | Delta]",
         directory: Path,
         settings: "Settings | Callable[[], Settings] | None" = None,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(store, directory)
         self.group: TaskGroup | None = None
         """The task group of drains; None if this store was opened without a runtime."""
-        self._bus, self._settings = bus, settings
+        self._bus, self._settings, self._given_environ = bus, settings, environ
         self._running: Runtime | None = None
 
     @property
@@ -300,7 +302,9 @@ class Turnkeeper(Reverting):
 
     @property
     def _environ(self) -> Mapping[str, str]:
-        return os.environ if self._settings is None or callable(self._settings) else self._settings.environ
+        if self._settings is None or callable(self._settings):
+            return os.environ if self._given_environ is None else self._given_environ
+        return self._settings.environ
 
     @property
     def _sleep(self) -> Callable[[float], Awaitable[None]]:
