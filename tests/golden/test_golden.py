@@ -83,7 +83,9 @@ async def test_it_stands_for_the_documents_it_stood_for(golden: Golden) -> None:
     kinds = {place.partition("/")[0] for place in then}
     found = {path(key): json.loads(body) for key, body in await store.engine.scan(()) if key[0] in kinds}
     state = path(keys.state(golden.session))
-    assert {**found, state: {**as_object(found[state]), **as_object(then[state])}} == found
+    # A new field changes the hash of the field names, by which a state document of another version is told.
+    expected = {name: value for name, value in as_object(then[state]).items() if name != "shape"}
+    assert {**found, state: {**as_object(found[state]), **expected}} == found
     assert {place: body for place, body in found.items() if place != state} == {
         place: body for place, body in then.items() if place != state
     }
