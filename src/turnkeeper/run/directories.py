@@ -161,7 +161,7 @@ class Directories:
     def _services(
         self, session_id: str, config: Config, place: ProjectPlace, environ: Mapping[str, str]
     ) -> ToolServices:
-        root = place.worktree if str(place.worktree) != place.worktree.anchor else place.directory
+        root = place.top
         servers = lsp_commands.configured(config.lsp, environ)
         formatters = Formatters(configured_formatters(config.formatter), place.directory, environ)
 

@@ -26,6 +26,7 @@ from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.tools.schema import schema_of
 from turnkeeper.tools.services import ToolServices
+from turnkeeper.workspace import files
 from turnkeeper.workspace.jobs import Jobs
 
 Arguments = TypeVar("Arguments", bound=msgspec.Struct)
@@ -156,6 +157,11 @@ class ToolContext(msgspec.Struct, frozen=True):
     jobs: Jobs | None = None
     """The background jobs; None where there can be none."""
     question: AskQuestions = nobody_answers
+
+    @property
+    def top(self) -> Path:
+        """The top of the project's files, which the patterns of rules begin at."""
+        return files.top(self.directory, self.worktree)
 
 
 class Tool(msgspec.Struct, Generic[Arguments], frozen=True):

@@ -74,14 +74,19 @@ def stamp(path: Path | str) -> tuple[int, ...] | None:
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev
 
 
-def is_inside(path: Path, directory: Path, worktree: Path) -> bool:
-    """Whether a path, with links resolved, is in the directory or the worktree.
+def top(directory: Path, worktree: Path) -> Path:
+    """The top of a project's files: its worktree, or the directory itself where there is no repository.
 
-    A worktree at the root of the file system stands for no project and contains nothing.
+    A worktree at the root of the file system stands for no project.
     """
+    return worktree if str(worktree) != worktree.anchor else directory
+
+
+def is_inside(path: Path, directory: Path, worktree: Path) -> bool:
+    """Whether a path, with links resolved, is in the directory or in the project around it."""
     place = str(real(path))
-    roots = (directory, worktree) if str(worktree) != worktree.anchor else (directory,)
-    return any(place == root or place.startswith(f"{root.rstrip('/')}/") for root in map(os.path.realpath, roots))
+    roots = map(os.path.realpath, (directory, top(directory, worktree)))
+    return any(place == root or place.startswith(f"{root.rstrip('/')}/") for root in roots)
 
 
 def read_text(path: Path) -> FileText:

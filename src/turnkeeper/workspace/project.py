@@ -50,6 +50,11 @@ class ProjectPlace(msgspec.Struct, frozen=True, kw_only=True):
     aliases: tuple[ProjectID, ...] = ()
     """Other ids of the repository, as far as they were looked up; see ``identify``."""
 
+    @property
+    def top(self) -> Path:
+        """The top of the project's files: the worktree, or the directory if there is no repository."""
+        return files.top(self.directory, self.worktree)
+
 
 async def identify(
     directory: Path | str,

@@ -67,7 +67,7 @@ class Snapshots:
         settings = _settings(config)
         if settings is None:
             return None
-        root = top(place)
+        root = place.top
         reason = self._reason_against(root)
         if reason is not None:
             self._warn(f"no snapshots of {str(root)!r}: {reason}")
@@ -95,12 +95,6 @@ class Snapshots:
         if text not in self._warned:
             self._warned.add(text)
             log.warning("%s", text)
-
-
-def top(place: ProjectPlace) -> Path:
-    """The top of the files that belong to a place: the worktree, or the directory if there is no repository."""
-    is_repository = place.vcs == "git" and place.worktree != Path(place.worktree.anchor)
-    return place.worktree if is_repository else place.directory
 
 
 def _settings(config: Config) -> SnapshotConfig | None:
