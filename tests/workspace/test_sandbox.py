@@ -59,6 +59,48 @@ async def test_a_linked_worktree_can_be_committed_to(tmp_path: Path) -> None:
 
 
 @needs_kernel
+async def test_a_submodule_can_be_committed_to(tmp_path: Path) -> None:
+    world = ConfinedWorld(tmp_path)
+    made = (
+        "git init -q ../source && git -C ../source commit -q --allow-empty -m one && git init -q . &&"
+        " git -c protocol.file.allow=always submodule --quiet add ../source sub"
+    )
+    subprocess.run(["/bin/sh", "-c", made], cwd=world.project, env=world.environ, check=True, capture_output=True)
+    world.project /= "sub"
+    ran = await world.run("echo x > new && git add new && git commit -qm two && git log --oneline | wc -l")
+    assert (ran.exit_code, ran.output.strip()) == (0, "2")
+
+
+LEADING = {
+    "a file": 'echo "gitdir: $OUT/.git" > .git',
+    "a link": "ln -s $OUT/.git .git",
+    "a link to a linked worktree": "ln -s $OUT/.git/worktrees/linked .git",
+    "a file that names a linked worktree": 'echo "gitdir: $OUT/.git/worktrees/linked" > .git',
+    "a directory of its own with a common one elsewhere": (
+        'mkdir own && echo "gitdir: own" > .git && cp $OUT/.git/HEAD own &&'
+        ' echo "$PWD/.git" > own/gitdir && echo $OUT/.git > own/commondir'
+    ),
+    "a directory of its own in a folder for worktrees": (
+        'mkdir -p worktrees/own && echo "gitdir: worktrees/own" > .git && cp $OUT/.git/HEAD worktrees/own &&'
+        ' echo "$PWD/.git" > worktrees/own/gitdir && echo $OUT/.git > worktrees/own/commondir'
+    ),
+}
+
+
+@needs_kernel
+@pytest.mark.parametrize("kind", LEADING)
+async def test_a_git_directory_that_belongs_to_another_worktree_is_not_writable(tmp_path: Path, kind: str) -> None:
+    world = ConfinedWorld(tmp_path)
+    made = "git init -q && git add -A && git commit -qm one && git worktree add -q ../linked"
+    subprocess.run(["/bin/sh", "-c", made], cwd=world.outside, env=world.environ, check=True, capture_output=True)
+    before = world.outside_files()
+    assert (await world.run(LEADING[kind])).exit_code == 0
+    ran = await world.run("git status; echo x > $OUT/.git/hooks/pre-commit; echo x > $OUT/.git/worktrees/linked/HEAD")
+    assert "Permission denied" in ran.output
+    assert world.outside_files() == before
+
+
+@needs_kernel
 @pytest.mark.parametrize("version", range(1, landlock.abi() + 1))
 def test_every_version_of_the_interface_refuses_what_it_can(tmp_path: Path, version: int) -> None:
     inside, outside = tmp_path / "inside", tmp_path / "outside"

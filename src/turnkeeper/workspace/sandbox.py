@@ -189,8 +189,7 @@ def _project(directory: Path, worktree: Path) -> Iterator[str]:
         return
     yield str(worktree)
     if (checkout := git.worktree(worktree)) is not None:
-        yield str(checkout.git_dir)
-        yield str(checkout.common)
+        yield from map(str, git.belonging(checkout))
 
 
 def _caches(home: str, environ: Mapping[str, str]) -> Iterator[str]:
