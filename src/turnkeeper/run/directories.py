@@ -42,7 +42,7 @@ from turnkeeper.workspace.formatters import Formatters
 from turnkeeper.workspace.formatters import configured as configured_formatters
 from turnkeeper.workspace.lsp import LanguageServers
 from turnkeeper.workspace.outputs import OutputFiles
-from turnkeeper.workspace.project import ProjectPlace, identify
+from turnkeeper.workspace.project import ProjectPlace, stored_place
 from turnkeeper.workspace.snapshots import Snapshots
 from turnkeeper.workspace.temporary import TemporaryDirectories
 
@@ -223,8 +223,8 @@ class Directories:
         return known.config, known.catalog
 
     async def resolve(self, directory: str) -> ResolvedDirectory:
-        """What a directory is now. Raises Invalid if its configuration is wrong."""
-        place = await identify(directory)
+        """What a session's directory is now. Raises Invalid if it leads elsewhere, or its configuration is wrong."""
+        place = await stored_place(directory)
         return ResolvedDirectory(place, self.config(place))
 
     def config(self, place: ProjectPlace) -> DirectoryConfig:

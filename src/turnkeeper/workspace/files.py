@@ -65,6 +65,11 @@ def real(path: Path) -> Path:
     return path.place if isinstance(path, CheckedPath) and path._place else Path(os.path.realpath(path))
 
 
+def is_moved(directory: Path | str) -> bool:
+    """Whether a directory that was written without links leads elsewhere, because a part of it has become a link."""
+    return os.path.realpath(directory) != os.path.abspath(directory)
+
+
 def stamp(path: Path | str) -> tuple[int, ...] | None:
     """A value that changes when a file is written or replaced; None if there is none."""
     try:
@@ -83,9 +88,12 @@ def top(directory: Path, worktree: Path) -> Path:
 
 
 def is_inside(path: Path, directory: Path, worktree: Path) -> bool:
-    """Whether a path, with links resolved, is in the directory or in the project around it."""
+    """Whether a path, with links resolved, is in the directory or in the project around it.
+
+    Both have no links in them. If one has come in since, what it leads to is outside.
+    """
     place = str(real(path))
-    roots = map(os.path.realpath, (directory, top(directory, worktree)))
+    roots = map(str, (directory, top(directory, worktree)))
     return any(place == root or place.startswith(f"{root.rstrip('/')}/") for root in roots)
 
 

@@ -4,6 +4,7 @@ On Linux a thread restricts itself, starts the command and ends: a process inher
 starts it, and no other thread has them. On macOS ``sandbox-exec`` starts the command. Elsewhere nothing is confined.
 """
 
+import errno
 import logging
 import os
 import shutil
@@ -19,7 +20,7 @@ from typing import Final, NamedTuple
 
 from turnkeeper.core.sandbox import Confinement, SandboxPlaces, SandboxPolicy
 from turnkeeper.model.config import SandboxConfig, SandboxMode
-from turnkeeper.workspace import auth, git, landlock, paths, seatbelt, seccomp
+from turnkeeper.workspace import auth, files, git, landlock, paths, seatbelt, seccomp
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +121,10 @@ def is_confined(given: SandboxMode | SandboxConfig) -> bool:
 def policy(
     given: SandboxMode | SandboxConfig, directory: Path, worktree: Path, environ: Mapping[str, str]
 ) -> SandboxPolicy:
-    """The sandbox of a directory as it is configured; ``off``, with a word to the user, where there can be none."""
+    """The sandbox of a directory as it is configured; ``off``, with a word to the user, where there can be none.
+
+    Raises OSError if the directory was replaced by a link: what that leads to is not to become writable.
+    """
     given = SandboxConfig(mode=given) if isinstance(given, str) else given
     mode = given.mode or "workspace"
     if mode == "off":
@@ -128,6 +132,8 @@ def policy(
     if (reason := unavailable()) is not None:
         warn(reason)
         return SandboxPolicy()
+    if files.is_moved(directory):
+        raise OSError(errno.EXDEV, "The session's directory has become a link to another", str(directory))
     home = environ.get("HOME") or str(Path.home())
     written = [one if not one.startswith("~") else home + one[1:] for one in given.write or ()]
     return SandboxPolicy(
