@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from turnkeeper.core.sandbox import Confinement, SandboxPlaces, SandboxPolicy
 from turnkeeper.model.config import SandboxConfig, SandboxMode
-from turnkeeper.workspace import auth, files, git, landlock, paths, seatbelt, seccomp
+from turnkeeper.workspace import auth, capabilities, files, git, landlock, paths, seatbelt, seccomp
 
 log = logging.getLogger(__name__)
 
@@ -172,6 +172,7 @@ def started(confined: Confinement, start: Callable[[], "Popen[bytes]"]) -> "Pope
     def work() -> None:
         try:
             landlock.restrict(confined)
+            capabilities.restrict()
             seccomp.restrict(confined)
             outcome.append(start())
         except BaseException as error:
