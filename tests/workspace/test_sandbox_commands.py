@@ -288,6 +288,14 @@ async def test_a_hostile_command_changes_nothing_at_all_in_read_only_mode(tmp_pa
     assert world.all_files() == before
 
 
+async def test_shared_memory_is_not_writable_in_read_only_mode(tmp_path: Path) -> None:
+    world = ConfinedWorld(tmp_path, SandboxConfig(mode="read-only"))
+    name = f"/dev/shm/turnkeeper-{tmp_path.name}"
+    ran = await world.run(f"echo x > {name} && rm {name}; echo x > /dev/null && echo still a device")
+    assert "Permission denied" in ran.output
+    assert "still a device" in ran.output
+
+
 def test_the_corpora_are_as_large_as_they_should_be() -> None:
     assert len(EVERYDAY) >= 40
     assert len(HOSTILE) >= 60

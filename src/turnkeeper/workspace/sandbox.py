@@ -83,8 +83,10 @@ program reads when it starts."""
 
 DEVICES: Final = (
     *("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts"),
-    *("/dev/shm", "/dev/mqueue", "/dev/dri", "/dev/kfd", "/dev/nvidia*", "/dev/fuse"),
+    *("/dev/dri", "/dev/kfd", "/dev/nvidia*", "/dev/fuse"),
 )
+
+SHARED: Final = ("/dev/shm", "/dev/mqueue")
 
 SYSTEM: Final = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu", "/snap"),
@@ -157,6 +159,7 @@ def places(environ: Mapping[str, str]) -> SandboxPlaces:
     return SandboxPlaces(
         caches=_real(_caches(home, environ)),
         devices=tuple(sorted(path for pattern in DEVICES for path in glob(pattern))),
+        shared=tuple(filter(os.path.isdir, SHARED)),
         system=_real([*SYSTEM, *(f"{home}/{one}" for one in TOOLCHAINS), *_programs(environ)]),
         protected=_real(map(str, own)),
         hidden=_real(str(place / auth.NAME) for place in own),
