@@ -20,7 +20,7 @@ from turnkeeper.model.session import Session
 from turnkeeper.sessions import remove
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.outputs import OutputFiles
-from turnkeeper.workspace.project import identify
+from turnkeeper.workspace.project import stored_place
 
 if TYPE_CHECKING:
     from turnkeeper.context.component import ContextComponent
@@ -114,7 +114,7 @@ class Turnkeeper(Past, Reverting):
         from turnkeeper.sessions import shell
 
         session = await self.store.queries.session(session_id)
-        place = await identify(session.directory)
+        place = await stored_place(session.directory)
         return await shell.shell(self.store, self.runtime, place, session, command, agent=agent, model=model)
 
     async def run(self, session_id: str, *, resume: bool = False) -> "Outcome":
@@ -132,7 +132,7 @@ class Turnkeeper(Past, Reverting):
         from turnkeeper.sessions import compact
 
         session = await self.store.queries.session(session_id)
-        place = await identify(session.directory)
+        place = await stored_place(session.directory)
         done = await compact.compact(self.store, self.runtime, place, session, force=force, auto=auto, model=model)
         if auto and done.summary is not None:
             self.runtime.wake(session_id)

@@ -226,9 +226,9 @@ async def _model(
     Raises Invalid, before a session is created, if a model that will be asked has no key or lacks the variant.
     """
     from turnkeeper.providers.catalog import OFFLINE
-    from turnkeeper.workspace.project import identify
+    from turnkeeper.workspace.project import identify, stored_place
 
-    place = await identify(Path(session.directory) if session is not None else directory)
+    place = await (stored_place(session.directory) if session is not None else identify(directory))
     directories = tk.runtime.directories
     config, _ = directories.catalog(place)
     own = (await tk.runtime.agent(prompt.agent or (session.agent if session is not None else None), place)).model

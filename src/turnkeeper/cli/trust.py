@@ -58,13 +58,13 @@ async def trust(
         raise UsageError(f"{str(directory)!r} is not a directory")
     place = await _place(directory or Path.cwd())
     if revoke:
-        was_trusted = known.remove(_top(place))
-        value = {"directory": str(_top(place)), "revoked": was_trusted}
+        was_trusted = known.remove(place.top)
+        value = {"directory": str(place.top), "revoked": was_trusted}
         words = "is no longer trusted" if was_trusted else "was not trusted"
-        answer(options, value, lambda screen: f"{screen.path(str(_top(place)))} {words}.")
+        answer(options, value, lambda screen: f"{screen.path(str(place.top))} {words}.")
         return
     held = left_out(place, options.environ)
-    path = known.add(_top(place))
+    path = known.add(place.top)
     settings = [f"{name} of {where}" for where, names in held.items() for name in names]
     answer(options, {"directory": path, "settings": settings}, lambda screen: _trusted(screen, path, settings))
 
@@ -84,9 +84,9 @@ async def ask_trust(directory: Path, environ: Mapping[str, str]) -> None:
         "\n".join(["This project's configuration asks for more than it may before you trust it:", *lines]),
         to=sys.stderr,
     )
-    print(f"Trust {harmless(str(_top(place)))}? [y/N] ", end="", file=sys.stderr, flush=True)
+    print(f"Trust {harmless(str(place.top))}? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() in ("y", "yes"):
-        TrustedDirectories(environ).add(_top(place))
+        TrustedDirectories(environ).add(place.top)
 
 
 def left_out(place: "ProjectPlace", environ: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
@@ -100,12 +100,6 @@ async def _place(directory: Path) -> "ProjectPlace":
     from turnkeeper.workspace.project import identify
 
     return await identify(directory)
-
-
-def _top(place: "ProjectPlace") -> Path:
-    """What is trusted: the repository, or the directory if it is in none."""
-    is_repository = place.worktree != Path(place.worktree.anchor)
-    return place.worktree if is_repository else place.directory
 
 
 def _trusted(screen: Screen, path: str, settings: list[str]) -> str:

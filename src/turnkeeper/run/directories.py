@@ -42,7 +42,7 @@ from turnkeeper.workspace.formatters import Formatters
 from turnkeeper.workspace.formatters import configured as configured_formatters
 from turnkeeper.workspace.lsp import LanguageServers
 from turnkeeper.workspace.outputs import OutputFiles
-from turnkeeper.workspace.project import ProjectPlace, identify
+from turnkeeper.workspace.project import ProjectPlace, stored_place
 from turnkeeper.workspace.snapshots import Snapshots
 from turnkeeper.workspace.temporary import TemporaryDirectories
 
@@ -161,7 +161,7 @@ class Directories:
     def _services(
         self, session_id: str, config: Config, place: ProjectPlace, environ: Mapping[str, str]
     ) -> ToolServices:
-        root = place.worktree if str(place.worktree) != place.worktree.anchor else place.directory
+        root = place.top
         servers = lsp_commands.configured(config.lsp, environ)
         formatters = Formatters(configured_formatters(config.formatter), place.directory, environ)
 
@@ -223,8 +223,8 @@ class Directories:
         return known.config, known.catalog
 
     async def resolve(self, directory: str) -> ResolvedDirectory:
-        """What a directory is now. Raises Invalid if its configuration is wrong."""
-        place = await identify(directory)
+        """What a session's directory is now. Raises Invalid if it leads elsewhere, or its configuration is wrong."""
+        place = await stored_place(directory)
         return ResolvedDirectory(place, self.config(place))
 
     def config(self, place: ProjectPlace) -> DirectoryConfig:

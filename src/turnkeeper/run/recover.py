@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import anyio
@@ -21,7 +20,7 @@ from turnkeeper.run.reverts import Reverts
 from turnkeeper.store.engine import EngineError
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.owner import is_alive
-from turnkeeper.workspace.project import ProjectPlace, identify
+from turnkeeper.workspace.project import ProjectPlace, stored_place
 
 log = logging.getLogger(__name__)
 
@@ -113,7 +112,7 @@ class TakeOver(msgspec.Struct, frozen=True):
             if own == known:
                 return known
         try:
-            config = self.config(await identify(Path(session.directory)))
+            config = self.config(await stored_place(session.directory))
         except Refusal:
             return "rest"  # What it says cannot be read; the session is closed all the same.
         return config.recovery or "rest"

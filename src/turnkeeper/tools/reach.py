@@ -62,14 +62,14 @@ async def ask_outside(
 
 
 def patterns(path: Path, context: ToolContext) -> list[str]:
-    """What rules about a file are matched against: its path from the worktree, and where that leads if it is a link.
+    """What rules about a file are matched against: its path from the top of the project, and where a link leads.
 
     Otherwise a link named ``notes.txt`` would get around a rule about ``.env``. Where the file system takes two
     spellings for one name, the other spellings are there too.
     """
-    place, root = str(files.real(path)), os.path.realpath(context.worktree)
-    found = [os.path.relpath(path, context.worktree)]
-    if place != str(path) or root != str(context.worktree):
+    place, root = str(files.real(path)), os.path.realpath(context.top)
+    found = [os.path.relpath(path, context.top)]
+    if place != str(path) or root != str(context.top):
         found.append(os.path.relpath(place, root))
     composed = [unicodedata.normalize("NFC", name) for name in found]
     if files.folds_case(root):
@@ -79,10 +79,9 @@ def patterns(path: Path, context: ToolContext) -> list[str]:
 
 
 def shown(path: Path, context: ToolContext) -> str:
-    """The path as a title shows it: from the worktree if it is inside."""
-    root = context.worktree if str(context.worktree) != context.worktree.anchor else context.directory
-    name, top = str(path), f"{str(root).rstrip('/')}/"
-    return name.removeprefix(top) if name.startswith(top) else "." if path == root else name
+    """The path as a title shows it: from the top of the project if it is inside."""
+    name, top = str(path), f"{str(context.top).rstrip('/')}/"
+    return name.removeprefix(top) if name.startswith(top) else "." if path == context.top else name
 
 
 def shell_places(asked: CommandAsk, directory: Path, context: ToolContext) -> ShellPlaces:

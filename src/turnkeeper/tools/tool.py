@@ -26,6 +26,7 @@ from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.tools.schema import schema_of
 from turnkeeper.tools.services import ToolServices
+from turnkeeper.workspace import files
 from turnkeeper.workspace.jobs import Jobs
 
 Arguments = TypeVar("Arguments", bound=msgspec.Struct)
@@ -160,6 +161,11 @@ class ToolContext(msgspec.Struct, frozen=True):
     """To be called before a tool acts that may ask again later: if its process ends then, it is not run again."""
     goes_on: Callable[[], None] = lambda: None
     """To be called by a tool that was cancelled and whose work cannot be stopped."""
+
+    @property
+    def top(self) -> Path:
+        """The top of the project's files, which the patterns of rules begin at."""
+        return files.top(self.directory, self.worktree)
 
 
 class Tool(msgspec.Struct, Generic[Arguments], frozen=True):

@@ -31,6 +31,8 @@ _REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
 READING: Final = _EXECUTE | _READ_FILE | _READ_DIR
 _WRITING_FIRST: Final = _WRITE_FILE | sum(1 << bit for bit in range(4, 13))
 """Write, remove and make files of every kind: what the first version of the interface knows."""
+_MAKE_DEVICES: Final = 1 << 6 | 1 << 11
+"""To make devices: with one, root would reach a disk or the memory past all rules. Nothing allows it."""
 _OF_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 """The rights that a rule about something other than a directory may have."""
 _TCP: Final = 0b11
@@ -50,9 +52,23 @@ class _Interface:
         given = [ctypes.c_long(one) if isinstance(one, int) else ctypes.c_char_p(one) for one in arguments]
         return self._checked(self._libc.syscall(ctypes.c_long(number), *given))
 
+    def control(self, option: int, argument: int) -> int:
+        """Set or ask something of the calling thread. Raises OSError."""
+        return self._checked(self._libc.prctl(option, *map(ctypes.c_ulong, (argument, 0, 0, 0))))
+
     def forbid_privileges(self) -> None:
         """Programs started from here gain no privileges by their files' mode; without it nothing can be restricted."""
-        self._checked(self._libc.prctl(_SET_NO_NEW_PRIVILEGES, *map(ctypes.c_ulong, (1, 0, 0, 0))))
+        self.control(_SET_NO_NEW_PRIVILEGES, 1)
+
+    def capabilities(self, version: int) -> tuple[int, ...]:
+        """The effective, permitted and inheritable capabilities of the thread: the lower 32, then the higher ones."""
+        held = (ctypes.c_uint32 * 6)()
+        self._checked(self._libc.capget((ctypes.c_uint32 * 2)(version, 0), held))
+        return tuple(held)
+
+    def set_capabilities(self, version: int, given: Sequence[int]) -> None:
+        """Limit the capabilities of the thread, in the same order."""
+        self._checked(self._libc.capset((ctypes.c_uint32 * 2)(version, 0), (ctypes.c_uint32 * 6)(*given)))
 
     @staticmethod
     def _checked(result: int) -> int:
@@ -128,10 +144,11 @@ def _ruleset(system: _Interface, confined: Confinement, version: int) -> int:
         attributes += struct.pack("=Q", _SCOPED)
     ruleset = system.call(_CREATE_RULESET, attributes, len(attributes), 0)
     try:
+        allowed = write & ~_MAKE_DEVICES
         for path in covering(confined.write, confined.protected):
-            _allow(system, ruleset, path, write & handled)
+            _allow(system, ruleset, path, allowed)
         for path in confined.devices:
-            _allow(system, ruleset, path, (write | READING) & handled)
+            _allow(system, ruleset, path, (allowed | READING) & handled)
         if is_reading_restricted:
             _allow_reading(system, ruleset, confined.read, hidden)
     except BaseException:
