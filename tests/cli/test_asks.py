@@ -1,6 +1,7 @@
 """Commands about requests to the user: listed, answered and taken up, and what was allowed for good."""
 
 import asyncio
+import subprocess
 from pathlib import Path
 
 import anyio
@@ -63,6 +64,19 @@ def test_what_waits_is_listed_for_people_and_programs(shop: Shop) -> None:
     assert ".env" in shown
     assert tk(shop.data, "permission", "list", "--directory", str(shop.home), "--json").json == []
     assert "No question waits" in tk(shop.data, "question", "list").err
+
+
+def test_the_list_shows_the_command_that_asks_and_what_always_would_allow(shop: Shop) -> None:
+    subprocess.run(["git", "init", "-q", str(shop.project)], check=True)
+    shop.configure(permission={"edit": "ask"})
+    left_waiting(shop, "run `echo hi > made.txt`")
+    [request] = waiting(shop)
+    assert tk(shop.data, "permission", "list").out.splitlines() == [
+        f"{request['id']}  {request['sessionID']}",
+        "  edit: made.txt",
+        "  by the command: echo hi > made.txt",
+        "  always allows: every edit except of configuration and .git",
+    ]
 
 
 def test_allow_records_the_answer_and_runs_the_session_on(shop: Shop) -> None:

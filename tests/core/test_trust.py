@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnkeeper.core.permission import evaluate
-from turnkeeper.core.trust import PROTECTED, narrowed, protected
+from turnkeeper.core.permission import PROTECTED, Allow, Ask, decide, evaluate, offered
+from turnkeeper.core.trust import narrowed, protected
 from turnkeeper.model.permission import Rule
 from turnkeeper.model.value import Json, JsonObject
 
@@ -100,3 +100,20 @@ def test_a_change_of_configuration_is_asked_about_where_all_else_is_allowed(plac
 def test_a_denied_change_of_configuration_stays_denied() -> None:
     rules = protected((ALLOW_ALL, Rule(permission="edit", pattern="*", action="deny")))
     assert evaluate(rules, "edit", "opencode.json") == "deny"
+
+
+@pytest.mark.parametrize("place", PROTECTED)
+@pytest.mark.parametrize("pattern", ["*", "*/*", ".*", "*.json*", ".git/*", "*/.git/*"])
+def test_an_approval_answers_for_configuration_only_if_it_names_the_file(place: str, pattern: str) -> None:
+    name = place.replace("*", "hooks/pre-commit")
+    rules, approvals = protected((ALLOW_ALL,)), (Rule(permission="edit", pattern=pattern, action="allow"),)
+    assert decide(rules, "edit", [name], approvals) == Ask(patterns=(name,))
+    assert decide((), "edit", [name], approvals) == Ask(patterns=(name,)), "as for another request that waits"
+    named = (Rule(permission="edit", pattern=name, action="allow"),)
+    assert decide(rules, "edit", [name], named) == Allow()
+
+
+def test_always_on_a_protected_file_is_offered_for_that_file_alone() -> None:
+    assert offered("edit", ["notes.md"], ["*"]) == ("*",)
+    assert offered("edit", ["notes.md", ".git/a*"], ["*"]) == ("notes.md", ".git/a?")
+    assert offered("read", [".git/config"], ["*"]) == ("*",)

@@ -10,6 +10,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from turnkeeper.cli.part_lines import arguments, patch_lines
+from turnkeeper.cli.request_lines import command_lines, covered_by_always
 from turnkeeper.cli.screen import Screen, harmless, one_line, show
 from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.model.question import Question, QuestionReply, QuestionRequest
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from turnkeeper.client import Client
 
 LINE_BYTES_MAX: Final = 64 * 1024
+_COVERED_CHARS: Final = 40
+"""What is covered by "always" stands beside that word, or on a line of its own if it is longer."""
 
 T = TypeVar("T")
 
@@ -213,6 +216,9 @@ def _question(screen: Screen, request: PermissionRequest) -> Iterator[str]:
     }.get(request.permission, f"Use {request.permission}?")
     yield screen.paint(f"? {harmless(what)}", "bold", "yellow")
     yield from (f"  {line}" for line in _about(screen, request))
+    yield from (f"  {line}" for line in command_lines(request))
+    if len(covered := covered_by_always(request)) > _COVERED_CHARS:
+        yield f"  always allows: {covered}"
 
 
 def _about(screen: Screen, request: PermissionRequest) -> Iterator[str]:
@@ -229,8 +235,8 @@ def _about(screen: Screen, request: PermissionRequest) -> Iterator[str]:
 
 
 def _choices(screen: Screen, request: PermissionRequest) -> str:
-    patterns = ", ".join(map(one_line, request.always or request.patterns))
-    always = "" if patterns in ("", "*") or len(patterns) > 60 else f" ({patterns})"
+    covered = covered_by_always(request)
+    always = f" ({covered})" if len(covered) <= _COVERED_CHARS else ""
     keys = f"y = once, a = always{always}, n = no, or say what to do instead"
     return f"{screen.paint(keys, 'dim')}\n> "
 

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from turnkeeper.core.permission import evaluate, parse_switches
+from turnkeeper.core.permission import PROTECTED, evaluate, parse_switches
 from turnkeeper.model.permission import Rule, Ruleset
 from turnkeeper.model.value import Json, JsonObject
 
@@ -32,11 +32,6 @@ _AGENT: Final = frozenset(
     {"description", "prompt", "mode", "hidden", "disable", "steps", "maxSteps", "temperature", "top_p"}
 )
 _WORDS: Final[Mapping[str, frozenset[str]]] = {"recovery": frozenset({"rest"}), "share": frozenset({"disabled"})}
-PROTECTED: Final = (
-    *("opencode.json", "opencode.jsonc", "turnkeeper.json", "turnkeeper.jsonc"),
-    *(".opencode/*", ".turnkeeper/*", ".git/*"),
-)
-"""Files that decide what may happen: a model that may edit everything else is asked about these."""
 
 
 class Narrowed(NamedTuple):

@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup
 
 from turnkeeper.core.limits import CALLS_PARALLEL_MAX, ENTRY_DEPTH_MAX, PROGRESS_MS
 from turnkeeper.core.lowering import LEFT
-from turnkeeper.core.permission import Allow, Ask, Deny, decide
+from turnkeeper.core.permission import Allow, Ask, Deny, decide, offered
 from turnkeeper.core.sandbox import Confinement
 from turnkeeper.core.settling import AnswerTaken, Refused, Runs, completed, failed, judge_call, reported
 from turnkeeper.core.storable import storable
@@ -231,7 +231,7 @@ class _Call(WaitingCall):
             session_id=self.part.session_id,
             permission=permission,
             patterns=tuple(map(clean, patterns)),
-            always=tuple(map(clean, always)),
+            always=tuple(map(clean, offered(permission, open_patterns, always))),
             metadata=metadata,
             tool=self._asked_by(),
         )
