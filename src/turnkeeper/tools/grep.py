@@ -44,6 +44,8 @@ async def execute(arguments: GrepArguments, context: ToolContext) -> ToolOutput:
     def wanted(name: str) -> bool:
         if expression is not None and expression.fullmatch(name) is None:
             return False
+        if directory / name in context.services.secrets:
+            return False
         is_allowed = place.is_file() or context.may("read", patterns(directory / name, context))
         if not is_allowed:
             withheld[name] = None

@@ -45,6 +45,8 @@ async def reach(given: str, context: ToolContext, kind: Literal["file", "directo
     """The path a call may use; Denied or Rejected if it lies outside and may not be reached."""
     # Not on a thread: a few looks at directories cost less than the way there and back.
     path = CheckedPath.of(located(given, context))
+    if path in context.services.secrets:
+        raise ToolFailure(f"{str(path)!r} holds keys or permissions of the user. No tool may open it; do without.")
     if not files.is_inside(path, context.directory, context.worktree):
         parent = path.place if kind == "directory" or path.place.is_dir() else path.place.parent
         await ask_outside([parent], context, {"filepath": str(path), "parentDir": str(parent)})
