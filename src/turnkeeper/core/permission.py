@@ -13,6 +13,9 @@ from turnkeeper.text import wildcard
 PLAIN: Final = frozenset({"todowrite", "question", "webfetch", "websearch", "doom_loop"})
 """Permissions that take one action: their calls have nothing to match patterns against."""
 
+NAMED: Final = frozenset({"sandbox"})
+"""Permissions that only a rule with their name allows: "*" allows much, but switches no guard off."""
+
 PROTECTED: Final = (
     *("opencode.json", "opencode.jsonc", "turnkeeper.json", "turnkeeper.jsonc"),
     *(".opencode/*", ".turnkeeper/*", ".git/*"),
@@ -59,6 +62,8 @@ def evaluate(rules: Sequence[Rule], permission: str, pattern: str) -> Action:
     """The action of the last matching rule; ``ask`` if none matches."""
     for rule in reversed(rules):
         if wildcard.matches(permission, rule.permission) and wildcard.matches(pattern, rule.pattern):
+            if permission in NAMED and rule.permission != permission and rule.action == "allow":
+                continue
             return rule.action
     return "ask"
 
