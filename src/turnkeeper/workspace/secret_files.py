@@ -26,8 +26,10 @@ class SecretFiles:
         self._names = [place / name for place in places for name in NAMES]
         self._places = frozenset(map(files.real, self._names))
 
-    def __contains__(self, path: Path) -> bool:
+    def __contains__(self, path: object) -> bool:
         """Whether a path leads to one of them, also by a link of any kind."""
+        if not isinstance(path, Path):
+            return False
         place = files.real(path)
         file = _identity(place)
         return place in self._places or (file is not None and any(_identity(name) == file for name in self._names))
