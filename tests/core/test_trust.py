@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from turnkeeper.core.permission import PROTECTED, Allow, Ask, decide, evaluate, offered
 from turnkeeper.core.trust import narrowed, protected
+from turnkeeper.model.config import ProjectAsks
 from turnkeeper.model.permission import Rule
 from turnkeeper.model.value import Json, JsonObject
 
@@ -30,7 +31,7 @@ ALLOW_ALL = Rule(permission="*", pattern="*", action="allow")
         ({"recovery": "continue"}, ["recovery"]),
         ({"unknown": 1}, ["unknown"]),
         ({"permission": {"bash": "allow"}}, ["permission.bash"]),
-        ({"permission": {"bash": {"rm *": "ask"}}}, ["permission.bash.rm *"]),
+        ({"permission": {"bash": {"rm *": "allow"}}}, ["permission.bash.rm *"]),
         ({"tools": {"bash": True}}, ["tools.bash"]),
         ({"agent": {"build": {"permission": {"edit": "allow"}}}}, ["agent.build.permission.edit"]),
         ({"agent": {"build": {"model": "openai/gpt-5"}}}, ["agent.build.model"]),
@@ -84,9 +85,27 @@ def actions_of(value: Json) -> set[Json]:
     return {value}
 
 
+@pytest.mark.parametrize(
+    ("settings", "asked"),
+    [
+        ({"permission": {"bash": "ask"}}, ProjectAsks(permission={"bash": "ask"})),
+        ({"permission": {"bash": {"*": "ask", "rm *": "deny"}}}, ProjectAsks(permission={"bash": {"*": "ask"}})),
+        ({"agent": {"build": {"permission": {"edit": "ask"}}}}, ProjectAsks(agent={"build": {"edit": "ask"}})),
+        ({"agent": {"build": {"permission": "ask"}}}, ProjectAsks(agent={"build": {"*": "ask"}})),
+        ({"agent": {"build": {"permission": "deny"}}}, ProjectAsks()),
+    ],
+    ids=str,
+)
+def test_what_a_project_asks_holds_and_is_not_left_out(settings: JsonObject, asked: ProjectAsks) -> None:
+    found = narrowed(settings)
+    assert (found.asked, found.left_out) == (asked, ())
+
+
 @given(PERMISSIONS)
-def test_only_denials_are_left_of_any_permissions(permission: dict[str, Json]) -> None:
-    assert actions_of(narrowed({"permission": permission}).denied) <= {"deny"}
+def test_only_denials_and_asks_are_left_of_any_permissions(permission: dict[str, Json]) -> None:
+    found = narrowed({"permission": permission})
+    assert actions_of(found.denied) <= {"deny"}
+    assert actions_of(found.asked.permission) <= {"ask"}
 
 
 @pytest.mark.parametrize("place", PROTECTED)

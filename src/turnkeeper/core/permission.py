@@ -136,15 +136,25 @@ def default_rules() -> Ruleset:
     )
 
 
-def agent_rules(config: Config, home: str, built_in: Ruleset, own: Ruleset) -> Ruleset:
+def agent_rules(config: Config, home: str, name: str, built_in: Ruleset, own: Ruleset) -> Ruleset:
     """The rules of an agent: the defaults, what is built in for it, the configuration, and what that says of the agent.
 
-    Denies of a project that is not trusted come last, so that they hold for every agent.
+    Of a project that is not trusted, denies come last, so that they hold for every agent. Asks come before the user's
+    configuration, so that they weaken nothing in it.
     """
     switches = parse_switches(config.tools) if config.tools else ()
     general = parse_rules(config.permission, home) if config.permission is not None else ()
     denied = (parse_rules(denied, home) for denied in config.denied)
-    return merge(default_rules(), built_in, switches, general, own, *denied)
+    return merge(_asked(config, home, name, merge(default_rules(), built_in)), switches, general, own, *denied)
+
+
+def _asked(config: Config, home: str, name: str, rules: Ruleset) -> Ruleset:
+    """The built-in rules of an agent with what untrusted projects ask. What is denied stays denied."""
+    asks = [parse_rules(given, home) for one in config.asked for given in (one.permission, one.agent.get(name, {}))]
+    if not any(asks):
+        return rules
+    denies = (one for one in rules if one.action == "deny" and evaluate(rules, one.permission, one.pattern) == "deny")
+    return merge(rules, *asks, denies)
 
 
 def parse_rules(config: object, home: str) -> Ruleset:
