@@ -238,3 +238,11 @@ async def test_no_tool_opens_keys_trust_or_approvals_whatever_the_rules_allow(
     assert "linked" not in searched.output
     assert "hard:" not in searched.output
     assert not new.exists()
+
+
+async def test_a_command_that_a_rule_denies_is_not_asked_about_first(project: Path, environ: dict[str, str]) -> None:
+    configure(project, permission={"bash": {"*": "ask", "rm *": "deny"}, "edit": "ask"})
+    (project / "one.txt").touch()
+    [part] = await call(project, environ, ("bash", {"command": "rm one.txt"}))
+    assert isinstance(part.state, ToolError)
+    assert part.state.error.startswith("This call is denied by a rule; the user was not asked")

@@ -202,6 +202,7 @@ class _Call(WaitingCall):
             recall=turn.recall,
             environ=turn.environ,
             may=self._may,
+            refuse_denied=self._refuse_denied,
             services=turn.services,
             confine=self._confine,
             jobs=turn.jobs,
@@ -213,6 +214,11 @@ class _Call(WaitingCall):
 
     def _may(self, permission: str, patterns: Sequence[str]) -> bool:
         return isinstance(decide(self._turn.rules, permission, patterns, self._turn.asking.approvals()), Allow)
+
+    def _refuse_denied(self, permission: str, patterns: Sequence[str]) -> None:
+        decision = decide(self._turn.rules, permission, patterns)
+        if isinstance(decision, Deny):
+            raise Denied(decision)
 
     async def _ask(
         self, permission: str, patterns: Sequence[str], *, always: Sequence[str], metadata: JsonObject
