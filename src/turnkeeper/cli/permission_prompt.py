@@ -15,7 +15,7 @@ from turnkeeper.cli.screen import Screen, harmless, one_line, show
 from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.model.question import Question, QuestionReply, QuestionRequest
 from turnkeeper.model.refusal import Conflict, NotFound
-from turnkeeper.run.permission import Asker, PermissionRequest, QuestionAsker, Reply
+from turnkeeper.run.permission import Asker, NobodyToAsk, PermissionRequest, QuestionAsker, Reply
 
 if TYPE_CHECKING:
     from turnkeeper.cli.feed import Display
@@ -141,7 +141,10 @@ class RemotePermissions:
 
     async def _answer(self, asked: PermissionRequest) -> None:
         with self._asked[asked.id]:
-            reply = await self._ask(asked)
+            try:
+                reply = await self._ask(asked)
+            except NobodyToAsk:
+                reply = Reply(answer="reject")
             try:
                 await self._client.reply(asked.id, reply.answer, message=reply.feedback)
             except (NotFound, Conflict):
@@ -149,14 +152,14 @@ class RemotePermissions:
 
 
 class NoTerminal:
-    """Refuses every request, and displays once for each permission how to allow it."""
+    """Asks nobody, and displays once for each permission how to allow it."""
 
     def __init__(self, display: "Display") -> None:
         self._display = display
         self._noted: set[str] = set()
 
     async def ask(self, request: PermissionRequest) -> Reply:
-        """Refuse the request."""
+        """Say that nobody can be asked."""
         if request.permission not in self._noted:
             self._noted.add(request.permission)
             wanted = ", ".join(map(one_line, request.patterns))
@@ -164,7 +167,7 @@ class NoTerminal:
                 f"! {request.permission} was refused for {wanted}: there is no terminal to ask on. Add --auto to allow "
                 f'everything, or set "permission": {{"{request.permission}": "allow"}} in turnkeeper.json.'
             )
-        return Reply(answer="reject")
+        raise NobodyToAsk
 
 
 def parse_choice(question: Question, typed: str) -> tuple[str, ...]:
