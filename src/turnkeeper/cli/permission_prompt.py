@@ -55,10 +55,13 @@ class TerminalPrompt:
             screen = Screen.of(sys.stderr)
             for question in request.questions:
                 show("\n".join(["", *_choice(screen, question)]), to=sys.stderr)
-                line = await self._line(f"{screen.paint(_ways(question), 'dim')}\n> ")
-                if line is None:
-                    return QuestionReply()
-                given.append(parse_choice(question, line))
+                chosen = None
+                while chosen is None:
+                    line = await self._line(f"{screen.paint(_ways(question), 'dim')}\n> ")
+                    if line is None:
+                        return QuestionReply()
+                    chosen = parse_choice(question, line)
+                given.append(chosen)
         return QuestionReply(answers=tuple(given))
 
     async def _line(self, prompt: str) -> str | None:
@@ -170,12 +173,16 @@ class NoTerminal:
         raise NobodyToAsk
 
 
-def parse_choice(question: Question, typed: str) -> tuple[str, ...]:
-    """The answer of a typed line: options by their numbers, or the text itself; none for an empty line."""
+def parse_choice(question: Question, typed: str) -> tuple[str, ...] | None:
+    """The answer of a typed line: options by their numbers, or the text itself; none for an empty line.
+
+    None: there are several numbers, and the question takes one.
+    """
     words = [word for word in typed.replace(",", " ").split() if word]
     labels = [option.label for option in question.options]
     if words and all(word.isdigit() and 1 <= int(word) <= len(labels) for word in words):
-        return tuple(labels[int(word) - 1] for word in words)
+        chosen = tuple(labels[int(word) - 1] for word in words)
+        return chosen if question.multiple or len(chosen) == 1 else None
     return (typed.strip(),) if typed.strip() else ()
 
 
