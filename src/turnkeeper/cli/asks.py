@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from cyclopts import Parameter
 
 from turnkeeper.cli import names
+from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options, local_store
 from turnkeeper.cli.output import answer as show_answer
 from turnkeeper.cli.request_lines import command_lines, covered_by_always
@@ -171,7 +172,13 @@ async def answer(
 
     async def given(tk: "Turnkeeper | Client", found: str) -> None:
         request = next(one for one in await tk.questions() if one.id == found)
-        await _give(tk, found, [parse_answer(*pair) for pair in zip(request.questions, answers, strict=False)])
+        asked, said = len(request.questions), len(answers)
+        if asked != said:
+            raise UsageError(
+                f"{found} asks {asked} question(s) and you gave {said} answer(s); give one for each question, "
+                "in quotes if it has blanks"
+            )
+        await _give(tk, found, [parse_answer(*pair) for pair in zip(request.questions, answers, strict=True)])
 
     return await _answer("question", id, "answered", given, record_only, options)
 
