@@ -221,8 +221,10 @@ async def test_no_tool_opens_keys_trust_or_approvals_whatever_the_rules_allow(
     (project / "hard").hardlink_to(data / "auth.json")
     new = data / "trust.json"
     configure(project, permission="allow")
+    opened = [*secrets, project / "linked", project / "hard"]
+    reads: list[tuple[str, dict[str, object]]] = [("read", {"filePath": str(one)}) for one in opened]
     calls: list[tuple[str, dict[str, object]]] = [
-        *(("read", {"filePath": str(one)}) for one in [*secrets, project / "linked", project / "hard"]),
+        *reads,
         ("grep", {"pattern": "SECRET", "path": str(data / "auth.json")}),
         ("write", {"filePath": str(new), "content": "[]"}),
         ("edit", {"filePath": str(new), "oldString": "", "newString": "[]"}),
