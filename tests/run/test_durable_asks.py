@@ -24,6 +24,7 @@ from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
 from turnkeeper.providers.provider import Provider
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
+from turnkeeper.run.asking import TOO_LATE
 from turnkeeper.sessions.answers import watch
 from turnkeeper.store.damaged import DamagedDocument
 from turnkeeper.store.engine import LogConflict, StoreUnavailable
@@ -242,7 +243,7 @@ async def test_a_model_may_be_let_go_on_after_a_rejection_without_a_word(house: 
 
 @pytest.mark.parametrize(
     ("default", "output"),
-    [("once", "x"), ("reject", "The user rejected this call."), (None, "The user rejected this call.")],
+    [("once", "x"), ("reject", TOO_LATE), (None, TOO_LATE)],
 )
 async def test_a_live_ask_is_answered_by_its_default_at_its_deadline(
     house: House, default: str | None, output: str

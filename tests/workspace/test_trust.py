@@ -54,6 +54,32 @@ def test_a_project_never_loosens_what_the_user_denies(
     assert evaluate(rules, "bash", "ls") == "deny"
 
 
+@pytest.mark.parametrize(
+    ("users", "projects", "agent", "permission", "expected"),
+    [
+        ("{}", '{"permission": {"bash": "ask"}}', "build", "bash", "ask"),
+        ("{}", '{"permission": "ask"}', "build", "read", "ask"),
+        ("{}", '{"permission": "ask"}', "plan", "edit", "deny"),
+        ("{}", '{"permission": "ask"}', "title", "bash", "deny"),
+        ("{}", '{"permission": {"question": "ask"}}', "build", "question", "ask"),
+        ("{}", '{"agent": {"build": {"permission": {"bash": "ask"}}}}', "build", "bash", "ask"),
+        ("{}", '{"agent": {"build": {"permission": {"bash": "ask"}}}}', "plan", "bash", "allow"),
+        ('{"bash": "allow"}', '{"permission": {"bash": "ask"}}', "build", "bash", "allow"),
+        ('{"bash": "deny"}', '{"agent": {"build": {"permission": {"bash": "ask"}}}}', "build", "bash", "deny"),
+        ("{}", '{"permission": {"bash": {"*": "ask", "l?": "deny"}}}', "build", "bash", "deny"),
+    ],
+)
+def test_what_a_project_asks_holds_unless_the_user_says_otherwise(
+    environ: dict[str, str], project: Path, users: str, projects: str, agent: str, permission: str, expected: str
+) -> None:
+    configure(Path(environ["HOME"]) / ".config" / "turnkeeper", f'{{"permission": {users}}}')
+    configure(project, projects)
+    loaded = SettingsCache(environ).load(project, project)
+    assert loaded.left_out == {}
+    rules = agents(loaded.config, environ["HOME"])[agent].permission
+    assert evaluate(rules, permission, "ls") == expected
+
+
 def test_what_a_project_denies_holds_over_what_the_user_allows(environ: dict[str, str], project: Path) -> None:
     configure(Path(environ["HOME"]) / ".config" / "turnkeeper", '{"permission": {"edit": "ask", "*": "allow"}}')
     configure(project, '{"permission": {"edit": {"*.lock": "deny"}}, "tools": {"webfetch": false}}')

@@ -34,8 +34,9 @@ async def trust(
 
     A project's own opencode.json or turnkeeper.json could send your API keys to
     another address, allow commands, or read your files. Until you trust the
-    project only settings hold that narrow what may happen: what it denies, its
-    instructions, its agents' prompts. `run` and `serve` say what they left out.
+    project only settings hold that narrow what may happen: what it denies or
+    asks, its instructions, its agents' prompts. `run` and `serve` say what they
+    left out.
 
     The whole repository is trusted, or the directory if there is none. With
     --json the answer is {"directory", "settings"}; with --list {"directories"}.
@@ -81,7 +82,7 @@ async def ask_trust(directory: Path, environ: Mapping[str, str]) -> None:
 
     lines = [f"  {harmless(where)}: {', '.join(map(harmless, names))}" for where, names in held.items()]
     show(
-        "\n".join(["This project's configuration asks for more than it may before you trust it:", *lines]),
+        "\n".join(["These settings of the project hold only if you trust it:", *lines]),
         to=sys.stderr,
     )
     print(f"Trust {harmless(str(place.top))}? [y/N] ", end="", file=sys.stderr, flush=True)

@@ -43,6 +43,7 @@ from turnkeeper.workspace.formatters import configured as configured_formatters
 from turnkeeper.workspace.lsp import LanguageServers
 from turnkeeper.workspace.outputs import OutputFiles
 from turnkeeper.workspace.project import ProjectPlace, stored_place
+from turnkeeper.workspace.secret_files import SecretFiles
 from turnkeeper.workspace.snapshots import Snapshots
 from turnkeeper.workspace.temporary import TemporaryDirectories
 
@@ -122,7 +123,7 @@ class Directories:
             SettingsCache(environ, directories_max=directories_max),
             auth.CredentialCache(environ),
         )
-        self.temporary = TemporaryDirectories(environ)
+        self.temporary, self._secrets = TemporaryDirectories(environ), SecretFiles(environ)
         self._toolbox: Toolbox | None = None
         self._tools: tuple[AnyTool, ...] = ()
         self._custom, self._toolboxes = CustomTools(), dict[tuple[int, ...], Toolbox]()
@@ -174,6 +175,7 @@ class Directories:
             format=formatters.format,
             diagnose=diagnose,
             fetches_private=config.webfetch.private is True,
+            secrets=self._secrets,
         )
 
     def _lasting(self, root: Path, confine: Confine) -> Confinement | None:

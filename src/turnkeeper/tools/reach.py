@@ -14,6 +14,7 @@ from turnkeeper.text import wildcard
 from turnkeeper.text.shell_paths import ShellPath
 from turnkeeper.text.shell_rules import CommandAsk
 from turnkeeper.tools.tool import ToolContext, ToolFailure
+from turnkeeper.tools.wanted import Wanted, ask_all
 from turnkeeper.workspace import files
 from turnkeeper.workspace.files import CheckedPath
 
@@ -41,24 +42,41 @@ def located(given: str, context: ToolContext) -> Path:
     return Path(os.path.normpath(os.path.join(context.directory, _at_home(given, context))))
 
 
-async def reach(given: str, context: ToolContext, kind: Literal["file", "directory"] = "file") -> CheckedPath:
-    """The path a call may use; Denied or Rejected if it lies outside and may not be reached."""
+async def reach(
+    given: str, context: ToolContext, kind: Literal["file", "directory"] = "file", *, then: str | None = None
+) -> CheckedPath:
+    """The path a call may use; Denied or Rejected if it lies outside and may not be reached.
+
+    ``then`` is the permission that the call asks for next with the path. If that is denied nothing is asked.
+    """
+    return (await reach_all([given], context, kind, then=then))[given]
+
+
+async def reach_all(
+    given: Sequence[str], context: ToolContext, kind: Literal["file", "directory"] = "file", *, then: str | None = None
+) -> dict[str, CheckedPath]:
+    """The paths of a call by what was given, as ``reach`` does for one."""
     # Not on a thread: a few looks at directories cost less than the way there and back.
-    path = CheckedPath.of(located(given, context))
-    if not files.is_inside(path, context.directory, context.worktree):
-        parent = path.place if kind == "directory" or path.place.is_dir() else path.place.parent
-        await ask_outside([parent], context, {"filepath": str(path), "parentDir": str(parent)})
-    return path
+    paths = {one: CheckedPath.of(located(one, context)) for one in given}
+    wanted: list[Wanted] = []
+    for path in paths.values():
+        if path in context.services.secrets:
+            raise ToolFailure(f"{str(path)!r} holds keys or permissions of the user. No tool may open it; do without.")
+        if then is not None:
+            context.refuse_denied(then, patterns(path, context))
+        if not files.is_inside(path, context.directory, context.worktree):
+            parent = path.place if kind == "directory" or path.place.is_dir() else path.place.parent
+            wanted += outside([parent], {"filepath": str(path), "parentDir": str(parent)})
+    await ask_all(wanted, context)
+    return paths
 
 
-async def ask_outside(
-    directories: Sequence[Path], context: ToolContext, metadata: dict[str, object], unknown: Sequence[str] = ()
-) -> None:
-    """Ask for directories outside the project, all at once. ``unknown`` are words that may lead to any."""
-    patterns = [*(f"{str(directory).rstrip('/')}/*" for directory in dict.fromkeys(directories)), *unknown]
-    if patterns:
-        always = [*patterns[: len(patterns) - len(unknown)], *map(wildcard.literal, unknown)]
-        await context.ask("external_directory", patterns, always=always, metadata=metadata)
+def outside(directories: Sequence[Path], metadata: dict[str, object], unknown: Sequence[str] = ()) -> list[Wanted]:
+    """What a call needs for directories outside the project. ``unknown`` are words that may lead to any."""
+    places = [f"{str(directory).rstrip('/')}/*" for directory in dict.fromkeys(directories)]
+    found = [*places, *unknown]
+    always = [*places, *map(wildcard.literal, unknown)]
+    return [Wanted("external_directory", found, always, metadata)] if found else []
 
 
 def patterns(path: Path, context: ToolContext) -> list[str]:

@@ -150,6 +150,8 @@ class ToolContext(msgspec.Struct, frozen=True):
     environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
     may: Callable[[str, Sequence[str]], bool] = lambda permission, patterns: True
     """Whether the rules allow these patterns of a permission without asking."""
+    refuse_denied: Callable[[str, Sequence[str]], None] = lambda permission, patterns: None
+    """Raise Denied if the rules deny one of these patterns. For what is asked later, so that no question is in vain."""
     services: ToolServices = msgspec.field(default_factory=ToolServices)
     """What lives longer than the call: files that were read, formatters, language servers."""
     confine: Callable[[], Confinement | None] = lambda: None

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from turnkeeper.core import settings, trust
-from turnkeeper.model.config import Config
+from turnkeeper.model.config import Config, ProjectAsks
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import Json, JsonObject
 from turnkeeper.text import jsonc
@@ -53,6 +53,8 @@ class SettingsSource(NamedTuple):
     """The source text of each string with a reference, by the resolved string."""
     denied: JsonObject = MappingProxyType({})
     """What a project denies that is not trusted."""
+    asked: ProjectAsks = ProjectAsks()
+    """What such a project wants the user to be asked about."""
     left_out: tuple[str, ...] = ()
     """The dotted keys that do not hold until the user trusts the directory of the file."""
 
@@ -92,7 +94,8 @@ def load(directory: Path, worktree: Path, environ: Mapping[str, str]) -> LoadedS
     sources = tuple(_sources(directory, worktree, environ))
     merged = settings.merged(source.settings for source in sources)
     denied = tuple(source.denied for source in sources if source.denied)
-    return LoadedSettings(settings.typed(merged).but(denied=denied), merged, sources)
+    asked = tuple(source.asked for source in sources if source.asked != ProjectAsks())
+    return LoadedSettings(settings.typed(merged).but(denied=denied, asked=asked), merged, sources)
 
 
 class _Cached(NamedTuple):
@@ -201,7 +204,7 @@ def _read_untrusted(file: Path) -> SettingsSource:
     """The settings that hold although nobody trusted the file. References are not resolved."""
     plain, where = jsonc.plain(_text(file)), str(file)
     found = trust.narrowed(_checked(plain, where))
-    return SettingsSource(where, found.settings, denied=found.denied, left_out=found.left_out)
+    return SettingsSource(where, found.settings, denied=found.denied, asked=found.asked, left_out=found.left_out)
 
 
 def _text(file: Path) -> str:
