@@ -171,12 +171,22 @@ def _project_files(directory: Path, worktree: Path, environ: Mapping[str, str]) 
 
 
 def code_directories(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
-    """The directories whose Python files are loaded in a place, weakest first: the user's own, then trusted ones."""
+    """The directories that tools come from in a place, weakest first: the user's own, then those of the project."""
     own = [paths.config(environ, paths.OPENCODE), paths.config(environ)]
+    return [*own, *project_code_directories(directory, worktree, environ)]
+
+
+def project_code_directories(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
+    """The directories of a project that tools come from, also if nobody trusts them."""
     folders = _folders(directory, worktree, environ)
-    found = [folder / dotted for folder in folders for dotted in paths.SETTINGS_FOLDERS]
-    trusted = TrustedDirectories(environ)
-    return [*own, *(place for place in found if os.path.isdir(place) and place in trusted)]
+    found = (folder / dotted for folder in folders for dotted in paths.SETTINGS_FOLDERS)
+    return [place for place in found if os.path.isdir(place)]
+
+
+def widening(directory: Path, worktree: Path, environ: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """The dotted keys in a project's files that hold only if the user trusts it, by their file."""
+    found = (_read_untrusted(file) for file in _project_files(directory, worktree, environ) if os.path.lexists(file))
+    return {source.where: source.left_out for source in found if source.left_out}
 
 
 def _folders(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
