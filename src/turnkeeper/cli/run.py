@@ -90,8 +90,6 @@ async def _run_in_session(
     prompt: "Prompt",
 ) -> int:
     """Find or create the session, in the store or on the server, and run the prompt in it."""
-    from turnkeeper.run.runtime import Settings
-
     if options.address is not None:
         place = directory if choice.dir is not None or options.is_near else None
         async with options.client(place) as client:
@@ -100,7 +98,7 @@ async def _run_in_session(
                 return await _start(client, live, chosen.id, text, prompt)
             return await _start_new(client, live, title, text, prompt)
     environ = options.trusting(choice.trust)
-    async with options.run(directory, Settings(ask=live.ask, question=live.question, environ=environ)) as tk:
+    async with options.run(directory, live.settings(environ)) as tk:
         chosen = await choice.find(tk, directory if choice.dir is not None or choice.session is None else None)
         await ask_trust(Path(chosen.directory) if chosen is not None else directory, environ)
         prompt = prompt.but(model=await _model(tk, live, prompt, chosen, directory, is_asked=not text.startswith("!")))

@@ -85,14 +85,15 @@ class Drain(msgspec.Struct, frozen=True):
         view = await self.store.journal.view(session_id)
         if view.owner is not None or not isinstance(view.status, Idle):
             return None
-        return next_action(view, await self.histories.get(session_id), resume=resume)
+        history = await self.histories.get(session_id)
+        return next_action(view, history, resume=resume, is_attended=self.prepare.responders.is_attended)
 
     async def _loop(self, pen: Pen, resume: bool) -> str:
         while True:
             # The view first: the history read after it can only be newer, and resting checks that nothing came since.
             view = await pen.view()
             history = await self.histories.follow(pen)
-            match next_action(view, history, resume=resume):
+            match next_action(view, history, resume=resume, is_attended=self.prepare.responders.is_attended):
                 case Abandon():
                     await pen.leave_turn(view)
                     # A view has marks in the place of long texts, and so has what was just written of it.
