@@ -117,3 +117,22 @@ def test_on_a_terminal_a_run_asks_about_tools(attacked: Shop) -> None:
         seat.types("y\n")
         assert seat.end() == 0
     assert (folder / "loaded").exists()
+
+
+# --- Settings without effect --------------------------------------------------------------------------------------
+
+
+def test_a_run_says_that_a_project_may_not_widen_the_sandbox(shop: Shop) -> None:
+    shop.configure(sandbox="off")
+    told = shop.process("run", "-m", "offline/tk-1", "hello").stderr
+    assert told.count("turnkeeper.json: sandbox.mode is ignored: a project's file may not widen the sandbox") == 1
+    shop.configure(sandbox={"mode": "read-only", "network": False})
+    assert "is ignored" not in shop.process("run", "-m", "offline/tk-1", "hello").stderr
+
+
+@pytest.mark.parametrize("trusts", ["1", ""])
+def test_a_run_names_the_setting_that_a_misspelt_one_is_near_to(shop: Shop, trusts: str) -> None:
+    shop.configure(permissions={"bash": "deny"}, theme="dark")
+    told = shop.process("run", "-m", "offline/tk-1", "hello", TURNKEEPER_TRUST=trusts).stderr
+    assert told.count("there is no setting 'permissions'; did you mean 'permission'?") == 1
+    assert "no setting 'theme'" not in told

@@ -241,6 +241,8 @@ class Directories:
         if known is None or (known.config is not config and known.config != config):
             for where, names in loaded.left_out.items():
                 log.warning(LEFT_OUT, where, ", ".join(names), place.directory)
+            for warning in (one for source in loaded.sources for one in source.warnings):
+                log.warning("%s", warning)
             refreshed, home = location(self._environ), str(Path.home())
             catalog = Catalog(config, refreshed=refreshed if refreshed.exists() else None)
             known = DirectoryConfig(

@@ -56,8 +56,20 @@ class SettingsSource(NamedTuple):
     left_out: tuple[str, ...] = ()
     """The dotted keys that do not hold until the user trusts the directory of the file."""
 
+    ignored: tuple[str, ...] = ()
+    """The dotted keys that never hold in a file of a project."""
+
     def __repr__(self) -> str:
         return f"Source({self.where!r})"
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the user should know of settings that have no effect."""
+        said = [f"{self.where}: {key} is ignored: a project's file may not widen the sandbox" for key in self.ignored]
+        for key in dict.fromkeys((*self.settings, *self.left_out)):
+            if (meant := settings.near_miss(key)) is not None:
+                said.append(f"{self.where}: there is no setting {key!r}; did you mean {meant!r}?")
+        return said
 
 
 class LoadedSettings(NamedTuple):
@@ -204,7 +216,10 @@ def _read(file: Path, environ: Mapping[str, str]) -> SettingsSource:
 def _read_trusted(file: Path, environ: Mapping[str, str]) -> SettingsSource:
     """The settings of a project. A model's commands can write the file, so it may not widen their sandbox."""
     source = _read(file, environ)
-    return source._replace(settings=settings.with_strict_sandbox(source.settings))
+    strict = settings.with_strict_sandbox(source.settings)
+    given, kept = source.settings.get("sandbox"), strict.get("sandbox")
+    names = [key for key in given if not isinstance(kept, dict) or key not in kept] if isinstance(given, dict) else []
+    return source._replace(settings=strict, ignored=tuple(f"sandbox.{name}" for name in names))
 
 
 def _read_untrusted(file: Path) -> SettingsSource:
