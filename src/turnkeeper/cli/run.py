@@ -61,7 +61,8 @@ async def run(
     Without a terminal they are refused, unless --auto is given.
 
     The exit code is 1 if the turn failed, the answer is empty or cut off, or a
-    call was refused, and 130 if the turn was stopped.
+    call that was asked about was refused or still waits, and 130 if the turn was
+    stopped. A call that a rule denies does not end the turn, and gives 0.
 
     For example:
       turnkeeper run "list the files, then read README.md"

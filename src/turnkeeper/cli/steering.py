@@ -13,7 +13,7 @@ from turnkeeper.cli import names
 from turnkeeper.cli.options import Options, local_store
 from turnkeeper.cli.output import answer, note
 from turnkeeper.cli.run_options import DEFAULT_DISPLAY, Auto, DisplayOptions
-from turnkeeper.cli.screen import Column, Screen, fields, one_line, plural, shortened, table
+from turnkeeper.cli.screen import Column, Screen, fields, one_line, plural, table
 from turnkeeper.model.refusal import Busy
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ def _details(screen: Screen, report: _Report) -> str:
         ("Owner", _owner(report)),
     ]
     rows += [
-        ("Waiting" if place == 0 else " ", f"{one['delivery']}  {shortened(one_line(one['text']), WAITING_SHOWN)}")
+        ("Waiting" if place == 0 else " ", f"{one['delivery']}  {screen.fit(one_line(one['text']), WAITING_SHOWN)}")
         for place, one in enumerate(report.waiting)
     ]
     return fields(screen, rows)

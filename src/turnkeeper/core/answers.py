@@ -58,7 +58,7 @@ def answer_to(view: SessionView, request_id: str, reply: QuestionReply) -> list[
         return [QuestionRejected(request_id=request_id)]
     if len(reply.answers) != len(ask.request.questions):
         asked, given = len(ask.request.questions), len(reply.answers)
-        raise Invalid(f"{request_id} asks {asked} question(s) and {given} are answered; give one list for each")
+        raise Invalid(f"{request_id} asks {asked} question(s) and {given} are answered; give one answer for each")
     return [QuestionReplied(request_id=request_id, answers=reply.answers)]
 
 
