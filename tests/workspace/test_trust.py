@@ -8,7 +8,7 @@ import pytest
 from turnkeeper.core.agents import agents
 from turnkeeper.core.permission import evaluate
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.workspace.config import SettingsCache, code_directories
+from turnkeeper.workspace.config import SettingsCache
 from turnkeeper.workspace.trust import TrustedDirectories
 
 
@@ -129,13 +129,3 @@ def test_only_its_owner_may_read_the_file_of_trusted_directories(environ: dict[s
     known.file.path.write_text("nonsense")
     with pytest.raises(Invalid, match="delete it"):
         known.all()
-
-
-def test_code_of_a_project_is_loaded_only_if_the_project_is_trusted(environ: dict[str, str], project: Path) -> None:
-    own = Path(environ["HOME"]) / ".config" / "turnkeeper"
-    brought = project / ".turnkeeper"
-    brought.mkdir()
-    assert own in code_directories(project, project, environ)
-    assert brought not in code_directories(project, project, environ)
-    TrustedDirectories(environ).add(project)
-    assert brought in code_directories(project, project, environ)

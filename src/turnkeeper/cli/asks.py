@@ -303,7 +303,9 @@ def _named(kind: str, given: str, known: list[str]) -> str:
     if len(found) > 1:
         raise Conflict(f"{given!r} may be any of these: {', '.join(found)}; give more of the id")
     if not found:
-        raise NotFound(f"no {kind} {given!r} waits; `list` and `saved` show what there is")
+        if kind == "approval":
+            raise NotFound(f"no approval {given!r} is saved; `turnkeeper permission saved` lists them")
+        raise NotFound(f"no {kind} {given!r} waits; `turnkeeper {kind} list` lists what does")
     return found[0]
 
 

@@ -167,10 +167,17 @@ class NoTerminal:
             self._noted.add(request.permission)
             wanted = ", ".join(map(one_line, request.patterns))
             self._display.note(
-                f"! {request.permission} was refused for {wanted}: there is no terminal to ask on. Add --auto to allow "
-                f'everything, or set "permission": {{"{request.permission}": "allow"}} in turnkeeper.json.'
+                f"! {request.permission} was refused for {wanted}: there is no terminal to ask on. To allow it, set "
+                f'"permission": {_rule(request)} in turnkeeper.json; --auto allows everything.'
             )
         raise NobodyToAsk
+
+
+def _rule(request: PermissionRequest) -> str:
+    """The narrowest setting that allows a request."""
+    import json
+
+    return one_line(json.dumps({request.permission: dict.fromkeys(request.patterns, "allow")}, ensure_ascii=False))
 
 
 def parse_choice(question: Question, typed: str) -> tuple[str, ...] | None:

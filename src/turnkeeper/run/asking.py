@@ -44,6 +44,8 @@ class Responders(msgspec.Struct, frozen=True):
 
     permission: Asker | None = None
     question: QuestionAsker | None = None
+    is_attended: bool = True
+    """Whether requests that an earlier process left may be answered here. If not, their calls go on waiting."""
 
 
 class Asking(msgspec.Struct, frozen=True):

@@ -53,6 +53,7 @@ class TakeOver(msgspec.Struct, frozen=True):
     config: Callable[[ProjectPlace], Config]
     """The configuration that holds in a place. May raise a Refusal."""
     reverts: Reverts
+    is_attended: bool = True
 
     async def all(self, active: frozenset[str], policy: Recovery | None, ask: AskToContinue | None) -> list[Left]:
         """Close every open turn of a dead process. ``active`` are the sessions that this process runs already."""
@@ -88,7 +89,8 @@ class TakeOver(msgspec.Struct, frozen=True):
             view = await self.store.journal.view(session_id)
             # A call that waits for the user is theirs to answer, whatever the policy says.
             resumes = resumes and view.turn is None
-            action = next_action(view, await self.histories.get(session_id), resume=resumes)
+            history = await self.histories.get(session_id)
+            action = next_action(view, history, resume=resumes, is_attended=self.is_attended)
             rests = isinstance(action, Rest) and await pen.lay_down(view.seq)
         return Left(session_id, resumes, rests)
 

@@ -59,4 +59,3 @@ class Snapshots:
         if text not in self._warned:
             self._warned.add(text)
             log.warning("%s", text)
-
