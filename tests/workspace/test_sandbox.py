@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from confined import ConfinedWorld, needs_kernel
+from confined import ConfinedWorld, needs_kernel, restrict
 
 from turnkeeper.core.sandbox import Confinement
 from turnkeeper.model.config import SandboxConfig
@@ -68,7 +68,7 @@ def test_every_version_of_the_interface_refuses_what_it_can(tmp_path: Path, vers
     confined = Confinement(mode="workspace", write=(str(inside),), devices=("/dev/null",))
 
     def work() -> None:
-        landlock.restrict(confined, version)
+        restrict(confined, version)
         (inside / "new").write_text("x")
         for name in ("file", "new"):
             try:
@@ -89,15 +89,18 @@ def test_every_version_of_the_interface_refuses_what_it_can(tmp_path: Path, vers
 async def test_a_command_that_cannot_be_confined_does_not_run(tmp_path: Path) -> None:
     # The kernel nests sixteen restrictions at the most; this process stands in for one that is inside fifteen.
     script = """
-import os, sys, threading
-from subprocess import Popen
+import os, sys
+import anyio
+from confined import restrict
+from pathlib import Path
 from turnkeeper.core.sandbox import Confinement
-from turnkeeper.workspace import landlock, sandbox
+from turnkeeper.workspace import shell
 confined = Confinement(mode="workspace", write=(sys.argv[1],), devices=("/dev/null",))
 for _ in range(16):
-    landlock.restrict(confined)
+    restrict(confined)
+run = lambda: shell.run("touch made", Path(sys.argv[1]), environ=dict(os.environ), timeout_s=60, confined=confined)
 try:
-    sandbox.started(confined, lambda: Popen(["touch", sys.argv[1] + "/made"])).wait()
+    anyio.run(run)
 except OSError as error:
     print("refused")
 """
