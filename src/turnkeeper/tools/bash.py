@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -11,7 +12,7 @@ import msgspec
 from anyio import to_thread
 from msgspec import Meta
 
-from turnkeeper.core.limits import COMMAND_TIMEOUT_MAX_S, COMMAND_TIMEOUT_S, PROGRESS_CHARS_MAX
+from turnkeeper.core.limits import COMMAND_TIMEOUT_MAX_S, COMMAND_TIMEOUT_S, KILL_GRACE_S, PROGRESS_CHARS_MAX
 from turnkeeper.core.sandbox import EXTERNAL, Confinement, directory_of, refusal_note, temporary_of
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.text.shell_rules import command_ask
@@ -19,6 +20,7 @@ from turnkeeper.tools.reach import located, outside, shell_places
 from turnkeeper.tools.tool import Tool, ToolContext, ToolFailure, ToolOutput, text
 from turnkeeper.tools.wanted import Wanted, ask_all
 from turnkeeper.workspace import shell
+from turnkeeper.workspace.guarded import Guarded
 from turnkeeper.workspace.shell import KeptOutput, Ran
 
 
@@ -81,6 +83,8 @@ async def execute(arguments: BashArguments, context: ToolContext) -> ToolOutput:
             heard=heard,
             kept=kept,
             confined=confined,
+            is_of_model=True,
+            left=partial(_left, context),
         )
     except anyio.get_cancelled_exc_class():
         # Reports come at intervals: the last one may lack what was printed since.
@@ -93,6 +97,13 @@ async def execute(arguments: BashArguments, context: ToolContext) -> ToolOutput:
         metadata["sandbox"] = note
     output = "\n".join([said(ran, timeout_s), *([note] if note else [])])
     return ToolOutput(title=arguments.command, output=output, metadata=metadata, lost_bytes=ran.lost_bytes)
+
+
+def _left(context: ToolContext, rest: Guarded) -> None:
+    if context.jobs is None:
+        rest.end(KILL_GRACE_S)
+    else:
+        context.jobs.keep(context.session_id, rest)
 
 
 async def _in_background(

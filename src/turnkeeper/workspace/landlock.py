@@ -1,8 +1,8 @@
-"""Landlock: restrict what the calling thread, and every process started by it, may do with files, TCP and signals.
+"""Landlock: the rules that restrict what a command may do with files, TCP and signals.
 
 The kernel denies what a ruleset handles and no rule of it allows. A rule names a file or a directory with all below
-it. Nothing can be taken away from a rule, so a path is excluded by allowing its siblings one by one. A restriction
-cannot be undone: the calling thread must end after it has started the process that the restriction is meant for.
+it. Nothing can be taken away from a rule, so a path is excluded by allowing its siblings one by one. A process cannot
+undo a restriction, so the command's own process applies it (``guard``).
 """
 
 import ctypes
@@ -21,10 +21,8 @@ ABI_MAX: Final = 7
 
 _CREATE_RULESET: Final = 444
 _ADD_RULE: Final = 445
-_RESTRICT_SELF: Final = 446
 _ASK_VERSION: Final = 1
 _PATH_BENEATH: Final = 1
-_SET_NO_NEW_PRIVILEGES: Final = 38
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
@@ -52,24 +50,6 @@ class _Interface:
         given = [ctypes.c_long(one) if isinstance(one, int) else ctypes.c_char_p(one) for one in arguments]
         return self._checked(self._libc.syscall(ctypes.c_long(number), *given))
 
-    def control(self, option: int, argument: int) -> int:
-        """Set or ask something of the calling thread. Raises OSError."""
-        return self._checked(self._libc.prctl(option, *map(ctypes.c_ulong, (argument, 0, 0, 0))))
-
-    def forbid_privileges(self) -> None:
-        """Programs started from here gain no privileges by their files' mode; without it nothing can be restricted."""
-        self.control(_SET_NO_NEW_PRIVILEGES, 1)
-
-    def capabilities(self, version: int) -> tuple[int, ...]:
-        """The effective, permitted and inheritable capabilities of the thread: the lower 32, then the higher ones."""
-        held = (ctypes.c_uint32 * 6)()
-        self._checked(self._libc.capget((ctypes.c_uint32 * 2)(version, 0), held))
-        return tuple(held)
-
-    def set_capabilities(self, version: int, given: Sequence[int]) -> None:
-        """Limit the capabilities of the thread, in the same order."""
-        self._checked(self._libc.capset((ctypes.c_uint32 * 2)(version, 0), (ctypes.c_uint32 * 6)(*given)))
-
     @staticmethod
     def _checked(result: int) -> int:
         if result < 0:
@@ -93,16 +73,9 @@ def abi() -> int:
         return 0
 
 
-def restrict(confined: Confinement, version: int | None = None) -> None:
-    """Restrict the calling thread. Raises OSError, and then nothing may be started from it."""
-    version = abi() if version is None else version
-    system = interface()
-    ruleset = _ruleset(system, confined, version)
-    try:
-        system.forbid_privileges()
-        system.call(_RESTRICT_SELF, ruleset, 0)
-    finally:
-        os.close(ruleset)
+def ruleset(confined: Confinement, version: int | None = None) -> int:
+    """A file descriptor of the rules for a confinement. Raises OSError, and then nothing may be started with it."""
+    return _ruleset(interface(), confined, abi() if version is None else version)
 
 
 def writing(version: int) -> int:

@@ -1,7 +1,7 @@
-"""Sandbox: the places of this machine that a confinement is made of, and the start of a confined command.
+"""Sandbox: the places of this machine that a confinement is made of, and what applies it to a command.
 
-On Linux a thread restricts itself, starts the command and ends: a process inherits the restrictions of the thread that
-starts it, and no other thread has them. On macOS ``sandbox-exec`` starts the command. Elsewhere nothing is confined.
+On Linux the rules and the filter are made here, and the command's own process applies them before it executes its
+program. On macOS ``sandbox-exec`` starts the command. Elsewhere nothing is confined.
 """
 
 import errno
@@ -9,18 +9,17 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from glob import glob
 from pathlib import Path
-from subprocess import Popen
-from threading import Thread
 from typing import Final, NamedTuple
 
 from turnkeeper.core.sandbox import Confinement, SandboxPlaces, SandboxPolicy
 from turnkeeper.model.config import SandboxConfig, SandboxMode
 from turnkeeper.workspace import auth, capabilities, files, git, landlock, paths, seatbelt, seccomp
+from turnkeeper.workspace.guard import Restrictions
 
 log = logging.getLogger(__name__)
 
@@ -166,29 +165,12 @@ def places(environ: Mapping[str, str]) -> SandboxPlaces:
     )
 
 
-def started(confined: Confinement, start: Callable[[], "Popen[bytes]"]) -> "Popen[bytes]":
-    """Start a process confined by the kernel. Raises OSError, also if it cannot be confined as it should."""
+def restrictions(confined: Confinement) -> tuple[Restrictions, int] | None:
+    """What confines a command: a filter, and a descriptor of rules. Raises OSError if it cannot be made."""
     if sys.platform != "linux":
-        return start()
-    outcome: list[Popen[bytes] | BaseException] = []
-
-    def work() -> None:
-        try:
-            landlock.restrict(confined)
-            capabilities.restrict()
-            seccomp.restrict(confined)
-            outcome.append(start())
-        except BaseException as error:
-            outcome.append(error)
-
-    # A thread of its own, not one of a pool: its restrictions last as long as it does.
-    thread = Thread(target=work, name="sandbox")
-    thread.start()
-    thread.join()
-    [one] = outcome
-    if isinstance(one, BaseException):
-        raise one
-    return one
+        return None
+    filter = seccomp.restrictions(confined)._replace(powers=capabilities.KEPT)
+    return filter, landlock.ruleset(confined)
 
 
 def arguments_of(confined: Confinement, arguments: list[str]) -> list[str]:
