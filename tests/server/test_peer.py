@@ -28,6 +28,12 @@ ANSWER = POST + """-d '{{"reply":"always"}}' {url}/permission/per_x/reply"""
 SHELL = POST + """-d '{{"agent":"build","command":"touch ../escaped"}}' {url}/session/{session}/shell"""
 LEFT_GROUP = """setsid -f sh -c 'sleep 0.1; exec sh attack.sh > work/said 2>&1'
 until grep -q . work/said; do sleep 0.01; done; cat work/said"""
+OTHER_USER = """exec python3 -c '
+import os
+attack = open("attack.sh").read()
+os.setuid(65534)
+os.execvp("sh", ["sh", "-c", attack])
+'"""
 HIDDEN = """exec python3 -c '
 import ctypes, urllib.request, urllib.error
 ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE: others cannot see its descriptors.
@@ -68,13 +74,15 @@ async def new_session(http: httpx2.AsyncClient) -> str:
 
 @pytest.mark.parametrize(
     ("attack", "command"),
-    [(READ, "sh attack.sh"), (ANSWER, "sh attack.sh"), (SHELL, "sh attack.sh"), (SHELL, "sh left_group.sh")],
+    [(READ, "sh attack.sh"), (ANSWER, "sh attack.sh"), (SHELL, "sh attack.sh"), (SHELL, "sh left_group.sh")]
+    + [(SHELL, "sh other_user.sh")] * (os.getuid() == 0),
 )
 async def test_a_command_of_a_model_is_refused(tmp_path: Path, attack: str, command: str) -> None:
     async with serving(tmp_path) as (project, http):
         session = await new_session(http)
         (project / "attack.sh").write_text(attack.format(url=str(http.base_url).rstrip("/"), session=session))
         (project / "left_group.sh").write_text(LEFT_GROUP)
+        (project / "other_user.sh").write_text(OTHER_USER)
         said = await run_by_model(http, session, command)
         assert "commands that a model runs may not call the server" in said
         assert not (tmp_path / "escaped").exists()
