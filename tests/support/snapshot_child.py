@@ -1,4 +1,6 @@
-"""A process that captures: ``snapshot_child.py TOP FILE TIMES`` writes a file and captures, over and over."""
+"""A process that captures: ``snapshot_child.py TOP FILE TIMES`` writes a file and captures, over and over;
+no times at all removes what is no longer kept.
+"""
 
 import os
 import sys
@@ -15,6 +17,8 @@ async def main(top: Path, name: str, times: int) -> int:
     """Say each tree; fail if there is none."""
     shadow = await Snapshots(os.environ, lambda: 1_800_000_000_000).of(await identify(top), Config())
     assert shadow is not None
+    if not times:
+        await shadow.collect()
     for number in range(times):
         (top / name).write_text(f"{number}\n")
         tree = await shadow.capture("ses_child")

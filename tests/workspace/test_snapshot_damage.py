@@ -1,5 +1,6 @@
 """Snapshots survive kills, damage, each other and a git that fails; and a turn never fails for them."""
 
+import fcntl
 import logging
 import os
 import shutil
@@ -17,7 +18,7 @@ import snapshot_child
 from anyio import to_thread
 from snapshot_project import OTHER, SESSION, SnapshotProject
 
-from turnkeeper.core.limits import SNAPSHOT_AGAIN_S, SNAPSHOT_NEW_FILES_MAX
+from turnkeeper.core.limits import SNAPSHOT_AGAIN_S, SNAPSHOT_NEW_FILES_MAX, SNAPSHOT_S
 from turnkeeper.model.config import Config
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.workspace.snapshots import ShadowRepository, Snapshots
@@ -101,13 +102,47 @@ async def test_a_process_killed_at_any_git_process_breaks_nothing(project: Snaps
     assert await killed_at_every_git(project, how) > 8
 
 
-async def test_a_git_process_that_outlives_its_parent_is_waited_for(project: SnapshotProject) -> None:
+@pytest.mark.parametrize("how", ["before", "after"])
+async def test_a_removal_killed_at_any_git_process_loses_nothing_that_is_kept(
+    project: SnapshotProject, how: str
+) -> None:
+    kept: dict[str, dict[str, bytes]] = {}
+    environ = fake_git(project, KILLING_GIT) | {"COUNT": str(project.home / "count"), "HOW": how}
+    project.write("a", "one\n")
+    project.commit()
+    shadow = await project.shadow()
+    at, code = 0, -signal.SIGKILL
+    while code == -signal.SIGKILL:
+        at += 1
+        for number in range(2):
+            project.write(f"file{number}", f"{at} {number}\n" * 100)
+            tree = await project.capture()
+            kept[tree] = await project.listed(tree)
+        (project.home / "count").unlink(missing_ok=True)
+        running = child(project, {**environ, "AT": str(at)}, "file0", "0")
+        await ended(running)
+        code = running.returncode
+        assert [await project.listed(tree) for tree in kept] == list(kept.values())
+    assert (code, at) == (0, 3)
+    project.git(f"--git-dir={shadow.place.git_dir}", "fsck", "--full", "--strict")
+
+
+async def test_a_git_process_that_outlives_its_parent_holds_the_lock(project: SnapshotProject) -> None:
     project.write("b", "one\n")
     await project.capture()
-    script = '#!/bin/sh\ncase "$*" in *update-index*) kill -9 $PPID; sleep 0.3 ;; esac\nexec {git} "$@"\n'
+    lock = (await project.shadow()).place.git_dir.with_suffix(".lock")
+    os.mkfifo(project.home / "go")
+    script = """#!/bin/sh
+case "$*" in *update-index*) kill -9 $PPID; read line < "$HOME/go" ;; esac
+exec {git} "$@"
+"""
     running = child(project, fake_git(project, script), "b", "1")
-    await ended(running)
-    assert running.returncode == -signal.SIGKILL
+    assert await to_thread.run_sync(partial(running.wait, timeout=120)) == -signal.SIGKILL
+    with lock.open() as file:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        (project.home / "go").write_text("on\n")
+        await ended(running)
     await sound(project)
 
 
@@ -136,6 +171,16 @@ async def test_a_damaged_shadow_repository_is_made_anew(project: SnapshotProject
     project.write("b", "two\n")
     DAMAGES[damage](shadow.place.git_dir)
     assert project.entries(shadow, await project.capture()) == project.expected()
+    await sound(project)
+
+
+async def test_an_index_with_a_wrong_byte_is_made_anew(project: SnapshotProject) -> None:
+    project.write("a", "one\n")
+    shadow = await project.shadow()
+    tree = await project.capture()
+    blob = bytes.fromhex((await shadow.entries(tree, ["a"]))["a"].blob)
+    index = shadow.place.git_dir / "index"
+    index.write_bytes(index.read_bytes().replace(blob, bytes(20)[:-1] + b"x"))
     await sound(project)
 
 
@@ -218,14 +263,16 @@ async def test_a_cancelled_capture_ends_its_git(project: SnapshotProject) -> Non
     environ = fake_git(project, '#!/bin/sh\nexec 3> "$HOME/pipe"\necho started >&3\nexec sleep 600\n')
     shadow = await Snapshots(environ, lambda: project.now).of(place, Config())
     assert shadow is not None
-    with anyio.fail_after(120):
-        async with anyio.create_task_group() as group:
-            group.start_soon(shadow.capture, SESSION)
-            async with await anyio.open_file(pipe) as output:
-                assert await output.readline() == "started\n"
-                group.cancel_scope.cancel()
-                with anyio.CancelScope(shield=True):
-                    assert await output.read() == ""  # The process is gone, and with it the last writer of the pipe.
+    output = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    async with anyio.create_task_group() as group:
+        group.start_soon(shadow.capture, SESSION)
+        await anyio.wait_readable(output)
+        assert os.read(output, 100) == b"started\n"
+        group.cancel_scope.cancel()
+    with anyio.fail_after(SNAPSHOT_S / 2):  # It would end by itself, but later.
+        await anyio.wait_readable(output)
+    assert os.read(output, 100) == b""  # The process is gone, and with it the last writer of the pipe.
+    os.close(output)
     assert await ShadowRepository(shadow.place, project.environ, lambda: project.now).capture(SESSION) is not None
 
 

@@ -59,6 +59,16 @@ async def test_removal_keeps_every_tree_that_is_kept_and_nothing_else(project: S
     assert await project.listed([*trees][-1]) == trees[[*trees][-1]]
 
 
+async def test_a_capture_after_a_removal_of_everything_holds_all_files(project: SnapshotProject) -> None:
+    project.write("a", "one")
+    tree = await project.capture()
+    shadow = await project.shadow()
+    await shadow.forget(SESSION)
+    await shadow.collect()
+    assert await shadow.capture(OTHER) == tree
+    assert await project.listed(tree) == {"a": b"one"}
+
+
 async def test_what_was_just_stored_is_not_removed(project: SnapshotProject) -> None:
     await project.capture()
     shadow = await project.shadow()
