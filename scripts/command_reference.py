@@ -33,7 +33,7 @@ running `turnkeeper serve`; see [the guide](../guides/server.md). Commands that 
 `recall`, `context`, `move`, `resume`, `recover`, export, import, `stats`, `doctor`) are refused with exit code 2.
 
 **Output.** Standard output has the answer and nothing else; remarks, questions and progress go to standard error. On a
-terminal the answer has colours (`NO_COLOR` turns them off) and fits the window; otherwise nothing is shortened. With
+terminal the answer has colours (`NO_COLOR` turns them off) and fits the window; otherwise no line is shortened. With
 `--json` it is JSON, with the values that [shapes](shapes.md) describes, on one line unless it goes to a terminal.
 
 **Failures** are one or two lines on standard error, with advice. With `--json`, standard output stays empty and

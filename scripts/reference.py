@@ -16,7 +16,6 @@ import msgspec
 
 import turnkeeper
 from turnkeeper.api import Turnkeeper
-from turnkeeper.api.records import Records as TurnkeeperRecords
 from turnkeeper.client import Client
 from turnkeeper.client.records import Records
 from turnkeeper.model import event
@@ -273,7 +272,8 @@ def spelt(annotation: object) -> str:
 def python_page() -> str:
     """Every public method with its signature and its contract."""
     shown = (Prompt, *get_args(PartInput), Receipt, Outcome, Compacted, Settings, PermissionRequest, Reply)
-    return PYTHON + methods(TurnkeeperRecords, "tk") + methods(Turnkeeper, "tk") + VALUES + "".join(map(value, shown))
+    kinds = [kind for kind in reversed(Turnkeeper.__mro__) if kind.__module__.startswith("turnkeeper.api.")]
+    return PYTHON + "".join(methods(kind, "tk") for kind in kinds) + VALUES + "".join(map(value, shown))
 
 
 def value(kind: type) -> str:

@@ -1,7 +1,7 @@
 """The composition root: opens a store, builds its parts and returns the Python interface."""
 
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,13 +32,14 @@ async def open_store(
     directory: str | Path | None = None,
     mint: Mint | None = None,
     settings: "Settings | Callable[[], Settings] | None" = None,
+    environ: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Turnkeeper]:
     """Open a store (``sqlite:PATH``, ``files:DIR`` or ``memory:``; by default SQLite in the data directory).
 
     An Engine can be given instead, which is closed with the store. If ``settings`` is a function, it is called when the
-    first session is run.
+    first session is run. ``environ`` is the environment of what needs no settings, by default that of the process.
     """
-    async with look(store, directory=directory, mint=mint, settings=settings) as turnkeeper:
+    async with look(store, directory=directory, mint=mint, settings=settings, environ=environ) as turnkeeper:
         raised: Exception | None = None
         async with anyio.create_task_group() as group:
             turnkeeper.group = group
@@ -60,6 +61,7 @@ async def look(
     directory: str | Path | None = None,
     mint: Mint | None = None,
     settings: "Settings | Callable[[], Settings] | None" = None,
+    environ: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Turnkeeper]:
     """Open a store without a runtime, for programs that only read and change sessions. They start faster."""
     engine = store if isinstance(store, Engine) else await _opened(store)
@@ -69,7 +71,7 @@ async def look(
         opened = Store(engine, Journal(engine, mint, bus.publish, lambda: bus.subscribers > 0), Queries(engine), mint)
         if engine.name == "files":
             await _adopt(opened)
-        yield Turnkeeper(opened, bus, Path(directory or Path.cwd()), settings)
+        yield Turnkeeper(opened, bus, Path(directory or Path.cwd()), settings, environ)
     finally:
         bus.close()
         await engine.aclose()

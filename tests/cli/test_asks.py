@@ -1,6 +1,7 @@
 """Commands about requests to the user: listed, answered and taken up, and what was allowed for good."""
 
 import asyncio
+import subprocess
 from pathlib import Path
 
 import anyio
@@ -63,6 +64,19 @@ def test_what_waits_is_listed_for_people_and_programs(shop: Shop) -> None:
     assert ".env" in shown
     assert tk(shop.data, "permission", "list", "--directory", str(shop.home), "--json").json == []
     assert "No question waits" in tk(shop.data, "question", "list").err
+
+
+def test_the_list_shows_the_command_that_asks_and_what_always_would_allow(shop: Shop) -> None:
+    subprocess.run(["git", "init", "-q", str(shop.project)], check=True)
+    shop.configure(permission={"edit": "ask"})
+    left_waiting(shop, "run `echo hi > made.txt`")
+    [request] = waiting(shop)
+    assert tk(shop.data, "permission", "list").out.splitlines() == [
+        f"{request['id']}  {request['sessionID']}",
+        "  edit: made.txt",
+        "  by the command: echo hi > made.txt",
+        "  always allows: every edit except of configuration and .git",
+    ]
 
 
 def test_allow_records_the_answer_and_runs_the_session_on(shop: Shop) -> None:
@@ -142,8 +156,11 @@ def test_questions_are_listed_and_answered_in_their_order(data: Path) -> None:
     shown = tk(data, "question", "list").out
     assert "Which colour?" in shown
     assert "Red" in shown
-    wrong = tk(data, "question", "answer", "que_c", "Red", "--record-only")
-    assert (wrong.code, "asks 2 question(s) and 1 are answered" in wrong.err) == (1, True)
+    for words in (["Red"], ["Red", "only", "after", "backup"]):
+        wrong = tk(data, "question", "answer", "que_c", *words, "--record-only")
+        assert wrong.code == 2
+        assert f"asks 2 question(s) and you gave {len(words)} answer(s)" in wrong.err
+        assert "in quotes" in wrong.err
     given = tk(data, "question", "answer", "que_c", "red", "Something else", "--record-only", "--json").json
     assert given == {"id": "que_colours", "sessionID": session, "answer": "answered"}
     [recorded] = api(data, lambda opened: opened.store.journal.view(session)).asks
@@ -185,7 +202,8 @@ def test_an_answer_names_options_or_is_a_text(typed: str, multiple: bool, chosen
     [("2\n", ("Dark blue",)), ("1, 2\n", ("Red", "Dark blue")), ("3\n", ("3",)), ("pink\n", ("pink",)), ("\n", ())],
 )
 def test_a_choice_at_the_terminal_is_a_number_or_a_text(typed: str, chosen: tuple[str, ...]) -> None:
-    assert parse_choice(COLOURS, typed) == chosen
+    assert parse_choice(COLOURS.but(multiple=True), typed) == chosen
+    assert parse_choice(COLOURS, typed) == (chosen if len(chosen) < 2 else None)
 
 
 def test_a_directory_without_requests_says_so(data: Path) -> None:

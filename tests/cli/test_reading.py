@@ -82,6 +82,25 @@ def test_system_messages_are_shown_only_with_context(data: Path, family: Family)
     assert "  core/date\n  Today is a windy day.\n" in shown
 
 
+def test_a_session_is_shown_as_it_was_after_an_event(data: Path, family: Family) -> None:
+    api(data, lambda opened: opened.rename(family.root.id, "Calm again"))
+    then = tk(data, "session", "show", family.root.id, "--at", "2")
+    assert "Wind over the bay\n" in then.out
+    assert "Messages   1 with 5 parts, in 2 events\n" in then.out
+    assert tk(data, "session", "show", family.root.id, "--at", "6", "--json").json["title"] == "Calm again"
+    shown = tk(data, "session", "messages", family.root.id, "--at", "2", "--json").json
+    assert [one["info"]["role"] for one in shown["items"]] == ["user"]
+    assert tk(data, "session", "messages", family.root.id, "--at", "1").err == "There are no messages here.\n"
+
+
+def test_an_event_that_does_not_exist_is_refused(data: Path, family: Family) -> None:
+    for command in ("show", "messages"):
+        for seq in ("0", "99"):
+            answer = tk(data, "session", command, family.root.id, "--at", seq)
+            assert (answer.code, answer.out) == (1, "")
+            assert f"has no event {seq}; its events are numbered from 1 to 5" in answer.err
+
+
 def test_messages_are_paged_both_ways(data: Path, family: Family) -> None:
     words = ["session", "messages", family.root.id, "--context", "--json", "--limit", "1"]
     newest = tk(data, *words).json

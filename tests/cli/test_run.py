@@ -213,7 +213,7 @@ def test_where_nobody_can_be_asked_a_call_is_refused_with_a_hint(shop: Shop) -> 
     shop.configure(permission={"bash": "ask"})
     refused = shop.run("run `echo hi > made.txt`")
     assert refused.code == 1
-    assert '"permission": {"bash": "allow"}' in refused.err
+    assert '"permission": {"bash": {"echo hi > made.txt": "allow"}} in turnkeeper.json' in refused.err
     assert "--auto" in refused.err
     assert "$ echo hi > made.txt  refused" in refused.err
     assert "■ stopped, because a call was refused" in refused.err
@@ -339,3 +339,13 @@ def test_a_models_command_does_not_see_the_keys_of_providers(shop: Shop) -> None
     done = shop.process("run", "-m", "offline/tk-1", prompt, **given)
     assert "none none plain" in done.stdout
     assert "secret" not in done.stdout + done.stderr
+
+
+def test_what_is_printed_to_a_pipe_is_not_shortened(shop: Shop) -> None:
+    long = "echo " + "a" * 150 + " the useful end"
+    done = shop.process("run", "-m", "offline/tk-1", f"run `{long}`")
+    assert done.stderr.count("the useful end") == 2
+    [session] = shop.sessions()
+    shown = shop.process("session", "messages", session["id"]).stdout
+    # The prompt, the call and its output. The model's own words are not ours to count.
+    assert shown.count("the useful end") >= 3

@@ -69,3 +69,56 @@ def test_a_killed_process_takes_its_commands_and_all_they_started_with_it(
     assert select.select([alive], [], [], 30)[0], "something the command started is still running"
     assert os.read(alive, 100) == b""
     os.close(alive)
+
+
+# --- Calls that wait ---------------------------------------------------------------------------------------------
+
+
+def killed_at_the_second_ask(shop: Shop) -> str:
+    """A session whose call had one of its two asks answered, and whose process was killed while the other waited."""
+    shop.configure(permission={"bash": "ask", "edit": "ask"})
+    with shop.terminal("run", "-m", "offline/tk-1", "run `date >> w.log`") as seat:
+        seat.read_until("Change a file?")
+        [request] = tk(shop.data, "permission", "list", "--json").json
+        assert shop.process("permission", "allow", request["id"]).returncode == 0
+        seat.read_until("Run a command?")
+        seat.process.kill()
+        seat.process.wait(60)
+    [session] = shop.sessions()
+    return str(session["id"])
+
+
+def waiting(shop: Shop) -> list[str]:
+    return [one["permission"] for one in tk(shop.data, "permission", "list", "--json").json]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("session", "recover"), 0),
+        (("session", "recover", "--policy", "continue"), 0),
+        (("session", "resume", "ID"), 1),
+        (("run", "-c", "hello"), 1),
+    ],
+)
+def test_a_request_that_waits_is_answered_by_nobody_but_the_user(shop: Shop, words: tuple[str, ...], code: int) -> None:
+    session = killed_at_the_second_ask(shop)
+    assert waiting(shop) == ["bash"]
+    done = shop.process(*(session if word == "ID" else word for word in words))
+    assert done.returncode == code, done.stderr
+    assert "waits for an answer" in done.stdout + done.stderr
+    assert "permission list" in done.stdout + done.stderr
+    assert waiting(shop) == ["bash"]
+    assert not (shop.project / "w.log").exists()
+    [request] = tk(shop.data, "permission", "list", "--json").json
+    assert shop.process("permission", "allow", request["id"]).returncode == 0
+    assert waiting(shop) == []
+    assert len((shop.project / "w.log").read_text().splitlines()) == 1
+    assert tk(shop.data, "doctor").code == 0
+
+
+def test_recover_with_auto_answers_what_waits(shop: Shop) -> None:
+    killed_at_the_second_ask(shop)
+    assert shop.process("session", "recover", "--auto").returncode == 0
+    assert waiting(shop) == []
+    assert len((shop.project / "w.log").read_text().splitlines()) == 1

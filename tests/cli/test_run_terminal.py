@@ -2,6 +2,7 @@
 
 import re
 import signal
+import subprocess
 
 import pytest
 from cli_store import tk
@@ -61,6 +62,25 @@ def test_always_allows_what_is_like_it_from_then_on(shop: Shop) -> None:
         seat.types("a\n")
         assert seat.end() == 0
     assert (shop.project / "made.txt").read_text() == "ho\n"
+
+
+def test_always_is_shown_as_what_it_covers_and_never_covers_configuration(shop: Shop) -> None:
+    subprocess.run(["git", "init", "-q", str(shop.project)], check=True)
+    configured = (shop.project / ".git" / "config").read_text()
+    shop.configure(permission={"edit": "ask"})
+    asks = "run `echo hi > made.txt`, then run `echo ho > made.txt`, then run `echo x > .git/config`"
+    with shop.terminal("run", asks) as seat:
+        question = asked(seat)
+        assert "? Change a file?\n  made.txt\n  by the command: echo hi > made.txt\n" in question
+        assert "  always allows: every edit except of configuration and .git\ny = once, a = always, n = no" in question
+        seat.types("a\n")
+        question = asked(seat)
+        assert "  .git/config\n  by the command: echo x > .git/config\n" in question
+        assert "a = always (.git/config)" in question
+        seat.types("n\n")
+        assert seat.end() == 1
+    assert (shop.project / "made.txt").read_text() == "ho\n"
+    assert (shop.project / ".git" / "config").read_text() == configured
 
 
 def test_no_refuses_and_the_session_rests(shop: Shop) -> None:

@@ -10,13 +10,15 @@ from pathlib import Path
 
 import anyio
 import pytest
-from cli_store import Answer, command, fill, tk
+from cli_store import Answer, api, command, fill, tk
 from workshop import Seat, Shop
 
 import turnkeeper
 from turnkeeper.cli import failures
 from turnkeeper.client import Client
 from turnkeeper.client.errors import Unreachable
+from turnkeeper.model import event as e
+from turnkeeper.model.session import FileDiff, Summary
 from turnkeeper.providers.script import Gate, Script
 from turnkeeper.testing.server import ScriptedServer
 
@@ -117,6 +119,21 @@ def without_places(value: object) -> object:
     return [without_places(one) for one in value] if isinstance(value, list) else value
 
 
+def test_the_diff_of_a_session_is_shown_through_a_server_without_looking_at_snapshots(common: tuple[Shop, str]) -> None:
+    session_id = session(common, "Changed")
+    lines = "".join(f" line {number}\n" for number in range(1, 20))
+    diff = FileDiff(
+        file="a.txt", patch=f"@@ -1,19 +1,20 @@\n{lines}+more\n", additions=1, deletions=0, status="modified"
+    )
+    changed = e.SummaryRecorded(summary=Summary(additions=1, deletions=0, files=1), diffs=(diff,))
+    api(common[0].data, lambda opened: opened.store.journal.append(session_id, changed))
+    near, far = tk(common[0].data, "session", "diff", session_id), through(common, "session", "diff", session_id)
+    assert (far.code, far.out) == (0, near.out)
+    assert far.out.endswith("@@ -17,3 +17,4 @@\n line 17\n line 18\n line 19\n+more\n")
+    refused = through(common, "session", "diff", session_id, "--from", "1")
+    assert (refused.code, "a comparison of two moments needs a store" in refused.err) == (2, True)
+
+
 def test_sessions_are_named_by_beginnings_and_slugs(common: tuple[Shop, str]) -> None:
     session_id = session(common, "Named")
     shown = through(common, "session", "show", session_id, "--json").json
@@ -137,6 +154,9 @@ def test_a_session_lives_its_life_through_a_server(common: tuple[Shop, str]) -> 
     child = through(common, "session", "create", "--parent", session_id, "--json").json["id"]
     fork = through(common, "session", "fork", session_id, "--json").json
     assert fork["title"].startswith("Another (fork")
+    assert through(common, "session", "fork", session_id, "--at", "1", "--json").json["title"] == "A life (fork #1)"
+    elsewhere = through(common, "session", "fork", session_id, "--worktree", str(common[0].home / "new"))
+    assert (elsewhere.code, "has no snapshot of files to restore" in elsewhere.err) == (1, True)
     assert "Nothing was open" in through(common, "session", "abort", session_id).out
     removed = through(common, "session", "delete", session_id, "--yes", "--json").json
     assert [one["id"] for one in removed] == [child, session_id]

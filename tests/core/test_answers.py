@@ -83,6 +83,8 @@ def test_questions_are_answered_one_by_one_or_dismissed() -> None:
     assert answer_to(asking, "que_1", QuestionReply(answers=answers)) == [replied]
     assert answer_to(asking, "que_1", QuestionReply(answers=((),))) == [replied.but(answers=((),))]
     assert answer_to(asking, "que_1", QuestionReply()) == [e.QuestionRejected(request_id="que_1")]
+    with pytest.raises(Invalid, match="takes one answer, and 2 are given"):
+        answer_to(asking, "que_1", QuestionReply(answers=(("Red", "Blue"),)))
     for wrong in ((), answers * 2):
         with pytest.raises(Invalid, match=f"{len(wrong)} are answered"):
             answer_to(asking, "que_1", QuestionReply(answers=wrong))

@@ -44,6 +44,16 @@ def test_the_last_matching_rule_decides_and_without_one_the_user_is_asked(
     assert evaluate(GIT, permission, pattern) == action
 
 
+@pytest.mark.parametrize("name", ["*", "sand*", "sandbo?"])
+def test_only_a_rule_that_names_the_sandbox_lets_commands_out_of_it(name: str) -> None:
+    everything = (*default_rules(), rule(name, "*", "allow"))
+    assert evaluate(everything, "sandbox", "make") == "ask"
+    assert evaluate((rule("sandbox", "*", "deny"), *everything[-1:]), "sandbox", "make") == "deny"
+    assert evaluate((*everything, rule("*", "*", "deny")), "sandbox", "make") == "deny"
+    assert evaluate((*everything, rule("sandbox", "make", "allow")), "sandbox", "make") == "allow"
+    assert evaluate((*everything, rule("sandbox", "make", "allow")), "sandbox", "rm x") == "ask"
+
+
 def test_a_call_is_allowed_only_if_all_its_patterns_are() -> None:
     assert decide(GIT, "bash", ["git status", "git log"]) == Allow()
     assert decide(GIT, "bash", ["git status", "rm x", "rm x", "ls"]) == Ask(patterns=("rm x", "ls"))

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnkeeper.core.permission import evaluate
-from turnkeeper.core.trust import PROTECTED, narrowed, protected
+from turnkeeper.core.permission import PROTECTED, Allow, Ask, decide, evaluate, offered
+from turnkeeper.core.trust import narrowed, protected
+from turnkeeper.model.config import ProjectAsks
 from turnkeeper.model.permission import Rule
 from turnkeeper.model.value import Json, JsonObject
 
@@ -30,7 +31,7 @@ ALLOW_ALL = Rule(permission="*", pattern="*", action="allow")
         ({"recovery": "continue"}, ["recovery"]),
         ({"unknown": 1}, ["unknown"]),
         ({"permission": {"bash": "allow"}}, ["permission.bash"]),
-        ({"permission": {"bash": {"rm *": "ask"}}}, ["permission.bash.rm *"]),
+        ({"permission": {"bash": {"rm *": "allow"}}}, ["permission.bash.rm *"]),
         ({"tools": {"bash": True}}, ["tools.bash"]),
         ({"agent": {"build": {"permission": {"edit": "allow"}}}}, ["agent.build.permission.edit"]),
         ({"agent": {"build": {"model": "openai/gpt-5"}}}, ["agent.build.model"]),
@@ -84,9 +85,27 @@ def actions_of(value: Json) -> set[Json]:
     return {value}
 
 
+@pytest.mark.parametrize(
+    ("settings", "asked"),
+    [
+        ({"permission": {"bash": "ask"}}, ProjectAsks(permission={"bash": "ask"})),
+        ({"permission": {"bash": {"*": "ask", "rm *": "deny"}}}, ProjectAsks(permission={"bash": {"*": "ask"}})),
+        ({"agent": {"build": {"permission": {"edit": "ask"}}}}, ProjectAsks(agent={"build": {"edit": "ask"}})),
+        ({"agent": {"build": {"permission": "ask"}}}, ProjectAsks(agent={"build": {"*": "ask"}})),
+        ({"agent": {"build": {"permission": "deny"}}}, ProjectAsks()),
+    ],
+    ids=str,
+)
+def test_what_a_project_asks_holds_and_is_not_left_out(settings: JsonObject, asked: ProjectAsks) -> None:
+    found = narrowed(settings)
+    assert (found.asked, found.left_out) == (asked, ())
+
+
 @given(PERMISSIONS)
-def test_only_denials_are_left_of_any_permissions(permission: dict[str, Json]) -> None:
-    assert actions_of(narrowed({"permission": permission}).denied) <= {"deny"}
+def test_only_denials_and_asks_are_left_of_any_permissions(permission: dict[str, Json]) -> None:
+    found = narrowed({"permission": permission})
+    assert actions_of(found.denied) <= {"deny"}
+    assert actions_of(found.asked.permission) <= {"ask"}
 
 
 @pytest.mark.parametrize("place", PROTECTED)
@@ -100,3 +119,20 @@ def test_a_change_of_configuration_is_asked_about_where_all_else_is_allowed(plac
 def test_a_denied_change_of_configuration_stays_denied() -> None:
     rules = protected((ALLOW_ALL, Rule(permission="edit", pattern="*", action="deny")))
     assert evaluate(rules, "edit", "opencode.json") == "deny"
+
+
+@pytest.mark.parametrize("place", PROTECTED)
+@pytest.mark.parametrize("pattern", ["*", "*/*", ".*", "*.json*", ".git/*", "*/.git/*"])
+def test_an_approval_answers_for_configuration_only_if_it_names_the_file(place: str, pattern: str) -> None:
+    name = place.replace("*", "hooks/pre-commit")
+    rules, approvals = protected((ALLOW_ALL,)), (Rule(permission="edit", pattern=pattern, action="allow"),)
+    assert decide(rules, "edit", [name], approvals) == Ask(patterns=(name,))
+    assert decide((), "edit", [name], approvals) == Ask(patterns=(name,)), "as for another request that waits"
+    named = (Rule(permission="edit", pattern=name, action="allow"),)
+    assert decide(rules, "edit", [name], named) == Allow()
+
+
+def test_always_on_a_protected_file_is_offered_for_that_file_alone() -> None:
+    assert offered("edit", ["notes.md"], ["*"]) == ("*",)
+    assert offered("edit", ["notes.md", ".git/a*"], ["*"]) == ("notes.md", ".git/a?")
+    assert offered("read", [".git/config"], ["*"]) == ("*",)

@@ -57,6 +57,17 @@ def a_text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
+async def test_a_directory_with_links_is_resolved_if_it_exists_here(tk: Turnkeeper, tmp_path: Path) -> None:
+    there = tmp_path.resolve() / "there"
+    there.mkdir()
+    (link := tmp_path / "link").symlink_to(there)
+    gone = str(tmp_path / "link/gone")
+    for name, directory in (("one", str(link)), ("two", gone)):
+        await imported(tk, tmp_path, a_session(name, a_text("x"), directory=directory))
+    assert (await tk.get("ses_one")).directory == str(there)
+    assert (await tk.get("ses_two")).directory == gone
+
+
 async def test_what_opencode_exports_comes_in_and_goes_out_the_same(each_tk: Turnkeeper) -> None:
     for file in EXPORTS:
         theirs = json.loads(file.read_text())

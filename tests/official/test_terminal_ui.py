@@ -41,7 +41,7 @@ def prompt(ui: Pane, words: str, *patterns: str) -> str:
 def command(ui: Pane, name: str, *patterns: str) -> str:
     """Choose a command by its name."""
     ui.types(f"/{name}")
-    ui.shows(rf"/{name}\s+\S")  # The list of commands, which Enter chooses from.
+    ui.shows(rf"/{name} +[A-Z]")  # The list of commands, which Enter chooses from.
     ui.presses("Enter")
     return ui.shows(*patterns)
 
@@ -104,6 +104,20 @@ def test_a_turn_is_interrupted(ui: Pane) -> None:
     stopped = ui.shows(r"▣  Build · Scripted One · interrupted")
     assert "tick tick" in stopped
     prompt(ui, "[[text Said afterwards.]]", r"\n +Said afterwards\.", DONE)
+
+
+def test_a_prompt_is_undone_and_redone_with_its_files(ui: Pane, project: Path) -> None:
+    made = project / "made.txt"
+    prompt(ui, "[[write made.txt|hello]] [[text It is written.]]", r"\n +It is written\.", DONE)
+    assert made.read_text() == "hello"
+    undone = command(ui, "undo", r"1 message reverted", r"made\.txt")
+    assert "\n     It is written." not in undone
+    assert not made.exists()
+    ui.hides(r"esc interrupt")
+    ui.presses("C-u")  # The prompt stands ready to be sent otherwise.
+    ui.hides(r"\[\[write")
+    command(ui, "redo", r"\n +It is written\.")
+    assert made.read_text() == "hello"
 
 
 def test_it_comes_back_when_its_server_was_restarted(provider: str, project: Path, home: Path, tmp_path: Path) -> None:

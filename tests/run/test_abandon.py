@@ -2,10 +2,12 @@
 
 import os
 import select
+import threading
 from pathlib import Path
 
 import anyio
 import pytest
+from anyio import to_thread
 
 from turnkeeper.model.parts import ToolPart
 from turnkeeper.model.parts.tool import ToolError
@@ -13,7 +15,10 @@ from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run.abandon import run_or_abandon
 from turnkeeper.testing.harness import Play, Stage, a_tool
 from turnkeeper.tools import load
+from turnkeeper.tools.custom import tool
 from turnkeeper.tools.tool import ToolContext, ToolFailure
+
+DEADLINE_S = 30
 
 
 async def test_work_gives_its_result_or_raises_its_error() -> None:
@@ -105,3 +110,24 @@ async def error_of(stage: Stage, session: str) -> dict[str, object]:
     [call] = [part for part in parts if isinstance(part, ToolPart)]
     assert isinstance(call.state, ToolError)
     return dict(call.state.metadata or {})
+
+
+async def test_a_function_on_a_thread_that_is_interrupted_is_named_as_still_at_work(play: Play) -> None:
+    begun, release, ended = threading.Event(), threading.Event(), threading.Event()
+
+    @tool
+    def slow() -> str:
+        """Wait."""
+        begun.set()
+        release.wait(DEADLINE_S)
+        ended.set()
+        return "late"
+
+    async with play(Scripted().calls("slow").then().says("Well."), tools=(slow,)) as stage:
+        session = await stage.session()
+        await stage.say(session, "go")
+        assert await to_thread.run_sync(begun.wait, DEADLINE_S)
+        assert await stage.tk.interrupt(session)
+        assert await error_of(stage, session) == {"interrupted": True, "left": True}
+        release.set()
+        assert await to_thread.run_sync(ended.wait, DEADLINE_S)

@@ -24,11 +24,12 @@ from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
 from turnkeeper.providers.provider import Provider
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
+from turnkeeper.run.asking import TOO_LATE
 from turnkeeper.sessions.answers import watch
 from turnkeeper.store.damaged import DamagedDocument
 from turnkeeper.store.engine import LogConflict, StoreUnavailable
 from turnkeeper.testing.harness import TOOLS, Stage, StageOptions, a_tool, stage
-from turnkeeper.tools import load
+from turnkeeper.tools import custom, load
 from turnkeeper.tools.tool import AnyTool, ToolContext
 
 ASK = {"permission": {"asks": "ask", "first": "ask"}}
@@ -242,7 +243,7 @@ async def test_a_model_may_be_let_go_on_after_a_rejection_without_a_word(house: 
 
 @pytest.mark.parametrize(
     ("default", "output"),
-    [("once", "x"), ("reject", "The user rejected this call."), (None, "The user rejected this call.")],
+    [("once", "x"), ("reject", TOO_LATE), (None, TOO_LATE)],
 )
 async def test_a_live_ask_is_answered_by_its_default_at_its_deadline(
     house: House, default: str | None, output: str
@@ -345,6 +346,28 @@ async def test_a_tool_that_acts_between_its_asks_is_interrupted_with_its_process
         [state] = await states(later, session)
         assert of_type(ToolError, state).metadata == {"interrupted": True}
         assert (house.done, await later.tk.permissions()) == (["x"], [])
+
+
+@pytest.mark.parametrize("asks_first", [False, True])
+async def test_a_function_that_asks_once_more_is_called_again_only_if_it_says_so(
+    house: House, asks_first: bool
+) -> None:
+    @custom.tool(asks_first=asks_first)
+    async def deploy(text: str, context: ToolContext) -> str:
+        """Build, ask, publish."""
+        house.done.append(text)
+        await context.ask("asks", [text], always=[], metadata={})
+        return text
+
+    session = await house.left_waiting(Scripted().calls("deploy", text="x"), deploy)
+    async with house.opened(Scripted().says("ok"), deploy) as later:
+        await later.tk.recover()
+        for request in await later.tk.permissions():
+            await later.tk.reply(request.id, "once")
+            await later.tk.wait(session)
+        [state] = await states(later, session)
+        assert isinstance(state, ToolCompleted if asks_first else ToolError)
+        assert house.done == ["x"] * (1 + asks_first)
 
 
 async def test_the_ask_about_a_loop_outlives_its_process(house: House) -> None:

@@ -10,7 +10,7 @@ from turnkeeper.model.parts import ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolState
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
-from turnkeeper.run.permission import PermissionRequest, Reply
+from turnkeeper.run.permission import PermissionRequest, Reply, reject_all
 from turnkeeper.testing.harness import Play, Stage
 
 Ask = {"permission": {"asks": "ask"}}
@@ -102,6 +102,15 @@ async def test_a_refusal_without_a_word_ends_the_drain_and_queued_prompts_wait(p
         assert (await stage.tk.run(session)).reason == "the user refused a tool"
         await stage.ask(session, "Do it differently.")
         assert len(script.requests) == 3
+
+
+async def test_where_nobody_can_be_asked_the_model_is_told_so_for_each_call(play: Play) -> None:
+    script = Scripted().calls("asks", text="a").calls("asks", text="b")
+    async with play(script, ask=reject_all, config=Ask) as stage:
+        session = await stage.session()
+        assert (await stage.ask(session, "go")).reason == REFUSED
+        errors = [of_type(ToolError, state).error for state in await states(stage, session)]
+        assert errors == ["This call needs the user's permission, and nobody could be asked."] * 2
 
 
 async def test_a_refusal_with_advice_goes_back_to_the_model(play: Play) -> None:

@@ -205,3 +205,46 @@ async def test_a_model_is_given_the_editing_tools_that_suit_it(
     names = {tool.name for tool in script.requests[0].tools}
     assert ("apply_patch" in names, "edit" in names) == (is_by_patch, not is_by_patch)
     assert "invalid" not in names
+
+
+async def test_no_tool_opens_keys_trust_or_approvals_whatever_the_rules_allow(
+    project: Path, environ: dict[str, str], tmp_path: Path
+) -> None:
+    data, home = tmp_path / "data", tmp_path / "home"
+    (home / ".config/opencode").mkdir(parents=True)
+    data.mkdir()
+    secrets = [data / "auth.json", data / "approvals.json", home / ".config/opencode/auth.json"]
+    for secret in secrets:
+        secret.write_text("[]" if secret.name == "approvals.json" else '{"hidden": {"type": "other", "key": "SECRET"}}')
+        secret.chmod(0o600)
+    (project / "linked").symlink_to(data / "auth.json")
+    (project / "hard").hardlink_to(data / "auth.json")
+    new = data / "trust.json"
+    configure(project, permission="allow")
+    opened = [*secrets, project / "linked", project / "hard"]
+    reads: list[tuple[str, dict[str, object]]] = [("read", {"filePath": str(one)}) for one in opened]
+    calls: list[tuple[str, dict[str, object]]] = [
+        *reads,
+        ("grep", {"pattern": "SECRET", "path": str(data / "auth.json")}),
+        ("write", {"filePath": str(new), "content": "[]"}),
+        ("edit", {"filePath": str(new), "oldString": "", "newString": "[]"}),
+        ("multiedit", {"filePath": str(new), "edits": [{"oldString": "", "newString": "[]"}]}),
+        ("grep", {"pattern": "SECRET", "path": str(tmp_path)}),
+    ]
+    *refused, searched = [part.state for part in await call(project, environ, *calls)]
+    for state in refused:
+        assert isinstance(state, ToolError)
+        assert "No tool may open it" in state.error
+    assert isinstance(searched, ToolCompleted)
+    assert "auth.json" not in searched.output
+    assert "linked" not in searched.output
+    assert "hard:" not in searched.output
+    assert not new.exists()
+
+
+async def test_a_command_that_a_rule_denies_is_not_asked_about_first(project: Path, environ: dict[str, str]) -> None:
+    configure(project, permission={"bash": {"*": "ask", "rm *": "deny"}, "edit": "ask"})
+    (project / "one.txt").touch()
+    [part] = await call(project, environ, ("bash", {"command": "rm one.txt"}))
+    assert isinstance(part.state, ToolError)
+    assert part.state.error.startswith("This call is denied by a rule; the user was not asked")

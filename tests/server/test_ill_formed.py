@@ -90,6 +90,7 @@ BODIES: dict[str, Any] = {
     "session.shell": {"agent": "build", "command": "true", "model": MODEL},
     "session.init": {"providerID": "acme", "modelID": "nope", "messageID": "msg_mine"},
     "session.summarize": {"providerID": "acme", "modelID": "large", "auto": False},
+    "session.revert": {"messageID": "msg_nope", "partID": "prt_nope"},
     "part.update": {"id": "prt_1", "sessionID": "ses_1", "messageID": "msg_1", "type": "text", "text": "x"},
     "permission.reply": {"reply": "once", "message": "x"},
     "permission.respond": {"response": "once"},
@@ -107,6 +108,7 @@ BODIES: dict[str, Any] = {
     },
     "v2.session.switchAgent": {"agent": "build"},
     "v2.session.switchModel": {"model": {"id": "large", "providerID": "acme", "variant": "high"}},
+    "v2.session.revert.stage": {"messageID": "msg_nope", "files": False},
     "v2.session.permission.reply": {"reply": "once", "message": "x"},
     "v2.session.question.reply": {"answers": [["x"]]},
 }

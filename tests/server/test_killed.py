@@ -1,13 +1,9 @@
 """A server killed under load and started again: every prompt it said yes to is there, once; nothing is done twice."""
 
-import json
-import os
 import signal
 import subprocess
-import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -19,6 +15,7 @@ import httpx2
 import msgspec
 import pytest
 from served import DEADLINE_S
+from served_process import Place
 
 from turnkeeper.app import look
 from turnkeeper.model import event as e
@@ -45,53 +42,6 @@ STEPS = 2
 """So many turns a prompt has at most: one that calls, and one that answers."""
 
 ROUNDS, ROUNDS_SOAK = 4, 200
-
-
-@dataclass
-class Place:
-    """A project and a home whose configuration knows one provider."""
-
-    path: Path
-    provider: ScriptedServer
-
-    @property
-    def store(self) -> str:
-        return f"sqlite:{self.path / 'data' / 'turnkeeper.db'}"
-
-    def configure(self, key: str = "none") -> None:
-        """Write the configuration. What is asked under a key of its own can be told from what others asked."""
-        options = {"baseURL": self.provider.url, "apiKey": key}
-        models = {"large": {"tool_call": True, "limit": {"context": 100_000, "output": 1_000}}}
-        acme = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": models}
-        given = {
-            "model": "acme/large",
-            "small_model": "acme/large",
-            "provider": {"acme": acme},
-            "permission": {"*": "allow"},
-        }
-        (self.path / "turnkeeper.json").write_text(json.dumps(given))
-
-    @asynccontextmanager
-    async def serving(self) -> AsyncIterator[tuple[subprocess.Popen[str], httpx2.AsyncClient]]:
-        """A server in a process of its own, as a person starts it, and a client of it."""
-        environ = {"PATH": os.environ["PATH"], "HOME": str(self.path), "TURNKEEPER_TRUST": "1"}
-        environ["TURNKEEPER_DATA"] = str(self.path / "data")
-        command = [sys.executable, "-m", "turnkeeper.cli.main", "serve", "--port", "0", "--json"]
-        with subprocess.Popen(
-            command, cwd=self.path, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as started:
-            try:
-                assert started.stdout is not None
-                line = await anyio.to_thread.run_sync(started.stdout.readline)
-                assert line, started.communicate()[1]
-                async with httpx2.AsyncClient(base_url=json.loads(line)["url"], timeout=DEADLINE_S) as http:
-                    yield started, http
-            except Exception:
-                started.kill()
-                sys.stderr.write(started.communicate()[1])  # What it complained of; shown with the failure.
-                raise
-            finally:
-                started.kill()
 
 
 @dataclass

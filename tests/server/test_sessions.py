@@ -1,11 +1,16 @@
 """Sessions over HTTP: create, list, read, change, remove."""
 
 from pathlib import Path
+from typing import Any
 
 from served import served
+from shapes import faults
 
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
+from turnkeeper.run.permission import allow_all
+from turnkeeper.testing.harness import a_tool
+from turnkeeper.tools.tool import ToolContext
 
 
 async def test_a_session_is_created_read_renamed_and_removed(tmp_path: Path) -> None:
@@ -102,6 +107,37 @@ async def test_rules_are_added_behind_those_that_are_there(tmp_path: Path) -> No
         session = await server.session(permission=rules[:1])
         changed = await server.call("PATCH", f"/session/{session}", json={"permission": rules[1:]})
         assert changed["permission"] == rules
+
+
+async def test_diffs_of_a_session_and_of_a_prompt_have_their_official_shape(tmp_path: Path) -> None:
+    async def scribble(text: str, context: ToolContext) -> str:
+        (context.directory / "made.txt").write_text(text)
+        return "written"
+
+    provider = Scripted().calls("scribble", text="one\n").then().says("Done.")
+    given: dict[str, Any] = {"tools": [a_tool("scribble", scribble)], "snapshots": True, "ask": allow_all}
+    environ = {"HOME": str(tmp_path / "home"), "TURNKEEPER_DATA": str(tmp_path / "data")}
+    async with served(tmp_path / "project", provider, environ=environ, **given) as server:
+        session = await server.session()
+        await server.ask(session, "go")
+        await server.stage.tk.wait_upkeep(session)
+        [diff] = await server.get(f"/session/{session}/diff")
+        assert faults("SnapshotFileDiff", diff) == []
+        assert (diff["file"], diff["status"], diff["additions"], diff["deletions"]) == ("made.txt", "added", 1, 0)
+        prompt, *_ = await server.get(f"/session/{session}/message")
+        assert await server.get(f"/session/{session}/diff?messageID={prompt['info']['id']}") == [diff]
+
+
+async def test_a_session_is_forked_as_it_was_after_an_event(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        session = await server.session(title="Before")
+        await server.call("PATCH", f"/session/{session}", json={"title": "After"})
+        forked = await server.post(f"/session/{session}/fork", {"at": 1})
+        assert forked["title"] == "Before (fork #1)"
+        assert faults("Session", forked) == []
+        for wrong, status in (({"at": 0}, 400), ({"at": 99}, 400), ({"at": "1"}, 400), ({"worktree": "a\0b"}, 400)):
+            await server.post(f"/session/{session}/fork", wrong, status)
+        await server.post(f"/session/{session}/fork", {"worktree": str(tmp_path / "new")}, 404)
 
 
 async def test_children_todos_and_diffs_of_a_session(tmp_path: Path) -> None:

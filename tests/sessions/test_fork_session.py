@@ -12,8 +12,8 @@ from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import CompactionPart
 from turnkeeper.model.permission import Rule
 from turnkeeper.model.refusal import Invalid, NotFound
-from turnkeeper.model.session import ZERO_TOKENS, Origin
-from turnkeeper.testing.builders import SOME_TOKENS, a_session, a_turn, a_user
+from turnkeeper.model.session import ZERO_TOKENS, Origin, Session
+from turnkeeper.testing.builders import SOME_TOKENS, a_session, a_turn, a_user, every_event
 
 SOURCE = "ses_source"
 
@@ -179,3 +179,40 @@ async def test_a_fork_while_a_turn_is_open_copies_what_is_there(tk: Turnkeeper) 
     view = await tk.store.journal.view(forked.id)
     assert view.turn is None
     assert (await tk.doctor()).ok
+
+
+async def test_a_fork_as_of_an_event_is_the_fork_that_would_have_been_made_then(tk: Turnkeeper) -> None:
+    created, *rest = every_event(SOURCE)
+    assert isinstance(created, e.SessionCreated)
+    await tk.store.journal.create(created.session)
+    made = [await copied(tk, await tk.fork(SOURCE))]
+    for event in rest:
+        await tk.store.journal.append(SOURCE, event)
+        made.append(await copied(tk, await tk.fork(SOURCE)))
+    for seq, then in enumerate(made, 1):
+        late = await tk.fork(SOURCE, at=seq)
+        assert late.origin == Origin(session_id=SOURCE, seq=seq)
+        assert await copied(tk, late) == then, f"as of event {seq}"
+    assert (await tk.doctor()).ok
+
+
+async def copied(tk: Turnkeeper, forked: Session) -> object:
+    """All that a fork takes over, whatever its ids and times are."""
+    view = await tk.store.journal.view(forked.id)
+    kept = (forked.agent, forked.model, forked.permission, forked.metadata, forked.directory, forked.project_id)
+    place = [one.info.seq for one in await history(tk, forked.id)]
+    return kept, place, list(map(told, await history(tk, forked.id))), view.instructions, len(view.quarantined)
+
+
+async def test_a_fork_as_of_an_event_ends_before_the_message_it_names_too(tk: Turnkeeper) -> None:
+    await a_history(tk)
+    assert len(await history(tk, (await tk.fork(SOURCE, message_id="msg_u2_source", at=20)).id)) == 2
+    with pytest.raises(NotFound, match="there is no message 'msg_u2_source'"):
+        await tk.fork(SOURCE, message_id="msg_u2_source", at=3)
+    for seq in (0, 99):
+        with pytest.raises(Invalid, match=f"has no event {seq}"):
+            await tk.fork(SOURCE, at=seq)
+    with pytest.raises(Invalid, match="and not both"):
+        await tk.fork(SOURCE, directory="/", worktree="/nowhere")
+    with pytest.raises(NotFound, match="has no snapshot of files to restore; fork it without a worktree"):
+        await tk.fork(SOURCE, worktree="/nowhere")

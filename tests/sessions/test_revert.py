@@ -2,19 +2,21 @@
 
 import os
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
 
+import anyio
 import pytest
 
 from turnkeeper.core.revert import EDITED, SAME_LINES
 from turnkeeper.model import event as e
 from turnkeeper.model.message import AssistantMessage, UserMessage
+from turnkeeper.model.parts import TextPart
 from turnkeeper.model.prompt import Prompt, TextInput
-from turnkeeper.model.refusal import Busy, Invalid, NotFound
+from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
 from turnkeeper.model.status import BUSY
-from turnkeeper.run.reverts import NO_SNAPSHOTS
+from turnkeeper.run.reverts import NO_SNAPSHOTS, RevertTarget
 from turnkeeper.testing.harness import Stage
 from turnkeeper.testing.reverting import Short, opened, record_turn
 from turnkeeper.workspace.owner import this_process
@@ -316,6 +318,70 @@ async def test_without_snapshots_the_history_is_set_aside_and_the_problem_is_sai
         assert (done.session.revert.message_id, done.session.revert.snapshot) == (user, None)
         assert (one.directory / "made").exists()
         assert (await one.tk.redo(SESSION)).session.revert is None
+
+
+async def cut_off(stage: Stage, message_id: str) -> None:
+    """A revert that a process began and did not get far with."""
+    planned = await stage.tk.runtime.reverts.plan(SESSION, RevertTarget(message_id=message_id))
+    await stage.tk.store.journal.append(
+        SESSION, e.RestoreBegun(root=planned.root, files=planned.files, revert=planned.revert)
+    )
+    (stage.directory / "sub/made").unlink()
+
+
+Move = Callable[[Stage], Awaitable[object]]
+MOVES: dict[str, tuple[Move, bool]] = {
+    "a prompt": (lambda stage: stage.ask(SESSION, "Go on"), True),
+    "a note": (lambda stage: stage.tk.prompt(SESSION, Prompt(parts=(TextInput(text="x"),), no_reply=True)), True),
+    "a command": (lambda stage: stage.tk.shell(SESSION, "true"), True),
+    "recovery": (lambda stage: stage.tk.recover(), True),
+    "a run": (lambda stage: stage.tk.run(SESSION, resume=True), True),
+    "an undo": (lambda stage: stage.tk.undo(SESSION), True),
+    "a redo": (lambda stage: stage.tk.redo(SESSION), False),
+}
+
+
+@pytest.mark.parametrize("move", MOVES)
+async def test_a_revert_that_was_cut_off_is_reported_and_finished_by_whatever_comes_next(
+    stage: Stage, move: str
+) -> None:
+    await record_turn(stage, SESSION)
+    user, _ = await record_turn(stage, SESSION, work)
+    after = files(stage)
+    await cut_off(stage, user)
+    [problem] = (await stage.tk.doctor()).problems
+    assert (problem.kind, problem.is_damage) == ("unfinished revert", False)
+    act, is_undone = MOVES[move]
+    await act(stage)
+    assert files(stage) == (BEFORE if is_undone else after)
+    assert await stage.is_sound(SESSION)
+
+
+async def test_a_revert_that_cannot_be_finished_is_refused_in_words_until_it_can(stage: Stage) -> None:
+    user, _ = await record_turn(stage, SESSION, work)
+    await cut_off(stage, user)
+    half, settings = files(stage), stage.directory / "turnkeeper.json"
+    on = settings.read_text()
+    settings.write_text(on.replace('"snapshot":true', '"snapshot":false'))
+    with pytest.raises(Conflict, match="was cut off, and cannot be finished now"):
+        await stage.ask(SESSION, "Go on")
+    await stage.tk.recover()
+    assert files(stage) == half
+    settings.write_text(on)
+    await stage.ask(SESSION, "Go on")
+    assert files(stage) == BEFORE
+    assert await stage.is_sound(SESSION)
+
+
+async def test_two_prompts_at_once_both_come_after_the_revert(stage: Stage) -> None:
+    await record_turn(stage, SESSION, work)
+    await stage.tk.undo(SESSION)
+    async with anyio.create_task_group() as group:
+        for text in ("one", "two"):
+            group.start_soon(stage.say, SESSION, text)
+    await stage.tk.wait(SESSION)
+    texts = [part.text for one in await stage.messages(SESSION) for part in one.parts if isinstance(part, TextPart)]
+    assert sorted(set(texts)) == ["Yes.", "one", "two"]
 
 
 async def test_the_users_repository_is_not_touched(stage: Stage) -> None:

@@ -23,7 +23,7 @@ names = st.sampled_from(["a"] * 6 + NAMES[1:])
 kinds = st.sampled_from(["line"] * 6 + ["make", "delete"])
 edits = st.lists(st.tuples(names, kinds, st.integers(0, LINES - 1)), min_size=1, max_size=3)
 works = st.tuples(st.just("agent"), st.lists(edits, min_size=1, max_size=3))
-acts = st.one_of(
+acts: st.SearchStrategy[Act] = st.one_of(
     works,
     st.tuples(st.just("others"), st.lists(edits, min_size=1, max_size=1)),
     st.tuples(st.sampled_from(["undo", "undo all"]), st.just([])),

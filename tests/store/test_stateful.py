@@ -24,13 +24,16 @@ from turnkeeper.core.projector import project
 from turnkeeper.mint import Mint
 from turnkeeper.model import event as e
 from turnkeeper.model.message import AssistantMessage
+from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.notification import Notification
 from turnkeeper.model.parts import TextPart, ToolPart
 from turnkeeper.model.parts.base import Span
+from turnkeeper.model.session import Session
 from turnkeeper.model.status import BUSY, IDLE
 from turnkeeper.model.todo import Todo
 from turnkeeper.sessions import create, edit, fork, history, listing, remove
 from turnkeeper.sessions.doctor import examine
+from turnkeeper.sessions.past import past
 from turnkeeper.store.engines import open_engine
 from turnkeeper.store.journal import Journal
 from turnkeeper.store.queries import Queries
@@ -115,6 +118,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.store = Store(engine, self.journal, Queries(engine), self.mint)
         self.models: dict[str, Model] = {}
         self.touched: str | None = None
+        self.read: dict[tuple[str, int], tuple[Session, list[MessageWithParts]]] = {}
+        """What a reader found in a session after an event."""
 
     def run(self, work: Coroutine[object, object, T]) -> T:
         return self.runner.run(work)
@@ -126,6 +131,9 @@ class StoreMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         diagnosis = self.run(examine(self.store))
         damage = [one for one in diagnosis.problems if one.is_damage]
+        for (session_id, seq), found in list(self.read.items())[::5]:
+            then = self.run(past(self.store, session_id, seq))
+            assert self.run(self.reading(then.queries, session_id)) == found
         self.run(self.store.engine.aclose())
         self.runner.close()
         self.directory.cleanup()
@@ -176,6 +184,7 @@ class StoreMachine(RuleBasedStateMachine):
     def remove(self, session_id: str) -> None:
         self.run(remove.remove(self.store, session_id, _deaf))
         del self.models[session_id]
+        self.read = {place: found for place, found in self.read.items() if place[0] != session_id}
         self.touched = None
 
     @rule(session_id=sessions, contents=st.lists(words, max_size=2))
@@ -390,6 +399,7 @@ class StoreMachine(RuleBasedStateMachine):
         assert project(recorded) == view
         fresh = Journal(self.store.engine, self.mint, _deaf)
         assert self.run(fresh.view(name)) == view
+        self.read[name, view.seq] = self.run(self.reading(self.store.queries, name))
         self.check_model(name)
 
     def check_model(self, name: str) -> None:
@@ -407,6 +417,9 @@ class StoreMachine(RuleBasedStateMachine):
         assert self.run(self.messages(name)) == model.history
         assert view.messages == len(model.history)
         assert view.parts == sum(map(len, model.history.values()))
+
+    async def reading(self, queries: Queries, session_id: str) -> tuple[Session, list[MessageWithParts]]:
+        return await queries.session(session_id), [one async for one in queries.stream(session_id, reverse=False)]
 
     async def messages(self, session_id: str) -> dict[str, dict[str, str]]:
         """The history as the model has it: message ids, part ids, words."""

@@ -1,5 +1,6 @@
 """A world in which commands run confined: a home, a project and a place outside, with a picture of all files in it."""
 
+import ctypes
 import os
 import shutil
 import sys
@@ -11,7 +12,7 @@ import pytest
 from turnkeeper.core.sandbox import Confinement, confinement
 from turnkeeper.model.config import SandboxConfig
 from turnkeeper.model.permission import Rule
-from turnkeeper.workspace import sandbox, shell
+from turnkeeper.workspace import landlock, sandbox, shell
 from turnkeeper.workspace.shell import Ran
 from turnkeeper.workspace.temporary import TemporaryDirectories
 
@@ -90,6 +91,16 @@ class ConfinedWorld:
 
     def all_files(self) -> dict[str, str]:
         return files(self.root)
+
+
+def restrict(confined: Confinement, version: int | None = None) -> None:
+    """Restrict the calling thread by Landlock, for good."""
+    libc, ruleset = ctypes.CDLL(None, use_errno=True), landlock.ruleset(confined, version)
+    try:
+        assert libc.prctl(38, *map(ctypes.c_ulong, (1, 0, 0, 0))) == 0
+        assert libc.syscall(*map(ctypes.c_long, (446, ruleset, 0))) == 0
+    finally:
+        os.close(ruleset)
 
 
 def is_kept(path: str) -> bool:

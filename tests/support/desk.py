@@ -73,6 +73,7 @@ class Desk:
             jobs=self.jobs,
             question=self._question,
             may=lambda permission, patterns: isinstance(decide(self.rules, permission, patterns), Allow),
+            refuse_denied=self._refuse_denied,
             services=self.services,
         )
 
@@ -88,6 +89,11 @@ class Desk:
 
     async def search(self, query: str) -> list[RecallHit]:
         return self.hits
+
+    def _refuse_denied(self, permission: str, patterns: Sequence[str]) -> None:
+        decision = decide(self.rules, permission, patterns)
+        if isinstance(decision, Deny):
+            raise Denied(decision)
 
     async def _ask(
         self, permission: str, patterns: Sequence[str], *, always: Sequence[str], metadata: JsonObject

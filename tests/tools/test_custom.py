@@ -12,9 +12,10 @@ from msgspec import Meta
 from turnkeeper import tool
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.tools import load
-from turnkeeper.tools.custom import CustomTools
-from turnkeeper.tools.tool import AnyTool, Denied, ToolContext, ToolFailure, ToolOutput
+from turnkeeper.tools.custom import CustomTools, LoadedTools
+from turnkeeper.tools.tool import Denied, ToolContext, ToolFailure, ToolOutput
 from turnkeeper.tools.toolbox import Toolbox
+from turnkeeper.workspace.tool_files import ToolTrust
 
 
 @tool
@@ -136,8 +137,13 @@ def write(folder: Path, file: str, text: str) -> Path:
     return path
 
 
-def names(tools: tuple[AnyTool, ...]) -> list[str]:
-    return sorted(tool.name for tool in tools)
+def custom_tools(home: Path) -> CustomTools:
+    """Loads every file, whenever it was written."""
+    return CustomTools(ToolTrust({"HOME": str(home), "TURNKEEPER_TRUST": "1"}, started_ns=2**63))
+
+
+def names(loaded: LoadedTools) -> list[str]:
+    return sorted(tool.name for tool in loaded.tools)
 
 
 async def test_files_are_found_in_both_folders_and_nowhere_else(tmp_path: Path) -> None:
@@ -146,7 +152,7 @@ async def test_files_are_found_in_both_folders_and_nowhere_else(tmp_path: Path) 
     write(tmp_path / "tools", "_c.py", FILE.format(name="three", said="3"))
     write(tmp_path / "tools", "d.ts", "export default 4")
     write(tmp_path, "e.py", FILE.format(name="five", said="5"))
-    assert names(await CustomTools().load([tmp_path, tmp_path / "missing"])) == ["one", "two"]
+    assert names(await custom_tools(tmp_path).load([tmp_path, tmp_path / "missing"])) == ["one", "two"]
     assert not list(tmp_path.rglob("__pycache__"))
 
 
@@ -159,7 +165,7 @@ async def test_a_file_that_cannot_be_loaded_is_named_and_costs_nothing_else(
         write(tmp_path / "tool", name, text).write_bytes(text.encode("latin-1"))
     write(tmp_path / "tool", "f.py", FILE.format(name="bad", said="1").replace('"""Says something."""', "pass"))
     os.mkfifo(tmp_path / "tool/g.py")
-    custom = CustomTools()
+    custom = custom_tools(tmp_path)
     with caplog.at_level(logging.WARNING):
         assert names(await custom.load([tmp_path])) == ["good"]
         assert names(await custom.load([tmp_path])) == ["good"]
@@ -172,18 +178,18 @@ async def test_a_file_that_cannot_be_loaded_is_named_and_costs_nothing_else(
 
 async def test_a_file_is_loaded_once_and_again_when_it_changes(tmp_path: Path) -> None:
     path = write(tmp_path / "tool", "a.py", FILE.format(name="one", said="first"))
-    custom = CustomTools()
-    [first] = await custom.load([tmp_path])
-    assert (await custom.load([tmp_path]))[0] is first
+    custom = custom_tools(tmp_path)
+    [first] = (await custom.load([tmp_path])).tools
+    assert (await custom.load([tmp_path])).tools == (first,)
     path.write_text(FILE.format(name="one", said="the second"))
-    [second] = await custom.load([tmp_path])
+    [second] = (await custom.load([tmp_path])).tools
     assert second is not first
     path.unlink()
-    assert await custom.load([tmp_path]) == ()
+    assert await custom.load([tmp_path]) == ((), ())
 
 
 async def test_of_two_tools_with_one_name_the_later_directory_wins(tmp_path: Path, desk: Desk) -> None:
     write(tmp_path / "far/tool", "a.py", FILE.format(name="one", said="far"))
     write(tmp_path / "near/tool", "a.py", FILE.format(name="one", said="near"))
-    desk.toolbox = Toolbox(await CustomTools().load([tmp_path / "far", tmp_path / "near"]))
+    desk.toolbox = Toolbox((await custom_tools(tmp_path).load([tmp_path / "far", tmp_path / "near"])).tools)
     assert (await desk.run("one")).output == "near"

@@ -10,7 +10,7 @@ from confined import needs_kernel
 from desk import Desk
 
 from turnkeeper.core.sandbox import Confinement
-from turnkeeper.tools.tool import Denied, ToolFailure
+from turnkeeper.tools.tool import Rejected, ToolFailure
 from turnkeeper.workspace.jobs import Jobs
 
 
@@ -49,8 +49,8 @@ async def test_a_job_is_ended_and_shows_what_it_had_printed(at_work: Desk) -> No
 
 
 async def test_a_job_is_asked_about_like_any_command(at_work: Desk) -> None:
-    at_work.refuse("bash")
-    with pytest.raises(Denied):
+    at_work.refuse("bash", action="ask")
+    with pytest.raises(Rejected):
         await at_work.run("bash", command="touch made", background=True)
     assert os.listdir(at_work.directory) == []
     assert at_work.asked[-1] == ("bash", ["touch made"], ["touch *"])

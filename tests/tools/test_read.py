@@ -158,9 +158,8 @@ async def test_the_whole_worktree_is_inside_and_the_root_of_the_file_system_is_n
     await desk.run("read", filePath="../top.txt")
     desk.worktree = Path("/")
     await desk.run("read", filePath="../top.txt")
-    path = str(tmp_path / "top.txt").removeprefix("/")
     assert [(name, patterns) for name, patterns, _ in desk.asked] == [
         ("read", ["top.txt"]),
         ("external_directory", [f"{tmp_path}/*"]),
-        ("read", [path]),
+        ("read", ["../top.txt"]),
     ]

@@ -480,3 +480,35 @@ async def test_a_git_whose_caller_is_cancelled_is_ended(world: World) -> None:
             group.cancel_scope.cancel()
     with pytest.raises(ProcessLookupError):
         os.kill(number, 0)
+
+
+@pytest.mark.parametrize("kind", ["new", "remembered"])
+@pytest.mark.parametrize("named", ["victim", "", ".git"])
+async def test_a_worktree_that_the_configuration_names_elsewhere_is_no_project(
+    world: World, named: str, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    top = world.repository("repo")
+    (world.home / "victim").mkdir()
+    if kind == "remembered":
+        await world.identify(top)
+    elsewhere = world.home / named if named != ".git" else top / ".git"
+    world.git(top, "config", "core.worktree", str(elsewhere))
+    place = await world.identify(top)
+    assert (place.id, place.vcs, place.worktree, place.top) == (GLOBAL, None, Path("/"), top)
+    assert f"its repository names the worktree {elsewhere}" in caplog.text
+
+
+async def test_a_worktree_that_the_configuration_names_here_is_one(world: World) -> None:
+    top = world.repository("a repo; with #signs")
+    world.git(top, "config", "core.worktree", str(top))
+    project = (await world.identify(top)).id
+    assert (await world.identify(top)).id == project == world.git(top, "rev-parse", "HEAD")
+    assert git.configured_worktree(top / ".git") == top
+
+
+async def test_a_submodule_is_a_worktree_of_its_own(world: World) -> None:
+    source, top = world.repository("source"), world.repository("top")
+    world.git(top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(source), "sub")
+    for _ in ("asked of git", "remembered"):
+        place = await world.identify(top / "sub")
+        assert (place.vcs, place.worktree) == ("git", top / "sub")

@@ -1,17 +1,19 @@
 """The sandbox of a place: what is writable and protected there, on old kernels and new ones."""
 
+import errno
 import os
+import stat
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
 import pytest
-from confined import ConfinedWorld, needs_kernel
+from confined import ConfinedWorld, needs_kernel, restrict
 
 from turnkeeper.core.sandbox import Confinement
-from turnkeeper.model.config import SandboxConfig
-from turnkeeper.workspace import landlock, sandbox, seatbelt
+from turnkeeper.model.config import SandboxConfig, SandboxMode
+from turnkeeper.workspace import capabilities, landlock, sandbox, seatbelt
 from turnkeeper.workspace.temporary import TemporaryDirectories
 
 
@@ -59,6 +61,48 @@ async def test_a_linked_worktree_can_be_committed_to(tmp_path: Path) -> None:
 
 
 @needs_kernel
+async def test_a_submodule_can_be_committed_to(tmp_path: Path) -> None:
+    world = ConfinedWorld(tmp_path)
+    made = (
+        "git init -q ../source && git -C ../source commit -q --allow-empty -m one && git init -q . &&"
+        " git -c protocol.file.allow=always submodule --quiet add ../source sub"
+    )
+    subprocess.run(["/bin/sh", "-c", made], cwd=world.project, env=world.environ, check=True, capture_output=True)
+    world.project /= "sub"
+    ran = await world.run("echo x > new && git add new && git commit -qm two && git log --oneline | wc -l")
+    assert (ran.exit_code, ran.output.strip()) == (0, "2")
+
+
+LEADING = {
+    "a file": 'echo "gitdir: $OUT/.git" > .git',
+    "a link": "ln -s $OUT/.git .git",
+    "a link to a linked worktree": "ln -s $OUT/.git/worktrees/linked .git",
+    "a file that names a linked worktree": 'echo "gitdir: $OUT/.git/worktrees/linked" > .git',
+    "a directory of its own with a common one elsewhere": (
+        'mkdir own && echo "gitdir: own" > .git && cp $OUT/.git/HEAD own &&'
+        ' echo "$PWD/.git" > own/gitdir && echo $OUT/.git > own/commondir'
+    ),
+    "a directory of its own in a folder for worktrees": (
+        'mkdir -p worktrees/own && echo "gitdir: worktrees/own" > .git && cp $OUT/.git/HEAD worktrees/own &&'
+        ' echo "$PWD/.git" > worktrees/own/gitdir && echo $OUT/.git > worktrees/own/commondir'
+    ),
+}
+
+
+@needs_kernel
+@pytest.mark.parametrize("kind", LEADING)
+async def test_a_git_directory_that_belongs_to_another_worktree_is_not_writable(tmp_path: Path, kind: str) -> None:
+    world = ConfinedWorld(tmp_path)
+    made = "git init -q && git add -A && git commit -qm one && git worktree add -q ../linked"
+    subprocess.run(["/bin/sh", "-c", made], cwd=world.outside, env=world.environ, check=True, capture_output=True)
+    before = world.outside_files()
+    assert (await world.run(LEADING[kind])).exit_code == 0
+    ran = await world.run("git status; echo x > $OUT/.git/hooks/pre-commit; echo x > $OUT/.git/worktrees/linked/HEAD")
+    assert "Permission denied" in ran.output
+    assert world.outside_files() == before
+
+
+@needs_kernel
 @pytest.mark.parametrize("version", range(1, landlock.abi() + 1))
 def test_every_version_of_the_interface_refuses_what_it_can(tmp_path: Path, version: int) -> None:
     inside, outside = tmp_path / "inside", tmp_path / "outside"
@@ -68,7 +112,7 @@ def test_every_version_of_the_interface_refuses_what_it_can(tmp_path: Path, vers
     confined = Confinement(mode="workspace", write=(str(inside),), devices=("/dev/null",))
 
     def work() -> None:
-        landlock.restrict(confined, version)
+        restrict(confined, version)
         (inside / "new").write_text("x")
         for name in ("file", "new"):
             try:
@@ -89,15 +133,18 @@ def test_every_version_of_the_interface_refuses_what_it_can(tmp_path: Path, vers
 async def test_a_command_that_cannot_be_confined_does_not_run(tmp_path: Path) -> None:
     # The kernel nests sixteen restrictions at the most; this process stands in for one that is inside fifteen.
     script = """
-import os, sys, threading
-from subprocess import Popen
+import os, sys
+import anyio
+from confined import restrict
+from pathlib import Path
 from turnkeeper.core.sandbox import Confinement
-from turnkeeper.workspace import landlock, sandbox
+from turnkeeper.workspace import shell
 confined = Confinement(mode="workspace", write=(sys.argv[1],), devices=("/dev/null",))
 for _ in range(16):
-    landlock.restrict(confined)
+    restrict(confined)
+run = lambda: shell.run("touch made", Path(sys.argv[1]), environ=dict(os.environ), timeout_s=60, confined=confined)
 try:
-    sandbox.started(confined, lambda: Popen(["touch", sys.argv[1] + "/made"])).wait()
+    anyio.run(run)
 except OSError as error:
     print("refused")
 """
@@ -114,6 +161,63 @@ async def test_a_confined_command_cannot_end_the_program_that_started_it(tmp_pat
         pytest.skip("this kernel does not confine signals")
     ran = await ConfinedWorld(tmp_path).run(f"kill -0 {os.getpid()}")
     assert "Operation not permitted" in ran.output
+
+
+@needs_kernel
+@pytest.mark.parametrize("mode", ["workspace", "read-only"])
+async def test_a_command_has_no_power_over_the_whole_machine(tmp_path: Path, mode: SandboxMode) -> None:
+    world = ConfinedWorld(tmp_path, SandboxConfig(mode=mode))
+    ran = await world.run("grep -E '^Cap|^NoNewPrivs' /proc/self/status")
+    held = dict(line.split(":\t") for line in ran.output.splitlines())
+    assert (held.pop("CapInh"), held.pop("CapAmb"), held.pop("NoNewPrivs")) == ("0" * 16, "0" * 16, "1")
+    if os.getuid() != 0:
+        del held["CapBnd"]  # Only root may limit it, and nobody else gains anything by it.
+    assert all(int(found, 16) & ~capabilities.KEPT == 0 for found in held.values()), held
+
+
+@needs_kernel
+async def test_a_command_makes_no_device(tmp_path: Path) -> None:
+    world = ConfinedWorld(tmp_path)
+    ran = await world.run("mknod null c 1 3; mknod loop b 7 0; mkfifo pipe; ls -l null loop pipe")
+    assert ran.output.count("mknod: ") == 2
+    assert sorted(os.listdir(world.project)) == ["file", "pipe"]
+
+
+@needs_kernel
+def test_landlock_alone_refuses_devices(tmp_path: Path) -> None:
+    # Where this is not run as root, every kernel refuses them anyway, with another number.
+    refused: list[int | None] = []
+
+    def work() -> None:
+        restrict(Confinement(mode="workspace", write=(str(tmp_path),)))
+        for kind in (stat.S_IFCHR, stat.S_IFBLK):
+            try:
+                os.mknod(tmp_path / "device", kind | 0o600, os.makedev(1, 3))
+            except OSError as error:
+                refused.append(error.errno)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(30)
+    assert refused == [errno.EACCES if os.getuid() == 0 else errno.EPERM] * 2
+
+
+@needs_kernel
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+async def test_root_can_still_give_files_away_and_run_as_somebody_else(tmp_path: Path) -> None:
+    world = ConfinedWorld(tmp_path)
+    ran = await world.run(
+        "chown 1:1 file && chmod 600 file && cat file && chmod 4755 file &&"
+        " python3 -c 'import os; os.setgid(1); os.setuid(1); print(os.getuid())'"
+    )
+    assert (ran.exit_code, ran.output) == (0, "inside\n1\n")
+
+
+@needs_kernel
+async def test_only_the_command_loses_powers(tmp_path: Path) -> None:
+    before = Path("/proc/self/status").read_text().split("Cap", 1)[1].split("Seccomp")[0]
+    await ConfinedWorld(tmp_path).run("true")
+    assert Path("/proc/self/status").read_text().split("Cap", 1)[1].split("Seccomp")[0] == before
 
 
 @needs_kernel

@@ -119,6 +119,39 @@ async def test_an_everyday_command_succeeds_in_the_workspace(tmp_path: Path, nam
     assert world.outside_files() == before
 
 
+# Programs, and what a program reads when it starts: run outside, sooner or later.
+RUN_OUTSIDE = """
+.local/bin/x .cargo/bin/x .cargo/config.toml go/bin/x .rustup/toolchains/stable/bin/cargo .rustup/settings.toml
+.local/share/pnpm/x .local/share/pnpm/global/5/x .yarn/bin/x .yarnrc.yml .bun/bin/x
+.local/share/uv/tools/x/bin/x .local/share/uv/python/x/bin/python .local/share/virtualenvs/x/bin/python
+.local/share/hatch/env/x/bin/python .local/share/pdm/venvs/x/bin/python
+.ipython/profile_default/startup/x.py .ipython/profile_default/ipython_config.py .matplotlib/matplotlibrc
+.gradle/init.d/x.gradle .gradle/gradle.properties .m2/settings.xml .m2/extensions.xml .sbt/1.0/plugins/x.sbt
+.nuget/NuGet/NuGet.Config .nuget/plugins/x .gem/bin/x .gem/credentials .bundle/config .composer/vendor/bin/x
+.cabal/bin/x .cabal/config .stack/config.yaml .stack/programs/x .hex/hex.config .mix/escripts/x .mix/archives/x/x
+.conan2/extensions/hooks/hook_x.py .ccache/ccache.conf .pub-cache/bin/x .pub-cache/global_packages/x
+.terraform.d/plugins/x .npmrc .config/pip/pip.conf
+"""
+CACHED = """
+.cache/x .npm/_cacache/x .yarn/berry/cache/x .local/share/pnpm/store/x .cargo/registry/x go/pkg/mod/x .gradle/caches/x
+.gradle/daemon/x .gradle/native/x .gradle/wrapper/x .m2/repository/x .ivy2/cache/x .nuget/packages/x .hex/packages/x
+.conan2/p/x .ccache/a/x .pub-cache/hosted/x .bundle/cache/x .stack/pantry/x
+"""
+
+
+async def test_caches_are_writable_and_nothing_beside_them_that_is_run_outside(tmp_path: Path) -> None:
+    world = ConfinedWorld(tmp_path)
+    files = {name: world.home / name for name in f"{RUN_OUTSIDE}{CACHED}".split()}
+    for file in files.values():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("old")
+    names = " ".join(files)
+    await world.run(f'for name in {names}; do echo new > ~/$name; touch "$(dirname ~/$name)/beside"; done; true')
+    changed = {name for name, file in files.items() if file.read_text() != "old"}
+    beside = {name for name, file in files.items() if file.with_name("beside").exists()}
+    assert changed == beside == set(CACHED.split())
+
+
 # $OUT is a directory outside, ~ the home. Each tries to change something there.
 HOSTILE = (
     # Redirections.
@@ -253,6 +286,14 @@ async def test_a_hostile_command_changes_nothing_at_all_in_read_only_mode(tmp_pa
     before = world.all_files()
     await world.run(command)
     assert world.all_files() == before
+
+
+async def test_shared_memory_is_not_writable_in_read_only_mode(tmp_path: Path) -> None:
+    world = ConfinedWorld(tmp_path, SandboxConfig(mode="read-only"))
+    name = f"/dev/shm/turnkeeper-{tmp_path.name}"
+    ran = await world.run(f"echo x > {name} && rm {name}; echo x > /dev/null && echo still a device")
+    assert "Permission denied" in ran.output
+    assert "still a device" in ran.output
 
 
 def test_the_corpora_are_as_large_as_they_should_be() -> None:

@@ -37,4 +37,4 @@ def test_each_kind_of_session_is_shown() -> None:
 
 def test_the_settings_of_the_guide_are_settings() -> None:
     shown = re.findall(r"```json\n(.*?)```", GUIDE, re.DOTALL)
-    assert [list(checked(json.loads(one), "guide")) for one in shown] == [["sandbox"]]
+    assert [list(checked(json.loads(one), "guide")) for one in shown] == [["sandbox"], ["command_environment"]]

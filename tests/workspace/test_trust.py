@@ -8,7 +8,7 @@ import pytest
 from turnkeeper.core.agents import agents
 from turnkeeper.core.permission import evaluate
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.workspace.config import SettingsCache, code_directories
+from turnkeeper.workspace.config import SettingsCache
 from turnkeeper.workspace.trust import TrustedDirectories
 
 
@@ -52,6 +52,32 @@ def test_a_project_never_loosens_what_the_user_denies(
     configure(project, f'{{"permission": {projects}}}')
     rules = agents(SettingsCache(environ).load(project, project).config, environ["HOME"])["build"].permission
     assert evaluate(rules, "bash", "ls") == "deny"
+
+
+@pytest.mark.parametrize(
+    ("users", "projects", "agent", "permission", "expected"),
+    [
+        ("{}", '{"permission": {"bash": "ask"}}', "build", "bash", "ask"),
+        ("{}", '{"permission": "ask"}', "build", "read", "ask"),
+        ("{}", '{"permission": "ask"}', "plan", "edit", "deny"),
+        ("{}", '{"permission": "ask"}', "title", "bash", "deny"),
+        ("{}", '{"permission": {"question": "ask"}}', "build", "question", "ask"),
+        ("{}", '{"agent": {"build": {"permission": {"bash": "ask"}}}}', "build", "bash", "ask"),
+        ("{}", '{"agent": {"build": {"permission": {"bash": "ask"}}}}', "plan", "bash", "allow"),
+        ('{"bash": "allow"}', '{"permission": {"bash": "ask"}}', "build", "bash", "allow"),
+        ('{"bash": "deny"}', '{"agent": {"build": {"permission": {"bash": "ask"}}}}', "build", "bash", "deny"),
+        ("{}", '{"permission": {"bash": {"*": "ask", "l?": "deny"}}}', "build", "bash", "deny"),
+    ],
+)
+def test_what_a_project_asks_holds_unless_the_user_says_otherwise(
+    environ: dict[str, str], project: Path, users: str, projects: str, agent: str, permission: str, expected: str
+) -> None:
+    configure(Path(environ["HOME"]) / ".config" / "turnkeeper", f'{{"permission": {users}}}')
+    configure(project, projects)
+    loaded = SettingsCache(environ).load(project, project)
+    assert loaded.left_out == {}
+    rules = agents(loaded.config, environ["HOME"])[agent].permission
+    assert evaluate(rules, permission, "ls") == expected
 
 
 def test_what_a_project_denies_holds_over_what_the_user_allows(environ: dict[str, str], project: Path) -> None:
@@ -103,13 +129,3 @@ def test_only_its_owner_may_read_the_file_of_trusted_directories(environ: dict[s
     known.file.path.write_text("nonsense")
     with pytest.raises(Invalid, match="delete it"):
         known.all()
-
-
-def test_code_of_a_project_is_loaded_only_if_the_project_is_trusted(environ: dict[str, str], project: Path) -> None:
-    own = Path(environ["HOME"]) / ".config" / "turnkeeper"
-    brought = project / ".turnkeeper"
-    brought.mkdir()
-    assert own in code_directories(project, project, environ)
-    assert brought not in code_directories(project, project, environ)
-    TrustedDirectories(environ).add(project)
-    assert brought in code_directories(project, project, environ)

@@ -15,7 +15,7 @@ from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.session import FileDiff, Session, SessionModel
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject
-from turnkeeper.sessions import create, edit, fork, history, listing
+from turnkeeper.sessions import create, edit, history, listing
 from turnkeeper.sessions.listing import SessionFilter
 from turnkeeper.store.queries import SearchHit
 from turnkeeper.store.store import Store
@@ -116,13 +116,6 @@ class Records:
     async def move(self, session_id: str, directory: str | Path) -> Session:
         """Change the directory of a session, and its project to that of the directory."""
         return await edit.move(self.store, session_id, await identify(directory))
-
-    async def fork(
-        self, session_id: str, *, message_id: str | None = None, directory: str | Path | None = None
-    ) -> Session:
-        """Create a session with a copy of the history, or of the messages before ``message_id``."""
-        place = await identify(directory) if directory is not None else None
-        return await fork.fork(self.store, session_id, message_id=message_id, place=place)
 
     async def messages(
         self, session_id: str, *, limit: int = 50, before: str | None = None, after: str | None = None

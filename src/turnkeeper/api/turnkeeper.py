@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio.abc import TaskGroup
 
+from turnkeeper.api.past import Past
 from turnkeeper.api.reverting import Reverting
 from turnkeeper.bus import Bus, Listener, Subscription
 from turnkeeper.core.arguments import checked
@@ -19,7 +20,7 @@ from turnkeeper.model.session import Session
 from turnkeeper.sessions import remove
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.outputs import OutputFiles
-from turnkeeper.workspace.project import identify
+from turnkeeper.workspace.project import stored_place
 
 if TYPE_CHECKING:
     from turnkeeper.context.component import ContextComponent
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @checked
-class Turnkeeper(Reverting):
+class Turnkeeper(Past, Reverting):
     """Durable agent sessions. Every method is safe to call from several tasks and several processes at once."""
 
     def __init__(
@@ -49,11 +50,12 @@ class Turnkeeper(Reverting):
         bus: "Bus[Notification | Delta]",
         directory: Path,
         settings: "Settings | Callable[[], Settings] | None" = None,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(store, directory)
         self.group: TaskGroup | None = None
         """The task group of drains; None if this store was opened without a runtime."""
-        self._bus, self._settings = bus, settings
+        self._bus, self._settings, self._given_environ = bus, settings, environ
         self._running: Runtime | None = None
 
     @property
@@ -112,7 +114,7 @@ class Turnkeeper(Reverting):
         from turnkeeper.sessions import shell
 
         session = await self.store.queries.session(session_id)
-        place = await identify(session.directory)
+        place = await stored_place(session.directory)
         return await shell.shell(self.store, self.runtime, place, session, command, agent=agent, model=model)
 
     async def run(self, session_id: str, *, resume: bool = False) -> "Outcome":
@@ -130,7 +132,7 @@ class Turnkeeper(Reverting):
         from turnkeeper.sessions import compact
 
         session = await self.store.queries.session(session_id)
-        place = await identify(session.directory)
+        place = await stored_place(session.directory)
         done = await compact.compact(self.store, self.runtime, place, session, force=force, auto=auto, model=model)
         if auto and done.summary is not None:
             self.runtime.wake(session_id)
@@ -300,7 +302,9 @@ class Turnkeeper(Reverting):
 
     @property
     def _environ(self) -> Mapping[str, str]:
-        return os.environ if self._settings is None or callable(self._settings) else self._settings.environ
+        if self._settings is None or callable(self._settings):
+            return os.environ if self._given_environ is None else self._given_environ
+        return self._settings.environ
 
     @property
     def _sleep(self) -> Callable[[float], Awaitable[None]]:

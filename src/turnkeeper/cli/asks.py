@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from cyclopts import Parameter
 
 from turnkeeper.cli import names
+from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options, local_store
 from turnkeeper.cli.output import answer as show_answer
+from turnkeeper.cli.request_lines import command_lines, covered_by_always
 from turnkeeper.cli.screen import Column, Screen, one_line, table
 from turnkeeper.model.refusal import Conflict, NotFound
 
@@ -170,7 +172,13 @@ async def answer(
 
     async def given(tk: "Turnkeeper | Client", found: str) -> None:
         request = next(one for one in await tk.questions() if one.id == found)
-        await _give(tk, found, [parse_answer(*pair) for pair in zip(request.questions, answers, strict=False)])
+        asked, said = len(request.questions), len(answers)
+        if asked != said:
+            raise UsageError(
+                f"{found} asks {asked} question(s) and you gave {said} answer(s); give one for each question, "
+                "in quotes if it has blanks"
+            )
+        await _give(tk, found, [parse_answer(*pair) for pair in zip(request.questions, answers, strict=True)])
 
     return await _answer("question", id, "answered", given, record_only, options)
 
@@ -295,7 +303,9 @@ def _named(kind: str, given: str, known: list[str]) -> str:
     if len(found) > 1:
         raise Conflict(f"{given!r} may be any of these: {', '.join(found)}; give more of the id")
     if not found:
-        raise NotFound(f"no {kind} {given!r} waits; `list` and `saved` show what there is")
+        if kind == "approval":
+            raise NotFound(f"no approval {given!r} is saved; `turnkeeper permission saved` lists them")
+        raise NotFound(f"no {kind} {given!r} waits; `turnkeeper {kind} list` lists what does")
     return found[0]
 
 
@@ -304,15 +314,13 @@ def _place(directory: Path | None, options: Options) -> Path | None:
 
 
 def _permissions(screen: Screen, found: "Sequence[PermissionRequest]") -> str:
-    if not found:
-        return ""
-    return table(
-        screen,
-        Column("ID", [one.id for one in found], ("cyan",)),
-        Column("SESSION", [one.session_id for one in found], ("dim",)),
-        Column("PERMISSION", [one_line(one.permission) for one in found]),
-        Column("FOR", [one_line(", ".join(one.patterns)) for one in found], least=24),
-    )
+    lines: list[str] = []
+    for one in found:
+        lines.append(f"{screen.paint(one.id, 'cyan')}  {screen.paint(one.session_id, 'dim')}")
+        lines.append(f"  {one_line(one.permission)}: {', '.join(map(one_line, one.patterns))}")
+        lines += [f"  {line}" for line in command_lines(one)]
+        lines.append(f"  always allows: {covered_by_always(one)}")
+    return "\n".join(lines)
 
 
 def _questions(screen: Screen, found: "Sequence[QuestionRequest]") -> str:

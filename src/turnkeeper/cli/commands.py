@@ -97,6 +97,8 @@ SESSION: Final = {
     "delete": "editing:delete",
     "children": "listing:children",
     "messages": "reading:messages",
+    "diff": "diff:diff",
+    "blame": "blame:blame",
     "todo": "reading:todo",
     "context": "context:context",
     "status": "steering:status",

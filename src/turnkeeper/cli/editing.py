@@ -99,25 +99,43 @@ async def fork(
     /,
     *,
     message: Annotated[str | None, Parameter(metavar="ID", help="Copy only the messages before this one.")] = None,
+    at: Annotated[int | None, Parameter(metavar="SEQ", help="Copy it as it was after this event of its log.")] = None,
     directory: Annotated[Path | None, Parameter(metavar="DIR", help="The directory of the copy.")] = None,
+    worktree: Annotated[
+        Path | None, Parameter(metavar="DIR", help="A new git worktree for the copy, with the files of that moment.")
+    ] = None,
     options: Options,
 ) -> None:
     """Copy the history of a session, or its beginning, into a new session.
 
+    --worktree adds a worktree to your repository and writes the files of the
+    nearest snapshot there, so that two attempts run side by side. Ignored files
+    are not in it. A directory without git is copied. DIR must be new or empty.
+
     For example:
       turnkeeper session fork calm-otter
       turnkeeper session fork ses_e1f51c506ffe --message msg_1e0ae3b0a001
+      turnkeeper session fork calm-otter --at 40 --worktree ../second-attempt
     """
     if directory is not None:
         options.require_store("fork --directory")
+        if worktree is not None:
+            raise UsageError("give --directory or --worktree, not both")
     async with options.sessions() as tk:
         session_id = await names.session(tk, id)
         session = await tk.fork(
             session_id,
             message_id=await names.message(tk, session_id, message) if message is not None else None,
+            at=at,
             directory=names.directory(directory) if directory is not None else None,
+            worktree=names.new_directory(worktree, is_near=options.is_near) if worktree is not None else None,
         )
-    answer(options, session, lambda screen: _done(screen, "Forked", session))
+
+    def text(screen: Screen) -> str:
+        where = f"  {screen.path(session.directory)}" if worktree is not None else ""
+        return f"{_done(screen, 'Forked', session)}{where}"
+
+    answer(options, session, text)
 
 
 async def archive(id: names.SessionName, /, *, options: Options) -> None:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from turnkeeper.model.notification import Delta, Notification
     from turnkeeper.model.session import Session
     from turnkeeper.run.coordinator import Outcome
+    from turnkeeper.run.runtime import Settings
 
 QUEUE_MAX: Final = 65_536
 """How many notifications are queued while a question waits for its answer."""
@@ -65,9 +66,17 @@ class Live:
         self._prompt = TerminalPrompt(self.display) if self.can_ask and not auto else None
         self.ask: Asker = allow_all if auto else self._prompt.ask if self._prompt else NoTerminal(self.display).ask
         self.question: QuestionAsker = self._prompt.answer if self._prompt else dismiss_all
+        self.is_attended = auto or self.can_ask
+        """Whether requests that wait already are answered here: nobody refuses them in the user's name."""
         self._session_id = ""
         self.is_stopped = False
         """Whether Ctrl-C was pressed."""
+
+    def settings(self, environ: Mapping[str, str]) -> "Settings":
+        """How sessions are run whose requests are asked here."""
+        from turnkeeper.run.runtime import Settings
+
+        return Settings(ask=self.ask, question=self.question, is_attended=self.is_attended, environ=environ)
 
     async def run(
         self,

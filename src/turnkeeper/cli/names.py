@@ -27,6 +27,8 @@ Limit = Annotated[
     int, Parameter(name=("--limit", "-n"), metavar="N", help="How many at most.", validator=Number(gte=1))
 ]
 
+Seq = Annotated[int | None, Parameter(metavar="SEQ", help="As it was after this event of its log.")]
+
 
 def model(given: str | None) -> "ModelChoice | None":
     """The model of PROVIDER/MODEL, which need not exist. Raises UsageError if the text has another form."""
@@ -91,6 +93,13 @@ def directory(given: str | Path, *, is_near: bool = True) -> Path:
     if not path.is_dir():
         raise Invalid(f"{str(given)!r} is not a directory; name one that exists")
     return path
+
+
+def new_directory(given: Path, *, is_near: bool = True) -> Path:
+    """The whole path of a directory that need not exist; on another machine it must be given whole."""
+    if not is_near and not given.is_absolute():
+        raise UsageError(f"{str(given)!r} is on another machine; give its whole path there")
+    return given.expanduser().absolute() if is_near else given
 
 
 async def _with_prefix(tk: "Turnkeeper | Client", kind: Key, given: str, type_prefix: str) -> list[str]:

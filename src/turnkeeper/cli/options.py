@@ -150,7 +150,7 @@ class Options:
         """The store, created if it does not exist."""
         from turnkeeper.app import look
 
-        async with _opened(look(self.url)) as tk:
+        async with _opened(look(self.url, environ=self.environ)) as tk:
             yield tk
 
     @asynccontextmanager
@@ -162,7 +162,8 @@ class Options:
             print(f"The store {self.url!r} is an empty file; if it had sessions, restore a copy.", file=sys.stderr)
         elif self.is_missing and self.is_named:
             print(f"There is no store {self.url!r} yet; creating or importing a session makes it.", file=sys.stderr)
-        async with _opened(look("memory:" if self.is_missing or self.is_emptied else self.url)) as tk:
+        url = "memory:" if self.is_missing or self.is_emptied else self.url
+        async with _opened(look(url, environ=self.environ)) as tk:
             yield tk
 
     @asynccontextmanager
@@ -170,7 +171,8 @@ class Options:
         """The store for a command that runs sessions."""
         from turnkeeper.app import open_store
 
-        async with _opened(open_store(self.url, directory=directory, settings=settings)) as tk:
+        opening = open_store(self.url, directory=directory, settings=settings, environ=self.environ)
+        async with _opened(opening) as tk:
             yield tk
 
     @property

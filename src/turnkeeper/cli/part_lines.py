@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
-from turnkeeper.cli.screen import TODO_MARKS, Screen, harmless, one_line, plural, shortened, size
+from turnkeeper.cli.screen import TODO_MARKS, Screen, harmless, one_line, plural, size
 from turnkeeper.core.lowering import partial_output
 from turnkeeper.core.sources import sources
 from turnkeeper.model.parts import FilePart, TextPart, ToolPart
@@ -60,7 +60,7 @@ def head(screen: Screen, part: ToolPart, about: str, style: str) -> str:
     icon = ICONS.get(part.tool, OTHER_ICON)
     name = "" if part.tool == "bash" else f"{screen.paint(harmless(part.tool), 'cyan')} "
     room = max(20, min(screen.width or WIDTH, WIDTH) - len(about) - (len(part.tool) + 1 if name else 0) - 6)
-    title = shortened(one_line(subject(part)), room)
+    title = screen.fit(one_line(subject(part)), room)
     return f"{screen.paint(icon, 'bold', style)} {name}{title}  {screen.paint(about, 'dim')}".rstrip()
 
 
@@ -134,7 +134,7 @@ def _quoted(screen: Screen, text: str, *styles: str) -> Iterator[str]:
     if (more := len(lines) - OUTPUT_LINES) > 0:
         yield f"    {screen.paint(f'│ … {more} more above', 'dim')}"
     for line in lines[-OUTPUT_LINES:]:
-        yield f"    {screen.paint(f'│ {shortened(line, room)}', *styles)}"
+        yield f"    {screen.paint(f'│ {screen.fit(line, room)}', *styles)}"
 
 
 def patch_lines(screen: Screen, patch: str, *, lines_max: int = PATCH_LINES) -> Iterator[str]:
@@ -144,7 +144,7 @@ def patch_lines(screen: Screen, patch: str, *, lines_max: int = PATCH_LINES) -> 
     room = min(screen.width or WIDTH, WIDTH) - digits - 8
     for number, mark, text in shown[:lines_max]:
         style = {"+": ("green",), "-": ("red",)}.get(mark, ("dim",))
-        line = f"{mark} {shortened(harmless(text), room)}".rstrip()
+        line = f"{mark} {screen.fit(harmless(text), room)}".rstrip()
         yield f"    {screen.paint(number.rjust(digits), 'dim')} {screen.paint(line, *style)}"
     if (more := len(shown) - lines_max) > 0:
         yield f"    {screen.paint(f'… {more} more', 'dim')}"

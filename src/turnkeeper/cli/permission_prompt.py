@@ -10,17 +10,20 @@ import anyio
 from anyio.abc import TaskGroup
 
 from turnkeeper.cli.part_lines import arguments, patch_lines
+from turnkeeper.cli.request_lines import command_lines, covered_by_always
 from turnkeeper.cli.screen import Screen, harmless, one_line, show
 from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.model.question import Question, QuestionReply, QuestionRequest
 from turnkeeper.model.refusal import Conflict, NotFound
-from turnkeeper.run.permission import Asker, PermissionRequest, QuestionAsker, Reply
+from turnkeeper.run.permission import Asker, NobodyToAsk, PermissionRequest, QuestionAsker, Reply
 
 if TYPE_CHECKING:
     from turnkeeper.cli.feed import Display
     from turnkeeper.client import Client
 
 LINE_BYTES_MAX: Final = 64 * 1024
+_COVERED_CHARS: Final = 40
+"""What is covered by "always" stands beside that word, or on a line of its own if it is longer."""
 
 T = TypeVar("T")
 
@@ -52,10 +55,13 @@ class TerminalPrompt:
             screen = Screen.of(sys.stderr)
             for question in request.questions:
                 show("\n".join(["", *_choice(screen, question)]), to=sys.stderr)
-                line = await self._line(f"{screen.paint(_ways(question), 'dim')}\n> ")
-                if line is None:
-                    return QuestionReply()
-                given.append(parse_choice(question, line))
+                chosen = None
+                while chosen is None:
+                    line = await self._line(f"{screen.paint(_ways(question), 'dim')}\n> ")
+                    if line is None:
+                        return QuestionReply()
+                    chosen = parse_choice(question, line)
+                given.append(chosen)
         return QuestionReply(answers=tuple(given))
 
     async def _line(self, prompt: str) -> str | None:
@@ -138,7 +144,10 @@ class RemotePermissions:
 
     async def _answer(self, asked: PermissionRequest) -> None:
         with self._asked[asked.id]:
-            reply = await self._ask(asked)
+            try:
+                reply = await self._ask(asked)
+            except NobodyToAsk:
+                reply = Reply(answer="reject")
             try:
                 await self._client.reply(asked.id, reply.answer, message=reply.feedback)
             except (NotFound, Conflict):
@@ -146,30 +155,41 @@ class RemotePermissions:
 
 
 class NoTerminal:
-    """Refuses every request, and displays once for each permission how to allow it."""
+    """Asks nobody, and displays once for each permission how to allow it."""
 
     def __init__(self, display: "Display") -> None:
         self._display = display
         self._noted: set[str] = set()
 
     async def ask(self, request: PermissionRequest) -> Reply:
-        """Refuse the request."""
+        """Say that nobody can be asked."""
         if request.permission not in self._noted:
             self._noted.add(request.permission)
             wanted = ", ".join(map(one_line, request.patterns))
             self._display.note(
-                f"! {request.permission} was refused for {wanted}: there is no terminal to ask on. Add --auto to allow "
-                f'everything, or set "permission": {{"{request.permission}": "allow"}} in turnkeeper.json.'
+                f"! {request.permission} was refused for {wanted}: there is no terminal to ask on. To allow it, set "
+                f'"permission": {_rule(request)} in turnkeeper.json; --auto allows everything.'
             )
-        return Reply(answer="reject")
+        raise NobodyToAsk
 
 
-def parse_choice(question: Question, typed: str) -> tuple[str, ...]:
-    """The answer of a typed line: options by their numbers, or the text itself; none for an empty line."""
+def _rule(request: PermissionRequest) -> str:
+    """The narrowest setting that allows a request."""
+    import json
+
+    return one_line(json.dumps({request.permission: dict.fromkeys(request.patterns, "allow")}, ensure_ascii=False))
+
+
+def parse_choice(question: Question, typed: str) -> tuple[str, ...] | None:
+    """The answer of a typed line: options by their numbers, or the text itself; none for an empty line.
+
+    None: there are several numbers, and the question takes one.
+    """
     words = [word for word in typed.replace(",", " ").split() if word]
     labels = [option.label for option in question.options]
     if words and all(word.isdigit() and 1 <= int(word) <= len(labels) for word in words):
-        return tuple(labels[int(word) - 1] for word in words)
+        chosen = tuple(labels[int(word) - 1] for word in words)
+        return chosen if question.multiple or len(chosen) == 1 else None
     return (typed.strip(),) if typed.strip() else ()
 
 
@@ -213,6 +233,9 @@ def _question(screen: Screen, request: PermissionRequest) -> Iterator[str]:
     }.get(request.permission, f"Use {request.permission}?")
     yield screen.paint(f"? {harmless(what)}", "bold", "yellow")
     yield from (f"  {line}" for line in _about(screen, request))
+    yield from (f"  {line}" for line in command_lines(request))
+    if len(covered := covered_by_always(request)) > _COVERED_CHARS:
+        yield f"  always allows: {covered}"
 
 
 def _about(screen: Screen, request: PermissionRequest) -> Iterator[str]:
@@ -229,8 +252,8 @@ def _about(screen: Screen, request: PermissionRequest) -> Iterator[str]:
 
 
 def _choices(screen: Screen, request: PermissionRequest) -> str:
-    patterns = ", ".join(map(one_line, request.always or request.patterns))
-    always = "" if patterns in ("", "*") or len(patterns) > 60 else f" ({patterns})"
+    covered = covered_by_always(request)
+    always = f" ({covered})" if len(covered) <= _COVERED_CHARS else ""
     keys = f"y = once, a = always{always}, n = no, or say what to do instead"
     return f"{screen.paint(keys, 'dim')}\n> "
 

@@ -10,26 +10,35 @@ from turnkeeper.cli.output import answer, note, note_damaged
 from turnkeeper.cli.screen import TODO_MARKS, Screen, fields, harmless, one_line, plural, token_kinds
 
 if TYPE_CHECKING:
+    from turnkeeper.core.view import ViewState
     from turnkeeper.model.session import Session
     from turnkeeper.model.todo import Todo
-    from turnkeeper.store.documents import State
 
 
-async def show(id: names.SessionName, /, *, options: Options) -> None:
+async def show(id: names.SessionName, /, *, at: names.Seq = None, options: Options) -> None:
     """Show a session: title, directory, times, usage, cost.
 
     With --json the answer is the session as the HTTP API has it.
 
     For example:
       turnkeeper session show calm-otter
+      turnkeeper session show calm-otter --at 12
       turnkeeper session show ses_e1f51c506ffe --json | jq .cost
     """
+    if at is not None:
+        options.require_store("--at")
+    state: ViewState | None = None
+    children = 0
     async with options.sessions(read_only=True) as tk:
         session_id = await names.session(tk, id)
-        session = await tk.get(session_id)
         store = local_store(tk)
-        state = await store.store.queries.state(session_id) if store is not None else None
-        children = 0 if options.json else len(await tk.children(session_id))
+        if store is not None and at is not None:
+            then = await store.at(session_id, at)
+            session, state = await then.session(), then.view
+        else:
+            session = await tk.get(session_id)
+            state = await store.store.queries.state(session_id) if store is not None else None
+            children = 0 if options.json else len(await tk.children(session_id))
     answer(options, session, lambda screen: _session(screen, session, state, children))
 
 
@@ -41,6 +50,7 @@ async def messages(
     before: Annotated[str | None, Parameter(metavar="CURSOR", help="The page before this cursor.")] = None,
     after: Annotated[str | None, Parameter(metavar="CURSOR", help="The page after this cursor.")] = None,
     context: Annotated[bool, Parameter(help="Also System Messages: the updates of the context.")] = False,
+    at: names.Seq = None,
     options: Options,
 ) -> int:
     """Show the newest messages of a session as a transcript, oldest first.
@@ -53,15 +63,22 @@ async def messages(
     For example:
       turnkeeper session messages calm-otter
       turnkeeper session messages calm-otter --limit 2 --context
+      turnkeeper session messages calm-otter --at 12
       turnkeeper session messages calm-otter --json | jq '.items[].info.role'
     """
     from turnkeeper.cli.transcript import transcript
     from turnkeeper.model.message import SystemMessage
 
-    if context or after is not None:
-        options.require_store("--context" if context else "--after")
+    for name, is_given in (("--context", context), ("--after", after is not None), ("--at", at is not None)):
+        if is_given:
+            options.require_store(name)
     async with options.sessions(read_only=True) as tk:
-        page = await tk.messages(await names.session(tk, id), limit=limit, before=before, after=after)
+        session_id = await names.session(tk, id)
+        store = local_store(tk)
+        if store is not None and at is not None:
+            page = await (await store.at(session_id, at)).messages(limit=limit, before=before, after=after)
+        else:
+            page = await tk.messages(session_id, limit=limit, before=before, after=after)
     if not context:
         page = page.but(items=tuple(one for one in page.items if not isinstance(one.info, SystemMessage)))
     answer(options, page, lambda screen: transcript(screen, page.items), empty="There are no messages here.")
@@ -84,7 +101,7 @@ async def todo(id: names.SessionName, /, *, options: Options) -> None:
     answer(options, todos, lambda screen: "\n".join(_todo(screen, one) for one in todos), empty=text)
 
 
-def _session(screen: Screen, session: "Session", state: "State | None", children: int) -> str:
+def _session(screen: Screen, session: "Session", state: "ViewState | None", children: int) -> str:
     moment = session.time
     size = f"{state.messages:,} with {plural(state.parts, 'part')}, in {plural(state.seq, 'event')}" if state else ""
     rows = [
@@ -114,7 +131,8 @@ def _origin(session: "Session") -> str:
     if session.origin is None:
         return ""
     before = f", up to {session.origin.message_id}" if session.origin.message_id else ""
-    return harmless(f"{session.origin.session_id}{before}")
+    then = f", as it was after event {session.origin.seq}" if session.origin.seq is not None else ""
+    return harmless(f"{session.origin.session_id}{before}{then}")
 
 
 def _changed(session: "Session") -> str:

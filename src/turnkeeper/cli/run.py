@@ -64,7 +64,8 @@ async def run(
     Without a terminal they are refused, unless --auto is given.
 
     The exit code is 1 if the turn failed, the answer is empty or cut off, or a
-    call was refused, and 130 if the turn was stopped.
+    call that was asked about was refused or still waits, and 130 if the turn was
+    stopped. A call that a rule denies does not end the turn, and gives 0.
 
     For example:
       turnkeeper run "list the files, then read README.md"
@@ -93,8 +94,6 @@ async def _run_in_session(
     prompt: "Prompt",
 ) -> int:
     """Find or create the session, in the store or on the server, and run the prompt in it."""
-    from turnkeeper.run.runtime import Settings
-
     if options.address is not None:
         place = directory if choice.dir is not None or options.is_near else None
         async with options.client(place) as client:
@@ -105,7 +104,7 @@ async def _run_in_session(
                 return await _start(client, live, chosen.id, text, prompt)
             return await _start_new(client, live, title, text, prompt)
     environ = options.trusting(choice.trust)
-    async with options.run(directory, Settings(ask=live.ask, question=live.question, environ=environ)) as tk:
+    async with options.run(directory, live.settings(environ)) as tk:
         chosen = await choice.find(tk, directory if choice.dir is not None or choice.session is None else None)
         await ask_trust(Path(chosen.directory) if chosen is not None else directory, environ)
         if (code := await _moved(tk, live, chosen, text, prompt)) is not None:
@@ -226,9 +225,9 @@ async def _model(
     Raises Invalid, before a session is created, if a model that will be asked has no key or lacks the variant.
     """
     from turnkeeper.providers.catalog import OFFLINE
-    from turnkeeper.workspace.project import identify
+    from turnkeeper.workspace.project import identify, stored_place
 
-    place = await identify(Path(session.directory) if session is not None else directory)
+    place = await (stored_place(session.directory) if session is not None else identify(directory))
     directories = tk.runtime.directories
     config, _ = directories.catalog(place)
     own = (await tk.runtime.agent(prompt.agent or (session.agent if session is not None else None), place)).model

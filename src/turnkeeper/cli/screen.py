@@ -63,6 +63,10 @@ class Screen:
             return text
         return f"\x1b[{';'.join(_CODES[style] for style in styles)}m{text}\x1b[0m"
 
+    def fit(self, text: str, room: int) -> str:
+        """A text cut to a width, if this is a terminal."""
+        return text if self.width is None else shortened(text, room)
+
     def ago(self, ms: int | float) -> str:
         """How long ago a time was, or its date if that is more than a week."""
         seconds = int(self.now - ms) // 1000

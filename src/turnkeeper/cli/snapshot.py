@@ -72,7 +72,6 @@ async def _places(options: Options, all_: bool) -> "list[ShadowPlace]":
     """The shadow repositories of the working directory's project, or all."""
     from turnkeeper.workspace import paths, snapshot_upkeep
     from turnkeeper.workspace.project import identify
-    from turnkeeper.workspace.snapshots import top
 
     try:
         data = paths.data(options.environ)
@@ -83,7 +82,7 @@ async def _places(options: Options, all_: bool) -> "list[ShadowPlace]":
     here = await identify(Path.cwd(), environ=options.environ)
     found = snapshot_upkeep.places(data, here.id)
     # Directories without a repository are one project, and have nothing to do with each other.
-    return found if here.vcs else [place for place in found if place.root == top(here)]
+    return found if here.vcs else [place for place in found if place.root == here.top]
 
 
 def _shadow(options: Options, place: "ShadowPlace") -> "ShadowRepository":

@@ -13,7 +13,7 @@ from turnkeeper.cli import names
 from turnkeeper.cli.options import Options, local_store
 from turnkeeper.cli.output import answer, note
 from turnkeeper.cli.run_options import DEFAULT_DISPLAY, Auto, DisplayOptions
-from turnkeeper.cli.screen import Column, Screen, fields, one_line, plural, shortened, table
+from turnkeeper.cli.screen import Column, Screen, fields, one_line, plural, table
 from turnkeeper.model.refusal import Busy
 
 if TYPE_CHECKING:
@@ -37,16 +37,16 @@ async def resume(
 
     Recorded text is kept. Calls that were running are marked as interrupted and
     never run again. Waiting prompts are answered. The output is that of `run`.
+    Without a terminal to ask on, a call that waits for an answer goes on waiting.
 
     For example:
       turnkeeper session resume calm-otter
       turnkeeper session resume ses_e1f51c506ffe --auto
     """
     from turnkeeper.cli.live import found_open
-    from turnkeeper.run.runtime import Settings
 
     live = display.live(options)
-    async with options.run(Path.cwd(), Settings(ask=live.ask, question=live.question, environ=options.environ)) as tk:
+    async with options.run(Path.cwd(), live.settings(options.environ)) as tk:
         session_id = await names.session(tk, id)
         if (found := found_open(await tk.store.journal.view(session_id))) is not None:
             live.display.note(found)
@@ -67,8 +67,10 @@ async def recover(
     Recorded text is kept, and calls that were running are marked as interrupted
     and never run again. A turn without any output is asked again, and waiting
     prompts are answered. For output that was cut off the policy decides: rest
-    leaves the session idle, continue continues it, ask asks. With --json the
-    answer is a list of the status of each session, as in `session status`.
+    leaves the session idle, continue continues it, ask asks. A call that waits
+    for your answer goes on waiting, unless --auto is given; `permission list`
+    and `question list` show it. With --json the answer is a list of the status
+    of each session, as in `session status`.
 
     For example:
       turnkeeper session recover
@@ -217,7 +219,7 @@ def _details(screen: Screen, report: _Report) -> str:
         ("Owner", _owner(report)),
     ]
     rows += [
-        ("Waiting" if place == 0 else " ", f"{one['delivery']}  {shortened(one_line(one['text']), WAITING_SHOWN)}")
+        ("Waiting" if place == 0 else " ", f"{one['delivery']}  {screen.fit(one_line(one['text']), WAITING_SHOWN)}")
         for place, one in enumerate(report.waiting)
     ]
     return fields(screen, rows)

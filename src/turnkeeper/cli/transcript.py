@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from turnkeeper.cli.part_lines import arguments, source_lines, took
-from turnkeeper.cli.screen import Screen, harmless, one_line, shortened
+from turnkeeper.cli.screen import Screen, harmless, one_line
 from turnkeeper.core.lowering import partial_output
 from turnkeeper.model.failure import Failure
 from turnkeeper.model.message import AssistantMessage, Message, SystemMessage, UserMessage
@@ -112,7 +112,7 @@ def _tool(screen: Screen, part: ToolPart) -> Iterator[str]:
 
 def _line(screen: Screen, mark: str, title: str, end: str) -> str:
     room = (screen.width or WIDTH_MAX) - 40
-    texts = (f"{INDENT}{mark}", shortened(one_line(title), max(room, 20)), screen.paint(end, "dim"))
+    texts = (f"{INDENT}{mark}", screen.fit(one_line(title), max(room, 20)), screen.paint(end, "dim"))
     return "  ".join(text for text in texts if text)
 
 
@@ -121,7 +121,7 @@ def _output(screen: Screen, text: str, *styles: str) -> Iterator[str]:
     lines = harmless(text.strip()).splitlines()
     room = min(screen.width or WIDTH_MAX, WIDTH_MAX) - 6
     for line in lines[:OUTPUT_LINES]:
-        yield f"{INDENT}{INDENT}{screen.paint(f'│ {shortened(line, room)}', *(styles or ('dim',)))}"
+        yield f"{INDENT}{INDENT}{screen.paint(f'│ {screen.fit(line, room)}', *(styles or ('dim',)))}"
     if (more := len(lines) - OUTPUT_LINES) > 0:
         yield f"{INDENT}{INDENT}{screen.paint(f'│ … {more} more', 'dim')}"
 

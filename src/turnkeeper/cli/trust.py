@@ -1,7 +1,8 @@
 """The command that trusts the configuration of a project, and the question that a run asks about it."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,12 +12,13 @@ from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer
 from turnkeeper.cli.screen import Screen, harmless, show
+from turnkeeper.model.refusal import Invalid
 
 if TYPE_CHECKING:
     from turnkeeper.workspace.project import ProjectPlace
 
 Trust = Annotated[
-    bool, Parameter(help="Trust the configuration of every project in this run; also TURNKEEPER_TRUST=1.")
+    bool, Parameter(help="Trust every project in this run, and its tools as they are now; also TURNKEEPER_TRUST=1.")
 ]
 
 
@@ -34,11 +36,17 @@ async def trust(
 
     A project's own opencode.json or turnkeeper.json could send your API keys to
     another address, allow commands, or read your files. Until you trust the
-    project only settings hold that narrow what may happen: what it denies, its
-    instructions, its agents' prompts. `run` and `serve` say what they left out.
+    project only settings hold that narrow what may happen: what it denies or
+    asks, its instructions, its agents' prompts. `run` and `serve` say what they
+    left out.
 
-    The whole repository is trusted, or the directory if there is none. With
-    --json the answer is {"directory", "settings"}; with --list {"directories"}.
+    The whole repository is trusted, or the directory if there is none. Its tools
+    (Python files in .turnkeeper/tools, also tool and .opencode) run with your
+    rights and keys, so they are trusted as they are now: one that is new or has
+    changed is not loaded until you trust the project again.
+
+    With --json the answer is {"directory", "settings", "tools"}; with --list
+    {"directories"}.
 
     For example:
       turnkeeper trust
@@ -58,15 +66,16 @@ async def trust(
         raise UsageError(f"{str(directory)!r} is not a directory")
     place = await _place(directory or Path.cwd())
     if revoke:
-        was_trusted = known.remove(_top(place))
-        value = {"directory": str(_top(place)), "revoked": was_trusted}
+        was_trusted = known.remove(place.top)
+        value = {"directory": str(place.top), "revoked": was_trusted}
         words = "is no longer trusted" if was_trusted else "was not trusted"
-        answer(options, value, lambda screen: f"{screen.path(str(_top(place)))} {words}.")
+        answer(options, value, lambda screen: f"{screen.path(str(place.top))} {words}.")
         return
-    held = left_out(place, options.environ)
-    path = known.add(_top(place))
-    settings = [f"{name} of {where}" for where, names in held.items() for name in names]
-    answer(options, {"directory": path, "settings": settings}, lambda screen: _trusted(screen, path, settings))
+    settings = [f"{name} of {where}" for where, names in _widening(place, options).items() for name in names]
+    tools = _tools(place, options.environ)
+    path = known.add(place.top, tools)
+    value = {"directory": path, "settings": settings, "tools": list(map(str, tools))}
+    answer(options, value, lambda screen: _trusted(screen, path, settings, tools))
 
 
 async def ask_trust(directory: Path, environ: Mapping[str, str]) -> None:
@@ -74,19 +83,20 @@ async def ask_trust(directory: Path, environ: Mapping[str, str]) -> None:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
     place = await _place(directory)
-    held = left_out(place, environ)
-    if not held:
+    held, untrusted = left_out(place, environ), _untrusted_tools(place, environ)
+    if not held and not untrusted:
         return
     from turnkeeper.workspace.trust import TrustedDirectories
 
     lines = [f"  {harmless(where)}: {', '.join(map(harmless, names))}" for where, names in held.items()]
+    lines += [f"  {harmless(str(file))}: tools, which run with your rights and keys" for file in untrusted]
     show(
-        "\n".join(["This project's configuration asks for more than it may before you trust it:", *lines]),
+        "\n".join(["These settings of the project hold only if you trust it:", *lines]),
         to=sys.stderr,
     )
-    print(f"Trust {harmless(str(_top(place)))}? [y/N] ", end="", file=sys.stderr, flush=True)
+    print(f"Trust {harmless(str(place.top))}? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() in ("y", "yes"):
-        TrustedDirectories(environ).add(_top(place))
+        TrustedDirectories(environ).add(place.top, untrusted)
 
 
 def left_out(place: "ProjectPlace", environ: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
@@ -96,20 +106,42 @@ def left_out(place: "ProjectPlace", environ: Mapping[str, str]) -> dict[str, tup
     return config.load(place.directory, place.worktree, environ).left_out
 
 
+def _widening(place: "ProjectPlace", options: Options) -> dict[str, tuple[str, ...]]:
+    """The settings of a place that hold because it is trusted, by their file."""
+    from turnkeeper.workspace import config
+
+    return config.widening(place.directory, place.worktree, options.environ)
+
+
+def _tools(place: "ProjectPlace", environ: Mapping[str, str]) -> dict[Path, bytes]:
+    """The files of tools of a project with their contents. One that cannot be read cannot be loaded either."""
+    from turnkeeper.workspace import config, tool_files
+
+    found: dict[Path, bytes] = {}
+    for file in tool_files.found_in(config.project_code_directories(place.directory, place.worktree, environ)):
+        with suppress(OSError, Invalid):
+            found[file] = tool_files.read(file)
+    return found
+
+
+def _untrusted_tools(place: "ProjectPlace", environ: Mapping[str, str]) -> dict[Path, bytes]:
+    """Those of a project's files of tools that are not loaded until they are trusted."""
+    from turnkeeper.workspace.tool_files import ToolTrust
+
+    trust = ToolTrust(environ)
+    return {file: content for file, content in _tools(place, environ).items() if not trust.allows(file, content)}
+
+
 async def _place(directory: Path) -> "ProjectPlace":
     from turnkeeper.workspace.project import identify
 
     return await identify(directory)
 
 
-def _top(place: "ProjectPlace") -> Path:
-    """What is trusted: the repository, or the directory if it is in none."""
-    is_repository = place.worktree != Path(place.worktree.anchor)
-    return place.worktree if is_repository else place.directory
-
-
-def _trusted(screen: Screen, path: str, settings: list[str]) -> str:
+def _trusted(screen: Screen, path: str, settings: list[str], tools: Collection[Path]) -> str:
     lines = [f"{screen.path(path)} is trusted."]
     if settings:
         lines += ["These settings hold from now on:", *(f"  {harmless(name)}" for name in settings)]
+    if tools:
+        lines += ["These tools are trusted as they are now:", *(f"  {harmless(str(file))}" for file in tools)]
     return "\n".join(lines)

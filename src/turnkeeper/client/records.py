@@ -118,12 +118,23 @@ class Records:
         return await self._patch(session_id, {"time": {"archived": None}})
 
     async def fork(
-        self, session_id: str, *, message_id: str | None = None, directory: str | Path | None = None
+        self,
+        session_id: str,
+        *,
+        message_id: str | None = None,
+        at: int | None = None,
+        directory: str | Path | None = None,
+        worktree: str | Path | None = None,
     ) -> Session:
-        """A new session with a copy of the history, whole or up to (without) a message; ``origin`` is not sent."""
+        """A new session with a copy of the history, whole or up to (without) a message; ``origin`` is not sent.
+
+        With ``at``, the history is copied as it was after that event. ``worktree`` is a new directory on the server's
+        machine, with the files of that moment.
+        """
         if directory is not None:
             raise Invalid("a server forks into the directory of the original; leave out the directory")
-        body = {"messageID": message_id} if message_id is not None else {}
+        given = {"messageID": message_id, "at": at, "worktree": str(worktree) if worktree is not None else None}
+        body = {name: value for name, value in given.items() if value is not None}
         return await self._connection.call("POST", f"{path_of(session_id)}/fork", Session, body=body)
 
     async def remove(self, session_id: str) -> Sequence[Session]:

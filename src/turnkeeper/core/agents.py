@@ -59,7 +59,7 @@ def agents(config: Config, home: str, *, is_confined: bool = True) -> dict[str, 
             known[name] = _changed(known.get(name) or Agent(name=name, mode="all"), given)
             own[name] = _rules(given, home)
     return {
-        name: agent.but(permission=agent_rules(config, home, agent.permission, own.get(name, ())))
+        name: agent.but(permission=agent_rules(config, home, name, agent.permission, own.get(name, ())))
         for name, agent in known.items()
     }
 

@@ -58,7 +58,10 @@ def answer_to(view: SessionView, request_id: str, reply: QuestionReply) -> list[
         return [QuestionRejected(request_id=request_id)]
     if len(reply.answers) != len(ask.request.questions):
         asked, given = len(ask.request.questions), len(reply.answers)
-        raise Invalid(f"{request_id} asks {asked} question(s) and {given} are answered; give one list for each")
+        raise Invalid(f"{request_id} asks {asked} question(s) and {given} are answered; give one answer for each")
+    for question, chosen in zip(ask.request.questions, reply.answers, strict=True):
+        if len(chosen) > 1 and not question.multiple:
+            raise Invalid(f"{question.question!r:.80} takes one answer, and {len(chosen)} are given; give one")
     return [QuestionReplied(request_id=request_id, answers=reply.answers)]
 
 

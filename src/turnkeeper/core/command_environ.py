@@ -1,13 +1,19 @@
-"""The environment of a model's commands: the user's, without the keys that this program uses itself."""
+"""The environment of a model's commands: the user's, without keys and passwords."""
 
 import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-PASSWORDS: Final = frozenset({"TURNKEEPER_SERVER_PASSWORD", "OPENCODE_SERVER_PASSWORD"})
-SETTINGS: Final = frozenset({"TURNKEEPER_CONFIG_CONTENT", "OPENCODE_CONFIG_CONTENT"})
-"""Variables with whole settings, which may hold keys."""
-_SECRET: Final = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL")
+UNTOLD: Final = frozenset({"TURNKEEPER_CONFIG_CONTENT", "OPENCODE_CONFIG_CONTENT", "MYSQL_PWD"})
+"""Secrets that their names do not tell: whole settings, which may hold keys, and a password."""
+_SECRET: Final = re.compile(
+    r"(?:API|APP|AUTH|ACCESS|ACCOUNT|PRIVATE|SECRET|SSH|SIGNING|ENCRYPTION|MASTER)?KEYS?"
+    r"|.*(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL)S?"
+    r"|(?:DB|SSH)?PASS"
+)
+"""A word of a name that says what the value is: ``GITHUB_TOKEN`` and ``PGPASSWORD``, and not ``KEYBOARD``."""
+
+_SUSPECT: Final = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL")
 
 
 def command_environ(
@@ -15,10 +21,16 @@ def command_environ(
 ) -> dict[str, str]:
     """The variables a command may see. ``allowed`` are secrets that the configuration lets through by name.
 
-    ``key_variables`` are the variables of providers. A variable is withheld only if its name looks like a secret: a
-    provider's region is none.
+    ``key_variables`` are the variables of providers. One of them is withheld if its name holds a word for a secret in
+    any way; a provider's region is none.
     """
-    suspects = {name for name in environ if _SECRET.search(name)} - set(allowed)
-    withheld = (suspects & PASSWORDS) | (suspects & set(key_variables()) if suspects else set())
-    withheld |= SETTINGS - set(allowed)
-    return {name: value for name, value in environ.items() if name not in withheld}
+    suspects = {name for name in environ if _SUSPECT.search(name.upper())}
+    withheld = {name for name in suspects if is_secret(name)} | UNTOLD
+    if suspects - withheld:
+        withheld |= suspects & set(key_variables())
+    return {name: value for name, value in environ.items() if name in allowed or name not in withheld}
+
+
+def is_secret(name: str) -> bool:
+    """Whether the value of a variable is a key or password, by the words of its name."""
+    return any(_SECRET.fullmatch(word) for word in re.split(r"[^A-Z0-9]+", name.upper()))

@@ -232,3 +232,7 @@ SNAPSHOT_GRACE_S = 3600.0
 """How long an object stays that no snapshot needs: an undo may just have stored it."""
 SNAPSHOT_PRESSED_GRACE_S = 60.0
 """The same while a capture finds no room."""
+BLAME_TURNS_MAX = 2000
+"""Turns that changed a file, of which the newest are looked at to tell who wrote its lines."""
+BLAME_BYTES_MAX = 64 * 1024 * 1024
+"""Bytes of all versions of a file that are compared to tell who wrote its lines."""

@@ -3,6 +3,7 @@
 | The session shows | Action | Why |
 |---|---|---|
 | an open turn whose only open calls wait for the user | Rest | they decide; nothing else can go on before |
+| the same, with an ask left to answer, and nobody here to answer it | Rest | it is not answered in the user's name |
 | the same, and one of them has its answer, or the user resumes it | ResumeTurn | the calls run again |
 | an open turn, though no turn runs here | Abandon | a dead process left it; never run a side effect twice |
 | a compaction marker without a Summary | Compact | it makes room for the next request |
@@ -75,10 +76,13 @@ class Rest(Value):
 Action: TypeAlias = Abandon | ResumeTurn | Promote | Compact | RunTurn | Rest
 
 
-def next_action(view: SessionView, history: History, *, resume: bool = False) -> Action:
-    """The next action. ``resume``: the user wants one more turn although the last one failed or was stopped."""
+def next_action(view: SessionView, history: History, *, resume: bool = False, is_attended: bool = True) -> Action:
+    """The next action. ``resume``: the user wants one more turn although the last one failed or was stopped.
+
+    ``is_attended``: what waits for the user can be answered while this process runs the session.
+    """
     if view.turn is not None:
-        return _left_open(view, resume=resume)
+        return _left_open(view, resume=resume, is_attended=is_attended)
     user, turns = _since_user(history)
     if (marker := _unanswered_marker(user, turns, resume=resume)) is not None:
         return Compact(marker=marker)
@@ -94,10 +98,12 @@ def next_action(view: SessionView, history: History, *, resume: bool = False) ->
     return owed
 
 
-def _left_open(view: SessionView, *, resume: bool) -> Abandon | ResumeTurn | Rest:
+def _left_open(view: SessionView, *, resume: bool, is_attended: bool) -> Abandon | ResumeTurn | Rest:
     match turn_state(view):
         case "lost":
             return Abandon()
+        case _ if not is_attended and any(ask.reply is None for ask in view.asks):
+            return Rest(reason=WAITS)
         case "waits":
             return ResumeTurn() if resume else Rest(reason=WAITS)
         case "answered":

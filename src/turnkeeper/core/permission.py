@@ -13,6 +13,15 @@ from turnkeeper.text import wildcard
 PLAIN: Final = frozenset({"todowrite", "question", "webfetch", "websearch", "doom_loop"})
 """Permissions that take one action: their calls have nothing to match patterns against."""
 
+NAMED: Final = frozenset({"sandbox"})
+"""Permissions that only a rule with their name allows: "*" allows much, but switches no guard off."""
+
+PROTECTED: Final = (
+    *("opencode.json", "opencode.jsonc", "turnkeeper.json", "turnkeeper.jsonc"),
+    *(".opencode/*", ".turnkeeper/*", ".git/*"),
+)
+"""Files that decide what may happen: a model that may edit everything else is asked about these."""
+
 _ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
 _EDITING: Final = frozenset({"write", "edit", "multiedit", "patch", "apply_patch"})
 
@@ -53,6 +62,8 @@ def evaluate(rules: Sequence[Rule], permission: str, pattern: str) -> Action:
     """The action of the last matching rule; ``ask`` if none matches."""
     for rule in reversed(rules):
         if wildcard.matches(permission, rule.permission) and wildcard.matches(pattern, rule.pattern):
+            if permission in NAMED and rule.permission != permission and rule.action == "allow":
+                continue
             return rule.action
     return "ask"
 
@@ -60,18 +71,36 @@ def evaluate(rules: Sequence[Rule], permission: str, pattern: str) -> Action:
 def decide(rules: Sequence[Rule], permission: str, patterns: Sequence[str], approvals: Sequence[Rule] = ()) -> Decision:
     """Whether a call may run. One denied pattern denies the call.
 
-    ``approvals`` are the user's permanent approvals. They apply only where the rules ask, so none overrides a deny.
+    ``approvals`` are the user's permanent approvals. They apply only where the rules ask, so none overrides a deny, and
+    to a protected file only if they name it.
     """
     actions = [(pattern, evaluate(rules, permission, pattern)) for pattern in patterns]
     if any(action == "deny" for _, action in actions):
         return Deny(rules=tuple(rule for rule in rules if wildcard.matches(permission, rule.permission)))
-    allowing = [rule for rule in approvals if rule.action == "allow"]
     open_patterns = [
-        pattern
-        for pattern, action in actions
-        if action != "allow" and evaluate(allowing, permission, pattern) != "allow"
+        pattern for pattern, action in actions if action != "allow" and not _is_approved(approvals, permission, pattern)
     ]
     return Ask(patterns=tuple(dict.fromkeys(open_patterns))) if open_patterns else Allow()
+
+
+def is_protected(permission: str, pattern: str) -> bool:
+    """Whether a permission is to change a file that decides what may happen."""
+    return permission == "edit" and any(
+        wildcard.matches(pattern, place) for name in PROTECTED for place in (name, f"*/{name}")
+    )
+
+
+def offered(permission: str, open_patterns: Sequence[str], always: Sequence[str]) -> tuple[str, ...]:
+    """The patterns that an answer "always" is to approve. For protected files these are just the files."""
+    if any(is_protected(permission, pattern) for pattern in open_patterns):
+        return tuple(map(wildcard.literal, open_patterns))
+    return tuple(always)
+
+
+def _is_approved(approvals: Sequence[Rule], permission: str, pattern: str) -> bool:
+    named = wildcard.literal(pattern) if is_protected(permission, pattern) else None
+    allowing = [rule for rule in approvals if rule.action == "allow" and named in (None, rule.pattern)]
+    return evaluate(allowing, permission, pattern) == "allow"
 
 
 def hides(rules: Sequence[Rule], permission: str) -> bool:
@@ -107,15 +136,25 @@ def default_rules() -> Ruleset:
     )
 
 
-def agent_rules(config: Config, home: str, built_in: Ruleset, own: Ruleset) -> Ruleset:
+def agent_rules(config: Config, home: str, name: str, built_in: Ruleset, own: Ruleset) -> Ruleset:
     """The rules of an agent: the defaults, what is built in for it, the configuration, and what that says of the agent.
 
-    Denies of a project that is not trusted come last, so that they hold for every agent.
+    Of a project that is not trusted, denies come last, so that they hold for every agent. Asks come before the user's
+    configuration, so that they weaken nothing in it.
     """
     switches = parse_switches(config.tools) if config.tools else ()
     general = parse_rules(config.permission, home) if config.permission is not None else ()
     denied = (parse_rules(denied, home) for denied in config.denied)
-    return merge(default_rules(), built_in, switches, general, own, *denied)
+    return merge(_asked(config, home, name, merge(default_rules(), built_in)), switches, general, own, *denied)
+
+
+def _asked(config: Config, home: str, name: str, rules: Ruleset) -> Ruleset:
+    """The built-in rules of an agent with what untrusted projects ask. What is denied stays denied."""
+    asks = [parse_rules(given, home) for one in config.asked for given in (one.permission, one.agent.get(name, {}))]
+    if not any(asks):
+        return rules
+    denies = (one for one in rules if one.action == "deny" and evaluate(rules, one.permission, one.pattern) == "deny")
+    return merge(rules, *asks, denies)
 
 
 def parse_rules(config: object, home: str) -> Ruleset:

@@ -39,6 +39,8 @@ class SandboxPlaces(Value):
     """Directories that package managers and compilers write."""
     devices: tuple[str, ...] = ()
     """Devices that ordinary programs write, such as ``/dev/null``."""
+    shared: tuple[str, ...] = ()
+    """Directories of memory that programs share, which files can be kept in."""
     system: tuple[str, ...] = ()
     """What programs need to read in order to run at all."""
     protected: tuple[str, ...] = ()
@@ -136,7 +138,7 @@ def confinement(
     return Confinement(
         mode="read-only" if is_reading else "workspace",
         write=write,
-        devices=places.devices,
+        devices=places.devices if is_reading else (*places.devices, *places.shared),
         protected=places.protected,
         read=read,
         hidden=(*places.hidden, *_denied(rules, policy)),

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Final
 
 import msgspec
@@ -40,6 +41,12 @@ def with_strict_sandbox(settings: JsonObject) -> JsonObject:
         return settings
     kept = {key: value for key, value in given.items() if _NARROWING.get(key, _NEVER) == value}
     return {**settings, "sandbox": kept}
+
+
+def near_miss(key: str) -> str | None:
+    """The setting that a key which is none probably stands for."""
+    known = [field.encode_name for field in msgspec.structs.fields(Config)]
+    return None if key in known else next(iter(get_close_matches(key, known, n=1, cutoff=0.8)), None)
 
 
 def merged(files: Iterable[JsonObject]) -> JsonObject:

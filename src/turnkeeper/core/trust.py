@@ -5,9 +5,9 @@ widen it, or spend the user's money or keys, are left out until the user trusts 
 
 | Setting of an untrusted project | Holds |
 |---|---|
-| `permission`, `tools`, also of agents | what is denied |
+| `permission`, `tools`, also of agents | what is denied; what is asked, unless the user's own settings say otherwise |
 | `instructions` | paths inside the project |
-| `agent` | description, prompt, mode, steps, sampling, what is denied |
+| `agent` | description, prompt, mode, steps, sampling, what is denied and asked |
 | `compaction`, `tool_output`, `attachment`, `timezone`, `default_agent`, `disabled_providers` | yes |
 | `recovery`, `share` | what does nothing by itself: `rest`, `disabled` |
 | everything else: providers, models, commands, the shell, plugins, servers, ... | no |
@@ -18,8 +18,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from turnkeeper.core.permission import evaluate, parse_switches
-from turnkeeper.model.permission import Rule, Ruleset
+from turnkeeper.core.permission import PROTECTED, evaluate, parse_switches
+from turnkeeper.model.config import ProjectAsks
+from turnkeeper.model.permission import Action, Rule, Ruleset
 from turnkeeper.model.value import Json, JsonObject
 
 REFERENCE: Final = re.compile(r"\{(env|file):([^{}\n]+)\}")
@@ -32,21 +33,17 @@ _AGENT: Final = frozenset(
     {"description", "prompt", "mode", "hidden", "disable", "steps", "maxSteps", "temperature", "top_p"}
 )
 _WORDS: Final[Mapping[str, frozenset[str]]] = {"recovery": frozenset({"rest"}), "share": frozenset({"disabled"})}
-PROTECTED: Final = (
-    *("opencode.json", "opencode.jsonc", "turnkeeper.json", "turnkeeper.jsonc"),
-    *(".opencode/*", ".turnkeeper/*", ".git/*"),
-)
-"""Files that decide what may happen: a model that may edit everything else is asked about these."""
 
 
 class Narrowed(NamedTuple):
     """The settings of an untrusted project that hold, and the dotted keys of those that do not.
 
-    What it denies is apart: merged with the user's own permissions it could take the place of a stricter rule.
+    What it denies and asks is apart: merged with the user's own permissions it could take the place of a stricter rule.
     """
 
     settings: JsonObject
     denied: JsonObject
+    asked: ProjectAsks
     left_out: tuple[str, ...]
 
 
@@ -54,11 +51,20 @@ def narrowed(settings: JsonObject) -> Narrowed:
     """The part of a project's settings that holds without trust. The settings have the right types."""
     left_out: list[str] = []
     kept = _kept(settings, "", _FILTERS, _HARMLESS, left_out)
-    permission, tools = kept.pop("permission", {}), kept.pop("tools", {})
-    assert isinstance(permission, dict)
+    permission, tools, agents = kept.pop("permission", {}), kept.pop("tools", {}), kept.get("agent", {})
     assert isinstance(tools, dict)
+    assert isinstance(agents, dict)
     switches = {rule.permission: "deny" for rule in parse_switches({str(name): False for name in tools})}
-    return Narrowed(kept, {**switches, **permission}, tuple(left_out))
+    of_agents: dict[str, JsonObject] = {}
+    for name, given in agents.items():
+        assert isinstance(given, dict)
+        of_agent = given.pop("permission", {})
+        if asked := _only("ask", of_agent):
+            of_agents[name] = asked
+        if denied := _only("deny", of_agent):
+            given["permission"] = denied
+    asks = ProjectAsks(permission=_only("ask", permission), agent=of_agents)
+    return Narrowed(kept, {**switches, **_only("deny", permission)}, asks, tuple(left_out))
 
 
 def protected(rules: Ruleset) -> Ruleset:
@@ -91,15 +97,23 @@ def _kept(
     return result
 
 
-def _denied(value: Json, name: str, left_out: list[str]) -> Json:
-    """Of actions by permission, or by permission and pattern: those that deny."""
+def _not_allowed(value: Json, name: str, left_out: list[str]) -> Json:
+    """Of actions by permission, or by permission and pattern: those that deny or ask."""
     if isinstance(value, dict):
-        kept = {key: _denied(action, f"{name}.{key}", left_out) for key, action in value.items()}
+        kept = {key: _not_allowed(action, f"{name}.{key}", left_out) for key, action in value.items()}
         return {key: action for key, action in kept.items() if action not in ({}, None)}
-    if value == "deny":
+    if value in ("deny", "ask"):
         return value
     left_out.append(name)
     return None
+
+
+def _only(action: Action, permission: Json) -> JsonObject:
+    """Of permissions: those with this action."""
+    if not isinstance(permission, dict):
+        return {"*": action} if permission == action else {}
+    kept = {key: _only(action, one) if isinstance(one, dict) else one for key, one in permission.items()}
+    return {key: one for key, one in kept.items() if one == action or (isinstance(one, dict) and one)}
 
 
 def _switched_off(value: Json, name: str, left_out: list[str]) -> Json:
@@ -123,7 +137,7 @@ def _stays_inside(path: str) -> bool:
 
 def _agents(value: Json, name: str, left_out: list[str]) -> Json:
     agents = value if isinstance(value, dict) else {}
-    filters = {"permission": _denied, "tools": _switched_off}
+    filters = {"permission": _not_allowed, "tools": _switched_off}
     return {
         agent: _kept(settings, f"{name}.{agent}.", filters, _AGENT, left_out)
         for agent, settings in agents.items()
@@ -154,7 +168,7 @@ def _refers(value: Json) -> bool:
 
 
 _FILTERS: Final[Mapping[str, _Filter]] = {
-    "permission": _denied,
+    "permission": _not_allowed,
     "tools": _switched_off,
     "instructions": _inside,
     "agent": _agents,

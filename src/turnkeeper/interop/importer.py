@@ -55,8 +55,13 @@ class Importer:
         await land(self._store, session, self.tally)
 
     async def _place(self, session: Incoming) -> None:
-        """Set the project id of the session to the id of the project on this machine, if its directory exists here."""
+        """Set the directory and project of the session to those of this machine, if its directory exists here.
+
+        Other programs store directories as they were typed, with links in them.
+        """
         place = await self._identified(session.session.directory)
+        if place is not None:
+            session.session = session.session.but(directory=str(place.directory))
         if place is not None and (session.session.project_id in place.aliases or not session.has_project):
             session.session = session.session.but(project_id=place.id)
             await remember_project(self._store, place)

@@ -284,6 +284,13 @@ class WebfetchConfig(Setting):
     """Whether it may reach this machine and private networks."""
 
 
+class ProjectAsks(Setting):
+    """What a project that is not trusted wants the user to be asked about: in general, and by agent."""
+
+    permission: JsonObject = {}
+    agent: dict[str, JsonObject] = {}
+
+
 class Config(Setting):
     """All settings, merged."""
 
@@ -325,3 +332,5 @@ class Config(Setting):
     webfetch: WebfetchConfig = WebfetchConfig()
     denied: tuple[JsonObject, ...] = msgspec.field(default=(), name="$denied")
     """Permissions that projects deny which the user does not trust. No file sets this."""
+    asked: tuple[ProjectAsks, ...] = msgspec.field(default=(), name="$asked")
+    """Permissions that such projects want the user to be asked about. No file sets this."""

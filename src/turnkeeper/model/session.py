@@ -91,10 +91,14 @@ class SessionTime(Value):
 
 
 class Origin(Value):
-    """The source of a fork; ``message_id`` is the first message that was not copied."""
+    """The source of a fork; ``message_id`` is the first message that was not copied.
+
+    ``seq`` is the event after which the history was copied, if that was not the newest one.
+    """
 
     session_id: str
     message_id: str | None = None
+    seq: int | None = None
 
 
 class Session(Value):

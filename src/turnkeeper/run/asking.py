@@ -6,6 +6,7 @@ deadline. All of them answer through one door (``run/answers.py``), and the firs
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
+from typing import Final
 
 import anyio
 import msgspec
@@ -30,9 +31,12 @@ from turnkeeper.model.session import Session
 from turnkeeper.outside_code import contained
 from turnkeeper.run.answers import AnswerDoor
 from turnkeeper.run.pen import Pen
-from turnkeeper.run.permission import Asker, QuestionAsker
+from turnkeeper.run.permission import Asker, NobodyToAsk, QuestionAsker
 from turnkeeper.store.store import Store
 from turnkeeper.tools.tool import Rejected
+
+NOBODY: Final = "This call needs the user's permission, and nobody could be asked."
+TOO_LATE: Final = "This call needs the user's permission, and nobody answered in time."
 
 
 class Responders(msgspec.Struct, frozen=True):
@@ -40,6 +44,8 @@ class Responders(msgspec.Struct, frozen=True):
 
     permission: Asker | None = None
     question: QuestionAsker | None = None
+    is_attended: bool = True
+    """Whether requests that an earlier process left may be answered here. If not, their calls go on waiting."""
 
 
 class Asking(msgspec.Struct, frozen=True):
@@ -53,6 +59,8 @@ class Asking(msgspec.Struct, frozen=True):
     door: AnswerDoor
     responders: Responders
     config: AskConfig = AskConfig()
+    unasked: list[str] = msgspec.field(default_factory=list)
+    """Why calls of this turn were rejected without a user: a rejection covers all that wait, so it holds for each."""
 
     def approvals(self) -> tuple[Rule, ...]:
         """What is allowed for good where the session works."""
@@ -68,11 +76,7 @@ class Asking(msgspec.Struct, frozen=True):
         if earlier is None:
             if not open_patterns:
                 return Reply(answer="once")
-            request = request.but(patterns=tuple(open_patterns))
-            timeout_s = self.config.timeout
-            if timeout_s is not None:
-                deadline = self.mint.now() + round(timeout_s * 1000)
-                request = request.but(deadline=deadline, default=self.config.default or "reject")
+            request = self._with_deadline(request.but(patterns=tuple(open_patterns)))
             await self.pen.append(PermissionAsked(request=request, restarts=call.restarts), at="ask")
         else:
             request = earlier.request
@@ -82,11 +86,23 @@ class Asking(msgspec.Struct, frozen=True):
         async def answer(reply: Reply) -> None:
             await self.door.reply(self.pen.session_id, request.id, reply)
 
+        async def reject(why: str) -> None:
+            """Reject in the place of a user. Noted first: what waits with this call is rejected at the same moment."""
+            self.unasked.append(why)
+            try:
+                await answer(Reply(answer="reject"))
+            except (NotAsked, Conflict):  # A user was first.
+                self.unasked.remove(why)
+
         refused: list[str] = []
 
         async def respond() -> None:
             if self.responders.permission is not None:
-                given = await self.responders.permission(request)
+                try:
+                    given = await self.responders.permission(request)
+                except NobodyToAsk:
+                    await reject(NOBODY)
+                    return
                 if not isinstance(given, Reply) or given.answer not in ("once", "always", "reject"):
                     # Python checks no types, and what is no answer must not allow anything.
                     shown = given.answer if isinstance(given, Reply) else given
@@ -94,12 +110,14 @@ class Asking(msgspec.Struct, frozen=True):
                     given = Reply(answer="reject")
                 await answer(given)
 
-        default = Reply(answer=request.default or "reject")
-        ask = await self._answered(call, request, respond, lambda: answer(default))
+        async def at_deadline() -> None:
+            await (answer(Reply(answer="once")) if request.default == "once" else reject(TOO_LATE))
+
+        ask = await self._answered(call, request, respond, at_deadline)
         assert isinstance(ask, PermissionAsk), "a permission was asked"
         assert ask.reply is not None, "the answer is there"
-        if refused and ask.reply == Reply(answer="reject"):
-            raise Rejected(words=refused[0])
+        if ask.reply == Reply(answer="reject") and (why := [*refused, *self.unasked]):
+            raise Rejected(words=why[0])
         return ask.reply
 
     async def question(self, call: "WaitingCall", request: QuestionRequest) -> QuestionReply:
@@ -125,6 +143,12 @@ class Asking(msgspec.Struct, frozen=True):
         assert isinstance(ask, QuestionAsk), "a question was asked"
         assert ask.reply is not None, "the answer is there"
         return ask.reply
+
+    def _with_deadline(self, request: PermissionRequest) -> PermissionRequest:
+        if (timeout_s := self.config.timeout) is None:
+            return request
+        deadline = self.mint.now() + round(timeout_s * 1000)
+        return request.but(deadline=deadline, default=self.config.default or "reject")
 
     async def _earlier(self, request: PermissionRequest, open_patterns: Sequence[str]) -> PermissionAsk | None:
         """The request that an earlier run of the call made for the same, and whose answer is not applied."""

@@ -5,7 +5,6 @@ marker ──▶ summary under way ──▶ summary, tail and what follows: one
 """
 
 from collections.abc import Awaitable, Callable, Collection
-from pathlib import Path
 
 import anyio
 import msgspec
@@ -22,7 +21,7 @@ from turnkeeper.core.view import SessionView
 from turnkeeper.core.window import usable
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.event import CompactingSet, TurnStarted
-from turnkeeper.model.message import AssistantMessage, ModelChoice, UserMessage
+from turnkeeper.model.message import AssistantMessage, ModelChoice, TurnPath, UserMessage
 from turnkeeper.model.parts import CompactionPart
 from turnkeeper.model.refusal import Refusal
 from turnkeeper.run.directories import DirectorySetup
@@ -30,7 +29,7 @@ from turnkeeper.run.pen import Pen
 from turnkeeper.run.summarise import Hooks, Summariser
 from turnkeeper.run.turn import Surroundings
 from turnkeeper.store.store import Store
-from turnkeeper.workspace.project import ProjectPlace, identify
+from turnkeeper.workspace.project import ProjectPlace, stored_place
 
 
 class Compaction(msgspec.Struct, frozen=True):
@@ -45,9 +44,11 @@ class Compaction(msgspec.Struct, frozen=True):
         """Carry out the compaction that a marker asks for."""
         user, mint = marker.message, self.store.mint
         assert isinstance(user, UserMessage), "a marker speaks for the user"
-        place = await identify(Path(view.session.directory))
-        message = open_turn(user, str(place.directory), str(place.worktree), id=mint.message_id(), now=mint.now())
+        directory = view.session.directory
+        message = open_turn(user, directory, directory, id=mint.message_id(), now=mint.now())
         try:
+            place = await stored_place(directory)
+            message = message.but(path=TurnPath(cwd=directory, root=str(place.worktree)))
             setup = await self.setup(place)
             setup.find(user.model)
         except Refusal as refusal:

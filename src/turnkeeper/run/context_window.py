@@ -1,7 +1,6 @@
 """Fit a request into its context window, as ``core/fitting`` decides: prune old outputs, or ask for a compaction."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
@@ -25,7 +24,7 @@ from turnkeeper.run.conversations import Conversations
 from turnkeeper.run.directories import DirectorySetup
 from turnkeeper.run.pen import Pen
 from turnkeeper.store.store import Store
-from turnkeeper.workspace.project import ProjectPlace, identify
+from turnkeeper.workspace.project import ProjectPlace, stored_place
 
 
 class ContextFitter(msgspec.Struct, frozen=True):
@@ -61,7 +60,7 @@ class ContextFitter(msgspec.Struct, frozen=True):
         if user is None or not isinstance(user.message, UserMessage) or outputs < PRUNABLE_CHARS_MIN:
             return
         try:
-            setup = await self.setup(await identify(Path(view.session.directory)))
+            setup = await self.setup(await stored_place(view.session.directory))
             model = setup.find(user.message.model)
         except Refusal:
             return  # The next turn will say what is wrong.

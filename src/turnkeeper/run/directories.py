@@ -42,9 +42,11 @@ from turnkeeper.workspace.formatters import Formatters
 from turnkeeper.workspace.formatters import configured as configured_formatters
 from turnkeeper.workspace.lsp import LanguageServers
 from turnkeeper.workspace.outputs import OutputFiles
-from turnkeeper.workspace.project import ProjectPlace, identify
+from turnkeeper.workspace.project import ProjectPlace, stored_place
+from turnkeeper.workspace.secret_files import SecretFiles
 from turnkeeper.workspace.snapshots import Snapshots
 from turnkeeper.workspace.temporary import TemporaryDirectories
+from turnkeeper.workspace.tool_files import ToolTrust
 
 Transport = Callable[[Endpoint], Provider]
 """Makes a provider for an endpoint."""
@@ -52,6 +54,9 @@ Transport = Callable[[Endpoint], Provider]
 log = logging.getLogger(__name__)
 
 LEFT_OUT: Final = "%s: not in force until the project is trusted: %s; `turnkeeper trust %s` trusts it"
+UNTRUSTED: Final = (
+    "not loaded until they are trusted: the tools in %s; `turnkeeper trust %s` trusts them as they are now"
+)
 
 
 class DirectorySetup(msgspec.Struct, frozen=True):
@@ -122,10 +127,12 @@ class Directories:
             SettingsCache(environ, directories_max=directories_max),
             auth.CredentialCache(environ),
         )
-        self.temporary = TemporaryDirectories(environ)
+        self.temporary, self._secrets = TemporaryDirectories(environ), SecretFiles(environ)
         self._toolbox: Toolbox | None = None
         self._tools: tuple[AnyTool, ...] = ()
-        self._custom, self._toolboxes = CustomTools(), dict[tuple[int, ...], Toolbox]()
+        self._custom = CustomTools(ToolTrust(environ))
+        self._toolboxes = dict[tuple[int, ...], Toolbox]()
+        self._told_untrusted: set[tuple[Path, ...]] = set()
         self._reads, self._language_servers = ReadFiles(), LanguageServers(group)
         self._directories_max = directories_max
         self._known: dict[Path, DirectoryConfig] = {}
@@ -161,7 +168,7 @@ class Directories:
     def _services(
         self, session_id: str, config: Config, place: ProjectPlace, environ: Mapping[str, str]
     ) -> ToolServices:
-        root = place.worktree if str(place.worktree) != place.worktree.anchor else place.directory
+        root = place.top
         servers = lsp_commands.configured(config.lsp, environ)
         formatters = Formatters(configured_formatters(config.formatter), place.directory, environ)
 
@@ -174,6 +181,7 @@ class Directories:
             format=formatters.format,
             diagnose=diagnose,
             fetches_private=config.webfetch.private is True,
+            secrets=self._secrets,
         )
 
     def _lasting(self, root: Path, confine: Confine) -> Confinement | None:
@@ -223,8 +231,8 @@ class Directories:
         return known.config, known.catalog
 
     async def resolve(self, directory: str) -> ResolvedDirectory:
-        """What a directory is now. Raises Invalid if its configuration is wrong."""
-        place = await identify(directory)
+        """What a session's directory is now. Raises Invalid if it leads elsewhere, or its configuration is wrong."""
+        place = await stored_place(directory)
         return ResolvedDirectory(place, self.config(place))
 
     def config(self, place: ProjectPlace) -> DirectoryConfig:
@@ -235,6 +243,8 @@ class Directories:
         if known is None or (known.config is not config and known.config != config):
             for where, names in loaded.left_out.items():
                 log.warning(LEFT_OUT, where, ", ".join(names), place.directory)
+            for warning in (one for source in loaded.sources for one in source.warnings):
+                log.warning("%s", warning)
             refreshed, home = location(self._environ), str(Path.home())
             catalog = Catalog(config, refreshed=refreshed if refreshed.exists() else None)
             known = DirectoryConfig(
@@ -294,7 +304,10 @@ class Directories:
     async def _toolbox_of(self, place: ProjectPlace) -> Toolbox:
         """The tools of a place: those of the program, and a person's own, which are stronger."""
         built_in = self._built_in()
-        own = await self._custom.load(code_directories(place.directory, place.worktree, self._environ))
+        own, untrusted = await self._custom.load(code_directories(place.directory, place.worktree, self._environ))
+        if untrusted and untrusted not in self._told_untrusted:
+            self._told_untrusted.add(untrusted)
+            log.warning(UNTRUSTED, ", ".join(map(str, untrusted)), place.directory)
         if not own:
             return built_in
         key = tuple(map(id, own))  # The toolbox holds the tools, so that no other gets one of these ids.

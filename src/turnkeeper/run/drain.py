@@ -91,7 +91,8 @@ class Drain(msgspec.Struct, frozen=True):
         view = await self.store.journal.view(session_id)
         if view.owner is not None or not isinstance(view.status, Idle):
             return None
-        return next_action(view, await self.histories.get(session_id), resume=resume)
+        history = await self.histories.get(session_id)
+        return next_action(view, history, resume=resume, is_attended=self.prepare.responders.is_attended)
 
     async def _loop(self, pen: Pen, resume: bool) -> str:
         while True:
@@ -101,7 +102,7 @@ class Drain(msgspec.Struct, frozen=True):
                 await self.reverts.finish(pen)
                 continue
             history = await self.histories.follow(pen)
-            match next_action(view, history, resume=resume):
+            match next_action(view, history, resume=resume, is_attended=self.prepare.responders.is_attended):
                 case Promote() | Compact() | RunTurn() if view.session.revert is not None:
                     await self.reverts.commit(pen)
                 case Abandon():

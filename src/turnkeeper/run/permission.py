@@ -7,15 +7,21 @@ from turnkeeper.model.permission import PermissionRequest, Reply
 from turnkeeper.model.question import QuestionReply, QuestionRequest
 
 Asker: TypeAlias = Callable[[PermissionRequest], Awaitable[Reply]]
-"""Answers permission requests. Its reply is recorded like that of any client, and the first answer counts."""
+"""Answers permission requests. Its reply is recorded like that of any client, and the first answer counts.
+
+It raises NobodyToAsk if there is no user. The request is then rejected, and the model is told why."""
 
 QuestionAsker: TypeAlias = Callable[[QuestionRequest], Awaitable[QuestionReply]]
 """Answers questions of the model."""
 
 
+class NobodyToAsk(Exception):
+    """There is no user who could be asked."""
+
+
 async def reject_all(request: PermissionRequest) -> Reply:
     """Nobody is there to be asked."""
-    return Reply(answer="reject", feedback=None)
+    raise NobodyToAsk
 
 
 async def allow_all(request: PermissionRequest) -> Reply:
@@ -30,6 +36,7 @@ async def dismiss_all(request: QuestionRequest) -> QuestionReply:
 
 __all__ = [
     "Asker",
+    "NobodyToAsk",
     "PermissionRequest",
     "QuestionAsker",
     "QuestionReply",

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
 import anyio
 import msgspec
@@ -47,7 +46,7 @@ from turnkeeper.store.recall import SessionRecall
 from turnkeeper.store.store import Store
 from turnkeeper.tools.toolbox import Toolbox
 from turnkeeper.workspace.jobs import Jobs
-from turnkeeper.workspace.project import ProjectPlace, identify
+from turnkeeper.workspace.project import ProjectPlace, stored_place
 
 
 class Preparation(msgspec.Struct, frozen=True):
@@ -70,8 +69,14 @@ class Preparation(msgspec.Struct, frozen=True):
         """One turn, from its preparation to its end."""
         user = action.user.message
         assert isinstance(user, UserMessage), "a turn answers the user"
-        place = await identify(Path(view.session.directory))
         mint = self.store.mint
+        try:
+            place = await stored_place(view.session.directory)
+        except Refusal as refusal:
+            directory = view.session.directory
+            message = open_turn(user, directory, directory, id=mint.message_id(), now=mint.now())
+            await self._failed(pen, message, refused(str(refusal)))
+            return
         message = open_turn(user, str(place.directory), str(place.worktree), id=mint.message_id(), now=mint.now())
         if self.begun is not None and action.step == 1:
             self.begun(view, history, user, place)
@@ -179,7 +184,7 @@ class Preparation(msgspec.Struct, frozen=True):
         user = last_user(history)
         assert user is not None, "a turn answers the user"
         assert isinstance(user.message, UserMessage), "who is a user"
-        place = await identify(Path(view.session.directory))
+        place = await stored_place(view.session.directory)
         setup = await self.setup(place)
         rules = self._rules(setup, find_agent(setup.agents, user.message.agent), view)
         toolbox = setup.toolbox.visible(rules, user.message.tools, model_id=user.message.model.model_id)

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import anyio
@@ -21,7 +20,7 @@ from turnkeeper.run.reverts import Reverts
 from turnkeeper.store.engine import EngineError
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.owner import is_alive
-from turnkeeper.workspace.project import ProjectPlace, identify
+from turnkeeper.workspace.project import ProjectPlace, stored_place
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +53,7 @@ class TakeOver(msgspec.Struct, frozen=True):
     config: Callable[[ProjectPlace], Config]
     """The configuration that holds in a place. May raise a Refusal."""
     reverts: Reverts
+    is_attended: bool = True
 
     async def all(self, active: frozenset[str], policy: Recovery | None, ask: AskToContinue | None) -> list[Left]:
         """Close every open turn of a dead process. ``active`` are the sessions that this process runs already."""
@@ -89,7 +89,8 @@ class TakeOver(msgspec.Struct, frozen=True):
             view = await self.store.journal.view(session_id)
             # A call that waits for the user is theirs to answer, whatever the policy says.
             resumes = resumes and view.turn is None
-            action = next_action(view, await self.histories.get(session_id), resume=resumes)
+            history = await self.histories.get(session_id)
+            action = next_action(view, history, resume=resumes, is_attended=self.is_attended)
             rests = isinstance(action, Rest) and await pen.lay_down(view.seq)
         return Left(session_id, resumes, rests)
 
@@ -113,7 +114,7 @@ class TakeOver(msgspec.Struct, frozen=True):
             if own == known:
                 return known
         try:
-            config = self.config(await identify(Path(session.directory)))
+            config = self.config(await stored_place(session.directory))
         except Refusal:
             return "rest"  # What it says cannot be read; the session is closed all the same.
         return config.recovery or "rest"

@@ -67,6 +67,8 @@ class Settings(msgspec.Struct, frozen=True):
     """Who is asked for permission in this process. None: requests wait until a client or another process answers."""
     question: QuestionAsker | None = dismiss_all
     """Who answers questions of models here. None: they wait likewise."""
+    is_attended: bool = True
+    """Whether these also answer requests that an earlier process left. With ``reject_all`` they never do."""
     transport: Transport | None = None
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep
     random: Callable[[], float] = Random().random
@@ -118,12 +120,14 @@ class Runtime:
         self._titles = Titles(store, group, self.directories)
         self._changes = ChangeSummaries(store, group)
         fitter = ContextFitter(store, self.directories.setup)
+        is_attended = settings.is_attended and settings.ask is not reject_all
+        responders = Responders(permission=settings.ask, question=settings.question, is_attended=is_attended)
         preparation = Preparation(
             store=store,
             group=group,
             world=world,
             setup=self.directories.setup,
-            responders=Responders(permission=settings.ask, question=settings.question),
+            responders=responders,
             door=AnswerDoor(store, self.approvals),
             boundary=Boundary(store, settings.environ, self.components),
             fitter=fitter,
@@ -141,7 +145,12 @@ class Runtime:
         )
         self._coordinator = Coordinator(group, self._drain.run)
         self._taking_over = TakeOver(
-            store, self._histories, self.owner, lambda place: self.directories.catalog(place)[0], self.reverts
+            store,
+            self._histories,
+            self.owner,
+            lambda place: self.directories.catalog(place)[0],
+            self.reverts,
+            is_attended=is_attended,
         )
 
     def wake(self, session_id: str) -> None:

@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup
 
 from turnkeeper.core.limits import CALLS_PARALLEL_MAX, ENTRY_DEPTH_MAX, PROGRESS_MS
 from turnkeeper.core.lowering import LEFT
-from turnkeeper.core.permission import Allow, Ask, Deny, decide
+from turnkeeper.core.permission import Allow, Ask, Deny, decide, offered
 from turnkeeper.core.sandbox import Confinement
 from turnkeeper.core.settling import AnswerTaken, Refused, Runs, completed, failed, judge_call, reported
 from turnkeeper.core.storable import storable
@@ -202,10 +202,16 @@ class _Call(WaitingCall):
             recall=turn.recall,
             environ=turn.environ,
             may=self._may,
+            refuse_denied=self._refuse_denied,
             services=turn.services,
             confine=self._confine,
             jobs=turn.jobs,
+            acts=self._acts,
+            goes_on=self.leave,
         )
+
+    def _acts(self) -> None:
+        self.restarts = False
 
     def _confine(self) -> Confinement | None:
         turn = self._turn
@@ -213,6 +219,11 @@ class _Call(WaitingCall):
 
     def _may(self, permission: str, patterns: Sequence[str]) -> bool:
         return isinstance(decide(self._turn.rules, permission, patterns, self._turn.asking.approvals()), Allow)
+
+    def _refuse_denied(self, permission: str, patterns: Sequence[str]) -> None:
+        decision = decide(self._turn.rules, permission, patterns)
+        if isinstance(decision, Deny):
+            raise Denied(decision)
 
     async def _ask(
         self, permission: str, patterns: Sequence[str], *, always: Sequence[str], metadata: JsonObject
@@ -231,7 +242,7 @@ class _Call(WaitingCall):
             session_id=self.part.session_id,
             permission=permission,
             patterns=tuple(map(clean, patterns)),
-            always=tuple(map(clean, always)),
+            always=tuple(map(clean, offered(permission, open_patterns, always))),
             metadata=metadata,
             tool=self._asked_by(),
         )

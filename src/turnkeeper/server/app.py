@@ -66,6 +66,8 @@ class App:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         common = self._gate.headers(headers.get("origin"))
         response: HttpResponse | Application | None = self._gate.stopped(scope, headers)
+        if response is None:
+            response = await self._gate.stopped_peer(scope)
         operation = UNKNOWN
         if response is None:
             operation, response = await self._answer(scope, receive, headers)

@@ -13,3 +13,6 @@ Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 ABORT: Final = "turnkeeper.abort"
 """An extension of the scope: a function that closes the connection at once and discards unsent data."""
+
+PEER: Final = "turnkeeper.peer"
+"""An extension of the scope: the ``Peer`` of the connection."""

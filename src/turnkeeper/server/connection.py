@@ -17,8 +17,9 @@ from uvicorn.server import ServerState
 
 from turnkeeper.model.refusal import Invalid, Refusal
 from turnkeeper.server import errors
-from turnkeeper.server.asgi import ABORT, Application, AsgiMessage, Receive, Scope, Send
+from turnkeeper.server.asgi import ABORT, PEER, Application, AsgiMessage, Receive, Scope, Send
 from turnkeeper.server.errors import HeadTooLarge, Overloaded
+from turnkeeper.server.peer import Peer
 
 VERSIONS: Final = ("1.0", "1.1")
 
@@ -81,6 +82,8 @@ class HttpConnection(HttpToolsProtocol):
         """A client connected."""
         super().connection_made(transport)
         self.flow = _PipelineFlow(transport, self.pipeline)
+        host, port = self.server or ("", None)
+        self._peer = Peer(self.client or ("", 0), (host, port or 0))
         if len(self.connections) > self._limits.connections_max:
             self._refuse(Overloaded(f"{self._limits.connections_max} connections are open; try again later"))
         else:
@@ -143,7 +146,7 @@ class HttpConnection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """A request begins."""
         super().on_message_begin()
-        self.scope["extensions"] = {ABORT: self.abort}  # type: ignore[dict-item] # An extension of ours.
+        self.scope["extensions"] = {ABORT: self.abort, PEER: self._peer}  # type: ignore[dict-item] # Ours.
         self._is_in_head, self._head_bytes = True, 0
 
     def on_url(self, url: bytes) -> None:

@@ -1,4 +1,4 @@
-"""AccessGate: refuses requests without the password, from foreign origins, or under a foreign host name."""
+"""AccessGate: refuses requests without the password, from foreign origins or hosts, or from a model's commands."""
 
 import re
 from base64 import b64decode, b64encode
@@ -8,7 +8,8 @@ from hmac import compare_digest
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
-from turnkeeper.server.asgi import Scope
+from turnkeeper.server.asgi import PEER, Scope
+from turnkeeper.server.peer import Peer
 from turnkeeper.server.response import HttpResponse, Pairs, json
 from turnkeeper.server.service import ServerOptions
 
@@ -67,6 +68,24 @@ class AccessGate:
             return _forbidden(f"pages of {origin} may not call this server; start it with --cors {origin}")
         if self._token is not None and not self._has_password(scope, headers):
             return _unauthorized(is_second=scope["path"].startswith("/api/"))
+        return None
+
+    async def stopped_peer(self, scope: Scope) -> HttpResponse | None:
+        """The response to a model's command, which may not answer for the user; None if the request may go on.
+
+        A password is not known to commands, so who has it is not looked at.
+        """
+        peer: Peer | None = scope.get("extensions", {}).get(PEER)
+        if peer is None or self._token is not None:
+            return None
+        owner = await peer.owner()
+        if owner == "command":
+            return _forbidden("commands that a model runs may not call the server that runs them")
+        if owner == "unknown" and scope["method"] not in SAFE:
+            return _forbidden(
+                "a command of a model runs, and it cannot be told that this request does not come from it; keep the "
+                "connection open until the answer, or start the server with a password (OPENCODE_SERVER_PASSWORD)"
+            )
         return None
 
     def _is_allowed(self, origin: str) -> bool:

@@ -126,7 +126,7 @@ async def settle_in(app: App, service: Service, left: Sequence["Left"] = ()) -> 
     gc.freeze()
     gc.set_threshold(COLLECTED_OBJECTS, *gc.get_threshold()[1:])
     if left:
-        log.warning("%d sessions that a dead process left open were looked after", len(left))
+        log.warning("sessions that a dead process left open were looked after: %d", len(left))
     await service.turnkeeper.resume_taken_over(left)
 
 

@@ -21,6 +21,7 @@ ProblemKind: TypeAlias = Literal[
     "unused blob",
     "stray part",
     "dangling reference",
+    "unfinished revert",
     "medium",
 ]
 """The kinds of problems. ``medium`` is an error of the files that the engine reports."""
@@ -29,8 +30,8 @@ ProblemKind: TypeAlias = Literal[
 class Problem(Value):
     """A problem, the number of its event if it has one, and advice.
 
-    Every problem is damage, except a dangling reference: removing a message or importing a session without its parent
-    leaves it, and readers ignore it.
+    Every problem is damage, except two. A dangling reference stays when a message is removed or a session is imported
+    without its parent, and readers ignore it. An unfinished revert is finished by whoever works on the session next.
     """
 
     kind: ProblemKind
@@ -43,7 +44,7 @@ class Problem(Value):
     @property
     def is_damage(self) -> bool:
         """Whether data was lost or contradicts the log."""
-        return self.kind != "dangling reference"
+        return self.kind not in ("dangling reference", "unfinished revert")
 
 
 def problem(

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from turnkeeper.core import blobs
+from turnkeeper.core.restores import is_open
 from turnkeeper.core.usage import COST_DIGITS
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.session import Session
@@ -16,6 +17,7 @@ from turnkeeper.store import documents, keys
 from turnkeeper.store.damaged import UNREADABLE
 from turnkeeper.store.engine import Engine, Key, LogConflict
 from turnkeeper.store.engines.words import words
+from turnkeeper.workspace.owner import is_alive
 
 ATTEMPTS_MAX = 100
 MESSAGES_AT_ONCE = 200
@@ -101,6 +103,16 @@ class Examination:
         await self._compare(expected)
         await self._compare_views()
         self._refer(expected)
+        self._finished()
+
+    def _finished(self) -> None:
+        """Report a revert that a dead process left half done."""
+        view = self.fold.view
+        if view is not None and is_open(view) and (view.owner is None or not is_alive(view.owner)):
+            assert view.restore is not None, "an open restore is one"
+            count = sum(one.writes for one in view.restore.files)
+            said = f"a revert was cut off while it wrote {count} files of {view.restore.root!r}"
+            self._report("unfinished revert", said, advice="the next prompt finishes it, as does `session recover`")
 
     async def _compare(self, expected: dict[Key, bytes]) -> None:
         stored = await self._stored(expected)

@@ -13,7 +13,9 @@ from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.session import NO_VARIANT, ZERO_TOKENS, Origin, Session, SessionModel, SessionTime
 from turnkeeper.model.version import __version__
 from turnkeeper.sessions.create import check_directory, remember_project
+from turnkeeper.sessions.past import past
 from turnkeeper.store import keys
+from turnkeeper.store.queries import Queries
 from turnkeeper.store.store import Store
 from turnkeeper.workspace.project import ProjectPlace
 
@@ -21,23 +23,31 @@ IDS_AT_ONCE: Final = 256
 
 
 async def fork(
-    store: Store, session_id: str, *, message_id: str | None = None, place: ProjectPlace | None = None
+    store: Store,
+    session_id: str,
+    *,
+    message_id: str | None = None,
+    at: int | None = None,
+    place: ProjectPlace | None = None,
 ) -> Session:
     """Copy a history, or the messages before ``message_id``, into a new session. Raises NotFound for either id.
 
-    The copy has no cost: the ledger of the source has it. The copy keeps the agent, the model and the permission rules
-    of the history, the discovered instruction files, and the quarantine of rejected parts.
+    With ``at``, the history is copied as it was after that event. The copy has no cost: the ledger of the source has
+    it. The copy keeps the agent, the model and the permission rules of the history, the discovered instruction files,
+    and the quarantine of rejected parts.
     """
-    view = await store.journal.view(session_id)
+    then = await past(store, session_id, at) if at is not None else None
+    view = then.view if then is not None else await store.journal.view(session_id)
+    queries = then.queries if then is not None else store.queries
     if place is not None:
         check_directory(place)
     source = view.session
-    cut = await store.queries.message(session_id, message_id) if message_id is not None else None
+    cut = await queries.message(session_id, message_id) if message_id is not None else None
     new_id = store.mint.session_id()
     mint = store.mint
     copier = Copier(new_id, _ids(mint, "msg").__next__, _ids(mint, "prt").__next__, frozenset(view.quarantined))
     met = await _met(store, view, cut)
-    copied = await _copies(store, copier, session_id, message_id, met)
+    copied = await _copies(queries, copier, session_id, message_id, met)
     moved = place is not None and str(place.directory) != source.directory
     found = [event for event in met if isinstance(event, InstructionDiscovered)] if not moved else []
     agent, model = _speaker(source, copied, is_whole=cut is None)
@@ -49,7 +59,7 @@ async def fork(
         workspace_id=source.workspace_id,
         directory=str(place.directory) if place else source.directory,
         path=place.path if place else source.path,
-        origin=Origin(session_id=session_id, message_id=message_id),
+        origin=Origin(session_id=session_id, message_id=message_id, seq=at),
         title=await _title(store, source),
         version=__version__,
         agent=agent,
@@ -78,7 +88,7 @@ async def _met(
     if not view.instructions and not view.quarantined:
         return []
     met: list[InstructionDiscovered | PartsQuarantined] = []
-    for seq, _, event in await store.journal.read(view.session.id):
+    for seq, _, event in await store.journal.read(view.session.id, limit=view.seq):
         if cut is not None and seq >= cut.info.seq:
             break
         if isinstance(event, PartsQuarantined) or (
@@ -89,7 +99,7 @@ async def _met(
 
 
 async def _copies(
-    store: Store,
+    queries: Queries,
     copier: Copier,
     session_id: str,
     message_id: str | None,
@@ -104,7 +114,7 @@ async def _copies(
         if isinstance(event, PartsQuarantined):
             quarantines.setdefault(event.message_id, []).append(event)
     copied: list[MessageRecorded | PartsQuarantined] = []
-    async for messages in store.queries.walk(session_id, with_marks=True):
+    async for messages in queries.walk(session_id, with_marks=True):
         for message in messages:
             if message.info.id == message_id:
                 return copied

@@ -36,11 +36,6 @@ def _mentioned(template: str, place: ProjectPlace, agents: Container[str], home:
 
 
 def _existing(name: str, place: ProjectPlace, home: Path) -> Path | None:
-    """The existing path of a name: relative to the worktree of the project, or else to the directory."""
-    if name.startswith("~/"):
-        paths = [home / name[2:]]
-    elif place.worktree == Path(place.worktree.anchor):
-        paths = [place.directory / name]
-    else:
-        paths = [place.worktree / name, place.directory / name]
+    """The existing path of a name: relative to the top of the project, or else to the directory."""
+    paths = [home / name[2:]] if name.startswith("~/") else [place.top / name, place.directory / name]
     return next((Path(os.path.normpath(path)) for path in paths if os.path.exists(path)), None)

@@ -11,7 +11,7 @@ from turnkeeper.model.value import Value
 from turnkeeper.text import patch
 from turnkeeper.text.patch import AddFile, DeleteFile, PatchError, Section, UpdateFile
 from turnkeeper.tools.change import FileChange, change, edits_by_patch, existing, holding, require_read
-from turnkeeper.tools.reach import reach, shown
+from turnkeeper.tools.reach import reach_all, shown
 from turnkeeper.tools.replacing import encoded
 from turnkeeper.tools.tool import Tool, ToolContext, ToolFailure, ToolOutput, text
 from turnkeeper.workspace import files
@@ -29,7 +29,7 @@ async def execute(arguments: ApplyPatchArguments, context: ToolContext) -> ToolO
         sections = patch.parse(arguments.patch_text)
     except PatchError as error:
         raise ToolFailure(f"The patch cannot be read: {error}. Nothing was changed.") from error
-    reached = {given: await reach(given, context) for section in sections for given in _named(section)}
+    reached = await reach_all([given for section in sections for given in _named(section)], context, then="edit")
     one_name: dict[Path, Path] = {}  # A file and a link to it are one file, and must not be changed twice at once.
     paths = {given: one_name.setdefault(files.real(path), path) for given, path in reached.items()}
     async with holding(list(paths.values())):

@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -11,13 +12,15 @@ import msgspec
 from anyio import to_thread
 from msgspec import Meta
 
-from turnkeeper.core.limits import COMMAND_TIMEOUT_MAX_S, COMMAND_TIMEOUT_S, PROGRESS_CHARS_MAX
+from turnkeeper.core.limits import COMMAND_TIMEOUT_MAX_S, COMMAND_TIMEOUT_S, KILL_GRACE_S, PROGRESS_CHARS_MAX
 from turnkeeper.core.sandbox import EXTERNAL, Confinement, directory_of, refusal_note, temporary_of
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.text.shell_rules import command_ask
-from turnkeeper.tools.reach import ask_outside, located, shell_places
+from turnkeeper.tools.reach import located, outside, shell_places
 from turnkeeper.tools.tool import Tool, ToolContext, ToolFailure, ToolOutput, text
+from turnkeeper.tools.wanted import Wanted, ask_all
 from turnkeeper.workspace import shell
+from turnkeeper.workspace.guarded import Guarded
 from turnkeeper.workspace.shell import KeptOutput, Ran
 
 
@@ -54,9 +57,12 @@ async def execute(arguments: BashArguments, context: ToolContext) -> ToolOutput:
     # Paths are checked as the shell will expand them.
     if not arguments.outside:
         context = msgspec.structs.replace(context, environ={**context.environ, **temporary_of(confined)})
-    await _ask(arguments, directory, msgspec.structs.replace(context, ask=granted.ask))
+    if confined is not None and confined.is_by_rule and arguments.outside:
+        raise ToolFailure("The rules of this agent deny every change, so no command runs outside the sandbox.")
+    wanted = await _wanted(arguments, directory, context, is_confined=confined is not None)
+    await ask_all(wanted, context, granted.ask)
     if confined is not None:
-        confined = await _confined(arguments, confined.also(map(os.path.realpath, granted.directories)), context)
+        confined = None if arguments.outside else confined.also(map(os.path.realpath, granted.directories))
     if not directory.is_dir():
         raise ToolFailure(f"{str(directory)!r} is not a directory, so nothing can run there.")
     description = arguments.description or ""
@@ -77,6 +83,8 @@ async def execute(arguments: BashArguments, context: ToolContext) -> ToolOutput:
             heard=heard,
             kept=kept,
             confined=confined,
+            is_of_model=True,
+            left=partial(_left, context),
         )
     except anyio.get_cancelled_exc_class():
         # Reports come at intervals: the last one may lack what was printed since.
@@ -89,6 +97,13 @@ async def execute(arguments: BashArguments, context: ToolContext) -> ToolOutput:
         metadata["sandbox"] = note
     output = "\n".join([said(ran, timeout_s), *([note] if note else [])])
     return ToolOutput(title=arguments.command, output=output, metadata=metadata, lost_bytes=ran.lost_bytes)
+
+
+def _left(context: ToolContext, rest: Guarded) -> None:
+    if context.jobs is None:
+        rest.end(KILL_GRACE_S)
+    else:
+        context.jobs.keep(context.session_id, rest)
 
 
 async def _in_background(
@@ -124,31 +139,26 @@ class GrantedDirectories:
             self.directories += [place for one in patterns if (place := directory_of(one, home)) is not None]
 
 
-async def _confined(arguments: BashArguments, confined: Confinement, context: ToolContext) -> Confinement | None:
-    """How the command is confined; the user is asked about a command that is not to be."""
-    if not arguments.outside:
-        return confined
-    if confined.is_by_rule:
-        raise ToolFailure("The rules of this agent deny every change, so no command runs outside the sandbox.")
+async def _wanted(
+    arguments: BashArguments, directory: Path, context: ToolContext, *, is_confined: bool
+) -> list[Wanted]:
+    """What the command needs: what lies outside, the files that are written, the commands, and to leave the sandbox."""
     command = arguments.command
-    await context.ask("sandbox", [command], always=[command], metadata={"command": command, "outside": True})
-    return None
-
-
-async def _ask(arguments: BashArguments, directory: Path, context: ToolContext) -> None:
-    """Ask for what lies outside, then for the files that are written, then for the commands."""
-    asked = command_ask(arguments.command, context.environ)
+    asked = command_ask(command, context.environ)
     places = await to_thread.run_sync(shell_places, asked, directory, context)
     metadata: dict[str, object] = {
-        "command": arguments.command,
+        "command": command,
         "directories": [str(place) for place in places.outside],
         "patterns": list(asked.patterns),
     }
-    await ask_outside(places.outside, context, metadata, unknown=asked.computed)
+    wanted = outside(places.outside, metadata, unknown=asked.computed)
     if places.edited:
-        await context.ask("edit", places.edited, always=["*"], metadata=metadata)
+        wanted.append(Wanted("edit", places.edited, ["*"], metadata))
     if asked.patterns:
-        await context.ask("bash", asked.patterns, always=asked.always, metadata=metadata)
+        wanted.append(Wanted("bash", asked.patterns, asked.always, metadata))
+    if arguments.outside and is_confined:
+        wanted.append(Wanted("sandbox", [command], [command], {"command": command, "outside": True}))
+    return wanted
 
 
 def said(ran: Ran, timeout_s: float) -> str:

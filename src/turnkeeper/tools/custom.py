@@ -13,23 +13,20 @@ from functools import partial
 from importlib.util import decode_source
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, NamedTuple, TypeAlias, get_type_hints, overload
+from typing import Any, NamedTuple, TypeAlias, get_type_hints, overload
 
+import anyio
 import msgspec
 from anyio import to_thread
 
-from turnkeeper.core.limits import CUSTOM_TOOL_BYTES_MAX
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import wire_name
 from turnkeeper.tools.tool import AnyTool, Tool, ToolContext, ToolFailure, ToolOutput
 from turnkeeper.tools.toolbox import NAME
-from turnkeeper.workspace import files
+from turnkeeper.workspace import tool_files
+from turnkeeper.workspace.tool_files import ToolTrust
 
 log = logging.getLogger(__name__)
-
-FOLDERS: Final = ("tool", "tools")
-FILES_MAX: Final = 200
-"""How many files are looked at in one folder."""
 
 Result: TypeAlias = str | ToolOutput | None
 Function: TypeAlias = Callable[..., Result] | Callable[..., Awaitable[Result]]
@@ -41,7 +38,12 @@ def tool(function: Function, /) -> AnyTool: ...
 
 @overload
 def tool(
-    *, name: str | None = None, description: str | None = None, permission: str | None = None, read_only: bool = False
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    permission: str | None = None,
+    read_only: bool = False,
+    asks_first: bool = False,
 ) -> Callable[[Function], AnyTool]: ...
 
 
@@ -53,6 +55,7 @@ def tool(
     description: str | None = None,
     permission: str | None = None,
     read_only: bool = False,
+    asks_first: bool = False,
 ) -> AnyTool | Callable[[Function], AnyTool]:
     """Make a function a tool.
 
@@ -60,14 +63,25 @@ def tool(
     ``ToolContext`` is given the context and is not shown to the model. The function may be a coroutine function; others
     run on a thread. It returns text, a ToolOutput, or nothing. The user's rules go by ``permission``, which is the name
     of the tool unless given. Raises Invalid for a function that cannot be one.
+
+    Permission is asked for before the function is called. If the function asks once more by its context and the process
+    ends before the answer, the call is settled as interrupted: it may have acted. ``asks_first`` says that the function
+    acts only after its last ask; such a call goes on waiting, and the function is called again with the answer.
     """
-    if function is None:
-        return partial(_made, name=name, description=description, permission=permission, read_only=read_only)
-    return _made(function, name=name, description=description, permission=permission, read_only=read_only)
+    made = partial(
+        _made, name=name, description=description, permission=permission, read_only=read_only, asks_first=asks_first
+    )
+    return made if function is None else made(function)
 
 
 def _made(
-    function: Function, *, name: str | None, description: str | None, permission: str | None, read_only: bool
+    function: Function,
+    *,
+    name: str | None,
+    description: str | None,
+    permission: str | None,
+    read_only: bool,
+    asks_first: bool,
 ) -> AnyTool:
     name = name or function.__name__
     if NAME.fullmatch(name) is None:
@@ -80,10 +94,12 @@ def _made(
 
     async def execute(arguments: msgspec.Struct, context: ToolContext) -> ToolOutput:
         await context.ask(asked, ["*"], always=["*"], metadata=msgspec.to_builtins(arguments))
+        if not asks_first:
+            context.acts()
         given: dict[str, Any] = {field: getattr(arguments, field) for field in arguments.__struct_fields__}
         if signature.context is not None:
             given[signature.context] = context
-        return _output(name, await _called(function, given))
+        return _output(name, await _called(function, given, context))
 
     return Tool(
         name=name,
@@ -126,11 +142,14 @@ def _signature(function: Function, name: str) -> _Signature:
     return _Signature(parameters, context)
 
 
-async def _called(function: Function, given: dict[str, Any]) -> object:
+async def _called(function: Function, given: dict[str, Any], context: ToolContext) -> object:
     if inspect.iscoroutinefunction(function):
         return await function(**given)
-    # A thread that does not end in time is left behind: Python cannot stop it.
-    return await to_thread.run_sync(partial(function, **given), abandon_on_cancel=True)
+    try:
+        return await to_thread.run_sync(partial(function, **given), abandon_on_cancel=True)
+    except anyio.get_cancelled_exc_class():
+        context.goes_on()  # The thread is left behind: Python cannot stop it.
+        raise
 
 
 def _output(name: str, result: object) -> ToolOutput:
@@ -151,13 +170,21 @@ class _File(NamedTuple):
     stamp: tuple[int, ...]
 
 
-class CustomTools:
-    """Loads the tools in files, and each file again only when it has changed."""
+class LoadedTools(NamedTuple):
+    """The tools in files, and the files that were left out because nobody trusts them."""
 
-    def __init__(self) -> None:
+    tools: tuple[AnyTool, ...]
+    untrusted: tuple[Path, ...] = ()
+
+
+class CustomTools:
+    """Loads the tools in files that may be loaded, and each file again only when it has changed."""
+
+    def __init__(self, trust: ToolTrust) -> None:
+        self._trust = trust
         self._loaded: dict[_File, tuple[AnyTool, ...]] = {}
 
-    async def load(self, directories: Sequence[Path]) -> tuple[AnyTool, ...]:
+    async def load(self, directories: Sequence[Path]) -> LoadedTools:
         """The tools in these directories; of two with one name the later one.
 
         A file that cannot be loaded is named in a warning, and costs nothing else.
@@ -165,8 +192,10 @@ class CustomTools:
         found = list(_files(directories))
         if any(file not in self._loaded for file in found):
             await to_thread.run_sync(self._load, found)
-        named = {tool.name: tool for file in found for tool in self._loaded.get(file, ())}
-        return tuple(named.values())
+        trusted = set(filter(self._trust.allows_directory, directories))
+        used = [file for file in found if file in self._loaded and file.path.parent.parent in trusted]
+        named = {tool.name: tool for file in used for tool in self._loaded[file]}
+        return LoadedTools(tuple(named.values()), tuple(file.path for file in found if file not in used))
 
     def _load(self, found: Sequence[_File]) -> None:
         wanted = {file.path for file in found}
@@ -174,36 +203,36 @@ class CustomTools:
             self._loaded.pop(stale, None)
         for file in found:
             if file not in self._loaded:
-                self._loaded[file] = _tools_in(file.path)
+                tools = self._tools_in(file.path)
+                if tools is not None:
+                    self._loaded[file] = tools
+
+    def _tools_in(self, path: Path) -> tuple[AnyTool, ...] | None:
+        """The tools in a file; None if it may not be loaded."""
+        try:
+            content = tool_files.read(path)
+            if not self._trust.allows(path, content):
+                return None
+            module = _imported(path, content)
+        except (Exception, SystemExit) as error:
+            # The file is a person's own program: whatever it raises, the others work.
+            log.warning("the tools in %s are left out: %s: %s", path, type(error).__name__, error)
+            return ()
+        return tuple(value for value in vars(module).values() if isinstance(value, Tool))
 
 
 def _files(directories: Sequence[Path]) -> Iterator[_File]:
-    for folder in (directory / name for directory in directories for name in FOLDERS):
+    for path in tool_files.found_in(directories):
         try:
-            names = sorted(os.listdir(folder))
+            found = os.stat(path)
         except OSError:
             continue
-        for name in [name for name in names if name.endswith(".py") and not name.startswith("_")][:FILES_MAX]:
-            try:
-                found = os.stat(folder / name)
-            except OSError:
-                continue
-            yield _File(folder / name, (found.st_mtime_ns, found.st_size, found.st_ino))
+        yield _File(path, (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino))
 
 
-def _tools_in(path: Path) -> tuple[AnyTool, ...]:
-    try:
-        module = _imported(path)
-    except (Exception, SystemExit) as error:
-        # The file is a person's own program: whatever it raises, the others work.
-        log.warning("the tools in %s are left out: %s: %s", path, type(error).__name__, error)
-        return ()
-    return tuple(value for value in vars(module).values() if isinstance(value, Tool))
-
-
-def _imported(path: Path) -> ModuleType:
+def _imported(path: Path, content: bytes) -> ModuleType:
     """The module in a file. Not by the import system, which would write its cache beside the file."""
-    source = decode_source(files.read_bytes(path, CUSTOM_TOOL_BYTES_MAX))
+    source = decode_source(content)
     module = ModuleType(f"turnkeeper_custom_tools.{path.stem}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module  # Dataclasses and annotations look their module up there.

@@ -27,7 +27,7 @@ async def execute(arguments: EditArguments, context: ToolContext) -> ToolOutput:
     """Change the file once it is allowed."""
     replacement = Replacement(arguments.old_string, arguments.new_string, arguments.replace_all)
     require_different(replacement)
-    path = await reach(arguments.file_path, context)
+    path = await reach(arguments.file_path, context, then="edit")
     async with holding([path]):
         before = await to_thread.run_sync(existing, path)
         _require_sense(path, before, replacement)

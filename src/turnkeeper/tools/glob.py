@@ -23,10 +23,10 @@ class GlobArguments(Value):
 async def execute(arguments: GlobArguments, context: ToolContext) -> ToolOutput:
     """List the first files that match."""
     given, pattern = _split(arguments.path or ".", arguments.pattern)
-    await context.ask(
-        "glob", [arguments.pattern], always=["*"], metadata={"pattern": arguments.pattern, "path": arguments.path}
-    )
+    metadata = {"pattern": arguments.pattern, "path": arguments.path}
+    context.refuse_denied("glob", [arguments.pattern])
     directory = await reach(given, context, "directory")
+    await context.ask("glob", [arguments.pattern], always=["*"], metadata=metadata)
     if not directory.is_dir():
         raise ToolFailure(f"{str(directory)!r} is not a directory.")
     expression = compile_glob(pattern)

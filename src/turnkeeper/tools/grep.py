@@ -9,7 +9,7 @@ from msgspec import Meta
 from turnkeeper.core.limits import LINE_CHARS_MAX, MATCHES_MAX
 from turnkeeper.model.value import Value
 from turnkeeper.text.glob_pattern import compile_glob
-from turnkeeper.tools.reach import patterns, reach
+from turnkeeper.tools.reach import located, patterns, reach
 from turnkeeper.tools.tool import Tool, ToolContext, ToolFailure, ToolOutput, text
 from turnkeeper.workspace import files, ripgrep
 from turnkeeper.workspace.ripgrep import Match
@@ -30,8 +30,10 @@ class GrepArguments(Value):
 async def execute(arguments: GrepArguments, context: ToolContext) -> ToolOutput:
     """Show the first lines that match."""
     metadata = {"pattern": arguments.pattern, "path": arguments.path, "include": arguments.include}
+    context.refuse_denied("grep", [arguments.pattern])
+    then = "read" if located(arguments.path or ".", context).is_file() else None
+    place = await reach(arguments.path or ".", context, "file" if arguments.path else "directory", then=then)
     await context.ask("grep", [arguments.pattern], always=["*"], metadata=metadata)
-    place = await reach(arguments.path or ".", context, "file" if arguments.path else "directory")
     if not place.exists():
         raise ToolFailure(f"{str(place)!r} does not exist.")
     if place.is_file():
@@ -43,6 +45,8 @@ async def execute(arguments: GrepArguments, context: ToolContext) -> ToolOutput:
 
     def wanted(name: str) -> bool:
         if expression is not None and expression.fullmatch(name) is None:
+            return False
+        if directory / name in context.services.secrets:
             return False
         is_allowed = place.is_file() or context.may("read", patterns(directory / name, context))
         if not is_allowed:

@@ -31,7 +31,7 @@ class ListArguments(Value):
 
 async def execute(arguments: ListArguments, context: ToolContext) -> ToolOutput:
     """Show the first files as a tree."""
-    directory = await reach(arguments.path or ".", context, "directory")
+    directory = await reach(arguments.path or ".", context, "directory", then="list")
     await context.ask("list", patterns(directory, context), always=["*"], metadata={"path": str(directory)})
     if not directory.is_dir():
         raise ToolFailure(f"{str(directory)!r} is not a directory.")

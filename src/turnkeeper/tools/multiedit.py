@@ -37,7 +37,7 @@ async def execute(arguments: MultieditArguments, context: ToolContext) -> ToolOu
     replacements = [Replacement(one.old_string, one.new_string, one.replace_all) for one in arguments.edits]
     for number, one in enumerate(replacements, 1):
         require_different(one, f"Edit {number} of {len(replacements)}: ")
-    path = await reach(arguments.file_path, context)
+    path = await reach(arguments.file_path, context, then="edit")
     async with holding([path]):
         before = await to_thread.run_sync(existing, path)
         _require_sense(path, before, replacements)

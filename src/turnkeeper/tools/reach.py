@@ -14,6 +14,7 @@ from turnkeeper.text import wildcard
 from turnkeeper.text.shell_paths import ShellPath
 from turnkeeper.text.shell_rules import CommandAsk
 from turnkeeper.tools.tool import ToolContext, ToolFailure
+from turnkeeper.tools.wanted import Wanted, ask_all
 from turnkeeper.workspace import files
 from turnkeeper.workspace.files import CheckedPath
 
@@ -41,35 +42,52 @@ def located(given: str, context: ToolContext) -> Path:
     return Path(os.path.normpath(os.path.join(context.directory, _at_home(given, context))))
 
 
-async def reach(given: str, context: ToolContext, kind: Literal["file", "directory"] = "file") -> CheckedPath:
-    """The path a call may use; Denied or Rejected if it lies outside and may not be reached."""
+async def reach(
+    given: str, context: ToolContext, kind: Literal["file", "directory"] = "file", *, then: str | None = None
+) -> CheckedPath:
+    """The path a call may use; Denied or Rejected if it lies outside and may not be reached.
+
+    ``then`` is the permission that the call asks for next with the path. If that is denied nothing is asked.
+    """
+    return (await reach_all([given], context, kind, then=then))[given]
+
+
+async def reach_all(
+    given: Sequence[str], context: ToolContext, kind: Literal["file", "directory"] = "file", *, then: str | None = None
+) -> dict[str, CheckedPath]:
+    """The paths of a call by what was given, as ``reach`` does for one."""
     # Not on a thread: a few looks at directories cost less than the way there and back.
-    path = CheckedPath.of(located(given, context))
-    if not files.is_inside(path, context.directory, context.worktree):
-        parent = path.place if kind == "directory" or path.place.is_dir() else path.place.parent
-        await ask_outside([parent], context, {"filepath": str(path), "parentDir": str(parent)})
-    return path
+    paths = {one: CheckedPath.of(located(one, context)) for one in given}
+    wanted: list[Wanted] = []
+    for path in paths.values():
+        if path in context.services.secrets:
+            raise ToolFailure(f"{str(path)!r} holds keys or permissions of the user. No tool may open it; do without.")
+        if then is not None:
+            context.refuse_denied(then, patterns(path, context))
+        if not files.is_inside(path, context.directory, context.worktree):
+            parent = path.place if kind == "directory" or path.place.is_dir() else path.place.parent
+            wanted += outside([parent], {"filepath": str(path), "parentDir": str(parent)})
+    await ask_all(wanted, context)
+    return paths
 
 
-async def ask_outside(
-    directories: Sequence[Path], context: ToolContext, metadata: dict[str, object], unknown: Sequence[str] = ()
-) -> None:
-    """Ask for directories outside the project, all at once. ``unknown`` are words that may lead to any."""
-    patterns = [*(f"{str(directory).rstrip('/')}/*" for directory in dict.fromkeys(directories)), *unknown]
-    if patterns:
-        always = [*patterns[: len(patterns) - len(unknown)], *map(wildcard.literal, unknown)]
-        await context.ask("external_directory", patterns, always=always, metadata=metadata)
+def outside(directories: Sequence[Path], metadata: dict[str, object], unknown: Sequence[str] = ()) -> list[Wanted]:
+    """What a call needs for directories outside the project. ``unknown`` are words that may lead to any."""
+    places = [f"{str(directory).rstrip('/')}/*" for directory in dict.fromkeys(directories)]
+    found = [*places, *unknown]
+    always = [*places, *map(wildcard.literal, unknown)]
+    return [Wanted("external_directory", found, always, metadata)] if found else []
 
 
 def patterns(path: Path, context: ToolContext) -> list[str]:
-    """What rules about a file are matched against: its path from the worktree, and where that leads if it is a link.
+    """What rules about a file are matched against: its path from the top of the project, and where a link leads.
 
     Otherwise a link named ``notes.txt`` would get around a rule about ``.env``. Where the file system takes two
     spellings for one name, the other spellings are there too.
     """
-    place, root = str(files.real(path)), os.path.realpath(context.worktree)
-    found = [os.path.relpath(path, context.worktree)]
-    if place != str(path) or root != str(context.worktree):
+    place, root = str(files.real(path)), os.path.realpath(context.top)
+    found = [os.path.relpath(path, context.top)]
+    if place != str(path) or root != str(context.top):
         found.append(os.path.relpath(place, root))
     composed = [unicodedata.normalize("NFC", name) for name in found]
     if files.folds_case(root):
@@ -79,10 +97,9 @@ def patterns(path: Path, context: ToolContext) -> list[str]:
 
 
 def shown(path: Path, context: ToolContext) -> str:
-    """The path as a title shows it: from the worktree if it is inside."""
-    root = context.worktree if str(context.worktree) != context.worktree.anchor else context.directory
-    name, top = str(path), f"{str(root).rstrip('/')}/"
-    return name.removeprefix(top) if name.startswith(top) else "." if path == root else name
+    """The path as a title shows it: from the top of the project if it is inside."""
+    name, top = str(path), f"{str(context.top).rstrip('/')}/"
+    return name.removeprefix(top) if name.startswith(top) else "." if path == context.top else name
 
 
 def shell_places(asked: CommandAsk, directory: Path, context: ToolContext) -> ShellPlaces:

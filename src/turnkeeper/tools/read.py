@@ -54,7 +54,7 @@ class Lines(NamedTuple):
 
 async def execute(arguments: ReadArguments, context: ToolContext) -> ToolOutput:
     """Read what is there once it is allowed."""
-    path = await reach(arguments.file_path, context)
+    path = await reach(arguments.file_path, context, then="read")
     await context.ask("read", patterns(path, context), always=["*"], metadata={})
     first = max(arguments.offset or 1, 1)
     limit = arguments.limit or OUTPUT_LINES_MAX

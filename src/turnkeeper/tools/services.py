@@ -1,5 +1,8 @@
 """Services: what tools of a session use that lives longer than a call: reads, formatters, language servers."""
 
+from collections.abc import Container
+from pathlib import Path
+
 import msgspec
 
 from turnkeeper.tools.reads import SessionReads
@@ -15,3 +18,5 @@ class ToolServices(msgspec.Struct, frozen=True):
     diagnose: Diagnose = diagnose_nothing
     fetches_private: bool = False
     """Whether webfetch may reach addresses of this machine and of private networks."""
+    secrets: Container[Path] = ()
+    """Files that no tool opens, whatever the rules allow."""

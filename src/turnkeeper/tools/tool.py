@@ -26,6 +26,7 @@ from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject, Value
 from turnkeeper.tools.schema import schema_of
 from turnkeeper.tools.services import ToolServices
+from turnkeeper.workspace import files
 from turnkeeper.workspace.jobs import Jobs
 
 Arguments = TypeVar("Arguments", bound=msgspec.Struct)
@@ -149,6 +150,8 @@ class ToolContext(msgspec.Struct, frozen=True):
     environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
     may: Callable[[str, Sequence[str]], bool] = lambda permission, patterns: True
     """Whether the rules allow these patterns of a permission without asking."""
+    refuse_denied: Callable[[str, Sequence[str]], None] = lambda permission, patterns: None
+    """Raise Denied if the rules deny one of these patterns. For what is asked later, so that no question is in vain."""
     services: ToolServices = msgspec.field(default_factory=ToolServices)
     """What lives longer than the call: files that were read, formatters, language servers."""
     confine: Callable[[], Confinement | None] = lambda: None
@@ -156,6 +159,15 @@ class ToolContext(msgspec.Struct, frozen=True):
     jobs: Jobs | None = None
     """The background jobs; None where there can be none."""
     question: AskQuestions = nobody_answers
+    acts: Callable[[], None] = lambda: None
+    """To be called before a tool acts that may ask again later: if its process ends then, it is not run again."""
+    goes_on: Callable[[], None] = lambda: None
+    """To be called by a tool that was cancelled and whose work cannot be stopped."""
+
+    @property
+    def top(self) -> Path:
+        """The top of the project's files, which the patterns of rules begin at."""
+        return files.top(self.directory, self.worktree)
 
 
 class Tool(msgspec.Struct, Generic[Arguments], frozen=True):

@@ -32,7 +32,7 @@ class _Encoded(NamedTuple):
 
 async def execute(arguments: WriteArguments, context: ToolContext) -> ToolOutput:
     """Write the file once it is allowed."""
-    path = await reach(arguments.file_path, context)
+    path = await reach(arguments.file_path, context, then="edit")
     async with holding([path]):
         is_quick = files.is_small(path) or not os.path.lexists(path)
         before = existing(path) if is_quick else await to_thread.run_sync(existing, path)

@@ -1,12 +1,10 @@
-"""Child processes: each runs in its own process group, which is terminated as a whole."""
+"""Child processes: each has a guard, which ends everything that the process started."""
 
 import os
-import signal
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from subprocess import DEVNULL, Popen
 from typing import Final
 
 import anyio
@@ -15,36 +13,36 @@ from anyio.lowlevel import checkpoint
 
 from turnkeeper.core.limits import KILL_GRACE_S
 from turnkeeper.core.sandbox import Confinement
-from turnkeeper.workspace import sandbox
-from turnkeeper.workspace.watchdog import Watchdog
+from turnkeeper.workspace.guarded import Guarded
+from turnkeeper.workspace.launcher import LAUNCHER
 
 CHUNK_BYTES: Final = 64 * 1024
-_LOOK_AGAIN_S: Final = 0.02
+_KILL_S: Final = 5.0
+"""How long the end of a killed process is waited for."""
 
 
 class RunningProcess:
     """A started process, its output, and its input if it has one."""
 
-    def __init__(self, process: "Popen[bytes]", output: int, input: int | None, grace_s: float) -> None:
-        self._process, self._output, self._input, self._grace_s = process, output, input, grace_s
-        self._waiting = anyio.Lock()
+    def __init__(self, guarded: Guarded, output: int, input: int | None, grace_s: float) -> None:
+        self._guarded, self._output, self._input, self._grace_s = guarded, output, input, grace_s
+        self._hearing = anyio.Lock()
 
     @property
     def id(self) -> int:
         """The id of the process and of its process group."""
-        return self._process.pid
+        return self._guarded.id
 
     @property
     def exit_code(self) -> int | None:
         """The exit code, negative for a signal; None while the process runs."""
-        return self._process.returncode
+        return self._guarded.exit_code
 
     async def wait(self) -> int:
         """Wait for the process; what it started in the background may go on."""
-        async with self._waiting:
-            if self._process.poll() is None:
-                await _ended(self._process)
-        return self._process.wait()
+        await self._hear_until(lambda: self._guarded.exit_code is not None)
+        assert self._guarded.exit_code is not None
+        return self._guarded.exit_code
 
     async def read(self) -> bytes:
         """Wait for the next piece of output; empty once all writers have closed it."""
@@ -86,53 +84,27 @@ class RunningProcess:
         return b"".join(pieces)
 
     async def end(self) -> None:
-        """Terminate the process group: SIGTERM, a grace period, then SIGKILL. Shielded from cancellation."""
+        """End everything that was started: SIGTERM, a grace period, then SIGKILL. Shielded from cancellation."""
         with anyio.CancelScope(shield=True):
-            # A stopped process handles SIGTERM only after SIGCONT.
-            if self._send(signal.SIGTERM) and self._send(signal.SIGCONT):
-                with anyio.move_on_after(self._grace_s):
-                    await self.wait()
-                    # Nobody tells us of the end of a group whose leader is gone: we have to look.
-                    while self._send(0) and _has_living(self.id):  # noqa: ASYNC110
-                        await anyio.sleep(_LOOK_AGAIN_S)
-            self._send(signal.SIGKILL)
-            with anyio.move_on_after(self._grace_s):
-                await self.wait()
+            self._guarded.end(self._grace_s)
+            with anyio.move_on_after(2 * self._grace_s + _KILL_S):
+                await self._hear_until(lambda: not self._guarded.is_alive)
 
-    def _send(self, number: int) -> bool:
-        """Send a signal to the group; False if the group no longer exists."""
-        try:
-            os.killpg(self._process.pid, number)
-        except (ProcessLookupError, PermissionError):
-            return False
-        return True
+    def leave(self) -> Guarded | None:
+        """Let what the process has started go on after the block, if there is anything; the caller has to end it."""
+        if self._guarded.exit_code is None or not self._guarded.is_alive:
+            return None
+        self._guarded.is_left = True
+        return self._guarded
 
-
-async def _ended(process: "Popen[bytes]") -> None:
-    """Wait until a process has ended; it is still there to be asked for its exit code."""
-    try:
-        descriptor = os.pidfd_open(process.pid)
-    except (AttributeError, OSError):  # Not on every system, and not where a filter of system calls does not know it.
-        await to_thread.run_sync(process.wait, abandon_on_cancel=True)
-        return
-    try:
-        await anyio.wait_readable(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _has_living(group: int) -> bool:
-    """Whether a group has members that are not zombies. In a container, zombies are often never reaped."""
-    processes = [entry for entry in os.listdir("/proc") if entry.isdecimal()] if os.path.isdir("/proc/self") else []
-    for number in processes:
-        try:
-            state, _, own, *_ = Path("/proc", number, "stat").read_text().rpartition(")")[2].split()
-        except (OSError, ValueError):
-            continue
-        if int(own) == group and state not in "ZX":
-            return True
-    # Without /proc, an existing group counts as living.
-    return not processes
+    async def _hear_until(self, is_done: Callable[[], bool]) -> None:
+        """Take the news of the guard until something is so."""
+        await checkpoint()
+        async with self._hearing:
+            self._guarded.hear()
+            while not is_done():
+                await anyio.wait_readable(self._guarded)
+                self._guarded.hear()
 
 
 @asynccontextmanager
@@ -142,74 +114,49 @@ async def started(
     environ: Mapping[str, str],
     *,
     grace_s: float = KILL_GRACE_S,
-    watchdog: Watchdog | None = None,
     confined: Confinement | None = None,
     has_input: bool = False,
+    is_of_model: bool = False,
 ) -> AsyncIterator[RunningProcess]:
-    """A process without a terminal. Its group is terminated if the block fails or ends before the process.
+    """A process without a terminal. Everything it started ends with the block, and if this program is killed.
 
     Its output joins both output streams; a process that ``has_input`` is one to talk to, and its errors are dropped.
-    With a ``watchdog``, which takes the place of the input, the group also ends if this process is killed. Raises
-    OSError if it cannot be started, or not be ``confined`` as it should.
+    A process that ``is_of_model`` was chosen by a model, or runs what a model may have written. Raises OSError if it
+    cannot be started, or not be ``confined`` as it should.
     """
-    assert watchdog is None or not has_input, "the watchdog uses the input"
     output, writing = os.pipe()
-    reading, input = os.pipe() if has_input else (None, None)
+    reading, input = os.pipe() if has_input else (os.open(os.devnull, os.O_RDONLY), None)
+    errors = os.open(os.devnull, os.O_WRONLY) if has_input else writing
     try:
         os.set_blocking(output, False)
+        start = partial(
+            LAUNCHER.start,
+            arguments,
+            directory,
+            environ,
+            (reading, writing, errors),
+            confined=confined,
+            is_of_model=is_of_model,
+        )
         try:
-            start = partial(_start, arguments, directory, environ, writing, reading, watchdog, confined)
             # Not to be interrupted: a process that is started in vain would be nobody's to end.
             with anyio.CancelScope(shield=True):
-                process = await to_thread.run_sync(start)
+                guarded = await to_thread.run_sync(start)
         except BaseException:
             if input is not None:
                 os.close(input)
             raise
         finally:
-            os.close(writing)
-            if reading is not None:
-                os.close(reading)
+            for one in {reading, writing, errors}:
+                os.close(one)
         if input is not None:
             os.set_blocking(input, False)
-        running = RunningProcess(process, output, input, grace_s)
-        is_done = False
+        running = RunningProcess(guarded, output, input, grace_s)
         try:
             yield running
-            is_done = running.exit_code is not None
         finally:
             running.close_input()
-            if not is_done:
+            if guarded.is_alive and not guarded.is_left:
                 await running.end()
-            if watchdog is not None:
-                watchdog.release(running.id)
     finally:
         os.close(output)
-
-
-def _start(
-    arguments: Sequence[str],
-    directory: Path,
-    environ: Mapping[str, str],
-    writing: int,
-    reading: int | None,
-    watchdog: Watchdog | None,
-    confined: Confinement | None,
-) -> "Popen[bytes]":
-    inner = list(arguments) if confined is None else sandbox.arguments_of(confined, list(arguments))
-    # Not inside the sandbox: the watchdog may have to be started first.
-    enrolled = inner if watchdog is None else watchdog.enrolled(inner)
-    stdin = reading if reading is not None else DEVNULL if watchdog is None else watchdog.pipe()
-
-    def start() -> "Popen[bytes]":
-        return Popen(
-            enrolled,
-            stdin=stdin,
-            stdout=writing,
-            stderr=writing if reading is None else DEVNULL,
-            cwd=directory,
-            env=environ,
-            start_new_session=True,
-        )
-
-    return start() if confined is None else sandbox.started(confined, start)

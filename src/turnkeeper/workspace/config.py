@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from turnkeeper.core import settings, trust
-from turnkeeper.model.config import Config
+from turnkeeper.model.config import Config, ProjectAsks
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import Json, JsonObject
 from turnkeeper.text import jsonc
@@ -53,11 +53,25 @@ class SettingsSource(NamedTuple):
     """The source text of each string with a reference, by the resolved string."""
     denied: JsonObject = MappingProxyType({})
     """What a project denies that is not trusted."""
+    asked: ProjectAsks = ProjectAsks()
+    """What such a project wants the user to be asked about."""
     left_out: tuple[str, ...] = ()
     """The dotted keys that do not hold until the user trusts the directory of the file."""
 
+    ignored: tuple[str, ...] = ()
+    """The dotted keys that never hold in a file of a project."""
+
     def __repr__(self) -> str:
         return f"Source({self.where!r})"
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the user should know of settings that have no effect."""
+        said = [f"{self.where}: {key} is ignored: a project's file may not widen the sandbox" for key in self.ignored]
+        for key in dict.fromkeys((*self.settings, *self.left_out)):
+            if (meant := settings.near_miss(key)) is not None:
+                said.append(f"{self.where}: there is no setting {key!r}; did you mean {meant!r}?")
+        return said
 
 
 class LoadedSettings(NamedTuple):
@@ -92,7 +106,8 @@ def load(directory: Path, worktree: Path, environ: Mapping[str, str]) -> LoadedS
     sources = tuple(_sources(directory, worktree, environ))
     merged = settings.merged(source.settings for source in sources)
     denied = tuple(source.denied for source in sources if source.denied)
-    return LoadedSettings(settings.typed(merged).but(denied=denied), merged, sources)
+    asked = tuple(source.asked for source in sources if source.asked != ProjectAsks())
+    return LoadedSettings(settings.typed(merged).but(denied=denied, asked=asked), merged, sources)
 
 
 class _Cached(NamedTuple):
@@ -171,12 +186,22 @@ def _project_files(directory: Path, worktree: Path, environ: Mapping[str, str]) 
 
 
 def code_directories(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
-    """The directories whose Python files are loaded in a place, weakest first: the user's own, then trusted ones."""
+    """The directories that tools come from in a place, weakest first: the user's own, then those of the project."""
     own = [paths.config(environ, paths.OPENCODE), paths.config(environ)]
+    return [*own, *project_code_directories(directory, worktree, environ)]
+
+
+def project_code_directories(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
+    """The directories of a project that tools come from, also if nobody trusts them."""
     folders = _folders(directory, worktree, environ)
-    found = [folder / dotted for folder in folders for dotted in paths.SETTINGS_FOLDERS]
-    trusted = TrustedDirectories(environ)
-    return [*own, *(place for place in found if os.path.isdir(place) and place in trusted)]
+    found = (folder / dotted for folder in folders for dotted in paths.SETTINGS_FOLDERS)
+    return [place for place in found if os.path.isdir(place)]
+
+
+def widening(directory: Path, worktree: Path, environ: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """The dotted keys in a project's files that hold only if the user trusts it, by their file."""
+    found = (_read_untrusted(file) for file in _project_files(directory, worktree, environ) if os.path.lexists(file))
+    return {source.where: source.left_out for source in found if source.left_out}
 
 
 def _folders(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
@@ -194,14 +219,17 @@ def _read(file: Path, environ: Mapping[str, str]) -> SettingsSource:
 def _read_trusted(file: Path, environ: Mapping[str, str]) -> SettingsSource:
     """The settings of a project. A model's commands can write the file, so it may not widen their sandbox."""
     source = _read(file, environ)
-    return source._replace(settings=settings.with_strict_sandbox(source.settings))
+    strict = settings.with_strict_sandbox(source.settings)
+    given, kept = source.settings.get("sandbox"), strict.get("sandbox")
+    names = [key for key in given if not isinstance(kept, dict) or key not in kept] if isinstance(given, dict) else []
+    return source._replace(settings=strict, ignored=tuple(f"sandbox.{name}" for name in names))
 
 
 def _read_untrusted(file: Path) -> SettingsSource:
     """The settings that hold although nobody trusted the file. References are not resolved."""
     plain, where = jsonc.plain(_text(file)), str(file)
     found = trust.narrowed(_checked(plain, where))
-    return SettingsSource(where, found.settings, denied=found.denied, left_out=found.left_out)
+    return SettingsSource(where, found.settings, denied=found.denied, asked=found.asked, left_out=found.left_out)
 
 
 def _text(file: Path) -> str:

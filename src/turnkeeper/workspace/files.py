@@ -74,6 +74,11 @@ def real(path: Path) -> Path:
     return path.place if isinstance(path, CheckedPath) and path._place else Path(os.path.realpath(path))
 
 
+def is_moved(directory: Path | str) -> bool:
+    """Whether a directory that was written without links leads elsewhere, because a part of it has become a link."""
+    return os.path.realpath(directory) != os.path.abspath(directory)
+
+
 def stamp(path: Path | str) -> tuple[int, ...] | None:
     """A value that changes when a file is written or replaced; None if there is none."""
     try:
@@ -83,14 +88,22 @@ def stamp(path: Path | str) -> tuple[int, ...] | None:
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev
 
 
-def is_inside(path: Path, directory: Path, worktree: Path) -> bool:
-    """Whether a path, with links resolved, is in the directory or the worktree.
+def top(directory: Path, worktree: Path) -> Path:
+    """The top of a project's files: its worktree, or the directory itself where there is no repository.
 
-    A worktree at the root of the file system stands for no project and contains nothing.
+    A worktree at the root of the file system stands for no project.
+    """
+    return worktree if str(worktree) != worktree.anchor else directory
+
+
+def is_inside(path: Path, directory: Path, worktree: Path) -> bool:
+    """Whether a path, with links resolved, is in the directory or in the project around it.
+
+    Both have no links in them. If one has come in since, what it leads to is outside.
     """
     place = str(real(path))
-    roots = (directory, worktree) if str(worktree) != worktree.anchor else (directory,)
-    return any(place == root or place.startswith(f"{root.rstrip('/')}/") for root in map(os.path.realpath, roots))
+    roots = map(str, (directory, top(directory, worktree)))
+    return any(place == root or place.startswith(f"{root.rstrip('/')}/") for root in roots)
 
 
 def read_text(path: Path) -> FileText:

@@ -109,7 +109,9 @@ class Formatters:
             if confined is not None:
                 confined = confined.writing(os.path.realpath(path))
             with anyio.fail_after(self._timeout_s):
-                async with started(arguments, self._directory, environ, grace_s=0.5, confined=confined) as running:
+                async with started(
+                    arguments, self._directory, environ, grace_s=0.5, confined=confined, is_of_model=True
+                ) as running:
                     while piece := await running.read():
                         output += piece[: _COMPLAINT_CHARS * 4 - len(output)]
                     code = await running.wait()

@@ -1,7 +1,10 @@
 """Read-only git queries: the repository of a directory, its remote, its branches, its root commits."""
 
+import logging
 import os
+import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from subprocess import DEVNULL
 from typing import Final, NamedTuple
@@ -12,10 +15,15 @@ from turnkeeper.core.limits import GIT_S, GIT_WALK_S
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.workspace import files
 
+log = logging.getLogger(__name__)
+
 _READ_FIRST: Final = ("", "HEAD", "config", "commondir", "packed-refs")
 """The files that git reads in every command. A named pipe among them would block git."""
 
 _POINTER_BYTES_MAX: Final = 64 * 1024
+_CONFIG_BYTES_MAX: Final = 1024 * 1024
+_SECTION: Final = re.compile(r"\s*\[\s*([^\]]*?)\s*\]")
+_WORKTREE: Final = re.compile(r"\s*worktree\s*=\s*(.*?)\s*", re.IGNORECASE)
 
 # Of git's own variables only these are passed on: a GIT_DIR set by a hook would select another repository.
 _KEPT: Final = frozenset({"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH"})
@@ -90,14 +98,58 @@ def worktree(top: Path) -> Worktree | None:
             pointer = files.read_bytes(entry, _POINTER_BYTES_MAX).decode()
             git_dir = common = (top / pointer.removeprefix("gitdir:").strip()).resolve()
             if (shared := git_dir / "commondir").exists():
-                common = (git_dir / files.read_bytes(shared, _POINTER_BYTES_MAX).decode().strip()).resolve()
-        return Worktree(top, git_dir, common) if (git_dir / "HEAD").is_file() else None
+                common = _named_in(shared).resolve()
+        is_here = common != git_dir or configured_worktree(git_dir) in (None, top)
+        return Worktree(top, git_dir, common) if is_here and (git_dir / "HEAD").is_file() else None
     except (OSError, ValueError, Invalid):
         return None
 
 
+def belonging(worktree: Worktree) -> list[Path]:
+    """The git directories outside a worktree that belong to it: those that name it themselves.
+
+    Whoever may write the worktree can replace its ``.git``, and would else lead to another repository.
+    """
+    top, git_dir, common = worktree
+    try:
+        if git_dir != common:  # A linked worktree.
+            named = _named_in(git_dir / "gitdir")
+            is_listed = git_dir.parent == common / "worktrees"
+            is_ours = is_listed and named.name == ".git" and named.parent.resolve() == top
+        else:  # A submodule.
+            is_ours = configured_worktree(git_dir) == top
+    except (OSError, ValueError, Invalid):
+        is_ours = False
+    found = dict.fromkeys((common, git_dir))
+    return [place for place in found if is_ours and not place.is_relative_to(top)]
+
+
+def configured_worktree(git_dir: Path) -> Path | None:
+    """The top of the worktree that a git directory's own configuration names (``core.worktree``).
+
+    Raises OSError or Invalid if the configuration cannot be read.
+    """
+    section, found = "", None
+    if not (git_dir / "config").exists():
+        return None
+    for line in files.read_bytes(git_dir / "config", _CONFIG_BYTES_MAX).decode("utf-8", "surrogateescape").splitlines():
+        if heading := _SECTION.match(line):
+            section, line = heading[1].lower(), line[heading.end() :]
+        if section == "core" and (entry := _WORKTREE.fullmatch(line)):
+            found = (git_dir / re.sub(r"\\(.)", r"\1", entry[1].strip('"'))).resolve()
+    return found
+
+
+def _named_in(file: Path) -> Path:
+    """The path that a file holds, which may be relative to the file's directory."""
+    return file.parent / files.read_bytes(file, _POINTER_BYTES_MAX).decode().strip()
+
+
 async def find(directory: Path, environ: Mapping[str, str], timeout_s: float = GIT_S) -> Repository | None:
-    """The repository of a directory; None if there is none or git cannot read it."""
+    """The repository of a directory; None if there is none, git cannot read it, or its worktree is elsewhere.
+
+    The configuration of a repository can name any worktree (``core.worktree``), and the worktree bounds the project.
+    """
     at = top(directory)
     if at is None or any((at / ".git" / name).is_fifo() for name in _READ_FIRST):
         return None
@@ -109,7 +161,21 @@ async def find(directory: Path, environ: Mapping[str, str], timeout_s: float = G
     if len(lines) < 3:
         return None
     git_dir, common, toplevel = (Path(at, line.removesuffix("\n")).resolve() for line in lines)
-    return Repository(Worktree(toplevel, git_dir, common), run)
+    if not _is_same(toplevel, at):
+        _warn(at, toplevel)
+        return None
+    return Repository(Worktree(at, git_dir, common), run)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Whether two paths are one directory, also where the file system takes two spellings for one name."""
+    return one == other or (one.exists() and one.samefile(other))
+
+
+@cache
+def _warn(at: Path, named: Path) -> None:
+    """Tell the user, once, why a repository is not used."""
+    log.warning("%s is taken for a directory without git: its repository names the worktree %s", at, named)
 
 
 async def listed(directory: Path, environ: Mapping[str, str], timeout_s: float = GIT_S) -> list[str]:

@@ -134,7 +134,7 @@ def _upward(place: ProjectPlace) -> list[Path]:
 
 def _root(place: ProjectPlace) -> Path:
     """The project's root; without version control, the directory itself."""
-    return place.worktree.resolve() if place.vcs is not None else place.directory.resolve()
+    return place.top.resolve()
 
 
 def _names(environ: Mapping[str, str]) -> tuple[str, ...]:

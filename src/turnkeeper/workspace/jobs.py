@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import anyio
 from anyio import to_thread
@@ -21,8 +21,10 @@ from turnkeeper.core.limits import (
 from turnkeeper.core.sandbox import Confinement
 from turnkeeper.model.refusal import Busy, NotFound
 from turnkeeper.workspace.children import RunningProcess, started
+from turnkeeper.workspace.guarded import Guarded
 from turnkeeper.workspace.shell import arguments_of
-from turnkeeper.workspace.watchdog import WATCHDOG
+
+_LOOK_AGAIN_S: Final = 0.02
 
 
 class NewestOutput:
@@ -97,7 +99,7 @@ class Job:
         arguments, given = arguments_of(self.command, environ)
         try:
             with self._scope:
-                async with started(arguments, directory, given, watchdog=WATCHDOG, confined=confined) as running:
+                async with started(arguments, directory, given, confined=confined, is_of_model=True) as running:
                     self.process_id = running.id
                     task_status.started()
                     await self._follow(running)
@@ -115,7 +117,7 @@ class Job:
             self.news.set()
             self.news = anyio.Event()
         exit_code = await running.wait()
-        # What it left behind with its output elsewhere belongs to it.
+        # What it left behind with its output elsewhere belongs to it, and ends before it counts as done.
         await running.end()
         self.exit_code = exit_code
 
@@ -130,11 +132,12 @@ SessionDirectory: TypeAlias = Callable[[str], str]
 
 
 class Jobs:
-    """The background jobs of all sessions of this process."""
+    """The background jobs of all sessions of this process, and what finished commands left running."""
 
     def __init__(self, group: TaskGroup, directory: SessionDirectory | None = None) -> None:
         self._group, self._directory = group, directory
         self._jobs: dict[str, list[Job]] = {}
+        self._left: dict[str, list[Guarded]] = {}
         self._count = 0
 
     async def start(
@@ -175,22 +178,32 @@ class Jobs:
         names = ", ".join(job.id for job in known) or "none"
         raise NotFound(f"there is no job {id!r}; the jobs are: {names}")
 
+    def keep(self, session_id: str, left: Guarded) -> None:
+        """Take what a finished command of a session left running: it ends with the session's jobs."""
+        for one in self._left.setdefault(session_id, []):
+            one.hear()
+        self._left[session_id] = [*(one for one in self._left[session_id] if one.is_alive), left]
+
     def end_session(self, session_id: str) -> None:
-        """Have all jobs of a session ended, without waiting for it."""
+        """Have all jobs of a session ended, and what commands left running, without waiting for it."""
         for job in self.of(session_id):
             job.end()
+        for one in self._left.get(session_id, ()):
+            one.end(KILL_GRACE_S)
 
     async def forget(self, session_id: str) -> None:
         """End the jobs of a session that is to be removed, and forget them."""
         self.end_session(session_id)
-        await _wait_for(self._jobs.pop(session_id, []))
+        await _wait_for(self._jobs.pop(session_id, []), self._left.pop(session_id, []))
 
     async def aclose(self) -> None:
-        """End all jobs, and wait until they are."""
-        left = [job for known in self._jobs.values() for job in known]
-        for job in left:
-            job.end()
-        await _wait_for(left)
+        """End all jobs and what commands left running, and wait until they are ended."""
+        for session_id in {*self._jobs, *self._left}:
+            self.end_session(session_id)
+        await _wait_for(
+            [job for known in self._jobs.values() for job in known],
+            [one for kept in self._left.values() for one in kept],
+        )
 
     def _log(self, session_id: str, id: str) -> FileIO | None:
         """A new file for an output. One that is there already may be a link to another file that a command made."""
@@ -208,7 +221,11 @@ def _forget_oldest(known: list[Job]) -> None:
         known.remove(job)
 
 
-async def _wait_for(jobs: list[Job]) -> None:
+async def _wait_for(jobs: list[Job], left: list[Guarded]) -> None:
     with anyio.move_on_after(2 * KILL_GRACE_S):
         for job in jobs:
             await job.done.wait()
+        for one in left:
+            while one.is_alive:
+                await anyio.sleep(_LOOK_AGAIN_S)
+                one.hear()

@@ -1,8 +1,8 @@
-"""Landlock: restrict what the calling thread, and every process started by it, may do with files, TCP and signals.
+"""Landlock: the rules that restrict what a command may do with files, TCP and signals.
 
 The kernel denies what a ruleset handles and no rule of it allows. A rule names a file or a directory with all below
-it. Nothing can be taken away from a rule, so a path is excluded by allowing its siblings one by one. A restriction
-cannot be undone: the calling thread must end after it has started the process that the restriction is meant for.
+it. Nothing can be taken away from a rule, so a path is excluded by allowing its siblings one by one. A process cannot
+undo a restriction, so the command's own process applies it (``guard``).
 """
 
 import ctypes
@@ -21,16 +21,16 @@ ABI_MAX: Final = 7
 
 _CREATE_RULESET: Final = 444
 _ADD_RULE: Final = 445
-_RESTRICT_SELF: Final = 446
 _ASK_VERSION: Final = 1
 _PATH_BENEATH: Final = 1
-_SET_NO_NEW_PRIVILEGES: Final = 38
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
 READING: Final = _EXECUTE | _READ_FILE | _READ_DIR
 _WRITING_FIRST: Final = _WRITE_FILE | sum(1 << bit for bit in range(4, 13))
 """Write, remove and make files of every kind: what the first version of the interface knows."""
+_MAKE_DEVICES: Final = 1 << 6 | 1 << 11
+"""To make devices: with one, root would reach a disk or the memory past all rules. Nothing allows it."""
 _OF_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 """The rights that a rule about something other than a directory may have."""
 _TCP: Final = 0b11
@@ -49,10 +49,6 @@ class _Interface:
         """Make a system call. Raises OSError."""
         given = [ctypes.c_long(one) if isinstance(one, int) else ctypes.c_char_p(one) for one in arguments]
         return self._checked(self._libc.syscall(ctypes.c_long(number), *given))
-
-    def forbid_privileges(self) -> None:
-        """Programs started from here gain no privileges by their files' mode; without it nothing can be restricted."""
-        self._checked(self._libc.prctl(_SET_NO_NEW_PRIVILEGES, *map(ctypes.c_ulong, (1, 0, 0, 0))))
 
     @staticmethod
     def _checked(result: int) -> int:
@@ -77,16 +73,9 @@ def abi() -> int:
         return 0
 
 
-def restrict(confined: Confinement, version: int | None = None) -> None:
-    """Restrict the calling thread. Raises OSError, and then nothing may be started from it."""
-    version = abi() if version is None else version
-    system = interface()
-    ruleset = _ruleset(system, confined, version)
-    try:
-        system.forbid_privileges()
-        system.call(_RESTRICT_SELF, ruleset, 0)
-    finally:
-        os.close(ruleset)
+def ruleset(confined: Confinement, version: int | None = None) -> int:
+    """A file descriptor of the rules for a confinement. Raises OSError, and then nothing may be started with it."""
+    return _ruleset(interface(), confined, abi() if version is None else version)
 
 
 def writing(version: int) -> int:
@@ -128,10 +117,11 @@ def _ruleset(system: _Interface, confined: Confinement, version: int) -> int:
         attributes += struct.pack("=Q", _SCOPED)
     ruleset = system.call(_CREATE_RULESET, attributes, len(attributes), 0)
     try:
+        allowed = write & ~_MAKE_DEVICES
         for path in covering(confined.write, confined.protected):
-            _allow(system, ruleset, path, write & handled)
+            _allow(system, ruleset, path, allowed)
         for path in confined.devices:
-            _allow(system, ruleset, path, (write | READING) & handled)
+            _allow(system, ruleset, path, (allowed | READING) & handled)
         if is_reading_restricted:
             _allow_reading(system, ruleset, confined.read, hidden)
     except BaseException:

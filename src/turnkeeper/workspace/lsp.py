@@ -180,7 +180,7 @@ class LanguageServer:
         arguments = [program, *self._command.command[1:]]
         environ = {**self._environ, **temporary_of(self._confined), **dict(self._command.environment)}
         async with started(
-            arguments, self._root, environ, grace_s=GRACE_S, confined=self._confined, has_input=True
+            arguments, self._root, environ, grace_s=GRACE_S, confined=self._confined, has_input=True, is_of_model=True
         ) as process:
             self._process = process
             async with anyio.create_task_group() as tasks:

@@ -5,6 +5,7 @@ Changes are atomic, and two processes that change the file at once do not undo e
 
 import fcntl
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -13,6 +14,7 @@ import msgspec
 
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.workspace import files
+from turnkeeper.workspace.files import CheckedPath
 
 T = TypeVar("T")
 
@@ -51,8 +53,21 @@ class PrivateJson(Generic[T]):
 
     def _decoded(self) -> T:
         try:
-            return msgspec.json.decode(self.path.read_bytes(), type=self._type)
+            with files.open_file(CheckedPath.of(self.path)) as file:
+                self._require_private(os.fstat(file.fileno()))
+                return msgspec.json.decode(file.read(), type=self._type)
         except FileNotFoundError:
             return self._empty
         except (OSError, msgspec.MsgspecError) as error:
             raise Invalid(f"{self.path}: cannot be read: {error}{self._advice}") from error
+
+    def _require_private(self, found: os.stat_result) -> None:
+        """Refuse what another user may have written: it decides what is trusted and allowed, and which key is used."""
+        if found.st_uid not in (os.geteuid(), 0):
+            raise Invalid(
+                f"{self.path}: belongs to another user, so it is not read; make it yours with chown, or delete it"
+            )
+        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise Invalid(
+                f"{self.path}: others can write this file, so it is not read; look at its content, then `chmod 600` it"
+            )

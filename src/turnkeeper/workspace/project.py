@@ -50,6 +50,11 @@ class ProjectPlace(msgspec.Struct, frozen=True, kw_only=True):
     aliases: tuple[ProjectID, ...] = ()
     """Other ids of the repository, as far as they were looked up; see ``identify``."""
 
+    @property
+    def top(self) -> Path:
+        """The top of the project's files: the worktree, or the directory if there is no repository."""
+        return files.top(self.directory, self.worktree)
+
 
 async def identify(
     directory: Path | str,
@@ -73,6 +78,21 @@ async def identify(
     if repository is None:
         return _outside(resolved, environ)
     return _inside(resolved, repository.worktree, await _ids(repository, strategy, every_alias))
+
+
+async def stored_place(directory: str) -> ProjectPlace:
+    """The current project of a directory that a session has stored. Raises Invalid if it leads elsewhere by now.
+
+    Directories are stored without links. A link on the way was put there since, by a command of the model perhaps,
+    and would make another directory the project of the session.
+    """
+    place = await identify(directory)
+    if files.is_moved(directory):
+        raise Invalid(
+            f"the session's directory {directory!r} leads to {str(place.directory)!r} by now, because a part of it has "
+            "become a link; put the directory back, or let the session go on there with `turnkeeper session move`"
+        )
+    return place
 
 
 def _resolved(directory: Path | str) -> Path:

@@ -1,25 +1,25 @@
-"""Sandbox: the places of this machine that a confinement is made of, and the start of a confined command.
+"""Sandbox: the places of this machine that a confinement is made of, and what applies it to a command.
 
-On Linux a thread restricts itself, starts the command and ends: a process inherits the restrictions of the thread that
-starts it, and no other thread has them. On macOS ``sandbox-exec`` starts the command. Elsewhere nothing is confined.
+On Linux the rules and the filter are made here, and the command's own process applies them before it executes its
+program. On macOS ``sandbox-exec`` starts the command. Elsewhere nothing is confined.
 """
 
+import errno
 import logging
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from glob import glob
 from pathlib import Path
-from subprocess import Popen
-from threading import Thread
 from typing import Final, NamedTuple
 
 from turnkeeper.core.sandbox import Confinement, SandboxPlaces, SandboxPolicy
 from turnkeeper.model.config import SandboxConfig, SandboxMode
-from turnkeeper.workspace import auth, git, landlock, paths, seatbelt, seccomp
+from turnkeeper.workspace import auth, capabilities, files, git, landlock, paths, seatbelt, seccomp
+from turnkeeper.workspace.guard import Restrictions
 
 log = logging.getLogger(__name__)
 
@@ -40,49 +40,52 @@ CACHES: Final = (
     _Cache(".cache", "sh", "XDG_CACHE_HOME"),
     _Cache(".npm", "npm", "npm_config_cache"),
     _Cache(".node-gyp"),
-    _Cache(".yarn", "yarn"),
+    *(_Cache(f".yarn/berry/{one}", "yarn") for one in ("cache", "index", "metadata")),
     _Cache(".pnpm-store"),
-    _Cache(".local/share/pnpm", "pnpm"),
+    _Cache(".local/share/pnpm/store", "pnpm", "PNPM_HOME", "store"),
     _Cache(".local/state/pnpm", "pnpm"),
     _Cache(".bun/install/cache", "bun"),
-    _Cache(".local/share/uv", "uv"),
     _Cache(".local/share/virtualenv", "virtualenv"),
-    _Cache(".local/share/virtualenvs", "pipenv"),
-    _Cache(".local/share/hatch", "hatch"),
-    _Cache(".local/share/pdm", "pdm"),
-    _Cache(".ipython"),
-    _Cache(".matplotlib"),
     _Cache(".cargo/registry", "cargo", "CARGO_HOME", "registry"),
     _Cache(".cargo/git", "cargo", "CARGO_HOME", "git"),
     _Cache(".cargo/.package-cache", None, "CARGO_HOME", ".package-cache"),
     _Cache(".cargo/.global-cache", None, "CARGO_HOME", ".global-cache"),
-    _Cache(".rustup", "rustup", "RUSTUP_HOME"),
     _Cache("go/pkg", "go", "GOPATH", "pkg"),
-    _Cache(".gradle", "gradle", "GRADLE_USER_HOME"),
-    _Cache(".m2", "mvn"),
-    _Cache(".ivy2"),
-    _Cache(".sbt"),
-    _Cache(".nuget", "dotnet"),
-    _Cache(".gem"),
-    _Cache(".bundle", "bundle"),
+    *(
+        _Cache(f".gradle/{one}", "gradle", "GRADLE_USER_HOME", one)
+        for one in ("caches", "wrapper", "daemon", "native", "notifications", ".tmp")
+    ),
+    _Cache(".m2/repository", "mvn"),
+    _Cache(".ivy2/cache"),
+    _Cache(".sbt/boot"),
+    _Cache(".nuget/packages", "dotnet", "NUGET_PACKAGES"),
+    _Cache(".gem/specs"),
+    _Cache(".bundle/cache", "bundle"),
     _Cache(".composer/cache"),
     _Cache(".cabal/packages"),
-    _Cache(".stack"),
-    _Cache(".hex", "mix"),
-    _Cache(".mix", "mix"),
-    _Cache(".conan2", "conan"),
-    _Cache(".ccache", "ccache", "CCACHE_DIR"),
-    _Cache(".pub-cache", "dart"),
+    _Cache(".stack/pantry"),
+    _Cache(".hex/packages", "mix", "HEX_HOME", "packages"),
+    _Cache(".hex/cache.ets", None, "HEX_HOME", "cache.ets"),
+    _Cache(".conan2/p", "conan", "CONAN_HOME", "p"),
+    # Beside these is a file of settings, which can name a program to run.
+    *(_Cache(f".ccache/{one}", None, "CCACHE_DIR", one) for one in (*"0123456789abcdef", "tmp", "lock")),
+    *(
+        _Cache(f".pub-cache/{one}", "dart", "PUB_CACHE", one)
+        for one in ("hosted", "hosted-hashes", "git", "_temp", "log")
+    ),
     _Cache(".terraform.d/plugin-cache"),
-    _Cache(".nv"),
+    _Cache(".nv/ComputeCache"),
     _Cache("Library/Caches"),
 )
-"""No directory of programs that a shell finds by name is among them: what stands there is run outside, too."""
+"""What is run outside is not among them: programs that a shell finds by name, toolchains and environments, and what a
+program reads when it starts."""
 
 DEVICES: Final = (
     *("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts"),
-    *("/dev/shm", "/dev/mqueue", "/dev/dri", "/dev/kfd", "/dev/nvidia*", "/dev/fuse"),
+    *("/dev/dri", "/dev/kfd", "/dev/nvidia*", "/dev/fuse"),
 )
+
+SHARED: Final = ("/dev/shm", "/dev/mqueue")
 
 SYSTEM: Final = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu", "/snap"),
@@ -92,6 +95,9 @@ TOOLCHAINS: Final = (
     *(".pyenv", ".nvm", ".volta", ".asdf", ".sdkman", ".rbenv", ".nodenv", ".jenv", ".cargo", ".rustup", "go", ".bun"),
     *(".deno", ".nix-profile", ".local/bin", ".local/lib", ".local/share/mise", ".local/share/fnm", ".ghcup"),
     *(".gitconfig", ".config/git", ".config/pip", ".config/go"),
+    *(".local/share/uv", ".local/share/pnpm", ".local/share/virtualenvs", ".local/share/hatch", ".local/share/pdm"),
+    *(".yarn", ".gradle", ".m2", ".ivy2", ".sbt", ".nuget", ".gem", ".bundle", ".stack", ".hex", ".mix", ".conan2"),
+    *(".ccache", ".pub-cache", ".ipython", ".matplotlib", ".nv"),
 )
 """What is below the home directory and programs need to read."""
 
@@ -120,7 +126,10 @@ def is_confined(given: SandboxMode | SandboxConfig) -> bool:
 def policy(
     given: SandboxMode | SandboxConfig, directory: Path, worktree: Path, environ: Mapping[str, str]
 ) -> SandboxPolicy:
-    """The sandbox of a directory as it is configured; ``off``, with a word to the user, where there can be none."""
+    """The sandbox of a directory as it is configured; ``off``, with a word to the user, where there can be none.
+
+    Raises OSError if the directory was replaced by a link: what that leads to is not to become writable.
+    """
     given = SandboxConfig(mode=given) if isinstance(given, str) else given
     mode = given.mode or "workspace"
     if mode == "off":
@@ -128,6 +137,8 @@ def policy(
     if (reason := unavailable()) is not None:
         warn(reason)
         return SandboxPolicy()
+    if files.is_moved(directory):
+        raise OSError(errno.EXDEV, "The session's directory has become a link to another", str(directory))
     home = environ.get("HOME") or str(Path.home())
     written = [one if not one.startswith("~") else home + one[1:] for one in given.write or ()]
     return SandboxPolicy(
@@ -147,34 +158,19 @@ def places(environ: Mapping[str, str]) -> SandboxPlaces:
     return SandboxPlaces(
         caches=_real(_caches(home, environ)),
         devices=tuple(sorted(path for pattern in DEVICES for path in glob(pattern))),
+        shared=tuple(filter(os.path.isdir, SHARED)),
         system=_real([*SYSTEM, *(f"{home}/{one}" for one in TOOLCHAINS), *_programs(environ)]),
         protected=_real(map(str, own)),
         hidden=_real(str(place / auth.NAME) for place in own),
     )
 
 
-def started(confined: Confinement, start: Callable[[], "Popen[bytes]"]) -> "Popen[bytes]":
-    """Start a process confined by the kernel. Raises OSError, also if it cannot be confined as it should."""
+def restrictions(confined: Confinement) -> tuple[Restrictions, int] | None:
+    """What confines a command: a filter, and a descriptor of rules. Raises OSError if it cannot be made."""
     if sys.platform != "linux":
-        return start()
-    outcome: list[Popen[bytes] | BaseException] = []
-
-    def work() -> None:
-        try:
-            landlock.restrict(confined)
-            seccomp.restrict(confined)
-            outcome.append(start())
-        except BaseException as error:
-            outcome.append(error)
-
-    # A thread of its own, not one of a pool: its restrictions last as long as it does.
-    thread = Thread(target=work, name="sandbox")
-    thread.start()
-    thread.join()
-    [one] = outcome
-    if isinstance(one, BaseException):
-        raise one
-    return one
+        return None
+    filter = seccomp.restrictions(confined)._replace(powers=capabilities.KEPT)
+    return filter, landlock.ruleset(confined)
 
 
 def arguments_of(confined: Confinement, arguments: list[str]) -> list[str]:
@@ -189,8 +185,7 @@ def _project(directory: Path, worktree: Path) -> Iterator[str]:
         return
     yield str(worktree)
     if (checkout := git.worktree(worktree)) is not None:
-        yield str(checkout.git_dir)
-        yield str(checkout.common)
+        yield from map(str, git.belonging(checkout))
 
 
 def _caches(home: str, environ: Mapping[str, str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Seccomp: refuse system calls that Landlock cannot restrict, to the calling thread and the processes it starts.
+"""Seccomp: the filter that refuses a command system calls that Landlock cannot restrict.
 
 | Refused | When |
 |---|---|
@@ -8,7 +8,6 @@
 | ``io_uring``, and programs for another processor, both of which would avoid the filter | either of the two above |
 """
 
-import ctypes
 import errno
 import platform
 import struct
@@ -16,7 +15,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from turnkeeper.core.sandbox import Confinement
-from turnkeeper.workspace.landlock import interface
+from turnkeeper.workspace.guard import Restrictions
 
 
 class _Machine(NamedTuple):
@@ -57,20 +56,16 @@ _ALLOWED: Final = 0x7FFF0000
 _REFUSED: Final = 0x00050000
 _NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24
 """Where a filter finds the number of a call, the processor, and the lower halves of the first two arguments."""
-_SET_FILTER: Final = 1
 _NO_SLOWER_MEMORY: Final = 1 << 2
 """Older kernels would else switch a processor mitigation on that slows every program down."""
 
 
-def restrict(confined: Confinement) -> None:
-    """Restrict the calling thread, which has given up privileges already. Raises OSError."""
+def restrictions(confined: Confinement) -> Restrictions:
+    """The filter for a confinement; none on a processor whose system calls are not known."""
     machine = _MACHINES.get(platform.machine())
     if machine is None:
-        return
-    program = b"".join(_filter(machine, confined))
-    kept = ctypes.create_string_buffer(program, len(program))
-    pointer = struct.pack("@HP", len(program) // 8, ctypes.addressof(kept))
-    interface().call(machine.seccomp, _SET_FILTER, _NO_SLOWER_MEMORY, pointer)
+        return Restrictions(0, 0, b"")
+    return Restrictions(machine.seccomp, _NO_SLOWER_MEMORY, b"".join(_filter(machine, confined)))
 
 
 def _filter(machine: _Machine, confined: Confinement) -> list[bytes]:

@@ -47,13 +47,14 @@ _CONFIG: Final = """\
 [gc]
 \tauto = 0
 """
-_ALONE: Final = {
+ALONE: Final = {
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_ATTR_NOSYSTEM": "1",
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_DEFAULT_REF_FORMAT": "files",
 }
+"""Variables with which git reads no configuration but that of its repository, and takes names as they are."""
 _HASH: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
@@ -91,7 +92,7 @@ class ShadowGit:
     ) -> None:
         self.place, self.environ, self.work, self._lock = place, environ, work, lock
         places = {"GIT_DIR": str(place.git_dir), "GIT_WORK_TREE": str(place.root)}
-        self._sees_all = {**git.environment(environ), **_ALONE, **places}
+        self._sees_all = {**git.environment(environ), **ALONE, **places}
         self._sees_own = {**self._sees_all, "GIT_OBJECT_DIRECTORY": str(place.stored)}
 
     @property
@@ -148,7 +149,7 @@ class ShadowGit:
         new.git_dir.mkdir(mode=0o700)
         made = ShadowGit(new, self.environ, self.work, lock=self._lock)
         arguments = ("init", "--quiet", "--bare", "--template=", f"--object-format={object_format}", str(new.git_dir))
-        bare = git.environment(self.environ) | _ALONE
+        bare = git.environment(self.environ) | ALONE
         with self.work.started(arguments, new.git_dir, bare, keep_open=self._lock) as process:
             self.work.finish(process)
         with (new.git_dir / "config").open("a") as config:

@@ -102,7 +102,7 @@ class ShadowRepository:
 
     async def changed(self, before: str, after: str) -> tuple[str, ...]:
         """The sorted names of the files that differ. Names that are not UTF-8 are left out, here and in ``diff``."""
-        raw = await self._asked("diff-tree", "-r", "-z", "--raw", "--no-renames", *_trees(before, after))
+        raw = await self.ask("diff-tree", "-r", "-z", "--raw", "--no-renames", *trees(before, after))
         return tree_diff.names(raw)
 
     async def diff(self, before: str, after: str, names: Sequence[str] | None = None) -> tuple[FileDiff, ...]:
@@ -123,20 +123,24 @@ class ShadowRepository:
             return {}
         wanted = set(names)
         chosen = ["--", *names] if len(names) <= _ARGUMENTS_MAX else ["-r"]
-        listing = await self._asked("ls-tree", "-z", "--full-tree", *_trees(tree), *chosen)
+        listing = await self.ask("ls-tree", "-z", "--full-tree", *trees(tree), *chosen)
         return {name: entry for name, entry in _listed(listing) if name in wanted}
 
     async def files(self, tree: str) -> dict[str, TreeEntry]:
         """All files of a tree."""
-        return dict(_listed(await self._asked("ls-tree", "-r", "-z", "--full-tree", *_trees(tree))))
+        return dict(_listed(await self.ask("ls-tree", "-r", "-z", "--full-tree", *trees(tree))))
 
     async def read(self, blobs: Sequence[str]) -> dict[str, bytes]:
         """The contents of blobs."""
         if not blobs:
             return {}
-        wanted = list(dict.fromkeys(_trees(*blobs)))
-        output = await self._asked("cat-file", "--batch", given="".join(f"{blob}\n" for blob in wanted).encode())
+        wanted = list(dict.fromkeys(trees(*blobs)))
+        output = await self.ask("cat-file", "--batch", given="".join(f"{blob}\n" for blob in wanted).encode())
         return dict(_contents(wanted, output))
+
+    async def ask(self, *arguments: str, given: bytes | None = None) -> bytes:
+        """The output of a git command that only reads. Raises NotFound with git's words if git fails."""
+        return await self._refusing(lambda shadow: shadow.read(*arguments, given=given))
 
     async def store(self, contents: Sequence[bytes]) -> list[str]:
         """Store contents as blobs. They stay for an hour unless a capture has them, too."""
@@ -257,7 +261,7 @@ class ShadowRepository:
             )
 
     def _kept(self, shadow: ShadowGit, session_id: str, blobs: Sequence[str]) -> None:
-        given = "".join(f"100644 blob {blob}\t{blob}\n" for blob in sorted(set(_trees(*blobs)))).encode()
+        given = "".join(f"100644 blob {blob}\t{blob}\n" for blob in sorted(set(trees(*blobs)))).encode()
         with shadow.locked():
             tree = shadow.write("mktree", given=given).decode("ascii").strip()
             _keep(self.place, session_id, tree, self._now())
@@ -273,19 +277,16 @@ class ShadowRepository:
         if names is not None and not names:
             return {}
         chosen = ["--", *names] if names is not None and len(names) <= _ARGUMENTS_MAX else []
-        output = await self._asked(
+        output = await self.ask(
             *("-c", f"core.bigFileThreshold={SNAPSHOT_DIFFED_BYTES_MAX}"),
             *("diff-tree", "-r", "-z", "--raw", "--numstat", "-p", f"-U{context}"),
             *("--no-renames", "--no-ext-diff", "--no-textconv", "--no-color"),
-            *_trees(before, after),
+            *trees(before, after),
             *chosen,
         )
         wanted = None if names is None else set(names)
         found = tree_diff.diffs(output, as_git=as_git)
         return {name: one for name, one in found.items() if wanted is None or name in wanted}
-
-    async def _asked(self, *arguments: str, given: bytes | None = None) -> bytes:
-        return await self._refusing(lambda shadow: shadow.read(*arguments, given=given))
 
     async def _refusing(self, do: Callable[[ShadowGit], T], timeout_s: float = SNAPSHOT_S) -> T:
         """Do what a caller asked for. Raises NotFound with git's words if git cannot."""
@@ -323,7 +324,7 @@ def _keep(place: ShadowPlace, session_id: str, tree: str, now: int) -> None:
     os.utime(file, (now / 1000, now / 1000))
 
 
-def _trees(*hashes: str) -> tuple[str, ...]:
+def trees(*hashes: str) -> tuple[str, ...]:
     """The hashes, if they are such; they become arguments of git."""
     for one in hashes:
         if not is_hash(one):

@@ -11,12 +11,14 @@ import msgspec
 from turnkeeper.core.limits import DRAIN_S, KILL_GRACE_S, OUTPUT_KEPT_MAX, PROGRESS_CHARS_MAX, PROGRESS_INTERVAL_S
 from turnkeeper.core.sandbox import Confinement
 from turnkeeper.workspace.children import RunningProcess, started
-from turnkeeper.workspace.watchdog import WATCHDOG
+from turnkeeper.workspace.guarded import Guarded
 
 KNOWN: Final = frozenset({"bash", "zsh", "sh", "dash", "ksh", "ash"})
 """Shells with a syntax that models write. Another shell of the user is not used."""
 
 Heard: TypeAlias = Callable[[str], Awaitable[None]]
+Left: TypeAlias = Callable[[Guarded], None]
+"""Takes what a finished command left running."""
 
 
 class Ran(msgspec.Struct, frozen=True):
@@ -84,15 +86,20 @@ async def run(
     grace_s: float = KILL_GRACE_S,
     kept: KeptOutput | None = None,
     confined: Confinement | None = None,
+    is_of_model: bool = False,
+    left: Left = Guarded.release,
 ) -> Ran:
-    """Run a command to its end. A timeout or a cancellation terminates its process group.
+    """Run a command to its end. A timeout or a cancellation ends it with everything that it started.
 
     ``heard`` gets the end of the output so far, not more often than every ``interval_s``. Who must know what there
-    was when it is cancelled brings ``kept``. ``confined`` is what the kernel lets the command do.
+    was when it is cancelled brings ``kept``. ``confined`` is what the kernel lets the command do. What it leaves
+    running goes on for good, unless ``left`` takes it.
     """
     arguments, given = arguments_of(command, environ)
     kept = KeptOutput() if kept is None else kept
-    async with started(arguments, directory, given, grace_s=grace_s, watchdog=WATCHDOG, confined=confined) as running:
+    async with started(
+        arguments, directory, given, grace_s=grace_s, confined=confined, is_of_model=is_of_model
+    ) as running:
         closed, has_ended = anyio.Event(), False
         try:
             with anyio.move_on_after(timeout_s) as time:
@@ -106,6 +113,8 @@ async def run(
         finally:
             if not has_ended:
                 await running.end()
+            elif (rest := running.leave()) is not None:
+                left(rest)
             kept.add(running.read_rest())
         text, exit_code = kept.text(), running.exit_code if has_ended else None
         return Ran(text, exit_code, is_held=has_ended and not closed.is_set(), lost_bytes=kept.lost_bytes)

@@ -15,7 +15,7 @@ from turnkeeper.workspace.shadow_repository import ShadowRepository, TreeEntry
 
 log = logging.getLogger(__name__)
 
-__all__ = ["ShadowRepository", "Snapshots", "TreeEntry", "top"]
+__all__ = ["ShadowRepository", "Snapshots", "TreeEntry"]
 
 
 class Snapshots:
@@ -31,7 +31,7 @@ class Snapshots:
         limits = retention.limits(config)
         if limits is None:
             return None
-        root = top(place)
+        root = place.top
         reason = self._reason_against(root)
         if reason is not None:
             self._warn(f"no snapshots of {str(root)!r}: {reason}")
@@ -59,9 +59,3 @@ class Snapshots:
         if text not in self._warned:
             self._warned.add(text)
             log.warning("%s", text)
-
-
-def top(place: ProjectPlace) -> Path:
-    """The top of the files that belong to a place: the worktree, or the directory if there is no repository."""
-    is_repository = place.vcs == "git" and place.worktree != Path(place.worktree.anchor)
-    return place.worktree if is_repository else place.directory

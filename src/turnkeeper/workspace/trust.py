@@ -1,12 +1,16 @@
 """Trusted directories: ``trust.json`` in the data directory, and the variable that trusts all of them.
 
-The configuration of a project that is not trusted can only narrow what may happen (``core.trust``).
+The configuration of a project that is not trusted can only narrow what may happen (``core.trust``). The tools of a
+project are code, and are trusted by their content (``workspace.tool_files``).
 """
 
 import os
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
+
+import msgspec
 
 from turnkeeper.workspace import paths
 from turnkeeper.workspace.private_json import PrivateJson
@@ -15,33 +19,82 @@ NAME: Final = "trust.json"
 VARIABLE: Final = "TURNKEEPER_TRUST"
 
 
+class Trusted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a user trusts, by paths with links resolved."""
+
+    directories: tuple[str, ...] = ()
+    tools: Mapping[str, str] = {}
+    """The hash of each file of tools when it was trusted."""
+
+
 class TrustedDirectories:
-    """The directories that a user trusts, with everything in them."""
+    """The directories that a user trusts, with everything in them but changed tools."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
-        self.file = PrivateJson(paths.data(environ) / NAME, list[str], [], advice="; delete it to trust no directory")
+        # Before tools were trusted by their content the file was a list of directories.
+        self.file = PrivateJson[Trusted | list[str]](
+            paths.data(environ) / NAME,
+            cast(type[Trusted | list[str]], Trusted | list[str]),
+            Trusted(),
+            advice="; delete it to trust no directory",
+        )
 
     def __contains__(self, path: Path) -> bool:
         """Whether a file or directory is trusted, with links resolved."""
-        if self._environ.get(VARIABLE, "").lower() in ("1", "true"):
+        if self.are_all:
             return True
         place = Path(os.path.realpath(path))
         return any(place.is_relative_to(directory) for directory in self.all())
 
+    @property
+    def are_all(self) -> bool:
+        """Whether the variable trusts every directory."""
+        return self._environ.get(VARIABLE, "").lower() in ("1", "true")
+
     def all(self) -> list[str]:
         """The trusted directories. Raises Invalid if their file is damaged."""
-        return self.file.read()
+        return list(_read(self.file.read()).directories)
 
-    def add(self, directory: Path) -> str:
-        """Trust a directory; returns its path with links resolved."""
+    def has_tools(self, file: Path, content: bytes) -> bool:
+        """Whether a file of tools was trusted with this content."""
+        return _read(self.file.read()).tools.get(_tool_key(file)) == _hashed(content)
+
+    def add(self, directory: Path, tools: Mapping[Path, bytes] | None = None) -> str:
+        """Trust a directory, and files of tools with these contents; returns its path with links resolved."""
         place = os.path.realpath(directory)
-        self.file.change(lambda known: sorted({*known, place}))
+        hashes = {_tool_key(file): _hashed(content) for file, content in (tools or {}).items()}
+
+        def added(found: Trusted | list[str]) -> Trusted:
+            known = _read(found)
+            kept = {file: hash for file, hash in known.tools.items() if os.path.exists(file)}
+            return Trusted(tuple(sorted({*known.directories, place})), {**kept, **hashes})
+
+        self.file.change(added)
         return place
 
     def remove(self, directory: Path) -> bool:
-        """Trust a directory no longer; whether it was trusted itself."""
+        """Trust a directory no longer, nor the tools in it; whether it was trusted itself."""
         place = os.path.realpath(directory)
         was_trusted = place in self.all()
-        self.file.change(lambda known: [one for one in known if one != place])
+
+        def removed(found: Trusted | list[str]) -> Trusted:
+            known = _read(found)
+            kept = {file: hash for file, hash in known.tools.items() if not Path(file).is_relative_to(place)}
+            return Trusted(tuple(one for one in known.directories if one != place), kept)
+
+        self.file.change(removed)
         return was_trusted
+
+
+def _read(found: Trusted | list[str]) -> Trusted:
+    return found if isinstance(found, Trusted) else Trusted(tuple(found))
+
+
+def _tool_key(file: Path) -> str:
+    """A file of tools by the resolved directory of settings that it is found in."""
+    return os.path.join(os.path.realpath(file.parent.parent), file.parent.name, file.name)
+
+
+def _hashed(content: bytes) -> str:
+    return sha256(content).hexdigest()

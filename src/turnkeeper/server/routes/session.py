@@ -13,6 +13,7 @@ from turnkeeper.model.session import FileDiff, Session, SessionModel
 from turnkeeper.model.status import Idle, Status
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject, Value
+from turnkeeper.server.errors import checked_directory
 from turnkeeper.server.names import MessageName, SessionName
 from turnkeeper.server.public import public
 from turnkeeper.server.request import HttpRequest, PlainRequest
@@ -63,9 +64,15 @@ class SessionChange(Value):
 
 
 class ForkBody(Value):
-    """The first message that is not copied."""
+    """The first message that is not copied. Clients of opencode know only this field.
+
+    ``at``: the history is copied as it was after this event. ``worktree``: a new directory for the copy, with the files
+    of that moment.
+    """
 
     message_id: MessageName | None = None
+    at: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    worktree: str | None = None
 
 
 class DiffQuery(Value):
@@ -196,7 +203,10 @@ async def diff(call: HttpRequest[DiffQuery, None]) -> tuple[FileDiff, ...]:
 
 async def fork(call: HttpRequest[None, ForkBody]) -> Session:
     """Copy a session's history into a new session."""
-    return public(await call.turnkeeper.fork(call.session_id, message_id=call.body.message_id))
+    given = call.body
+    worktree = checked_directory(given.worktree, "Payload") if given.worktree is not None else None
+    forked = await call.turnkeeper.fork(call.session_id, message_id=given.message_id, at=given.at, worktree=worktree)
+    return public(forked)
 
 
 ROUTES = (

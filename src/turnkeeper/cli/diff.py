@@ -1,0 +1,105 @@
+"""The command that shows what a session changed, and compares two moments of it."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from turnkeeper.cli import names
+from turnkeeper.cli.change_lines import patch_lines, stat_lines
+from turnkeeper.cli.failures import UsageError
+from turnkeeper.cli.options import Options, local_store
+from turnkeeper.cli.output import answer
+
+if TYPE_CHECKING:
+    from turnkeeper.app import Turnkeeper
+    from turnkeeper.client import Client
+    from turnkeeper.model.file_change import FileChange
+
+Moment = Annotated[str | None, Parameter(metavar="ID|SEQ")]
+
+
+async def diff(
+    id: names.SessionName,
+    a: Annotated[int | None, Parameter(metavar="A", help="Compare the session after event A ...")] = None,
+    b: Annotated[int | None, Parameter(metavar="B", help="... with itself after event B.")] = None,
+    /,
+    *,
+    stat: Annotated[bool, Parameter(help="Only the names of the files and how many lines changed.")] = False,
+    message: Annotated[
+        str | None, Parameter(metavar="ID", help="Only what followed this prompt, or what this turn did.")
+    ] = None,
+    from_: Annotated[Moment, Parameter(name="--from", help="From this message or event on.")] = None,
+    to: Annotated[Moment, Parameter(help="Up to this message or event.")] = None,
+    options: Options,
+) -> None:
+    """Show what a session changed in files, as git shows it.
+
+    --from and --to compare the files at two moments, as the nearest snapshots
+    have them: a prompt is the moment before it ran, and a turn is its beginning
+    or its end. With --json the answer is a list of {"file", "renamedFrom",
+    "status", "binary", "additions", "deletions", "patch"}.
+
+    A and B are the numbers of two events. Then messages, files, context,
+    permissions and usage are compared. With --json the answer is {"sessionID",
+    "before", "after", "fields", "messages", "context", "permissions", "cost",
+    "tokens", "files"}; what does not differ is left out.
+
+    For example:
+      turnkeeper session diff calm-otter
+      turnkeeper session diff calm-otter --stat
+      turnkeeper session diff calm-otter --message msg_1e0ae3b0a001
+      turnkeeper session diff calm-otter --from 12 --to 40
+      turnkeeper session diff calm-otter 12 40
+      turnkeeper session diff calm-otter | git apply --reverse
+    """
+    if a is not None:
+        if b is None or stat or message is not None or from_ is not None or to is not None:
+            raise UsageError("give two events, as in `session diff ID 12 40`, and no other option but --json")
+        await _compare(id, a, b, options)
+        return
+    if message is not None and (from_ is not None or to is not None):
+        raise UsageError("--message goes without --from and --to")
+    if from_ is not None or to is not None:
+        options.require_store("a comparison of two moments")
+    async with options.sessions(read_only=True) as tk:
+        found = await _changes(tk, await names.session(tk, id), message, from_, to)
+    render = stat_lines if stat else patch_lines
+    answer(options, found, lambda screen: "\n".join(render(screen, found)), empty="No file was changed.")
+
+
+async def _compare(name: str, before: int, after: int, options: Options) -> None:
+    from turnkeeper.cli.comparison import comparison
+
+    async with options.read() as tk:
+        found = await tk.compare(await names.session(tk, name), before, after)
+    answer(options, found, lambda screen: comparison(screen, found), empty="Nothing differs.")
+
+
+async def _changes(
+    tk: "Turnkeeper | Client", session_id: str, message: str | None, start: str | None, end: str | None
+) -> "tuple[FileChange, ...]":
+    message_id = await names.message(tk, session_id, message) if message is not None else None
+    store = local_store(tk)
+    if store is None:
+        return await _served(tk, session_id, message_id)
+    if start is None and end is None:
+        return await store.changes(session_id, message_id=message_id)
+    return await store.changes(
+        session_id, start=await _moment(store, session_id, start), end=await _moment(store, session_id, end)
+    )
+
+
+async def _served(tk: "Turnkeeper | Client", session_id: str, message_id: str | None) -> "tuple[FileChange, ...]":
+    """What a server tells: diffs without renames."""
+    from turnkeeper.client import Client
+    from turnkeeper.core.stored_changes import stored_change
+
+    assert isinstance(tk, Client)
+    await tk.get(session_id)  # Raises NotFound, where the server has an empty answer.
+    return tuple(map(stored_change, await tk.diffs(session_id, message_id=message_id)))
+
+
+async def _moment(tk: "Turnkeeper", session_id: str, given: str | None) -> int | str | None:
+    if given is None:
+        return None
+    return int(given) if given.isdecimal() else await names.message(tk, session_id, given)

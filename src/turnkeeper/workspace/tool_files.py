@@ -1,0 +1,77 @@
+"""The Python files that tools come from: where they are, and which of them may be loaded.
+
+They run in this process, with everything that it may do, and a model's commands can write those of a project. So such a
+file is trusted by its content: ``turnkeeper trust`` records its hash, and a file that is new or changed since is not
+loaded. The variable that trusts every project trusts the files that are older than this process's use of them.
+"""
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from turnkeeper.core.limits import CUSTOM_TOOL_BYTES_MAX
+from turnkeeper.workspace import files, paths
+from turnkeeper.workspace.trust import TrustedDirectories
+
+FOLDERS: Final = ("tool", "tools")
+FILES_MAX: Final = 200
+"""How many files are looked at in one folder."""
+
+
+def found_in(directories: Sequence[Path]) -> Iterator[Path]:
+    """The files of tools in directories of settings."""
+    for folder in (directory / name for directory in directories for name in FOLDERS):
+        try:
+            names = sorted(os.listdir(folder))
+        except OSError:
+            continue
+        yield from [folder / name for name in names if name.endswith(".py") and not name.startswith("_")][:FILES_MAX]
+
+
+def read(file: Path) -> bytes:
+    """The content of a file of tools. Raises OSError or Invalid if it cannot be read."""
+    return files.read_bytes(file, CUSTOM_TOOL_BYTES_MAX)
+
+
+class ToolTrust:
+    """Decides which files of tools may be loaded."""
+
+    def __init__(self, environ: Mapping[str, str], *, started_ns: int | None = None) -> None:
+        """``started_ns`` is when the program was started, by the clock of the file system; now by default."""
+        self._environ = environ
+        self._started_ns = time.time_ns() if started_ns is None else started_ns
+
+    def allows(self, file: Path, content: bytes) -> bool:
+        """Whether a file with this content, which was just read, may be loaded."""
+        directory = file.parent.parent
+        if self._is_own(directory) or (self._trusted.are_all and self._is_old(file)):
+            return True
+        return directory in self._trusted and self._trusted.has_tools(file, content)
+
+    def allows_directory(self, directory: Path) -> bool:
+        """Whether a directory of settings is trusted now, so that what was loaded from it may be used."""
+        return self._is_own(directory) or directory in self._trusted
+
+    def _is_own(self, directory: Path) -> bool:
+        """Whether a directory is the user's own: no command that a model runs can write there."""
+        return directory in (paths.config(self._environ, paths.OPENCODE), paths.config(self._environ))
+
+    @cached_property
+    def _trusted(self) -> TrustedDirectories:
+        return TrustedDirectories(self._environ)
+
+    def _is_old(self, file: Path) -> bool:
+        """Whether neither the file nor its place changed since the start.
+
+        Nobody can set the time that is compared. The two directories above the file and links are looked at, too: an
+        older file could have been moved into its place.
+        """
+        places = (file, file.parent, file.parent.parent)
+        try:
+            changed = [look(place).st_ctime_ns for place in places for look in (os.stat, os.lstat)]
+        except OSError:
+            return False
+        return max(changed) <= self._started_ns

@@ -1,0 +1,179 @@
+"""A new worktree has the files of a snapshot exactly, and a failure leaves nothing behind."""
+
+import os
+import shutil
+from pathlib import Path
+
+import anyio
+import pytest
+from snapshot_project import SnapshotProject
+
+from turnkeeper.model.refusal import Conflict, Invalid, NotFound
+from turnkeeper.workspace.worktree import new_worktree
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> SnapshotProject:
+    made = SnapshotProject(tmp_path)
+    made.write("kept.txt", "kept\n")
+    made.write("gone.txt", "gone\n")
+    made.write("d/link-to-be.txt", "text\n")
+    made.commit()
+    return made
+
+
+def contents(top: Path) -> dict[str, tuple[int, bytes]]:
+    """Every file below a directory but those of git: its mode and its bytes."""
+    found: dict[str, tuple[int, bytes]] = {}
+    for path in sorted(top.rglob("*")):
+        name = str(path.relative_to(top))
+        if name.split("/")[0] == ".git" or (path.is_dir() and not path.is_symlink()):
+            continue
+        mode = path.lstat().st_mode
+        found[name] = (mode & 0o170111, os.readlink(path).encode() if path.is_symlink() else path.read_bytes())
+    return found
+
+
+def changed(project: SnapshotProject) -> None:
+    """Change what git finds hard."""
+    (project.top / "gone.txt").unlink()
+    project.write("new \N{LATIN SMALL LETTER E WITH ACUTE}\n.txt", "a\r\nb\r\n")
+    project.write(".gitattributes", "* text eol=lf filter=shout\n")
+    project.git("config", "filter.shout.smudge", "tr a-z A-Z")
+    project.write("run.sh", "#!/bin/sh\n").chmod(0o755)
+    (project.top / "d/link-to-be.txt").unlink()
+    (project.top / "d").rmdir()
+    (project.top / "d").symlink_to("kept.txt")
+    (project.top / "dangling").symlink_to("/nowhere/at/all")
+
+
+@pytest.mark.parametrize("has_git", [True, False], ids=["repository", "no repository"])
+async def test_it_has_the_files_of_the_snapshot_and_no_others(tmp_path: Path, has_git: bool) -> None:
+    project = SnapshotProject(tmp_path, has_git=has_git)
+    project.write("kept.txt", "kept\n")
+    project.write("gone.txt", "gone\n")
+    project.write("d/link-to-be.txt", "text\n")
+    if has_git:
+        project.commit()
+        changed(project)
+    else:
+        project.write("run.sh", "#!/bin/sh\n").chmod(0o755)
+        (project.top / "dangling").symlink_to("/nowhere/at/all")
+    wanted = contents(project.top)
+    tree = await project.capture()
+    project.write("later.txt", "not in the snapshot\n")
+    project.write("kept.txt", "changed since\n")
+    target = tmp_path / "deep" / "second"
+    async with new_worktree(await project.shadow(), tree, target, project.environ) as made:
+        assert made == target
+    assert contents(target) == wanted
+    assert (target / ".git").exists() == has_git
+
+
+async def test_the_repository_has_one_worktree_more_and_is_otherwise_as_it_was(
+    project: SnapshotProject, tmp_path: Path
+) -> None:
+    hook = project.write(".git/hooks/post-checkout", "#!/bin/sh\ntouch ran\n")
+    hook.chmod(0o755)
+    project.write("kept.txt", "changed\n")
+    tree = await project.capture()
+    before = {name: found for name, found in project.own_repository().items() if name not in ("status", "fsck")}
+    async with new_worktree(await project.shadow(), tree, tmp_path / "second", project.environ) as made:
+        pass
+    after = project.own_repository()
+    assert {name: found for name, found in after.items() if name in before} == before
+    assert {name for name in after if name not in before} - {"status", "fsck"} == {
+        name for name in after if name.startswith(".git/worktrees/second/")
+    }
+    assert project.git("status", "--porcelain", at=made) == " M kept.txt\n"
+    assert project.git("rev-parse", "HEAD", at=made) == project.git("rev-parse", "HEAD")
+    assert project.git("rev-parse", "--abbrev-ref", "HEAD", at=made) == "HEAD\n", "it is detached"
+    assert not list(tmp_path.rglob("ran")), "no hook was run"
+    project.git("fsck", "--strict")
+
+
+def worktrees(project: SnapshotProject) -> str:
+    return project.git("worktree", "list", "--porcelain")
+
+
+@pytest.mark.parametrize("was_there", [True, False])
+async def test_a_failure_of_what_follows_leaves_neither_a_directory_nor_a_worktree(
+    project: SnapshotProject, tmp_path: Path, was_there: bool
+) -> None:
+    tree, target, before = await project.capture(), tmp_path / "second", worktrees(project)
+    if was_there:
+        target.mkdir()
+
+    async def fail() -> None:
+        async with new_worktree(await project.shadow(), tree, target, project.environ):
+            assert worktrees(project) != before
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await fail()
+    assert target.exists() == was_there
+    assert list(target.glob("*")) == []
+    assert worktrees(project) == before
+    assert not (project.top / ".git/worktrees").exists()
+
+
+async def test_a_cancellation_leaves_nothing_either(project: SnapshotProject, tmp_path: Path) -> None:
+    tree, target, before = await project.capture(), tmp_path / "second", worktrees(project)
+    with anyio.CancelScope() as scope:
+        async with new_worktree(await project.shadow(), tree, target, project.environ):
+            scope.cancel()
+            await anyio.sleep_forever()
+    assert (target.exists(), worktrees(project)) == (False, before)
+
+
+async def test_a_snapshot_that_is_not_kept_leaves_nothing(project: SnapshotProject, tmp_path: Path) -> None:
+    tree, target, before = await project.capture(), tmp_path / "second", worktrees(project)
+    shadow = await project.shadow()
+    for wrong in ("0" * 40, "--help", tree):
+        if wrong == tree:
+            shutil.rmtree(shadow.place.git_dir)
+        with pytest.raises(NotFound):
+            async with new_worktree(shadow, wrong, target, project.environ):
+                raise AssertionError("it was made")
+        assert (target.exists(), worktrees(project)) == (False, before)
+
+
+async def test_a_directory_of_others_is_refused_and_untouched(project: SnapshotProject, tmp_path: Path) -> None:
+    tree, shadow = await project.capture(), await project.shadow()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/mine.txt").write_text("mine")
+    (tmp_path / "file").write_text("mine")
+    for target, error in (
+        (tmp_path / "full", Conflict),
+        (tmp_path / "file", Conflict),
+        (tmp_path / "file/below", Conflict),
+        (project.top, Conflict),
+        (Path("relative"), Invalid),
+        (Path("/proc/nowhere"), Invalid),
+        (tmp_path / "x\0y", Invalid),
+    ):
+        with pytest.raises(error):
+            async with new_worktree(shadow, tree, target, project.environ):
+                raise AssertionError("it was made")
+    assert (tmp_path / "full/mine.txt").read_text() == (tmp_path / "file").read_text() == "mine"
+    assert (project.top / "kept.txt").exists()
+
+
+async def test_a_copy_is_not_made_inside_of_what_is_copied(tmp_path: Path) -> None:
+    project = SnapshotProject(tmp_path, has_git=False)
+    project.write("a.txt")
+    tree = await project.capture()
+    with pytest.raises(Invalid, match="would then contain a copy of itself"):
+        async with new_worktree(await project.shadow(), tree, project.top / "inside", project.environ):
+            raise AssertionError("it was made")
+    assert not (project.top / "inside").exists()
+
+
+async def test_a_repository_without_a_commit_has_no_worktrees(tmp_path: Path) -> None:
+    project = SnapshotProject(tmp_path)
+    project.write("a.txt")
+    tree = await project.capture()
+    with pytest.raises(NotFound, match="HEAD"):
+        async with new_worktree(await project.shadow(), tree, tmp_path / "second", project.environ):
+            raise AssertionError("it was made")
+    assert not (tmp_path / "second").exists()
