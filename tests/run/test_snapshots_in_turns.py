@@ -241,3 +241,13 @@ async def test_a_call_that_runs_after_a_restart_has_a_patch_of_its_own(
             session = await tk.get(session_id)
             assert session.summary is not None
             assert session.summary.files == 1
+
+
+async def test_what_is_kept_for_a_session_goes_with_it(project: Path, environ: dict[str, str]) -> None:
+    provider = script(("write", {"filePath": "made.txt", "content": "one\n"}))
+    async with opened(project, environ, provider) as tk:
+        session_id = await go(tk)
+        kept = list(Path(environ["TURNKEEPER_DATA"]).glob(f"snapshot/*/*/refs/turnkeeper/{session_id}/*"))
+        assert len(kept) == 2
+        await tk.remove(session_id)
+        assert not any(file.exists() for file in kept)

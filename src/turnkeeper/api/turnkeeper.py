@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
+from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from turnkeeper.api.past import Past
@@ -292,7 +293,11 @@ class Turnkeeper(Past, Reverting):
         """Remove a session and its descendants with all their data; the removed sessions, children first."""
         if self._running is not None:
             await self._running.forget(session_id)
-        return await remove.remove(self.store, session_id, self._bus.publish, self._outputs())
+        removed = await remove.remove(self.store, session_id, self._bus.publish, self._outputs())
+        from turnkeeper.workspace import snapshot_upkeep
+
+        await to_thread.run_sync(snapshot_upkeep.forget, self._environ, [session.id for session in removed])
+        return removed
 
     def _outputs(self) -> OutputFiles | None:
         """The files with the complete outputs of tools."""

@@ -132,6 +132,8 @@ def shown(loaded: LoadedSettings, mask: Mask) -> JsonObject:
     plain = config.but(provider={name: _provider(one) for name, one in config.provider.items()})
     written: dict[str, object] = {name: loaded.merged[name] for name in SHOWN if name in loaded.merged}
     known = {name: value for name, value in _as_object(plain).items() if name not in OURS}
+    if isinstance(known.get("snapshot"), dict):
+        known["snapshot"] = True  # Clients know only whether there are snapshots, and not the limits of them.
     masked = mask.json({**written, **known})
     assert isinstance(masked, dict), "a masked object is an object"
     return masked

@@ -23,6 +23,7 @@ DIRECTORY: Final = "snapshot"
 STORED: Final = "stored"
 ROOT_FILE: Final = "root"
 REFS_TOP: Final = "refs"
+_SESSION: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 REFS: Final = f"{REFS_TOP}/turnkeeper"
 
 # Attributes of the project must not change a byte or run a filter. This file has precedence over all others.
@@ -56,6 +57,15 @@ ALONE: Final = {
 }
 """Variables with which git reads no configuration but that of its repository, and takes names as they are."""
 _HASH: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+
+def session_name(session_id: str) -> str:
+    """The id as a part of a ref: ids of other programs may hold what a ref cannot."""
+    return (
+        session_id
+        if _SESSION.fullmatch(session_id)
+        else hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()
+    )
 
 
 def is_hash(text: str) -> bool:

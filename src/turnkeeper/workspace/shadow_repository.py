@@ -6,12 +6,10 @@ a refusal.
 
 import logging
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from hashlib import sha256
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -41,6 +39,7 @@ from turnkeeper.workspace.shadow import (
     is_hash,
     is_whole,
     remove,
+    session_name,
     set_aside,
 )
 from turnkeeper.workspace.snapshot_upkeep import Policy, Progress, Removed
@@ -55,7 +54,6 @@ _SOME: Final = 3
 _ARGUMENTS_MAX: Final = 500
 _SHARE: Final = 8
 """One file takes at most this part of the quota: all snapshots would have to go for a few versions of it."""
-_SESSION: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class TreeEntry(Value):
@@ -306,11 +304,6 @@ class ShadowRepository:
         if text not in self._warned:
             self._warned.add(text)
             log.warning("%s", text)
-
-
-def session_name(session_id: str) -> str:
-    """The id as a part of a ref: ids of other programs may hold what a ref cannot."""
-    return session_id if _SESSION.fullmatch(session_id) else sha256(session_id.encode("utf-8", "replace")).hexdigest()
 
 
 def _keep(place: ShadowPlace, session_id: str, tree: str, now: int) -> None:

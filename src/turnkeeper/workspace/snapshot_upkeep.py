@@ -1,7 +1,8 @@
 """Snapshot upkeep: what snapshots take on the disk, and the removal of those that are no longer kept."""
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+import shutil
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -10,8 +11,8 @@ from turnkeeper.core import retention
 from turnkeeper.core.limits import SNAPSHOT_GRACE_S, SNAPSHOT_PRESSED_GRACE_S
 from turnkeeper.core.retention import KeptTree
 from turnkeeper.model.value import Value
-from turnkeeper.workspace import files, git
-from turnkeeper.workspace.shadow import DIRECTORY, REFS, ROOT_FILE, ShadowGit, ShadowPlace, remove
+from turnkeeper.workspace import files, git, paths
+from turnkeeper.workspace.shadow import DIRECTORY, REFS, ROOT_FILE, ShadowGit, ShadowPlace, remove, session_name
 
 Progress = Callable[[int, int, str], None]
 
@@ -56,6 +57,14 @@ def places(data: Path, project_id: str = "*") -> list[ShadowPlace]:
         if not file.parent.suffix:
             found.append(ShadowPlace(file.parent, root, git.worktree(root)))
     return found
+
+
+def forget(environ: Mapping[str, str], sessions: Collection[str]) -> None:
+    """Keep nothing for sessions that were removed. The space is freed when snapshots are collected."""
+    with suppress(ValueError):  # Without a data directory there are no snapshots.
+        for place in places(paths.data(environ)):
+            for session_id in sessions:
+                shutil.rmtree(place.git_dir / REFS / session_name(session_id), ignore_errors=True)
 
 
 def usage(place: ShadowPlace) -> SnapshotUsage:
