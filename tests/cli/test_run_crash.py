@@ -10,12 +10,24 @@ from cli_store import command, tk
 from workshop import Shop
 
 # The command ends the very process that runs it, so the kill comes at one exact moment: a call is under way.
-FATAL = "echo ran >> ran.txt; kill -9 $PPID; sleep 1"
+FATAL = "echo ran >> ran.txt; python3 fatal.py; sleep 1"
+FATAL_PY = """
+import os, signal
+number, is_above = os.getppid(), False
+while True:
+    is_guard = "guard.py" in open(f"/proc/{number}/cmdline").read()
+    if is_above and not is_guard:  # Above the guard of the command and the launcher of guards.
+        os.kill(number, signal.SIGKILL)
+        break
+    is_above = is_above or is_guard
+    number = int(open(f"/proc/{number}/stat").read().rpartition(")")[2].split()[1])
+"""
 # In the sandbox it could not.
 UNCONFINED = {"TURNKEEPER_CONFIG_CONTENT": '{"sandbox": "off"}'}
 
 
 def test_a_process_killed_while_a_command_runs_is_resumed_without_running_it_again(shop: Shop) -> None:
+    (shop.project / "fatal.py").write_text(FATAL_PY)
     killed = shop.process("run", f"read tides.py, then run `{FATAL}`", **UNCONFINED)
     assert killed.returncode == -signal.SIGKILL
     [session] = shop.sessions()
@@ -33,6 +45,7 @@ def test_a_process_killed_while_a_command_runs_is_resumed_without_running_it_aga
 
 
 def test_a_new_prompt_in_a_session_that_was_left_closes_it_first(shop: Shop) -> None:
+    (shop.project / "fatal.py").write_text(FATAL_PY)
     shop.process("run", f"run `{FATAL}`", **UNCONFINED)
     said = shop.run("-c", "read README.md")
     assert said.code == 0, said.err
@@ -43,6 +56,7 @@ def test_a_new_prompt_in_a_session_that_was_left_closes_it_first(shop: Shop) -> 
 
 
 def test_a_command_of_the_user_in_a_session_that_was_left_closes_it_first(shop: Shop) -> None:
+    (shop.project / "fatal.py").write_text(FATAL_PY)
     shop.process("run", f"run `{FATAL}`", **UNCONFINED)
     said = shop.run("-c", "!echo still here")
     assert said.code == 0, said.err

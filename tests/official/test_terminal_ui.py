@@ -143,7 +143,7 @@ def test_a_permission_that_was_asked_before_a_kill_is_answered_after_it(
             prompt(ui, "[[bash echo it-$((40+2))]] [[text It ran.]]", r"Permission required", r"Allow once")
         [session] = httpx2.get(f"{first.url}/session", params={"directory": str(project)}).json()
         first.kill()
-    left = "WARNING turnkeeper.server.serving: 1 sessions that a dead process left open"
+    left = "WARNING turnkeeper.server.serving: sessions that a dead process left open were looked after: 1"
     with serving(place, place, provider, expected=left) as again:
         command = [str(binary()), "attach", again.url, "--dir", str(project), "--session", session["id"]]
         with pane(command, cwd=home, environ=environment(home)) as ui:
@@ -165,7 +165,7 @@ def test_a_terminal_ui_that_stayed_open_answers_after_the_kill_too(
             prompt(ui, "[[bash echo it-$((40+2))]] [[text It ran.]]", r"Permission required", r"Allow once")
             first.kill()
         port = first.url.rpartition(":")[2]
-        left = "WARNING turnkeeper.server.serving: 1 sessions that a dead process left open"
+        left = "WARNING turnkeeper.server.serving: sessions that a dead process left open were looked after: 1"
         start = serving(place, place, provider, "--log-level", "info", port=port, expected=left)
         again = stack.enter_context(start)
         again.logs("GET /global/event")

@@ -409,10 +409,10 @@ async def test_questions_outlive_their_process_and_their_answers_reach_the_model
         [request] = await later.tk.questions(directory=house.directory / "place")
         with pytest.raises(Invalid, match="1 question"):
             await later.tk.answer(request.id, [])
-        await later.tk.answer(request.id, [["A", "and more"]])
+        await later.tk.answer(request.id, [["A and more"]])
         await later.tk.wait(session)
         [output] = await outputs(later, session)
-        assert '"Which?"="A, and more"' in output
+        assert '"Which?"="A and more"' in output
         assert result_text(script.requests[0].messages[-1]) == output
         assert await later.tk.questions() == []
 

@@ -110,10 +110,10 @@ async def test_who_is_no_command_is_served_while_one_runs(tmp_path: Path) -> Non
     async with serving(tmp_path) as (project, http):
         session = await new_session(http)
         body = {"parts": [{"type": "text", "text": "[[bash sh waiting.sh]]"}]}
-        (project / "waiting.sh").write_text("touch work/begun; until test -e go; do sleep 0.01; done")
+        os.mkfifo(project / "work/begun")
+        (project / "waiting.sh").write_text("echo > work/begun; until test -e go; do sleep 0.01; done")
         (await http.post(f"/session/{session}/prompt_async", json=body)).raise_for_status()
-        while not (project / "work/begun").exists():
-            await anyio.sleep(0.01)
+        await to_thread.run_sync((project / "work/begun").read_bytes, abandon_on_cancel=True)
         url = str(http.base_url).rstrip("/")
         curl = ["curl", "-sS", "-f", "-X", "POST", "-H", "content-type: application/json", "-d", "{}", f"{url}/session"]
         done = await to_thread.run_sync(lambda: subprocess.run(curl, capture_output=True, text=True, check=False))

@@ -29,7 +29,9 @@ def test_the_guide_to_the_context_does_what_it_says(tmp_path: Path) -> None:
     guide = (HERE.parents[1] / "docs/guides/context.md").read_text("utf-8")
     [program] = re.findall(r"<!-- run -->\n```python\n(.*?)```", guide, re.DOTALL)
     [printed] = re.findall(r"<!-- prints -->\n```text\n(.*?)```", guide, re.DOTALL)
-    environment = {**os.environ, "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    home, project = tmp_path / "home", tmp_path / "project"
+    project.mkdir()
+    environment = {**os.environ, "HOME": str(home), "XDG_CONFIG_HOME": str(home)}
     command = [sys.executable, "-W", "error", "-c", program]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == (printed, "")

@@ -47,8 +47,9 @@ async def serve(
     Set TURNKEEPER_SERVER_PASSWORD or OPENCODE_SERVER_PASSWORD for a password; the
     user is `opencode`, or TURNKEEPER_SERVER_USERNAME. Without a password only
     this machine is served, and commands that a model runs here are refused; a
-    password also stops commands of other servers on this machine. GET /doc describes the API, and GET /metrics has
-    counters. Prints the URL; with --json as {"url"}.
+    password also stops commands of other servers on this machine. GET /doc
+    describes the API, and GET /metrics has counters. Prints the URL; with --json
+    as {"url"}.
 
     For example:
       turnkeeper serve

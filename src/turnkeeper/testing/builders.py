@@ -20,7 +20,7 @@ from turnkeeper.model.message import (
     TurnPath,
     UserMessage,
 )
-from turnkeeper.model.parts import StepFinishPart, StepStartPart, TextPart, ToolPart
+from turnkeeper.model.parts import PatchPart, StepFinishPart, StepStartPart, TextPart, ToolPart
 from turnkeeper.model.parts.base import Span
 from turnkeeper.model.parts.tool import (
     RunningTime,
@@ -251,6 +251,14 @@ def _turn(session_id: str, ids: Iterator[str], parts: Iterator[str]) -> list[Eve
     answer = an_assistant(session_id, next(ids), "msg_parent")
     text = a_text(answer, next(parts), "", time=Span(start=NOW))
     call, slip = a_call(answer, next(parts)), a_text(answer, next(parts), "a slip")
+    patch = PatchPart(
+        id=next(parts),
+        session_id=session_id,
+        message_id=answer.id,
+        hash="tree1",
+        files=("/home/me/prj/a.py",),
+        after="tree2",
+    )
     failed = AbortedFailure(data=MessageData(message="stopped"))
     news = a_system(session_id, next(ids), "It is Monday.")
     return [
@@ -275,6 +283,7 @@ def _turn(session_id: str, ids: Iterator[str], parts: Iterator[str]) -> list[Eve
         e.PartRecorded(part=call.but(state=completed())),
         e.PartRecorded(part=slip),
         e.PartRemoved(message_id=answer.id, part_id=slip.id),
+        e.PartRecorded(part=patch),
         e.StatusChanged(status=Retrying(attempt=2, message="overloaded", next=NOW + 900)),
         _usage(answer.id, cost=0.25, attempt=2),
         e.TurnEnded(message=answer.but(error=failed, time=AssistantTime(created=NOW, completed=NOW + 9))),
