@@ -6,7 +6,7 @@ import pty
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from rich.console import Console
@@ -48,7 +48,9 @@ THEME = TerminalTheme(
 
 def main() -> int:
     """Run the demo, and draw what a person sees in the end."""
-    output = _recorded([sys.executable, str(ROOT / "scripts/demo.py")])
+    environment = {**os.environ, "COLUMNS": str(WIDTH), "LINES": "50", "TERM": "xterm-256color"}
+    output, code = on_terminal([sys.executable, str(ROOT / "scripts/demo.py")], ROOT, environment)
+    assert code == 0, output
     glass = Glass(WIDTH)
     glass.feed(output)
     start = next(number for number, line in enumerate(glass.lines) if line.startswith(FIRST))
@@ -70,11 +72,11 @@ def draw(image: Path, lines: Iterable[str], *, width: int, title: str) -> None:
     image.write_text(re.sub(r"[ \t]+$", "", drawn, flags=re.M), "utf-8")
 
 
-def _recorded(command: list[str]) -> str:
+def on_terminal(command: list[str], directory: Path, environment: Mapping[str, str]) -> tuple[str, int]:
+    """The output of a command on a terminal, and its exit code."""
     ours, its = pty.openpty()
-    environment = {**os.environ, "COLUMNS": str(WIDTH), "LINES": "50", "TERM": "xterm-256color"}
     with subprocess.Popen(
-        command, env=environment, stdin=its, stdout=its, stderr=its, start_new_session=True
+        command, cwd=directory, env=environment, stdin=its, stdout=its, stderr=its, start_new_session=True
     ) as process:
         os.close(its)
         pieces = []
@@ -86,9 +88,9 @@ def _recorded(command: list[str]) -> str:
             if not piece:
                 break
             pieces.append(piece)
-        assert process.wait() == 0, b"".join(pieces).decode()
+        code = process.wait()
     os.close(ours)
-    return b"".join(pieces).decode()
+    return b"".join(pieces).decode(), code
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@
 
 import html
 import os
-import pty
 import re
 import shutil
 import subprocess
@@ -14,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from record_run import draw
+from record_run import draw, on_terminal
 
 from turnkeeper.testing.glass import Glass
 
@@ -97,25 +96,11 @@ class _Place:
 
     def shown(self, *words: str) -> list[str]:
         """The lines that a command shows on a terminal. A conflict is an exit code of 1."""
-        ours, its = pty.openpty()
         command = [sys.executable, "-m", "turnkeeper.cli.main", *words]
-        with subprocess.Popen(
-            command, cwd=self.project, env=self._environ, stdin=its, stdout=its, stderr=its, start_new_session=True
-        ) as process:
-            os.close(its)
-            pieces = []
-            while True:
-                try:
-                    piece = os.read(ours, 65536)
-                except OSError:  # The other end is closed: the program has ended.
-                    piece = b""
-                if not piece:
-                    break
-                pieces.append(piece)
-            os.close(ours)
-            assert process.wait() in (0, 1), b"".join(pieces).decode()
+        output, code = on_terminal(command, self.project, self._environ)
+        assert code in (0, 1), output
         glass = Glass(WIDTH)
-        glass.feed(b"".join(pieces).decode())
+        glass.feed(output)
         return [line for line in glass.painted() if line.strip()]
 
 
