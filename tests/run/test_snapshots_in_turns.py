@@ -21,6 +21,8 @@ from turnkeeper.model.permission import PermissionRequest, Reply
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run.permission import allow_all
 from turnkeeper.run.runtime import Settings
+from turnkeeper.tools.custom import tool
+from turnkeeper.tools.tool import ToolContext
 from turnkeeper.workspace.project import identify
 from turnkeeper.workspace.snapshots import Snapshots
 
@@ -251,3 +253,31 @@ async def test_what_is_kept_for_a_session_goes_with_it(project: Path, environ: d
         assert len(kept) == 2
         await tk.remove(session_id)
         assert not any(file.exists() for file in kept)
+
+
+@pytest.mark.parametrize("action", ["allow", "ask"])
+async def test_the_snapshot_before_a_call_is_durable_before_the_call_acts(
+    project: Path, environ: dict[str, str], action: str
+) -> None:
+    (project / "turnkeeper.json").write_text(f'{{"permission": {{"look": "{action}"}}}}')
+    seen: list[str | None] = []
+    opened_store: list[Turnkeeper] = []
+
+    @tool
+    async def look(context: ToolContext) -> str:
+        """Read what is on record."""
+        [parts] = await turns(opened_store[0], context.session_id)
+        seen.extend(part.snapshot for part in parts if isinstance(part, StepStartPart))
+        return "seen"
+
+    async def edit_then_allow(request: PermissionRequest) -> Reply:
+        (project / "kept.txt").write_text("edited by the user\n")
+        return Reply(answer="once")
+
+    given = {"tools": lambda: (look,), "ask": edit_then_allow}
+    async with opened(project, environ, script(("look", {})), **given) as tk:
+        opened_store.append(tk)
+        first, _ = await turns(tk, await go(tk))
+        assert isinstance(first[0], StepStartPart)
+        assert first[0].snapshot is not None
+        assert seen == [first[0].snapshot]
