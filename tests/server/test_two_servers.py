@@ -36,7 +36,7 @@ async def test_a_prompt_to_a_session_that_another_server_runs_is_answered_when_i
 
         async with anyio.create_task_group() as group:
             group.start_soon(ask)
-            with anyio.fail_after(10):
+            with anyio.fail_after(60):
                 while len(await other.stage.tk.store.queries.waiting(session)) == 0:
                     await anyio.sleep(0)
             gate.open()
@@ -57,7 +57,7 @@ async def test_a_prompt_is_run_here_if_the_server_that_ran_its_session_dies(tmp_
 
         async with anyio.create_task_group() as group:
             group.start_soon(ask)
-            with anyio.fail_after(10):
+            with anyio.fail_after(60):
                 while len(await server.stage.tk.store.queries.waiting(session)) == 0:
                     await anyio.sleep(0)
             await anyio.wait_all_tasks_blocked()

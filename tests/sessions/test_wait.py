@@ -16,7 +16,7 @@ from turnkeeper.run.coordinator import Outcome
 from turnkeeper.testing.harness import Stage, stage
 from turnkeeper.workspace.owner import this_process
 
-DEADLINE_S = 10
+DEADLINE_S = 60
 
 
 @pytest.fixture
