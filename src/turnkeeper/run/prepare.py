@@ -29,6 +29,7 @@ from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.parts import Part, SnapshotPart, ToolPart
 from turnkeeper.model.permission import Rule, Ruleset
 from turnkeeper.model.refusal import Refusal
+from turnkeeper.run.abandon import CallTasks
 from turnkeeper.run.answers import AnswerDoor
 from turnkeeper.run.asking import Asking, Responders
 from turnkeeper.run.boundary import Boundary
@@ -54,6 +55,7 @@ class Preparation(msgspec.Struct, frozen=True):
 
     store: Store
     group: TaskGroup
+    calls: CallTasks
     world: Surroundings
     setup: Callable[[ProjectPlace], Awaitable[DirectorySetup]]
     responders: Responders
@@ -214,7 +216,7 @@ class Preparation(msgspec.Struct, frozen=True):
         asking = Asking(pen, view.session, self.store, world.mint, world.sleep, self.door, self.responders, setup.ask)
         return Settlement(
             pen=pen,
-            group=self.group,
+            tasks=self.calls,
             mint=self.store.mint,
             toolbox=toolbox,
             directory=place.directory,

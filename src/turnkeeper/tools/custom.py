@@ -15,7 +15,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, TypeAlias, get_type_hints, overload
 
-import anyio
 import msgspec
 from anyio import to_thread
 
@@ -99,7 +98,7 @@ def _made(
         given: dict[str, Any] = {field: getattr(arguments, field) for field in arguments.__struct_fields__}
         if signature.context is not None:
             given[signature.context] = context
-        return _output(name, await _called(function, given, context))
+        return _output(name, await _called(function, given))
 
     return Tool(
         name=name,
@@ -142,14 +141,11 @@ def _signature(function: Function, name: str) -> _Signature:
     return _Signature(parameters, context)
 
 
-async def _called(function: Function, given: dict[str, Any], context: ToolContext) -> object:
+async def _called(function: Function, given: dict[str, Any]) -> object:
     if inspect.iscoroutinefunction(function):
         return await function(**given)
-    try:
-        return await to_thread.run_sync(partial(function, **given), abandon_on_cancel=True)
-    except anyio.get_cancelled_exc_class():
-        context.goes_on()  # The thread is left behind: Python cannot stop it.
-        raise
+    # Python cannot stop a thread. A call that is interrupted waits for it, and is left alone if it takes too long.
+    return await to_thread.run_sync(partial(function, **given))
 
 
 def _output(name: str, result: object) -> ToolOutput:
