@@ -251,3 +251,26 @@ def test_settings_that_are_no_file_are_refused_and_not_passed_over(place: Place,
             file.symlink_to(file)
     with pytest.raises(Invalid, match=r"opencode\.json"):
         place.load()
+
+
+def test_a_misspelt_key_is_named_at_every_depth_with_the_setting_that_is_meant(place: Place) -> None:
+    text = """{
+        "sandbox": {"netwrok": false, "mode": "read-only"}, "ask": {"timeuot": 3}, "webfetch": {"privat": true},
+        "formatter": {"mine": {"comand": ["x"]}}, "agent": {"build": {"permision": {"bash": "deny"}}},
+        "permission": {"bsah": "deny"}, "theme": "dark"
+    }"""
+    meant = [
+        ("sandbox.netwrok", "sandbox.network"),
+        ("ask.timeuot", "ask.timeout"),
+        ("webfetch.privat", "webfetch.private"),
+        ("formatter.mine.comand", "formatter.mine.command"),
+        ("agent.build.permision", "agent.build.permission"),
+    ]
+    files = [place.home / ".config/turnkeeper/turnkeeper.json", place.worktree / "turnkeeper.json"]
+    for trusted in ("1", "0"):
+        for file in files:
+            place.write(file, text)
+        loaded = place.load(TURNKEEPER_TRUST=trusted)
+        assert [one.warnings for one in loaded.sources] == [
+            [f"{file}: there is no setting {key!r}; did you mean {known!r}?" for key, known in meant] for file in files
+        ]

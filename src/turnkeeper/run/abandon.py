@@ -21,7 +21,7 @@ T = TypeVar("T")
 class StartsTasks(Protocol):
     """A task group, or what starts tasks as one does."""
 
-    def start_soon(self, func: Callable[[], Coroutine[Any, Any, None]], *, name: object = None) -> None:
+    def start_soon(self, func: Callable[[], Coroutine[Any, Any, None]], *, name: object = None) -> object:
         """Run a function in a task of its own."""
         ...
 

@@ -60,6 +60,8 @@ class SettingsSource(NamedTuple):
 
     ignored: tuple[str, ...] = ()
     """The dotted keys that never hold in a file of a project."""
+    misspelt: tuple[tuple[str, str], ...] = ()
+    """The dotted keys that are no settings, each with the one that is probably meant."""
 
     def __repr__(self) -> str:
         return f"Source({self.where!r})"
@@ -68,9 +70,7 @@ class SettingsSource(NamedTuple):
     def warnings(self) -> list[str]:
         """What the user should know of settings that have no effect."""
         said = [f"{self.where}: {key} is ignored: a project's file may not widen the sandbox" for key in self.ignored]
-        for key in dict.fromkeys((*self.settings, *self.left_out)):
-            if (meant := settings.near_miss(key)) is not None:
-                said.append(f"{self.where}: there is no setting {key!r}; did you mean {meant!r}?")
+        said += [f"{self.where}: there is no setting {key!r}; did you mean {meant!r}?" for key, meant in self.misspelt]
         return said
 
 
@@ -222,14 +222,24 @@ def _read_trusted(file: Path, environ: Mapping[str, str]) -> SettingsSource:
     strict = settings.with_strict_sandbox(source.settings)
     given, kept = source.settings.get("sandbox"), strict.get("sandbox")
     names = [key for key in given if not isinstance(kept, dict) or key not in kept] if isinstance(given, dict) else []
-    return source._replace(settings=strict, ignored=tuple(f"sandbox.{name}" for name in names))
+    misspelt = {key for key, _ in source.misspelt}
+    ignored = tuple(name for key in names if (name := f"sandbox.{key}") not in misspelt)
+    return source._replace(settings=strict, ignored=ignored)
 
 
 def _read_untrusted(file: Path) -> SettingsSource:
     """The settings that hold although nobody trusted the file. References are not resolved."""
-    plain, where = jsonc.plain(_text(file)), str(file)
-    found = trust.narrowed(_checked(plain, where))
-    return SettingsSource(where, found.settings, denied=found.denied, asked=found.asked, left_out=found.left_out)
+    where = str(file)
+    checked = _checked(jsonc.plain(_text(file)), where)
+    found = trust.narrowed(checked)
+    return SettingsSource(
+        where,
+        found.settings,
+        denied=found.denied,
+        asked=found.asked,
+        left_out=found.left_out,
+        misspelt=settings.near_misses(checked),
+    )
 
 
 def _text(file: Path) -> str:
@@ -246,7 +256,7 @@ def _source(text: str, where: str, folder: Path, environ: Mapping[str, str]) -> 
     checked = _checked(_filled(plain, values), where)
     literals = [one[0] for one in _STRING.finditer(plain) if trust.REFERENCE.search(one[0])]
     became = {json.loads(_filled(one, values)): json.loads(one) for one in literals}
-    return SettingsSource(where, checked, bool(values), became)
+    return SettingsSource(where, checked, bool(values), became, misspelt=settings.near_misses(checked))
 
 
 def _checked(text: str, where: str) -> JsonObject:
