@@ -9,6 +9,9 @@ from turnkeeper.model.config import SandboxConfig
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.workspace.config import FILE_BYTES_MAX, LoadedSettings, SettingsCache, load
 
+LATER = 2**63
+"""A start of the program after which no file can have changed."""
+
 
 class Place:
     """A home and a project with a directory in it."""
@@ -189,7 +192,7 @@ def test_settings_are_read_again_only_when_a_file_changed(tmp_path: Path) -> Non
     environ = {"HOME": str(tmp_path / "home"), "TURNKEEPER_TRUST": "1"}
     file = tmp_path / "turnkeeper.json"
     file.write_text('{"model": "a/one"}')
-    reader = SettingsCache(environ)
+    reader = SettingsCache(environ, started_ns=LATER)
     first = reader.load(tmp_path, tmp_path)
     assert reader.load(tmp_path, tmp_path) is first
     file.write_text('{"model": "a/other"}')
@@ -199,7 +202,7 @@ def test_settings_are_read_again_only_when_a_file_changed(tmp_path: Path) -> Non
 
 
 def test_a_settings_folder_that_appears_is_read_and_one_that_goes_is_forgotten(tmp_path: Path) -> None:
-    reader = SettingsCache({"HOME": str(tmp_path / "home"), "TURNKEEPER_TRUST": "1"})
+    reader = SettingsCache({"HOME": str(tmp_path / "home"), "TURNKEEPER_TRUST": "1"}, started_ns=LATER)
     places = [tmp_path / ".turnkeeper", tmp_path / "home" / ".config" / "opencode"]
     for number, folder in enumerate(places):
         assert reader.load(tmp_path, tmp_path).config.model is None

@@ -7,23 +7,16 @@ waiting, so the work runs in a task that outlives the caller, and is left there 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import anyio
+from anyio.abc import TaskGroup
 
 from turnkeeper.core.limits import INTERRUPT_S, LEFT_ALONE_S
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-
-class StartsTasks(Protocol):
-    """A task group, or what starts tasks as one does."""
-
-    def start_soon(self, func: Callable[[], Coroutine[Any, Any, None]], *, name: object = None) -> object:
-        """Run a function in a task of its own."""
-        ...
 
 
 class CallTasks:
@@ -50,6 +43,10 @@ class CallTasks:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_s)
         return sorted(task.get_name() for task in self._tasks if not task.done())
+
+
+StartsTasks: TypeAlias = TaskGroup | CallTasks
+"""What work is started in."""
 
 
 class _Work(Generic[T]):

@@ -53,7 +53,7 @@ Transport = Callable[[Endpoint], Provider]
 
 log = logging.getLogger(__name__)
 
-LEFT_OUT: Final = "%s: not in force until the project is trusted: %s; `turnkeeper trust %s` trusts it"
+LEFT_OUT: Final = "%s: not in force until the project is trusted: %s; `turnkeeper trust %s` trusts it as it is now"
 UNTRUSTED: Final = (
     "not loaded until they are trusted: the tools in %s; `turnkeeper trust %s` trusts them as they are now"
 )
@@ -119,18 +119,22 @@ class Directories:
         directories_max: int = DIRECTORIES_MAX,
         group: TaskGroup | None = None,
         snapshots: Snapshots | None = None,
+        started_ns: int | None = None,
     ) -> None:
-        """``group`` is where language servers run; without one none is started. None: there are no snapshots."""
+        """``group`` is where language servers run; without one none is started. None: there are no snapshots.
+
+        ``started_ns`` is when the program was started, by the clock of the file system; now by default.
+        """
         self._snapshots = snapshots
         self._transport, self._load_tools, self._environ, self._outputs = transport, tools, environ, outputs
         self._reader, self._auth = (
-            SettingsCache(environ, directories_max=directories_max),
+            SettingsCache(environ, directories_max=directories_max, started_ns=started_ns),
             auth.CredentialCache(environ),
         )
         self.temporary, self._secrets = TemporaryDirectories(environ), SecretFiles(environ)
         self._toolbox: Toolbox | None = None
         self._tools: tuple[AnyTool, ...] = ()
-        self._custom = CustomTools(ToolTrust(environ))
+        self._custom = CustomTools(ToolTrust(environ, started_ns=started_ns))
         self._toolboxes = dict[tuple[int, ...], Toolbox]()
         self._told_untrusted: set[tuple[Path, ...]] = set()
         self._reads, self._language_servers = ReadFiles(), LanguageServers(group)

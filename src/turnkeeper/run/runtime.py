@@ -79,6 +79,8 @@ class Settings(msgspec.Struct, frozen=True):
     hooks: Hooks = msgspec.field(default_factory=Hooks)
     tools: Callable[[], Sequence[AnyTool]] = load_tools
     environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
+    started_ns: int | None = None
+    """When the program was started; now by default. ``TURNKEEPER_TRUST`` does not trust files that changed since."""
 
 
 class Runtime:
@@ -107,6 +109,7 @@ class Runtime:
             self.outputs,
             group=group,
             snapshots=self.snapshots if settings.snapshots else None,
+            started_ns=settings.started_ns,
         )
         self.jobs = Jobs(group, self.directories.temporary.directory)
         self.approvals = Approvals(settings.environ, store.mint.now, store.mint.ascending)
