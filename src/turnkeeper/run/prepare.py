@@ -16,7 +16,7 @@ from turnkeeper.core.fitting import too_large
 from turnkeeper.core.history import History
 from turnkeeper.core.limits import SNAPSHOT_END_S
 from turnkeeper.core.next_action import RunTurn, last_user
-from turnkeeper.core.permission import freed, merge
+from turnkeeper.core.permission import freed, merge, rooted
 from turnkeeper.core.settling import failed
 from turnkeeper.core.trust import protected
 from turnkeeper.core.turn_ends import Ending, close_resumed_turn, close_turn, open_turn, refused, stopped_open
@@ -195,8 +195,8 @@ class Preparation(msgspec.Struct, frozen=True):
         return self._settlement(pen, view, earlier, toolbox, place, rules, setup), user.message, setup
 
     def _rules(self, setup: DirectorySetup, agent: Agent, view: SessionView) -> Ruleset:
-        given = merge(agent.permission, view.session.permission or ())
-        rules = protected(freed(given, setup.free(view.session.id)))
+        given = rooted(merge(agent.permission, view.session.permission or ()), setup.top)
+        rules = protected(freed(given, setup.free(view.session.id)), setup.own)
         if self.responders.question is dismiss_all:  # A question that nobody can answer is better not asked.
             return (*rules, Rule(permission="question", pattern="*", action="deny"))
         return rules
