@@ -27,13 +27,13 @@ from turnkeeper.model.event import (
 from turnkeeper.model.permission import AskedBy, PermissionRequest, Reply, Rule
 from turnkeeper.model.question import QuestionReply, QuestionRequest
 from turnkeeper.model.refusal import Conflict
-from turnkeeper.model.session import Session
 from turnkeeper.outside_code import contained
 from turnkeeper.run.answers import AnswerDoor
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import Asker, NobodyToAsk, QuestionAsker
 from turnkeeper.store.store import Store
 from turnkeeper.tools.tool import Rejected
+from turnkeeper.workspace.approvals import ApprovedPlace
 
 NOBODY: Final = "This call needs the user's permission, and nobody could be asked."
 TOO_LATE: Final = "This call needs the user's permission, and nobody answered in time."
@@ -52,7 +52,8 @@ class Asking(msgspec.Struct, frozen=True):
     """Asks the user for the calls of one turn."""
 
     pen: Pen
-    session: Session
+    approved: ApprovedPlace
+    """Where approvals hold for the session."""
     store: Store
     mint: Mint
     sleep: Callable[[float], Awaitable[None]]
@@ -64,7 +65,7 @@ class Asking(msgspec.Struct, frozen=True):
 
     def approvals(self) -> tuple[Rule, ...]:
         """What is allowed for good where the session works."""
-        return self.door.approvals.rules(self.session)
+        return self.door.approvals.rules(self.approved)
 
     async def permission(self, call: "WaitingCall", request: PermissionRequest, open_patterns: Sequence[str]) -> Reply:
         """The user's reply, once it is recorded as applied.

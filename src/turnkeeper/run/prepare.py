@@ -47,7 +47,7 @@ from turnkeeper.store.recall import SessionRecall
 from turnkeeper.store.store import Store
 from turnkeeper.tools.toolbox import Toolbox
 from turnkeeper.workspace.jobs import Jobs
-from turnkeeper.workspace.project import ProjectPlace, stored_place
+from turnkeeper.workspace.project import ProjectPlace, check_not_grown, stored_place
 
 
 class Preparation(msgspec.Struct, frozen=True):
@@ -74,6 +74,7 @@ class Preparation(msgspec.Struct, frozen=True):
         mint = self.store.mint
         try:
             place = await stored_place(view.session.directory)
+            check_not_grown(place, view.session.project_id, _last_root(history))
         except Refusal as refusal:
             directory = view.session.directory
             message = open_turn(user, directory, directory, id=mint.message_id(), now=mint.now())
@@ -187,6 +188,7 @@ class Preparation(msgspec.Struct, frozen=True):
         assert user is not None, "a turn answers the user"
         assert isinstance(user.message, UserMessage), "who is a user"
         place = await stored_place(view.session.directory)
+        check_not_grown(place, view.session.project_id, turn.message.path.root)
         setup = await self.setup(place)
         rules = self._rules(setup, find_agent(setup.agents, user.message.agent), view)
         toolbox = setup.toolbox.visible(rules, user.message.tools, model_id=user.message.model.model_id)
@@ -213,7 +215,8 @@ class Preparation(msgspec.Struct, frozen=True):
     ) -> Settlement:
         """How the calls of a turn are settled."""
         session_id, world = view.session.id, self.world
-        asking = Asking(pen, view.session, self.store, world.mint, world.sleep, self.door, self.responders, setup.ask)
+        approved = self.door.approvals.place(view.session)
+        asking = Asking(pen, approved, self.store, world.mint, world.sleep, self.door, self.responders, setup.ask)
         return Settlement(
             pen=pen,
             tasks=self.calls,
@@ -240,6 +243,12 @@ class Preparation(msgspec.Struct, frozen=True):
     async def _failed(self, pen: Pen, message: AssistantMessage, ending: Ending) -> None:
         """Record a turn that cannot even be asked for, like any other that failed."""
         await pen.append(TurnStarted(message=message), *close_turn(message, ending, self.store.mint.now()))
+
+
+def _last_root(history: History) -> str | None:
+    """The worktree of the last turn."""
+    messages = (entry.message for entry in reversed(history.entries))
+    return next((one.path.root for one in messages if isinstance(one, AssistantMessage)), None)
 
 
 def _patched(files: TurnFiles | None, message: AssistantMessage, part_id: Callable[[], str]) -> list[PartRecorded]:
