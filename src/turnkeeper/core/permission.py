@@ -24,6 +24,9 @@ PROTECTED: Final = (
 )
 """Files that decide what may happen: a model that may edit everything else is asked about these."""
 
+DENIED: Final = "This call is denied by a rule"
+"""The beginning of the error of a call that a rule denies."""
+
 _ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
 _FILES: Final = ("read", "edit", "list")
 """Permissions whose patterns are paths: from the top of the project, and absolute outside of it."""
@@ -43,7 +46,7 @@ class Deny(Value):
     def reason(self) -> str:
         """The error text for the model."""
         return (
-            "This call is denied by a rule; the user was not asked and asking again will not help. "
+            f"{DENIED}; the user was not asked and asking again will not help. "
             f"The rules for it are: {encode(self.rules).decode()}"
         )
 
