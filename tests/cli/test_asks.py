@@ -148,8 +148,8 @@ def test_what_does_not_wait_cannot_be_answered(shop: Shop) -> None:
         assert "nope" in answered.err
 
 
-def asked(data: Path) -> str:
-    """A session whose model asks two questions."""
+def asked(data: Path, *, restarts: bool = True) -> str:
+    """A session whose model asks two questions, and whose process is gone."""
 
     async def work(opened: Turnkeeper) -> str:
         session = (await opened.create(title="Colours")).id
@@ -161,7 +161,7 @@ def asked(data: Path) -> str:
             session,
             e.TurnStarted(message=turn),
             e.PartRecorded(part=call),
-            e.QuestionAsked(request=request.but(questions=both)),
+            e.QuestionAsked(request=request.but(questions=both), restarts=restarts),
         )
         return session
 
@@ -194,6 +194,13 @@ def test_a_transcript_shows_questions_that_wait(data: Path) -> None:
         "    │ Which colour?",
         "    │ answer: turnkeeper question answer que_colours ANSWER ANSWER, or question reject que_colours",
     ]
+
+
+def test_what_a_call_asked_that_ended_with_its_process_is_not_listed(data: Path) -> None:
+    session = asked(data, restarts=False)
+    assert tk(data, "question", "list", "--json").json == []
+    assert "waits for" not in tk(data, "session", "messages", session).out
+    assert tk(data, "question", "answer", "que_colours", "Red", "Red", "--record-only").code == 1
 
 
 def test_questions_are_dismissed(data: Path) -> None:
