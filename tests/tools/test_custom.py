@@ -216,19 +216,25 @@ def ready() -> str:
     return "ready"
 
 
+decorate: Any = tool  # As a program does that no type checker has seen.
+
+
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: tool(permission=3), "@tool(permission=...) takes text, not 3"),
-        (lambda: tool(name=("a",)), "@tool(name=...) takes text, not ('a',)"),
-        (lambda: tool(description=b"x"), "@tool(description=...) takes text, not b'x'"),
-        (lambda: tool(read_only="yes"), "@tool(read_only=...) takes True or False, not 'yes'"),
-        (lambda: tool(asks_first=1), "@tool(asks_first=...) takes True or False, not 1"),
-        (lambda: tool(NoFunction), "@tool is for functions, and NoFunction is a class; decorate a function that uses"),
-        (lambda: tool(yields), "yields is a generator; collect what it yields, and return it as one text"),
-        (lambda: tool(yields_later), "yields_later is a generator; collect what it yields"),
-        (lambda: tool("tide"), "@tool is for functions, and not for 'tide'; write @tool above a function"),
-        (lambda: tool(ready), "'ready' is a tool already; use @tool once"),
+        (lambda: decorate(permission=3), "@tool(permission=...) takes text, not 3"),
+        (lambda: decorate(name=("a",)), "@tool(name=...) takes text, not ('a',)"),
+        (lambda: decorate(description=b"x"), "@tool(description=...) takes text, not b'x'"),
+        (lambda: decorate(read_only="yes"), "@tool(read_only=...) takes True or False, not 'yes'"),
+        (lambda: decorate(asks_first=1), "@tool(asks_first=...) takes True or False, not 1"),
+        (
+            lambda: decorate(NoFunction),
+            "@tool is for functions, and NoFunction is a class; decorate a function that uses",
+        ),
+        (lambda: decorate(yields), "yields is a generator; collect what it yields, and return it as one text"),
+        (lambda: decorate(yields_later), "yields_later is a generator; collect what it yields"),
+        (lambda: decorate("tide"), "@tool is for functions, and not for 'tide'; write @tool above a function"),
+        (lambda: decorate(ready), "'ready' is a tool already; use @tool once"),
     ],
 )
 def test_a_wrong_use_of_the_decorator_is_a_type_error_that_says_what_to_do(make: Any, said: str) -> None:
