@@ -23,16 +23,19 @@ from turnkeeper.model.event import Event
 from turnkeeper.model.failure import Failure
 from turnkeeper.model.message import Message
 from turnkeeper.model.parts import Part
+from turnkeeper.model.permission import AskedBy, Rule, SavedApproval
 from turnkeeper.model.prompt import PartInput, Prompt, Receipt
+from turnkeeper.model.question import Option, Question, QuestionReply, QuestionRequest
 from turnkeeper.model.session import Session
 from turnkeeper.model.status import Status
 from turnkeeper.model.todo import Todo
+from turnkeeper.providers.script import Script
 from turnkeeper.run.coordinator import Outcome
 from turnkeeper.run.permission import PermissionRequest, Reply
 from turnkeeper.run.runtime import Settings
 from turnkeeper.sessions.compact import Compacted
 from turnkeeper.tools import load as load_tools
-from turnkeeper.tools.tool import AnyTool
+from turnkeeper.tools.tool import AnyTool, Attachment, ToolContext, ToolOutput
 
 EVENTS = """\
 # Events
@@ -132,6 +135,21 @@ VALUES = """
 ## Values
 
 What methods take and give, and where each is. A question mark means that a field may be left out.
+"""
+
+SCRIPTED = """
+## A scripted model
+
+`turnkeeper.providers.scripted.Scripted` is a provider for tests of your own tools and programs: it answers each request
+with what the script says next. `Settings(transport=lambda endpoint: script)` has every model answered by it.
+
+```python
+from turnkeeper.providers.scripted import Scripted
+from turnkeeper.run.runtime import Settings
+
+script = Scripted().calls("bash", command="git status").then().says("Nothing changed.")
+settings = Settings(transport=lambda endpoint: script)
+```
 """
 
 CLIENT = """\
@@ -271,9 +289,12 @@ def spelt(annotation: object) -> str:
 
 def python_page() -> str:
     """Every public method with its signature and its contract."""
-    shown = (Prompt, *get_args(PartInput), Receipt, Outcome, Compacted, Settings, PermissionRequest, Reply)
+    asked = (Rule, PermissionRequest, Reply, SavedApproval, QuestionRequest, Question, Option, QuestionReply, AskedBy)
+    tools = (ToolContext, ToolOutput, Attachment)
+    shown = (Prompt, *get_args(PartInput), Receipt, Outcome, Compacted, Settings, *asked, *tools)
     kinds = [kind for kind in reversed(Turnkeeper.__mro__) if kind.__module__.startswith("turnkeeper.api.")]
-    return PYTHON + "".join(methods(kind, "tk") for kind in kinds) + VALUES + "".join(map(value, shown))
+    values = VALUES + "".join(map(value, shown))
+    return PYTHON + "".join(methods(kind, "tk") for kind in kinds) + values + SCRIPTED + methods(Script, "script")
 
 
 def value(kind: type) -> str:

@@ -41,15 +41,18 @@ async def open_store(
     """
     async with look(store, directory=directory, mint=mint, settings=settings, environ=environ) as turnkeeper:
         raised: Exception | None = None
-        async with anyio.create_task_group() as group:
-            turnkeeper.group = group
-            try:
-                yield turnkeeper
-            except Exception as error:
-                raised = error  # Raised again outside of the task group, which would wrap it.
-            finally:
-                await turnkeeper.stop()
-                group.cancel_scope.cancel()
+        try:
+            async with anyio.create_task_group() as group:
+                turnkeeper.group = group
+                try:
+                    yield turnkeeper
+                except Exception as error:
+                    raised = error  # Raised again outside of the task group, which would wrap it.
+                finally:
+                    await turnkeeper.stop()
+                    group.cancel_scope.cancel()
+        finally:
+            await turnkeeper.end_calls()
         if raised is not None:
             raise raised
 

@@ -79,6 +79,23 @@ def test_the_list_shows_the_command_that_asks_and_what_always_would_allow(shop: 
     ]
 
 
+def test_a_transcript_says_what_a_call_waits_for_and_how_it_is_answered(shop: Shop) -> None:
+    session = left_waiting(shop)
+    [request] = waiting(shop)
+    shown = tk(shop.data, "session", "messages", session).out
+    call = [
+        "  ◌ read  .env  waits for permission",
+        "    │ read: .env",
+        f"    │ answer: turnkeeper permission allow {request['id']}, or permission deny {request['id']}",
+    ]
+    assert shown.splitlines()[-3:] == call
+    assert "running" not in shown
+    seq = api(shop.data, lambda opened: opened.store.journal.view(session)).seq
+    assert tk(shop.data, "session", "messages", session, "--at", str(seq)).out == shown
+    tk(shop.data, "permission", "allow", str(request["id"]))
+    assert "waits for" not in tk(shop.data, "session", "messages", session).out
+
+
 def test_allow_records_the_answer_and_runs_the_session_on(shop: Shop) -> None:
     session = left_waiting(shop)
     [request] = waiting(shop)
@@ -131,8 +148,8 @@ def test_what_does_not_wait_cannot_be_answered(shop: Shop) -> None:
         assert "nope" in answered.err
 
 
-def asked(data: Path) -> str:
-    """A session whose model asks two questions."""
+def asked(data: Path, *, restarts: bool = True) -> str:
+    """A session whose model asks two questions, and whose process is gone."""
 
     async def work(opened: Turnkeeper) -> str:
         session = (await opened.create(title="Colours")).id
@@ -144,7 +161,7 @@ def asked(data: Path) -> str:
             session,
             e.TurnStarted(message=turn),
             e.PartRecorded(part=call),
-            e.QuestionAsked(request=request.but(questions=both)),
+            e.QuestionAsked(request=request.but(questions=both), restarts=restarts),
         )
         return session
 
@@ -167,6 +184,23 @@ def test_questions_are_listed_and_answered_in_their_order(data: Path) -> None:
     assert recorded.reply == QuestionReply(answers=(("Red",), ("Something else",)))
     status = tk(data, "session", "status", session, "--json").json
     assert status["asks"] == []
+
+
+def test_a_transcript_shows_questions_that_wait(data: Path) -> None:
+    session = asked(data)
+    assert tk(data, "session", "messages", session).out.splitlines()[1:] == [
+        "  ◌ question  waits for an answer",
+        "    │ Which colour?",
+        "    │ Which colour?",
+        "    │ answer: turnkeeper question answer que_colours ANSWER ANSWER, or question reject que_colours",
+    ]
+
+
+def test_what_a_call_asked_that_ended_with_its_process_is_not_listed(data: Path) -> None:
+    session = asked(data, restarts=False)
+    assert tk(data, "question", "list", "--json").json == []
+    assert "waits for" not in tk(data, "session", "messages", session).out
+    assert tk(data, "question", "answer", "que_colours", "Red", "Red", "--record-only").code == 1
 
 
 def test_questions_are_dismissed(data: Path) -> None:

@@ -173,3 +173,43 @@ def test_a_second_ctrl_c_quits_at_once_and_resume_goes_on(shop: Shop) -> None:
     resumed = tk(shop.data, "session", "resume", session["id"])
     assert resumed.code == 0, resumed.err
     assert "is marked as interrupted and not run again" in resumed.err
+
+
+THREAD = """
+import threading
+from turnkeeper import tool
+
+@tool
+def glob(pattern: str) -> str:
+    "Find files."
+    print("begun", flush=True)
+    threading.Event().wait()
+"""
+COROUTINE = """
+import asyncio
+from turnkeeper import tool
+
+@tool
+async def glob(pattern: str) -> str:
+    "Find files."
+    print("begun", flush=True)
+    while True:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            pass
+"""
+
+
+@pytest.mark.parametrize("source", [THREAD, COROUTINE], ids=["a thread", "a coroutine"])
+def test_a_run_ends_though_a_tool_ignores_that_it_was_stopped(shop: Shop, source: str) -> None:
+    tools = shop.home / ".config/turnkeeper/tools"
+    tools.mkdir(parents=True)
+    (tools / "deaf.py").write_text(source)
+    with shop.terminal("run", "list the files") as seat:
+        seat.read_until("begun")
+        seat.process.send_signal(signal.SIGINT)
+        assert seat.end() == 130
+    assert re.search(r"did not stop, and go on until the program ends: glob", seat.seen.replace("\r\n", " "))
+    assert tk(shop.data, "session", "status", "--json").json == []
+    assert last_call(shop)["metadata"] == {"interrupted": True, "left": True}

@@ -119,6 +119,23 @@ def test_on_a_terminal_a_run_asks_about_tools(attacked: Shop) -> None:
     assert (folder / "loaded").exists()
 
 
+def test_settings_that_a_command_wrote_do_not_hold_in_a_trusted_project(shop: Shop) -> None:
+    (shop.project / ".env").write_text("WIND=7\n")
+    shop.configure(permission={"read": "ask"})
+    process(shop, "trust")
+    settings = json.dumps({"permission": {"read": {"*": "allow", "*.env": "allow"}}})
+    (shop.project / "write.py").write_text(f"open('turnkeeper.json', 'w').write({settings!r})")
+    assert process(shop, "run", "-m", "offline/tk-1", "run `python3 write.py`")[0] == 0
+    assert (shop.project / "turnkeeper.json").read_text() == settings
+    code, _, told = process(shop, "run", "-m", "offline/tk-1", "read .env")
+    assert code == 1
+    assert "turnkeeper.json: new or changed since the project was trusted; it only narrows what may happen" in told
+    assert "permission.read.*.env" in told
+    process(shop, "trust")
+    code, _, told = process(shop, "run", "-m", "offline/tk-1", "read .env")
+    assert (code, "trusted" in told) == (0, False)
+
+
 # --- Settings without effect --------------------------------------------------------------------------------------
 
 

@@ -16,6 +16,7 @@ from turnkeeper.core.permission import (
     merge,
     parse_rules,
     parse_switches,
+    rooted,
 )
 from turnkeeper.model.permission import Action, Rule
 from turnkeeper.model.refusal import Invalid
@@ -195,3 +196,29 @@ def test_the_older_switches_become_rules_and_all_editing_goes_by_one_name() -> N
         rule("bash", "*", "allow"),
         rule("edit", "*", "deny"),
     )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "file", "is_meant"),
+    [
+        ("/srv/app/src/*", "src/a.py", True),
+        ("/srv/app/src/*", "lib/a.py", False),
+        ("/srv/*", "src/a.py", False),
+        ("/srv/*", "/srv/other/a.py", True),
+        ("/srv/app2/*", "src/a.py", False),
+        ("../other/*", "/srv/other/a.py", True),
+        ("../other/*", "other/a.py", False),
+        ("src/*", "/srv/src/a.py", False),
+    ],
+)
+def test_a_pattern_about_files_is_meant_however_it_is_written(pattern: str, file: str, is_meant: bool) -> None:
+    rules = rooted((rule("edit", "*", "allow"), rule("edit", pattern, "deny"), rule("read", "*", "allow")), "/srv/app")
+    assert evaluate(rules, "edit", file) == ("deny" if is_meant else "allow")
+    assert evaluate(rules, "read", file) == "allow"
+    assert not hides(rules, "edit")
+
+
+def test_a_rule_about_every_permission_means_files_only_by_their_names() -> None:
+    rules = rooted((rule("*", "*", "allow"), rule("*", "/srv/app/src/*", "deny")), "/srv/app")
+    assert evaluate(rules, "edit", "src/a.py") == "deny"
+    assert evaluate(rules, "bash", "src/run.sh") == "allow"

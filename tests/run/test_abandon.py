@@ -131,3 +131,45 @@ async def test_a_function_on_a_thread_that_is_interrupted_is_named_as_still_at_w
         assert await error_of(stage, session) == {"interrupted": True, "left": True}
         release.set()
         assert await to_thread.run_sync(ended.wait, DEADLINE_S)
+
+
+async def test_a_store_is_closed_though_tools_go_on_and_they_are_named(
+    play: Play, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun, thread_begun = anyio.Event(), threading.Event()
+    release, thread_release, ended = anyio.Event(), threading.Event(), anyio.Event()
+
+    @tool
+    async def deaf() -> str:
+        """Swallow every cancellation."""
+        begun.set()
+        while not release.is_set():
+            try:
+                await release.wait()
+            except anyio.get_cancelled_exc_class():
+                continue
+        ended.set()
+        return "late"
+
+    @tool
+    def slow() -> str:
+        """Wait on a thread."""
+        thread_begun.set()
+        thread_release.wait(2 * DEADLINE_S)
+        return "late"
+
+    try:
+        with anyio.fail_after(DEADLINE_S):
+            async with play(Scripted().calls("deaf").calls("slow").then().says("Well."), tools=(deaf, slow)) as stage:
+                await stage.say(await stage.session(), "go")
+                await begun.wait()
+                assert await to_thread.run_sync(thread_begun.wait, DEADLINE_S)
+        [warning] = [one.getMessage() for one in caplog.records if "go on until the program ends" in one.getMessage()]
+        assert "deaf" in warning
+        assert "slow" in warning
+        assert not ended.is_set()
+    finally:
+        release.set()
+        thread_release.set()
+    with anyio.fail_after(DEADLINE_S):
+        await ended.wait()

@@ -10,6 +10,8 @@ from turnkeeper.model.refusal import Invalid
 from turnkeeper.providers.endpoint import Endpoint
 from turnkeeper.providers.provider import Provider
 from turnkeeper.run.directories import Directories, DirectoryConfig
+from turnkeeper.workspace.config import project_settings
+from turnkeeper.workspace.trust import TrustedDirectories
 
 
 def no_network(endpoint: Endpoint) -> Provider:
@@ -84,6 +86,9 @@ async def test_variables_are_seen(asked: Asked) -> None:
 async def test_settings_that_refer_to_a_file_are_read_each_time(asked: Asked) -> None:
     (asked.place / "opencode.json").write_text('{"default_agent": "{file:who}"}')
     (asked.home / "work" / "who").write_text("plan")
+    TrustedDirectories(asked.environ).add(
+        asked.place, settings=project_settings(asked.place, asked.place, asked.environ)
+    )
     assert await asked.agent() == "plan"
     (asked.home / "work" / "who").write_text("build")
     assert await asked.agent() == "build"

@@ -348,6 +348,24 @@ async def test_a_tool_that_acts_between_its_asks_is_interrupted_with_its_process
         assert (house.done, await later.tk.permissions()) == (["x"], [])
 
 
+async def test_what_a_function_asks_that_acts_between_its_asks_is_listed_while_its_process_lives(house: House) -> None:
+    @custom.tool
+    async def deploy(text: str, context: ToolContext) -> str:
+        """Build, ask, publish."""
+        await context.ask("asks", [text], always=[], metadata={})
+        return text
+
+    async with house.opened(Scripted().calls("deploy", text="x").then().says("ok"), deploy) as runtime:
+        session = await runtime.session()
+        async with runtime.tk.subscribe() as heard:
+            await runtime.say(session, "go")
+            await until(heard, "permission.asked")
+        [request] = await runtime.tk.permissions()
+        await runtime.tk.reply(request.id, "once")
+        await runtime.tk.wait(session)
+        assert await outputs(runtime, session) == ["x"]
+
+
 @pytest.mark.parametrize("asks_first", [False, True])
 async def test_a_function_that_asks_once_more_is_called_again_only_if_it_says_so(
     house: House, asks_first: bool

@@ -91,3 +91,32 @@ def test_a_command_that_follows_in_the_same_turn_is_not_confined_to_where_the_li
     swapped.swap()
     with pytest.raises(OSError, match="has become a link"):
         sandbox.policy("workspace", swapped.source, swapped.source.parent, swapped.environ)
+
+
+@needs_kernel
+async def test_a_command_that_removes_its_repository_does_not_get_the_one_around_it(play: Play, tmp_path: Path) -> None:
+    outer, inner = tmp_path.resolve() / "outer", tmp_path.resolve() / "outer/inner"
+    inner.mkdir(parents=True)
+    (tmp_path / "home").mkdir()
+    identity = ("-c", "user.name=x", "-c", "user.email=x@example.org")
+    for place in (outer, inner):
+        subprocess.run(["git", "init", "-q", place], check=True)
+        subprocess.run(["git", "-C", place, *identity, "commit", "-q", "--allow-empty", "-m", place.name], check=True)
+    # What an interpreter does, no rule about text can see.
+    hides = "python3 -c \"import os; os.rename('.git', 'hidden')\""
+    takes = "python3 -c \"open('../taken', 'w')\""
+    script = Scripted().calls("bash", command=hides).then().calls("bash", command=takes).then()
+    environ = {"HOME": str(tmp_path / "home"), "SHELL": "/bin/bash", "TMPDIR": str(tmp_path)}
+    async with play(script.says("Done.").forever(), tools=TOOLS, environ=environ) as stage:
+        for place in (outer, inner):
+            (place / "turnkeeper.json").write_bytes((stage.directory / "turnkeeper.json").read_bytes())
+        session = await stage.session(directory=inner)
+        await stage.ask(session, "go")
+        assert (inner / "hidden").exists()
+        assert not (outer / "taken").exists()
+        [*_, (last, _)] = await stage.turns(session)
+        assert f"the repository {str(inner)!r} of the session is gone" in str(last.error)
+        # The user lets the session go on there.
+        await stage.tk.move(session, inner)
+        await stage.ask(session, "go on")
+        assert (outer / "taken").exists()

@@ -4,7 +4,7 @@ import asyncio
 import re
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import anyio
 import pytest
@@ -15,6 +15,7 @@ from turnkeeper.model import stream as s
 from turnkeeper.model.failure import AbortedFailure, UnknownData, UnknownFailure
 from turnkeeper.model.parts import ReasoningPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError
+from turnkeeper.model.question import Option, Question, QuestionReply
 from turnkeeper.model.request import ModelRequest
 from turnkeeper.model.stream import StreamEvent
 from turnkeeper.providers.provider import Provider
@@ -235,3 +236,53 @@ async def test_the_model_reads_why_a_call_failed(play: Play, error: Exception | 
         [call] = [part for part in (await stage.turns(session))[0][1] if isinstance(part, ToolPart)]
         assert isinstance(call.state, ToolError)
         assert re.fullmatch(said, call.state.error)
+
+
+async def question(text: str, context: ToolContext) -> str:
+    asked = Question(question="Which?", header="Colour", options=(Option(label="Red", description=""),))
+    return str(await context.question([asked]))
+
+
+class Answering:
+    """Callbacks that fail in one way each."""
+
+    @staticmethod
+    async def raises(request: object) -> Any:
+        raise ValueError("boom")
+
+    @staticmethod
+    async def gives_text(request: object) -> Any:
+        return "Red"
+
+    @staticmethod
+    async def gives_too_many(request: object) -> Any:
+        return QuestionReply(answers=(("Red",), ("Blue",)))
+
+    @staticmethod
+    def is_no_coroutine(request: object) -> Any:
+        return QuestionReply(answers=(("Red",),))
+
+
+@pytest.mark.parametrize(
+    ("name", "callback", "said"),
+    [
+        ("ask", Answering.raises, "The user could not be asked: the callback `ask` failed: ValueError: boom"),
+        ("ask", Answering.is_no_coroutine, "The user could not be asked: the callback `ask` failed: TypeError"),
+        ("question", Answering.raises, "The user could not be asked: the callback `question` failed: ValueError: boom"),
+        ("question", Answering.gives_text, "The callback `question` gave 'Red'; it must give a QuestionReply."),
+        ("question", Answering.gives_too_many, "The callback `question` gave no answer that fits: que_"),
+    ],
+)
+async def test_a_callback_that_fails_is_named_and_the_tool_is_not_blamed(
+    play: Play, name: str, callback: Any, said: str
+) -> None:
+    script = Scripted().calls("question" if name == "question" else "asks", text="x").then().says("Well.").forever()
+    tools = (*TOOLS, a_tool("question", question))
+    given = {"ask": callback} if name == "ask" else {"question": callback}
+    async with play(script, tools=tools, config={"permission": {"asks": "ask"}}, **given) as stage:
+        session = await stage.session()
+        assert (await stage.ask(session, "go")).reason == "answered"
+        [call] = [part for _, parts in await stage.turns(session) for part in parts if isinstance(part, ToolPart)]
+        assert isinstance(call.state, ToolError)
+        assert call.state.error.startswith(said)
+        assert await stage.is_sound(session)

@@ -176,6 +176,22 @@ async def test_a_loop_that_a_rule_denies_fails_its_call_and_the_model_goes_on(pl
         assert isinstance((await states(stage, session))[-1], ToolError)
 
 
+async def test_a_denied_call_that_is_repeated_is_denied_without_asking_and_the_session_rests(play: Play) -> None:
+    person = Person()
+    script = Scripted()
+    for _ in range(3):
+        script.calls("asks", text="same").then()
+    script.says("Never.")
+    async with play(script, ask=person, config={"permission": {"asks": {"same": "deny"}}}) as stage:
+        session = await stage.session()
+        await stage.ask(session, "go")
+        assert person.asked == []
+        errors = [of_type(ToolError, state) for state in await states(stage, session)]
+        assert [state.error.startswith("This call is denied by a rule") for state in errors] == [True] * 3
+        assert [state.metadata for state in errors] == [None, None, {"rejected": True}]
+        assert len(script.requests) == 3
+
+
 async def test_what_the_user_says_begins_the_count_anew(play: Play) -> None:
     person = Person()
     script = Scripted().calls("echo", text="same").calls("echo", text="same").then().says("ok").then()

@@ -248,3 +248,41 @@ async def test_a_command_that_a_rule_denies_is_not_asked_about_first(project: Pa
     [part] = await call(project, environ, ("bash", {"command": "rm one.txt"}))
     assert isinstance(part.state, ToolError)
     assert part.state.error.startswith("This call is denied by a rule; the user was not asked")
+
+
+@pytest.mark.parametrize("name", ["turnkeeper/tools/evil.py", "turnkeeper/turnkeeper.json", "opencode/config.json"])
+@pytest.mark.parametrize("where", ["home/.config", "elsewhere", "project/settings"])
+async def test_the_users_own_settings_and_tools_are_asked_about_also_where_everything_is_allowed(
+    project: Path, environ: dict[str, str], tmp_path: Path, where: str, name: str
+) -> None:
+    configure(project, permission="allow")
+    if where != "home/.config":
+        environ["XDG_CONFIG_HOME"] = str(tmp_path / where)
+    other, own = tmp_path / where / "other/notes.txt", tmp_path / where / name
+    writes: list[tuple[str, dict[str, object]]] = [
+        ("write", {"filePath": str(one), "content": "{}"}) for one in (other, own)
+    ]
+    allowed, asked = [part.state for part in await call(project, environ, *writes)]
+    assert isinstance(allowed, ToolCompleted)
+    assert isinstance(asked, ToolError)
+    assert "nobody could be asked" in asked.error
+    assert (other.exists(), own.exists()) == (True, False)
+
+
+@pytest.mark.parametrize("written", ["~/notes/*.txt", "HERE/home/notes/*.txt", "../home/notes/*.txt", "$HOME/notes/*"])
+@pytest.mark.parametrize("action", ["allow", "deny"])
+async def test_a_rule_about_files_outside_the_project_may_be_written_in_any_way(
+    project: Path, environ: dict[str, str], tmp_path: Path, written: str, action: str
+) -> None:
+    pattern = written.replace("HERE", str(tmp_path))
+    rules = {"*": "deny" if action == "allow" else "allow", pattern: action}
+    configure(project, permission={"external_directory": "allow", "edit": rules, "read": rules})
+    notes = tmp_path / "home/notes/one.txt"
+    notes.parent.mkdir(parents=True)
+    notes.write_text("one")
+    calls: list[tuple[str, dict[str, object]]] = [
+        ("read", {"filePath": str(notes)}),
+        ("write", {"filePath": str(notes.with_name("two.txt")), "content": "two"}),
+    ]
+    kinds = {type(part.state) for part in await call(project, environ, *calls)}
+    assert kinds == {ToolCompleted if action == "allow" else ToolError}

@@ -129,7 +129,7 @@ async def test_a_binary_file_is_not_edited(desk: Desk) -> None:
 async def test_a_path_outside_the_project_is_asked_for_first(desk: Desk, tmp_path: Path) -> None:
     await desk.run("write", filePath=str(tmp_path / "out/x.txt"), content="x")
     assert desk.asked[0] == ("external_directory", [f"{tmp_path}/out/*"], [f"{tmp_path}/out/*"])
-    assert desk.asked[1] == ("edit", ["../out/x.txt"], ["*"])
+    assert desk.asked[1] == ("edit", [f"{tmp_path}/out/x.txt"], ["*"])
 
 
 async def test_a_call_may_use_the_other_names_that_models_know(desk: Desk) -> None:

@@ -2,8 +2,9 @@
 
 import logging
 import os
+import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 from desk import Desk
@@ -193,3 +194,49 @@ async def test_of_two_tools_with_one_name_the_later_directory_wins(tmp_path: Pat
     write(tmp_path / "near/tool", "a.py", FILE.format(name="one", said="near"))
     desk.toolbox = Toolbox((await custom_tools(tmp_path).load([tmp_path / "far", tmp_path / "near"])).tools)
     assert (await desk.run("one")).output == "near"
+
+
+class NoFunction:
+    """A class."""
+
+
+def yields() -> Any:
+    """Yield."""
+    yield "one"
+
+
+async def yields_later() -> Any:
+    """Yield later."""
+    yield "one"
+
+
+@tool
+def ready() -> str:
+    """Is a tool."""
+    return "ready"
+
+
+decorate: Any = tool  # As a program does that no type checker has seen.
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: decorate(permission=3), "@tool(permission=...) takes text, not 3"),
+        (lambda: decorate(name=("a",)), "@tool(name=...) takes text, not ('a',)"),
+        (lambda: decorate(description=b"x"), "@tool(description=...) takes text, not b'x'"),
+        (lambda: decorate(read_only="yes"), "@tool(read_only=...) takes True or False, not 'yes'"),
+        (lambda: decorate(asks_first=1), "@tool(asks_first=...) takes True or False, not 1"),
+        (
+            lambda: decorate(NoFunction),
+            "@tool is for functions, and NoFunction is a class; decorate a function that uses",
+        ),
+        (lambda: decorate(yields), "yields is a generator; collect what it yields, and return it as one text"),
+        (lambda: decorate(yields_later), "yields_later is a generator; collect what it yields"),
+        (lambda: decorate("tide"), "@tool is for functions, and not for 'tide'; write @tool above a function"),
+        (lambda: decorate(ready), "'ready' is a tool already; use @tool once"),
+    ],
+)
+def test_a_wrong_use_of_the_decorator_is_a_type_error_that_says_what_to_do(make: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(said)):
+        make()

@@ -9,6 +9,9 @@ from turnkeeper.model.config import SandboxConfig
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.workspace.config import FILE_BYTES_MAX, LoadedSettings, SettingsCache, load
 
+LATER = 2**63
+"""A start of the program after which no file can have changed."""
+
 
 class Place:
     """A home and a project with a directory in it."""
@@ -189,7 +192,7 @@ def test_settings_are_read_again_only_when_a_file_changed(tmp_path: Path) -> Non
     environ = {"HOME": str(tmp_path / "home"), "TURNKEEPER_TRUST": "1"}
     file = tmp_path / "turnkeeper.json"
     file.write_text('{"model": "a/one"}')
-    reader = SettingsCache(environ)
+    reader = SettingsCache(environ, started_ns=LATER)
     first = reader.load(tmp_path, tmp_path)
     assert reader.load(tmp_path, tmp_path) is first
     file.write_text('{"model": "a/other"}')
@@ -199,7 +202,7 @@ def test_settings_are_read_again_only_when_a_file_changed(tmp_path: Path) -> Non
 
 
 def test_a_settings_folder_that_appears_is_read_and_one_that_goes_is_forgotten(tmp_path: Path) -> None:
-    reader = SettingsCache({"HOME": str(tmp_path / "home"), "TURNKEEPER_TRUST": "1"})
+    reader = SettingsCache({"HOME": str(tmp_path / "home"), "TURNKEEPER_TRUST": "1"}, started_ns=LATER)
     places = [tmp_path / ".turnkeeper", tmp_path / "home" / ".config" / "opencode"]
     for number, folder in enumerate(places):
         assert reader.load(tmp_path, tmp_path).config.model is None
@@ -251,3 +254,26 @@ def test_settings_that_are_no_file_are_refused_and_not_passed_over(place: Place,
             file.symlink_to(file)
     with pytest.raises(Invalid, match=r"opencode\.json"):
         place.load()
+
+
+def test_a_misspelt_key_is_named_at_every_depth_with_the_setting_that_is_meant(place: Place) -> None:
+    text = """{
+        "sandbox": {"netwrok": false, "mode": "read-only"}, "ask": {"timeuot": 3}, "webfetch": {"privat": true},
+        "formatter": {"mine": {"comand": ["x"]}}, "agent": {"build": {"permision": {"bash": "deny"}}},
+        "permission": {"bsah": "deny"}, "theme": "dark"
+    }"""
+    meant = [
+        ("sandbox.netwrok", "sandbox.network"),
+        ("ask.timeuot", "ask.timeout"),
+        ("webfetch.privat", "webfetch.private"),
+        ("formatter.mine.comand", "formatter.mine.command"),
+        ("agent.build.permision", "agent.build.permission"),
+    ]
+    files = [place.home / ".config/turnkeeper/turnkeeper.json", place.worktree / "turnkeeper.json"]
+    for trusted in ("1", "0"):
+        for file in files:
+            place.write(file, text)
+        loaded = place.load(TURNKEEPER_TRUST=trusted)
+        assert [one.warnings for one in loaded.sources] == [
+            [f"{file}: there is no setting {key!r}; did you mean {known!r}?" for key, known in meant] for file in files
+        ]

@@ -258,6 +258,35 @@ def test_a_cache_is_made_for_a_program_that_is_there_and_for_no_other(tmp_path: 
     assert sorted(os.listdir(home)) == [".cache", ".npm"]
 
 
+@needs_kernel
+async def test_a_writable_path_that_a_command_replaces_by_a_link_gives_nothing_outside(tmp_path: Path) -> None:
+    world = ConfinedWorld(tmp_path, SandboxConfig(write=("out", "deep/out")))
+    await world.run("ln -s $OUT out; ln -s $OUT/.. deep")
+    assert os.readlink(world.project / "out") == str(world.outside)
+    ran = await world.run("echo x > $OUT/new; echo x > out/new; echo x > $OUT/../out; echo x > here")
+    assert (world.project / "here").exists(), ran.output
+    assert sorted(os.listdir(world.outside)) == ["file", "folder"]
+
+
+def test_a_cache_that_is_a_link_in_a_writable_place_gives_nothing_outside(tmp_path: Path) -> None:
+    home, project, outside, large = (tmp_path / name for name in ("home", "project", "outside", "large"))
+    for place in (home, project, outside, large):
+        place.mkdir()
+    environ = {"HOME": str(home), "PATH": "/nowhere"}
+    (home / ".cache").symlink_to(large)
+
+    def caches(**variables: str) -> tuple[str, ...]:
+        return sandbox.policy("workspace", project, project, {**environ, **variables}).places.caches
+
+    # The user's own link, which no command can replace.
+    assert caches() == (str(large),)
+    (large / "npm").symlink_to(outside)
+    (project / "cargo").symlink_to(outside)
+    (outside / "registry").mkdir()
+    assert caches(npm_config_cache=str(large / "npm"), CARGO_HOME=str(project / "cargo")) == (str(large),)
+    assert caches(npm_config_cache=str(home / ".cache/npm")) == (str(large),)
+
+
 def test_no_directory_of_programs_is_a_cache() -> None:
     assert not [one.path for one in sandbox.CACHES if Path(one.path).name in ("bin", "shims")]
     assert not {".cargo", "go", ".local", ".config"} & {one.path for one in sandbox.CACHES}

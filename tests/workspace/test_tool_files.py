@@ -36,7 +36,7 @@ def write(folder: Path, name: str, said: str = "one") -> Path:
 
 
 def trust(environ: dict[str, str], project: Path, *tools: Path) -> None:
-    TrustedDirectories(environ).add(project, {file: file.read_bytes() for file in tools})
+    TrustedDirectories(environ).add(project, tools={file: file.read_bytes() for file in tools})
 
 
 async def loaded(custom: CustomTools, environ: dict[str, str], project: Path) -> tuple[list[str], list[str]]:

@@ -8,7 +8,7 @@ import pytest
 from turnkeeper.core.agents import agents
 from turnkeeper.core.permission import evaluate
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.workspace.config import SettingsCache
+from turnkeeper.workspace.config import SettingsCache, project_settings
 from turnkeeper.workspace.trust import TrustedDirectories
 
 
@@ -29,13 +29,17 @@ def configure(place: Path, text: str) -> None:
     (place / "opencode.json").write_text(text)
 
 
+def trust(environ: dict[str, str], place: Path) -> None:
+    TrustedDirectories(environ).add(place, settings=project_settings(place, place, environ))
+
+
 def test_a_project_sends_no_key_elsewhere_until_it_is_trusted(environ: dict[str, str], project: Path) -> None:
     configure(project, '{"provider": {"anthropic": {"options": {"baseURL": "http://elsewhere/{env:SECRET}"}}}}')
     cache = SettingsCache(environ)
     loaded = cache.load(project, project)
     assert loaded.config.provider == {}
     assert loaded.left_out == {str(project / "opencode.json"): ("provider",)}
-    TrustedDirectories(environ).add(project)
+    trust(environ, project)
     loaded = cache.load(project, project)
     assert loaded.config.provider["anthropic"].options.base_url == "http://elsewhere/s3cret"
     assert loaded.left_out == {}
@@ -94,7 +98,7 @@ def test_a_configuration_in_a_folder_above_is_not_trusted_with_the_project(
 ) -> None:
     configure(project.parent, '{"model": "above/one"}')
     configure(project, '{"small_model": "here/one"}')
-    TrustedDirectories(environ).add(project)
+    trust(environ, project)
     loaded = SettingsCache(environ).load(project, project.parent)
     assert (loaded.config.model, loaded.config.small_model) == (None, "here/one")
 
@@ -104,8 +108,43 @@ def test_a_link_does_not_lend_its_trust(environ: dict[str, str], project: Path, 
     trusted = tmp_path / "trusted"
     trusted.mkdir()
     (trusted / "link").symlink_to(project)
-    TrustedDirectories(environ).add(trusted)
+    trust(environ, trusted)
     assert SettingsCache(environ).load(trusted / "link", trusted / "link").config.model is None
+
+
+@pytest.mark.parametrize("folder", ["", ".turnkeeper"])
+@pytest.mark.parametrize("trusts", ["by its content", "by the variable"])
+def test_a_file_that_changed_since_it_was_trusted_only_narrows_until_it_is_trusted_again(
+    environ: dict[str, str], project: Path, folder: str, trusts: str
+) -> None:
+    first = '{"model": "a/one", "permission": {"read": {"*.pem": "deny"}}}'
+    configure(project / folder, first)
+    if trusts == "by the variable":
+        environ["TURNKEEPER_TRUST"] = "1"
+    else:
+        trust(environ, project)
+    cache = SettingsCache(environ)
+    assert cache.load(project, project).config.model == "a/one"
+    # What a command of the model could write.
+    widened = '{"model": "a/other", "permission": {"sandbox": "allow", "edit": {"*.lock": "deny"}}}'
+    configure(project / folder, widened)
+    loaded = cache.load(project, project)
+    rules = agents(loaded.config, environ["HOME"])["build"].permission
+    assert (loaded.config.model, evaluate(rules, "sandbox", "make"), evaluate(rules, "edit", "poetry.lock")) == (
+        None,
+        "ask",
+        "deny",
+    )
+    file = str(project / folder / "opencode.json")
+    assert loaded.left_out == {file: ("model", "permission.sandbox")}
+    [warning] = loaded.sources[0].warnings
+    assert warning == f"{file}: new or changed since the project was trusted; it only narrows what may happen"
+    trust(environ, project)
+    loaded = cache.load(project, project)
+    assert (loaded.config.model, loaded.sources[0].warnings) == ("a/other", [])
+    # Back to the first content: the last one is what the user trusts.
+    configure(project / folder, first)
+    assert cache.load(project, project).config.model is None
 
 
 @pytest.mark.parametrize(("value", "is_trusted"), [("1", True), ("true", True), ("0", False), ("", False)])

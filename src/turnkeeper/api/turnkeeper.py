@@ -93,6 +93,11 @@ class Turnkeeper(Past, Reverting):
         if self._running is not None:
             await self._running.aclose(timeout_s)
 
+    async def end_calls(self) -> None:
+        """Wait a bounded time for tools that ignored an interrupt. Those that do not end are named in a warning."""
+        if self._running is not None:
+            await self._running.end_calls()
+
     async def prompt(self, session_id: str, prompt: "str | Prompt", *, resume: bool = True) -> "Receipt":
         """Admit a prompt, durably, and start running the session unless ``resume`` is False."""
         from turnkeeper.model.prompt import Prompt, TextInput

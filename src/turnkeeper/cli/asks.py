@@ -95,8 +95,9 @@ async def deny(
 async def saved(*, options: Options) -> None:
     """List what was allowed for good.
 
-    Such an approval holds in its project, or outside of repositories in its
-    directory. It answers what the rules would ask and never undoes a deny.
+    Such an approval holds in its repository with all its worktrees, or outside
+    of repositories in its directory. It answers what the rules would ask and
+    never undoes a deny.
 
     For example:
       turnkeeper permission saved

@@ -16,7 +16,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. The exit code is 0 for success, 1 for a failure, 2 for wrong usage, 130 for an interrupt."""
     if arguments is None:
         return _process(sys.argv[1:])
-    return _exit_code(list(arguments))
+    return _exit_code(list(arguments), [])
 
 
 def _process(words: list[str]) -> int:
@@ -26,14 +26,20 @@ def _process(words: list[str]) -> int:
     gc.set_threshold(OBJECTS_PER_COLLECTION)
     _open_closed_streams()
     _check_timezone()
-    code = _exit_code(words)
+    left: list[str] = []
+    code = _exit_code(words, left)
+    if left:
+        # A tool ignores that it was stopped. The store is closed, and Python would wait for the tool without end.
+        sys.stderr.flush()
+        os._exit(code)
     gc.freeze()
     return code
 
 
-def _exit_code(words: list[str]) -> int:
+def _exit_code(words: list[str], left: list[str]) -> int:
+    """The exit code of a command. ``left`` gets the names of tasks that go on after its end."""
     try:
-        code = _run(words)
+        code = _run(words, left)
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit):  # The reader of the output has closed it, for which rich exits.
         code = failures.OK
@@ -69,19 +75,34 @@ def _check_timezone() -> None:
         print(f"turnkeeper: TZ={name} is not a known timezone; times are in UTC", file=sys.stderr)
 
 
-def _run(words: list[str]) -> int:
+def _run(words: list[str], left: list[str]) -> int:
     from turnkeeper.cli.commands import app, call
 
     result = call(app.meta, words)
     if isawaitable(result):
-        import asyncio
-
-        async def wait(awaited: Awaitable[object] = result) -> object:
-            return await awaited
-
-        # Not anyio.run: importing its backend would take a tenth of the time of `session list`.
-        result = asyncio.run(wait())
+        result = _waited(result, left)
     return result if isinstance(result, int) else failures.OK
+
+
+def _waited(awaited: Awaitable[object], left: list[str]) -> object:
+    # Not anyio.run: importing its backend would take a tenth of the time of `session list`.
+    import asyncio
+
+    commands: list[asyncio.Task[object] | None] = []
+
+    async def wait() -> object:
+        commands.append(asyncio.current_task())
+        return await awaited
+
+    runner = asyncio.Runner()
+    try:
+        return runner.run(wait())
+    finally:
+        others = asyncio.all_tasks(runner.get_loop()).difference(commands)
+        if others and all(one is not None and one.done() for one in commands):
+            left += sorted(one.get_name() for one in others)
+        else:
+            runner.close()  # Cancels what is left, and waits for it.
 
 
 if __name__ == "__main__":

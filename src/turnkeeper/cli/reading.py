@@ -10,7 +10,14 @@ from turnkeeper.cli.output import answer, note, note_damaged
 from turnkeeper.cli.screen import TODO_MARKS, Screen, fields, harmless, one_line, plural, token_kinds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from turnkeeper.app import Turnkeeper
+    from turnkeeper.cli.transcript import Waiting
+    from turnkeeper.client import Client
     from turnkeeper.core.view import ViewState
+    from turnkeeper.model.permission import PermissionRequest
+    from turnkeeper.model.question import QuestionRequest
     from turnkeeper.model.session import Session
     from turnkeeper.model.todo import Todo
 
@@ -76,12 +83,15 @@ async def messages(
         session_id = await names.session(tk, id)
         store = local_store(tk)
         if store is not None and at is not None:
-            page = await (await store.at(session_id, at)).messages(limit=limit, before=before, after=after)
+            then = await store.at(session_id, at)
+            page = await then.messages(limit=limit, before=before, after=after)
+            waiting = _by_call(await then.requests())
         else:
             page = await tk.messages(session_id, limit=limit, before=before, after=after)
+            waiting = {} if options.json else _by_call(await _requests(tk, session_id))
     if not context:
         page = page.but(items=tuple(one for one in page.items if not isinstance(one.info, SystemMessage)))
-    answer(options, page, lambda screen: transcript(screen, page.items), empty="There are no messages here.")
+    answer(options, page, lambda screen: transcript(screen, page.items, waiting), empty="There are no messages here.")
     if not options.json and page.older is not None:
         note(f"There are older ones: add --before {page.older}")
     if not options.json and page.newer is not None:
@@ -99,6 +109,19 @@ async def todo(id: names.SessionName, /, *, options: Options) -> None:
         todos = await tk.todos(await names.session(tk, id))
     text = "The task list is empty."
     answer(options, todos, lambda screen: "\n".join(_todo(screen, one) for one in todos), empty=text)
+
+
+async def _requests(tk: "Turnkeeper | Client", session_id: str) -> "list[PermissionRequest | QuestionRequest]":
+    """The requests of a session that wait for an answer. A server lists those of a directory."""
+    directory = (await tk.get(session_id)).directory
+    found: list[PermissionRequest | QuestionRequest] = []
+    found += await tk.permissions(directory=directory)
+    found += await tk.questions(directory=directory)
+    return [one for one in found if one.session_id == session_id]
+
+
+def _by_call(requests: "Sequence[PermissionRequest | QuestionRequest]") -> "Waiting":
+    return {one.tool: one for one in requests}
 
 
 def _session(screen: Screen, session: "Session", state: "ViewState | None", children: int) -> str:

@@ -1,4 +1,4 @@
-"""What a permission request is about besides its patterns, as lines for people."""
+"""What a request to the user is about, and how it is answered, as lines for people."""
 
 from typing import TYPE_CHECKING
 
@@ -6,6 +6,7 @@ from turnkeeper.cli.screen import harmless, one_line
 
 if TYPE_CHECKING:
     from turnkeeper.model.permission import PermissionRequest
+    from turnkeeper.model.question import QuestionRequest
 
 
 def command_lines(request: "PermissionRequest") -> list[str]:
@@ -27,3 +28,21 @@ def covered_by_always(request: "PermissionRequest") -> str:
         if request.permission == "edit"
         else f"every {one_line(request.permission)}"
     )
+
+
+def permission_wait(request: "PermissionRequest") -> list[str]:
+    """What a call needs permission for, and the commands that answer."""
+    return [
+        f"{one_line(request.permission)}: {', '.join(map(one_line, request.patterns))}",
+        *command_lines(request),
+        f"answer: turnkeeper permission allow {request.id}, or permission deny {request.id}",
+    ]
+
+
+def question_wait(request: "QuestionRequest") -> list[str]:
+    """The questions of a call, and the commands that answer."""
+    places = " ".join(["ANSWER"] * len(request.questions))
+    return [
+        *(one_line(one.question) for one in request.questions),
+        f"answer: turnkeeper question answer {request.id} {places}, or question reject {request.id}",
+    ]

@@ -1,9 +1,12 @@
 """The transcript of a history: messages with their texts, reasoning, tool calls and results."""
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TypeAlias
 
 from turnkeeper.cli.part_lines import arguments, source_lines, took
+from turnkeeper.cli.request_lines import permission_wait, question_wait
 from turnkeeper.cli.screen import Screen, harmless, one_line
 from turnkeeper.core.lowering import partial_output
 from turnkeeper.model.failure import Failure
@@ -23,26 +26,31 @@ from turnkeeper.model.parts import (
     ToolPart,
 )
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolPending, ToolRunning
+from turnkeeper.model.permission import AskedBy, PermissionRequest
+from turnkeeper.model.question import QuestionRequest
 
 WIDTH_MAX = 100
 """Longer lines of prose are hard to read."""
 OUTPUT_LINES = 4
 INDENT = "  "
 
+Waiting: TypeAlias = Mapping[AskedBy, PermissionRequest | QuestionRequest]
+"""The requests that wait for an answer, by the call that asks."""
 
-def transcript(screen: Screen, messages: Sequence[MessageWithParts]) -> str:
+
+def transcript(screen: Screen, messages: Sequence[MessageWithParts], waiting: Waiting = MappingProxyType({})) -> str:
     """Messages, separated by empty lines."""
-    return "\n\n".join("\n".join(_message(screen, one)) for one in messages)
+    return "\n\n".join("\n".join(_message(screen, one, waiting)) for one in messages)
 
 
-def _message(screen: Screen, message: MessageWithParts) -> Iterator[str]:
+def _message(screen: Screen, message: MessageWithParts, waiting: Waiting) -> Iterator[str]:
     info = message.info
     yield _head(screen, info)
     for update in info.updates if isinstance(info, SystemMessage) else ():
         yield f"{INDENT}{screen.paint(harmless(update.key), 'dim')}"
         yield from _prose(screen, update.text, "dim")
     for part in message.parts:
-        yield from _part(screen, part)
+        yield from _part(screen, part, waiting)
     if isinstance(info, AssistantMessage) and info.error is not None:
         yield f"{INDENT}{screen.paint(f'✗ {one_line(_failure(info.error))}', 'red')}"
 
@@ -59,7 +67,7 @@ def _head(screen: Screen, message: Message) -> str:
     return f"{who}  {screen.paint(rest, 'dim')}"
 
 
-def _part(screen: Screen, part: Part) -> Iterator[str]:
+def _part(screen: Screen, part: Part, waiting: Waiting) -> Iterator[str]:
     """The lines of a part. Parts that are only for the runtime, such as snapshots, have none."""
     match part:
         case TextPart(text=text):
@@ -69,7 +77,8 @@ def _part(screen: Screen, part: Part) -> Iterator[str]:
             # The bar marks reasoning without colours.
             yield from (f"{INDENT}{screen.paint('┊', 'dim')} {line.strip()}" for line in _prose(screen, text, "dim"))
         case ToolPart():
-            yield from _tool(screen, part)
+            request = waiting.get(AskedBy(message_id=part.message_id, call_id=part.call_id))
+            yield from _tool(screen, part) if request is None else _waiting_tool(screen, part, request)
         case FilePart():
             url = "attached data" if part.url.startswith("data:") else part.url
             yield _mark(screen, "◆", f"{part.filename or url} ({part.mime})")
@@ -108,6 +117,19 @@ def _tool(screen: Screen, part: ToolPart) -> Iterator[str]:
     elif isinstance(state, ToolError):
         yield from _output(screen, partial_output(state.metadata))
         yield from _output(screen, state.error, "red")
+
+
+def _waiting_tool(screen: Screen, part: ToolPart, request: PermissionRequest | QuestionRequest) -> Iterator[str]:
+    """A call that does nothing until the user has answered."""
+    if isinstance(request, PermissionRequest):
+        what, lines = "permission", permission_wait(request)
+    else:
+        what, lines = "an answer", question_wait(request)
+    title = "" if isinstance(request, QuestionRequest) else arguments(part.state.input)
+    mark = f"{screen.paint('◌', 'yellow')} {screen.paint(harmless(part.tool), 'cyan')}"
+    yield _line(screen, mark, title, f"waits for {what}")
+    # Not shortened: the last line is there to be copied.
+    yield from (f"{INDENT}{INDENT}{screen.paint(f'│ {line}', 'yellow')}" for line in lines)
 
 
 def _line(screen: Screen, mark: str, title: str, end: str) -> str:

@@ -40,10 +40,12 @@ async def trust(
     asks, its instructions, its agents' prompts. `run` and `serve` say what they
     left out.
 
-    The whole repository is trusted, or the directory if there is none. Its tools
-    (Python files in .turnkeeper/tools, also tool and .opencode) run with your
-    rights and keys, so they are trusted as they are now: one that is new or has
-    changed is not loaded until you trust the project again.
+    The whole repository is trusted, or the directory if there is none. A model's
+    commands can write its files, so its settings and its tools (Python files in
+    .turnkeeper/tools, also tool and .opencode, which run with your rights and
+    keys) are trusted as they are now. Of a file of settings that is new or has
+    changed, only what it denies and asks holds, and such a tool is not loaded,
+    until you trust the project again.
 
     With --json the answer is {"directory", "settings", "tools"}; with --list
     {"directories"}.
@@ -52,6 +54,7 @@ async def trust(
       turnkeeper trust
       turnkeeper trust --revoke ../other-project
     """
+    from turnkeeper.workspace.config import widening
     from turnkeeper.workspace.trust import TrustedDirectories
 
     known = TrustedDirectories(options.environ)
@@ -71,9 +74,9 @@ async def trust(
         words = "is no longer trusted" if was_trusted else "was not trusted"
         answer(options, value, lambda screen: f"{screen.path(str(place.top))} {words}.")
         return
-    settings = [f"{name} of {where}" for where, names in _widening(place, options).items() for name in names]
-    tools = _tools(place, options.environ)
-    path = known.add(place.top, tools)
+    files, tools = _settings(place, options.environ), _tools(place, options.environ)
+    settings = [f"{name} of {where}" for where, names in widening(files).items() for name in names]
+    path = known.add(place.top, tools=tools, settings=files)
     value = {"directory": path, "settings": settings, "tools": list(map(str, tools))}
     answer(options, value, lambda screen: _trusted(screen, path, settings, tools))
 
@@ -83,6 +86,7 @@ async def ask_trust(directory: Path, environ: Mapping[str, str]) -> None:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
     place = await _place(directory)
+    files = _settings(place, environ)  # Before the user is shown what they say: what is trusted was there then.
     held, untrusted = left_out(place, environ), _untrusted_tools(place, environ)
     if not held and not untrusted:
         return
@@ -96,7 +100,7 @@ async def ask_trust(directory: Path, environ: Mapping[str, str]) -> None:
     )
     print(f"Trust {harmless(str(place.top))}? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() in ("y", "yes"):
-        TrustedDirectories(environ).add(place.top, untrusted)
+        TrustedDirectories(environ).add(place.top, tools=untrusted, settings=files)
 
 
 def left_out(place: "ProjectPlace", environ: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
@@ -106,11 +110,11 @@ def left_out(place: "ProjectPlace", environ: Mapping[str, str]) -> dict[str, tup
     return config.load(place.directory, place.worktree, environ).left_out
 
 
-def _widening(place: "ProjectPlace", options: Options) -> dict[str, tuple[str, ...]]:
-    """The settings of a place that hold because it is trusted, by their file."""
+def _settings(place: "ProjectPlace", environ: Mapping[str, str]) -> dict[Path, bytes]:
+    """The files of settings of a project with their contents."""
     from turnkeeper.workspace import config
 
-    return config.widening(place.directory, place.worktree, options.environ)
+    return config.project_settings(place.directory, place.worktree, environ)
 
 
 def _tools(place: "ProjectPlace", environ: Mapping[str, str]) -> dict[Path, bytes]:

@@ -7,8 +7,9 @@ import msgspec
 
 from turnkeeper.core.history import History, HistoryItem
 from turnkeeper.core.limits import DOOM_LOOP_CALLS
+from turnkeeper.core.permission import DENIED
 from turnkeeper.model.parts import Part, ToolPart
-from turnkeeper.model.parts.tool import ToolCompleted, ToolPending
+from turnkeeper.model.parts.tool import ToolCompleted, ToolError, ToolPending
 from turnkeeper.model.value import Json
 
 
@@ -35,6 +36,11 @@ def is_doom_loop(earlier: Sequence[Part], tool: str, input: Json) -> bool:
     return count >= DOOM_LOOP_CALLS - 1
 
 
+def is_denied_loop(earlier: Sequence[Part], tool: str, input: Json) -> bool:
+    """Whether a rule denied the calls before one that is the third of its kind in a row."""
+    return is_doom_loop(earlier, tool, input) and all(map(_is_denied, _row(reversed(earlier))[1 - DOOM_LOOP_CALLS :]))
+
+
 def canonical(json: Json) -> bytes:
     """Equal JSON values as equal bytes, in whatever order their keys were written."""
     return msgspec.json.encode(json, order="sorted")
@@ -59,6 +65,10 @@ def _row(newest_first: Iterable[Part]) -> list[ToolPart]:
 
 def _is_alike(call: ToolPart, tool: str, input: bytes) -> bool:
     return call.tool == tool and canonical(call.state.input) == input
+
+
+def _is_denied(call: ToolPart) -> bool:
+    return isinstance(call.state, ToolError) and call.state.error.startswith(DENIED)
 
 
 def _counts(part: ToolPart) -> bool:

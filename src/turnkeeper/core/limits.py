@@ -81,6 +81,8 @@ CACHE_KEPT_S = 300
 """Seconds that providers keep a prefix in their cache by default."""
 STOP_S = 10.0
 """Seconds that interrupted sessions may take to settle when a store is closed. Longer than ``KILL_GRACE_S``."""
+LEFT_ALONE_S = 4.0
+"""Seconds that tool calls which did not stop in time have left when a store is closed. Longer than ``KILL_GRACE_S``."""
 RELEASE_RETRY_S = 2.0
 """Seconds before the next try to record a session as idle, after the store failed."""
 

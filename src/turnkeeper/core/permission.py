@@ -1,5 +1,6 @@
 """Permission rules: which call may run, which is denied, which the user is asked about. The last match wins."""
 
+import posixpath
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias, get_args
@@ -19,10 +20,16 @@ NAMED: Final = frozenset({"sandbox"})
 PROTECTED: Final = (
     *("opencode.json", "opencode.jsonc", "turnkeeper.json", "turnkeeper.jsonc"),
     *(".opencode/*", ".turnkeeper/*", ".git/*"),
+    *(".config/opencode/*", ".config/turnkeeper/*"),
 )
 """Files that decide what may happen: a model that may edit everything else is asked about these."""
 
+DENIED: Final = "This call is denied by a rule"
+"""The beginning of the error of a call that a rule denies."""
+
 _ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
+_FILES: Final = ("read", "edit", "list")
+"""Permissions whose patterns are paths: from the top of the project, and absolute outside of it."""
 _EDITING: Final = frozenset({"write", "edit", "multiedit", "patch", "apply_patch"})
 
 
@@ -39,7 +46,7 @@ class Deny(Value):
     def reason(self) -> str:
         """The error text for the model."""
         return (
-            "This call is denied by a rule; the user was not asked and asking again will not help. "
+            f"{DENIED}; the user was not asked and asking again will not help. "
             f"The rules for it are: {encode(self.rules).decode()}"
         )
 
@@ -116,6 +123,28 @@ def freed(rules: Ruleset, directories: Iterable[str]) -> Ruleset:
     patterns = [f"{directory.rstrip('/')}/*" for directory in directories]
     allowed = [one for one in patterns if evaluate(rules, "external_directory", one) != "deny"]
     return (*rules, *(Rule(permission="external_directory", pattern=one, action="allow") for one in allowed))
+
+
+def rooted(rules: Iterable[Rule], top: str) -> Ruleset:
+    """The rules with further ones for patterns about files that are not as tools write their paths.
+
+    ``top`` is the top of the project. A tool writes ``src/a.py`` for a file below it, and an absolute path for others.
+    """
+    result: list[Rule] = []
+    for rule in rules:
+        result.append(rule)
+        if (pattern := from_top(rule.pattern, top)) is not None:
+            names = [name for name in _FILES if wildcard.matches(name, rule.permission)]
+            result += [Rule(permission=name, pattern=pattern, action=rule.action) for name in names]
+    return tuple(result)
+
+
+def from_top(pattern: str, top: str) -> str | None:
+    """A pattern about files as tools write paths, where it is written in another way; None if it is not."""
+    below = f"{top.rstrip('/')}/"
+    if pattern.startswith("../"):
+        return posixpath.normpath(f"{below}{pattern}")
+    return pattern.removeprefix(below) if pattern.startswith(below) else None
 
 
 def default_rules() -> Ruleset:

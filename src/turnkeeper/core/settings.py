@@ -1,8 +1,9 @@
 """Settings: checks and merges the JSON of configuration files, and converts it to a Config."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -43,10 +44,9 @@ def with_strict_sandbox(settings: JsonObject) -> JsonObject:
     return {**settings, "sandbox": kept}
 
 
-def near_miss(key: str) -> str | None:
-    """The setting that a key which is none probably stands for."""
-    known = [field.encode_name for field in msgspec.structs.fields(Config)]
-    return None if key in known else next(iter(get_close_matches(key, known, n=1, cutoff=0.8)), None)
+def near_misses(raw: JsonObject) -> tuple[tuple[str, str], ...]:
+    """The dotted keys that are no settings, each with the setting that it probably stands for."""
+    return tuple(_near_misses(raw, [_config_type()], ""))
 
 
 def merged(files: Iterable[JsonObject]) -> JsonObject:
@@ -111,9 +111,27 @@ def _culprit(raw: JsonObject, message: str) -> tuple[str, str]:
     return ".".join(key), found["reason"]
 
 
+@cache
+def _config_type() -> inspect.Type:
+    return inspect.type_info(Config)
+
+
+def _near_misses(raw: JsonObject, kinds: list[inspect.Type], prefix: str) -> Iterator[tuple[str, str]]:
+    structs = [kind for kind in _alternatives(kinds) if isinstance(kind, inspect.StructType)]
+    # Names with a dollar sign are ours, and are set by no file.
+    known = [name for kind in structs for field in kind.fields if not (name := field.encode_name).startswith("$")]
+    for key, value in raw.items():
+        if known and key not in known:
+            for meant in get_close_matches(key, known, n=1, cutoff=0.8):
+                yield f"{prefix}{key}", f"{prefix}{meant}"
+        elif isinstance(value, dict):
+            inner = [one for kind in kinds for one in _inside(kind, key)]
+            yield from _near_misses(value, inner, f"{prefix}{key}.")
+
+
 def _choices(key: list[str]) -> tuple[object, ...]:
     """The values of a key that takes one of several literals."""
-    kinds: list[inspect.Type] = [inspect.type_info(Config)]
+    kinds = [_config_type()]
     for name in key:
         kinds = [inner for kind in kinds for inner in _inside(kind, name)]
     literals = (kind for kind in _alternatives(kinds) if isinstance(kind, inspect.LiteralType))

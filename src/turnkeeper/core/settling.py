@@ -5,15 +5,17 @@
 | exceeds the number of calls of one answer | refused, with advice |
 | is the structured answer | taken, or refused with the violations of the schema |
 | is made in the last step | refused; a metadata key keeps the loop from sending the result |
+| is the third identical one in a row, and a rule denied those before it | refused; the session rests |
 | is the third identical one in a row | runs if the user permits it |
 | is any other | runs, by the rules of its tool |
 """
 
 from collections.abc import Sequence
 
-from turnkeeper.core.doom_loop import is_doom_loop
+from turnkeeper.core.doom_loop import is_denied_loop, is_doom_loop
 from turnkeeper.core.limits import CALLS_PER_TURN_MAX
 from turnkeeper.core.next_action import DISABLED, STRUCTURED_TOOL
+from turnkeeper.core.permission import DENIED
 from turnkeeper.model.parts import Part, ToolPart
 from turnkeeper.model.parts.tool import SettledTime, ToolCompleted, ToolError, ToolRunning
 from turnkeeper.model.value import JsonObject, Value
@@ -51,6 +53,10 @@ def judge_call(
     if is_last:
         text = "The step limit is reached: no tool runs until the user speaks."
         return Refused(text=text, metadata={DISABLED: True})
+    if is_denied_loop(earlier, part.tool, part.state.input):
+        # The user is not asked about a call that is denied all the same, and the loop ends here.
+        text = f"{DENIED}, and it is the third like it: it is not tried again until the user speaks."
+        return Refused(text=text, metadata={"rejected": True})
     return Runs(is_doom_loop=is_doom_loop(earlier, part.tool, part.state.input))
 
 

@@ -15,7 +15,7 @@ widen it, or spend the user's money or keys, are left out until the user trusts 
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from turnkeeper.core.permission import PROTECTED, evaluate, parse_switches
@@ -67,12 +67,15 @@ def narrowed(settings: JsonObject) -> Narrowed:
     return Narrowed(kept, {**switches, **_only("deny", permission)}, asks, tuple(left_out))
 
 
-def protected(rules: Ruleset) -> Ruleset:
-    """Rules under which a change of configuration or of git's own files is asked about, unless it is denied."""
+def protected(rules: Ruleset, places: Iterable[str] = ()) -> Ruleset:
+    """Rules under which a change of configuration or of git's own files is asked about, unless it is denied.
+
+    ``places`` are patterns of further files that decide what may happen.
+    """
+    patterns = (*(place for name in PROTECTED for place in (name, f"*/{name}")), *places)
     guards = (
         Rule(permission="edit", pattern=place, action="ask")
-        for name in PROTECTED
-        for place in (name, f"*/{name}")
+        for place in patterns
         if evaluate(rules, "edit", place) != "deny"
     )
     return (*rules, *guards)

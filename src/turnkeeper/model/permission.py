@@ -52,7 +52,10 @@ class Reply(Value):
 
 
 class SavedApproval(Value):
-    """What a user allowed for good in a project. Outside a repository it holds in one directory only."""
+    """What a user allowed for good in a project.
+
+    ``directory`` is the top of its repository on this disk, or, without a repository, the directory it was given in.
+    """
 
     id: str
     project_id: str

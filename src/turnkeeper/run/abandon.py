@@ -1,21 +1,52 @@
 """Abandon: wait for work until it is done, or for a bounded time once the caller is cancelled.
 
 Code from outside may ignore a cancellation, and a command may take its time to end. Neither may keep an interrupt
-waiting, so the work runs in a task group that outlives the caller, and is left there when time is up.
+waiting, so the work runs in a task that outlives the caller, and is left there when time is up.
 """
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
 
-from turnkeeper.core.limits import INTERRUPT_S
+from turnkeeper.core.limits import INTERRUPT_S, LEFT_ALONE_S
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+
+class CallTasks:
+    """The tasks of tool calls. They outlive turns, and are waited for only a bounded time.
+
+    They are in no task group: its end would wait for a tool that ignores cancellation, and Python can neither stop such
+    a coroutine nor a thread.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start_soon(self, func: Callable[[], Coroutine[Any, Any, None]], *, name: object = None) -> None:
+        """Run a function in a task of its own."""
+        task = asyncio.get_running_loop().create_task(func(), name=str(name))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def end(self, timeout_s: float = LEFT_ALONE_S) -> list[str]:
+        """Wait until the tasks have ended; the names of those that have not when time is up.
+
+        They were told to stop before, when the turns that started them were.
+        """
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=timeout_s)
+        return sorted(task.get_name() for task in self._tasks if not task.done())
+
+
+StartsTasks: TypeAlias = TaskGroup | CallTasks
+"""What work is started in."""
 
 
 class _Work(Generic[T]):
@@ -45,7 +76,7 @@ class _Work(Generic[T]):
 
 
 async def run_or_abandon(
-    group: TaskGroup,
+    group: StartsTasks,
     work: Callable[[], Awaitable[T]],
     *,
     name: str,

@@ -30,7 +30,7 @@ class AnswerDoor(msgspec.Struct, frozen=True):
         if not isinstance(reply, Reply) or reply.answer not in get_args(Answer):
             raise Invalid(f"{reply!r:.80} is no reply; a request is answered with {', '.join(get_args(Answer))}")
         view = await self._whole(session_id)
-        rules = self.approvals.rules(view.session)
+        rules = self.approvals.rules(self.approvals.place(view.session))
         request = next((ask.request for ask in view.asks if ask.request.id == request_id), None)
         if reply.answer == "always" and reply_to(view, request_id, reply) and isinstance(request, PermissionRequest):
             # Saved before the answer is recorded: a kill in between must not lose what holds for good.

@@ -4,9 +4,10 @@ The answer may come from a responder of this process, from any client, from anot
 deadline. All of them answer through one door (``run/answers.py``), and the first counts.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
-from typing import Final
+from typing import Final, TypeVar
 
 import anyio
 import msgspec
@@ -26,14 +27,19 @@ from turnkeeper.model.event import (
 )
 from turnkeeper.model.permission import AskedBy, PermissionRequest, Reply, Rule
 from turnkeeper.model.question import QuestionReply, QuestionRequest
-from turnkeeper.model.refusal import Conflict
-from turnkeeper.model.session import Session
+from turnkeeper.model.refusal import Conflict, Invalid
 from turnkeeper.outside_code import contained
 from turnkeeper.run.answers import AnswerDoor
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import Asker, NobodyToAsk, QuestionAsker
 from turnkeeper.store.store import Store
-from turnkeeper.tools.tool import Rejected
+from turnkeeper.tools.tool import Rejected, ToolFailure
+from turnkeeper.workspace.approvals import ApprovedPlace
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+T = TypeVar("T")
 
 NOBODY: Final = "This call needs the user's permission, and nobody could be asked."
 TOO_LATE: Final = "This call needs the user's permission, and nobody answered in time."
@@ -52,7 +58,8 @@ class Asking(msgspec.Struct, frozen=True):
     """Asks the user for the calls of one turn."""
 
     pen: Pen
-    session: Session
+    approved: ApprovedPlace
+    """Where approvals hold for the session."""
     store: Store
     mint: Mint
     sleep: Callable[[float], Awaitable[None]]
@@ -64,7 +71,7 @@ class Asking(msgspec.Struct, frozen=True):
 
     def approvals(self) -> tuple[Rule, ...]:
         """What is allowed for good where the session works."""
-        return self.door.approvals.rules(self.session)
+        return self.door.approvals.rules(self.approved)
 
     async def permission(self, call: "WaitingCall", request: PermissionRequest, open_patterns: Sequence[str]) -> Reply:
         """The user's reply, once it is recorded as applied.
@@ -99,7 +106,7 @@ class Asking(msgspec.Struct, frozen=True):
         async def respond() -> None:
             if self.responders.permission is not None:
                 try:
-                    given = await self.responders.permission(request)
+                    given = await _given_by("ask", self.responders.permission, request)
                 except NobodyToAsk:
                     await reject(NOBODY)
                     return
@@ -137,7 +144,13 @@ class Asking(msgspec.Struct, frozen=True):
 
         async def respond() -> None:
             if self.responders.question is not None:
-                await answer(await self.responders.question(request))
+                given = await _given_by("question", self.responders.question, request)
+                if not isinstance(given, QuestionReply):
+                    raise ToolFailure(f"The callback `question` gave {given!r:.80}; it must give a QuestionReply.")
+                try:
+                    await answer(given)
+                except Invalid as error:
+                    raise ToolFailure(f"The callback `question` gave no answer that fits: {error}.") from error
 
         ask = await self._answered(call, request, respond, lambda: answer(QuestionReply()))
         assert isinstance(ask, QuestionAsk), "a question was asked"
@@ -231,6 +244,20 @@ class WaitingCall:
     """Whether the call may be run again from its beginning if its process dies while it waits."""
     waits = False
     """Whether a request of the call is recorded and its answer is not applied."""
+
+
+async def _given_by(name: str, callback: Callable[[R], Awaitable[T]], request: R) -> T:
+    """What a callback of the caller answers. Raises ToolFailure, which names the callback, if it fails."""
+    try:
+        with contained(is_whole_task=True):
+            return await callback(request)
+    except NobodyToAsk:
+        raise
+    except Exception as error:
+        # The callback is the caller's own code; without its name the tool would be blamed.
+        log.warning("the callback %r for requests to the user failed", name, exc_info=error)
+        said = f"{type(error).__name__}: {error}".removesuffix(": ")
+        raise ToolFailure(f"The user could not be asked: the callback `{name}` failed: {said}") from error
 
 
 def is_answer(event: Event, request_id: str) -> bool:

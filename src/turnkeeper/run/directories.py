@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from anyio.abc import TaskGroup
 from turnkeeper.core.agents import agents, default_agent, find_agent
 from turnkeeper.core.command_environ import command_environ
 from turnkeeper.core.limits import OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX
+from turnkeeper.core.permission import from_top
 from turnkeeper.core.sandbox import Confinement, confinement
 from turnkeeper.core.window import Window, window
 from turnkeeper.model.agent import Agent
@@ -35,7 +36,7 @@ from turnkeeper.tools.reads import ReadFiles, SessionReads
 from turnkeeper.tools.services import ToolServices
 from turnkeeper.tools.tool import AnyTool
 from turnkeeper.tools.toolbox import Toolbox
-from turnkeeper.workspace import auth, lsp_commands, sandbox
+from turnkeeper.workspace import auth, lsp_commands, paths, sandbox
 from turnkeeper.workspace.after_edit import Confine, Diagnostic
 from turnkeeper.workspace.config import DIRECTORIES_MAX, SettingsCache, code_directories
 from turnkeeper.workspace.formatters import Formatters
@@ -53,7 +54,7 @@ Transport = Callable[[Endpoint], Provider]
 
 log = logging.getLogger(__name__)
 
-LEFT_OUT: Final = "%s: not in force until the project is trusted: %s; `turnkeeper trust %s` trusts it"
+LEFT_OUT: Final = "%s: not in force until the project is trusted: %s; `turnkeeper trust %s` trusts it as it is now"
 UNTRUSTED: Final = (
     "not loaded until they are trusted: the tools in %s; `turnkeeper trust %s` trusts them as they are now"
 )
@@ -74,6 +75,10 @@ class DirectorySetup(msgspec.Struct, frozen=True):
     """The limits of one turn's results, which they share."""
     free: Callable[[str], Sequence[str]] = lambda session_id: ()
     """Directories outside the project that a session uses without asking, unless its rules deny them."""
+    top: str = "/"
+    """The top of the project's files, which the patterns of rules about files begin at."""
+    own: tuple[str, ...] = ()
+    """Patterns of the user's own settings and tools, whose change is always asked about."""
     environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
     """What the model's commands are run with."""
     services: Callable[[str], ToolServices] = lambda session_id: ToolServices()
@@ -119,18 +124,22 @@ class Directories:
         directories_max: int = DIRECTORIES_MAX,
         group: TaskGroup | None = None,
         snapshots: Snapshots | None = None,
+        started_ns: int | None = None,
     ) -> None:
-        """``group`` is where language servers run; without one none is started. None: there are no snapshots."""
+        """``group`` is where language servers run; without one none is started. None: there are no snapshots.
+
+        ``started_ns`` is when the program was started, by the clock of the file system; now by default.
+        """
         self._snapshots = snapshots
         self._transport, self._load_tools, self._environ, self._outputs = transport, tools, environ, outputs
         self._reader, self._auth = (
-            SettingsCache(environ, directories_max=directories_max),
+            SettingsCache(environ, directories_max=directories_max, started_ns=started_ns),
             auth.CredentialCache(environ),
         )
         self.temporary, self._secrets = TemporaryDirectories(environ), SecretFiles(environ)
         self._toolbox: Toolbox | None = None
         self._tools: tuple[AnyTool, ...] = ()
-        self._custom = CustomTools(ToolTrust(environ))
+        self._custom = CustomTools(ToolTrust(environ, started_ns=started_ns))
         self._toolboxes = dict[tuple[int, ...], Toolbox]()
         self._told_untrusted: set[tuple[Path, ...]] = set()
         self._reads, self._language_servers = ReadFiles(), LanguageServers(group)
@@ -157,6 +166,8 @@ class Directories:
             window=window(config.compaction, self._environ),
             bounds=lambda session_id: self.bounds(config, session_id),
             free=self._free,
+            top=str(place.top),
+            own=tuple(self._own_settings(str(place.top))),
             environ=environ,
             services=lambda session_id: self._services(session_id, config, place, environ),
             confine=partial(self._confine, config, place),
@@ -198,6 +209,14 @@ class Directories:
         with suppress(OSError):  # Commands are told why there is no directory for temporary files.
             return [*outputs, self.temporary.path(session_id)]
         return outputs
+
+    def _own_settings(self, top: str) -> Iterator[str]:
+        """Patterns of the user's configuration directories, as tools write paths."""
+        with suppress(ValueError):  # Without a home there are none.
+            for program in (paths.PROGRAM, paths.OPENCODE):
+                place = paths.config(self._environ, program)
+                for pattern in (f"{place}/*", f"{os.path.realpath(place)}/*"):
+                    yield from_top(pattern, top) or pattern
 
     def reads(self, session_id: str) -> SessionReads:
         """Which files a session has read in this process."""
@@ -245,7 +264,7 @@ class Directories:
                 log.warning(LEFT_OUT, where, ", ".join(names), place.directory)
             for warning in (one for source in loaded.sources for one in source.warnings):
                 log.warning("%s", warning)
-            refreshed, home = location(self._environ), str(Path.home())
+            refreshed, home = location(self._environ), self._environ.get("HOME") or str(Path.home())
             catalog = Catalog(config, refreshed=refreshed if refreshed.exists() else None)
             known = DirectoryConfig(
                 config, catalog, agents(config, home, is_confined=sandbox.is_confined(config.sandbox))

@@ -16,7 +16,7 @@ from turnkeeper.core.fitting import too_large
 from turnkeeper.core.history import History
 from turnkeeper.core.limits import SNAPSHOT_END_S
 from turnkeeper.core.next_action import RunTurn, last_user
-from turnkeeper.core.permission import freed, merge
+from turnkeeper.core.permission import freed, merge, rooted
 from turnkeeper.core.settling import failed
 from turnkeeper.core.trust import protected
 from turnkeeper.core.turn_ends import Ending, close_resumed_turn, close_turn, open_turn, refused, stopped_open
@@ -29,6 +29,7 @@ from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.parts import Part, SnapshotPart, ToolPart
 from turnkeeper.model.permission import Rule, Ruleset
 from turnkeeper.model.refusal import Refusal
+from turnkeeper.run.abandon import CallTasks
 from turnkeeper.run.answers import AnswerDoor
 from turnkeeper.run.asking import Asking, Responders
 from turnkeeper.run.boundary import Boundary
@@ -46,7 +47,7 @@ from turnkeeper.store.recall import SessionRecall
 from turnkeeper.store.store import Store
 from turnkeeper.tools.toolbox import Toolbox
 from turnkeeper.workspace.jobs import Jobs
-from turnkeeper.workspace.project import ProjectPlace, stored_place
+from turnkeeper.workspace.project import ProjectPlace, check_not_grown, stored_place
 
 
 class Preparation(msgspec.Struct, frozen=True):
@@ -54,6 +55,7 @@ class Preparation(msgspec.Struct, frozen=True):
 
     store: Store
     group: TaskGroup
+    calls: CallTasks
     world: Surroundings
     setup: Callable[[ProjectPlace], Awaitable[DirectorySetup]]
     responders: Responders
@@ -72,6 +74,7 @@ class Preparation(msgspec.Struct, frozen=True):
         mint = self.store.mint
         try:
             place = await stored_place(view.session.directory)
+            check_not_grown(place, view.session.project_id, _last_root(history))
         except Refusal as refusal:
             directory = view.session.directory
             message = open_turn(user, directory, directory, id=mint.message_id(), now=mint.now())
@@ -185,6 +188,7 @@ class Preparation(msgspec.Struct, frozen=True):
         assert user is not None, "a turn answers the user"
         assert isinstance(user.message, UserMessage), "who is a user"
         place = await stored_place(view.session.directory)
+        check_not_grown(place, view.session.project_id, turn.message.path.root)
         setup = await self.setup(place)
         rules = self._rules(setup, find_agent(setup.agents, user.message.agent), view)
         toolbox = setup.toolbox.visible(rules, user.message.tools, model_id=user.message.model.model_id)
@@ -193,8 +197,8 @@ class Preparation(msgspec.Struct, frozen=True):
         return self._settlement(pen, view, earlier, toolbox, place, rules, setup), user.message, setup
 
     def _rules(self, setup: DirectorySetup, agent: Agent, view: SessionView) -> Ruleset:
-        given = merge(agent.permission, view.session.permission or ())
-        rules = protected(freed(given, setup.free(view.session.id)))
+        given = rooted(merge(agent.permission, view.session.permission or ()), setup.top)
+        rules = protected(freed(given, setup.free(view.session.id)), setup.own)
         if self.responders.question is dismiss_all:  # A question that nobody can answer is better not asked.
             return (*rules, Rule(permission="question", pattern="*", action="deny"))
         return rules
@@ -211,10 +215,11 @@ class Preparation(msgspec.Struct, frozen=True):
     ) -> Settlement:
         """How the calls of a turn are settled."""
         session_id, world = view.session.id, self.world
-        asking = Asking(pen, view.session, self.store, world.mint, world.sleep, self.door, self.responders, setup.ask)
+        approved = self.door.approvals.place(view.session)
+        asking = Asking(pen, approved, self.store, world.mint, world.sleep, self.door, self.responders, setup.ask)
         return Settlement(
             pen=pen,
-            group=self.group,
+            tasks=self.calls,
             mint=self.store.mint,
             toolbox=toolbox,
             directory=place.directory,
@@ -238,6 +243,12 @@ class Preparation(msgspec.Struct, frozen=True):
     async def _failed(self, pen: Pen, message: AssistantMessage, ending: Ending) -> None:
         """Record a turn that cannot even be asked for, like any other that failed."""
         await pen.append(TurnStarted(message=message), *close_turn(message, ending, self.store.mint.now()))
+
+
+def _last_root(history: History) -> str | None:
+    """The worktree of the last turn."""
+    messages = (entry.message for entry in reversed(history.entries))
+    return next((one.path.root for one in messages if isinstance(one, AssistantMessage)), None)
 
 
 def _patched(files: TurnFiles | None, message: AssistantMessage, part_id: Callable[[], str]) -> list[PartRecorded]:

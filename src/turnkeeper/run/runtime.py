@@ -25,6 +25,7 @@ from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.notification import Delta
 from turnkeeper.model.refusal import Busy, Invalid, NotFound
 from turnkeeper.providers.transport import Network
+from turnkeeper.run.abandon import CallTasks
 from turnkeeper.run.answers import AnswerDoor
 from turnkeeper.run.asking import Responders
 from turnkeeper.run.boundary import Boundary
@@ -78,6 +79,8 @@ class Settings(msgspec.Struct, frozen=True):
     hooks: Hooks = msgspec.field(default_factory=Hooks)
     tools: Callable[[], Sequence[AnyTool]] = load_tools
     environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
+    started_ns: int | None = None
+    """When the program was started; now by default. ``TURNKEEPER_TRUST`` does not trust files that changed since."""
 
 
 class Runtime:
@@ -93,6 +96,7 @@ class Runtime:
         self._store, self._environ = store, settings.environ
         self.group = group
         """Where all that runs beside its caller lives."""
+        self._calls = CallTasks()
         self._network = Network(settings.environ)
         self.components = Components()
         transport = settings.transport or self._network.provider
@@ -105,6 +109,7 @@ class Runtime:
             self.outputs,
             group=group,
             snapshots=self.snapshots if settings.snapshots else None,
+            started_ns=settings.started_ns,
         )
         self.jobs = Jobs(group, self.directories.temporary.directory)
         self.approvals = Approvals(settings.environ, store.mint.now, store.mint.ascending)
@@ -125,6 +130,7 @@ class Runtime:
         preparation = Preparation(
             store=store,
             group=group,
+            calls=self._calls,
             world=world,
             setup=self.directories.setup,
             responders=responders,
@@ -230,6 +236,12 @@ class Runtime:
         await self.jobs.aclose()
         await self._releases.finish_all()
         await self._network.aclose()
+
+    async def end_calls(self) -> None:
+        """Wait until the tools that ignored an interrupt have ended, for a bounded time; name those that have not."""
+        with anyio.CancelScope(shield=True):
+            if left := await self._calls.end():
+                log.warning("these tool calls did not stop, and go on until the program ends: %s", ", ".join(left))
 
     async def _repository(self, directory: Path) -> ShadowRepository | None:
         """The snapshots of the project of a directory."""

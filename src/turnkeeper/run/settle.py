@@ -7,7 +7,6 @@ from pathlib import Path
 
 import anyio
 import msgspec
-from anyio.abc import TaskGroup
 
 from turnkeeper.core.limits import CALLS_PARALLEL_MAX, ENTRY_DEPTH_MAX, PROGRESS_MS
 from turnkeeper.core.lowering import LEFT
@@ -25,7 +24,7 @@ from turnkeeper.model.question import Question, QuestionRequest
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Json, JsonObject
 from turnkeeper.outside_code import contained
-from turnkeeper.run.abandon import run_or_abandon
+from turnkeeper.run.abandon import StartsTasks, run_or_abandon
 from turnkeeper.run.asking import Asking, WaitingCall
 from turnkeeper.run.discovery import Discovery
 from turnkeeper.run.pen import Pen
@@ -44,7 +43,7 @@ class Settlement(msgspec.Struct):
     """Settles the calls of one turn."""
 
     pen: Pen
-    group: TaskGroup
+    tasks: StartsTasks
     """Outlives the turn: a tool that ignores an interrupt is left in it."""
     mint: Mint
     toolbox: Toolbox
@@ -108,7 +107,7 @@ class Settlement(msgspec.Struct):
         try:
             async with self._room, self.snapshots.call():
                 name = f"{call.part.tool} {call.part.call_id}"
-                state = await run_or_abandon(self.group, call.run, name=name, left=call.leave)
+                state = await run_or_abandon(self.tasks, call.run, name=name, left=call.leave)
         except anyio.get_cancelled_exc_class():
             if call.waits and not self.is_interrupted():
                 self.left_waiting.append(call.part)
@@ -207,7 +206,6 @@ class _Call(WaitingCall):
             confine=self._confine,
             jobs=turn.jobs,
             acts=self._acts,
-            goes_on=self.leave,
         )
 
     def _acts(self) -> None:

@@ -13,6 +13,7 @@ from turnkeeper.run.answers import AnswerDoor
 from turnkeeper.store.damaged import UNREADABLE
 from turnkeeper.store.engine import EngineError
 from turnkeeper.store.store import Store
+from turnkeeper.workspace.owner import is_alive
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +79,15 @@ async def watch(
 
 
 async def _waiting(store: Store, directory: str | None, session_id: str | None) -> list[OpenAsk]:
-    return await _asks(store, session_id, lambda place, ask: ask.reply is None and directory in (None, place))
+    asks = await _asks(store, session_id, lambda place, ask: ask.reply is None and directory in (None, place))
+    # A call that cannot be run again ends with its process, so its request needs no answer any more.
+    return [ask for ask in asks if ask.restarts or await _is_run(store, ask.request.session_id)]
+
+
+async def _is_run(store: Store, session_id: str) -> bool:
+    """Whether a process runs a session."""
+    owner = (await store.queries.state(session_id)).owner
+    return owner is not None and is_alive(owner)
 
 
 async def _asks(store: Store, session_id: str | None, wanted: Callable[[str, OpenAsk], bool]) -> list[OpenAsk]:

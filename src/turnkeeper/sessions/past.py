@@ -6,6 +6,8 @@ from turnkeeper.core.entry import Damaged
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.page import Page
+from turnkeeper.model.permission import PermissionRequest
+from turnkeeper.model.question import QuestionRequest
 from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.session import FileDiff, Session
 from turnkeeper.model.todo import Todo
@@ -43,6 +45,11 @@ class PastSession:
     async def todos(self) -> tuple[Todo, ...]:
         """The task list."""
         return await self.queries.todos(self.id)
+
+    async def requests(self) -> list[PermissionRequest | QuestionRequest]:
+        """The requests to the user that waited for an answer."""
+        found = await self.queries.asks(self.id)
+        return [ask.request for one in found for ask in one.asks if ask.reply is None]
 
     async def diffs(self) -> tuple[FileDiff, ...]:
         """The changes on disk, file by file."""

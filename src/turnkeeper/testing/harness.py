@@ -214,6 +214,7 @@ async def stage(
             "PATH": os.environ.get("PATH", os.defpath),
             **given.environ,
         },
+        started_ns=2**63,  # Tests change the configuration while the runtime runs.
     )
     async with open_store(store, directory=directory, mint=mint, settings=settings) as tk:
         yield Stage(tk, provider, time, mint, directory)

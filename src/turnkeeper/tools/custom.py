@@ -15,7 +15,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, TypeAlias, get_type_hints, overload
 
-import anyio
 import msgspec
 from anyio import to_thread
 
@@ -62,12 +61,14 @@ def tool(
     Each parameter needs a type; ``Annotated[str, Meta(description="...")]`` tells the model more. A parameter of type
     ``ToolContext`` is given the context and is not shown to the model. The function may be a coroutine function; others
     run on a thread. It returns text, a ToolOutput, or nothing. The user's rules go by ``permission``, which is the name
-    of the tool unless given. Raises Invalid for a function that cannot be one.
+    of the tool unless given. Raises Invalid for a function that cannot be one, and TypeError for what is no function.
 
     Permission is asked for before the function is called. If the function asks once more by its context and the process
     ends before the answer, the call is settled as interrupted: it may have acted. ``asks_first`` says that the function
     acts only after its last ask; such a call goes on waiting, and the function is called again with the answer.
     """
+    _check_options(name=name, description=description, permission=permission)
+    _check_switches(read_only=read_only, asks_first=asks_first)
     made = partial(
         _made, name=name, description=description, permission=permission, read_only=read_only, asks_first=asks_first
     )
@@ -83,6 +84,7 @@ def _made(
     read_only: bool,
     asks_first: bool,
 ) -> AnyTool:
+    _check_function(function)
     name = name or function.__name__
     if NAME.fullmatch(name) is None:
         raise Invalid(f"{name!r:.80} cannot name a tool; a name is 1 to 64 letters, digits, '_' or '-'")
@@ -99,7 +101,7 @@ def _made(
         given: dict[str, Any] = {field: getattr(arguments, field) for field in arguments.__struct_fields__}
         if signature.context is not None:
             given[signature.context] = context
-        return _output(name, await _called(function, given, context))
+        return _output(name, await _called(function, given))
 
     return Tool(
         name=name,
@@ -109,6 +111,29 @@ def _made(
         permission=asked,
         read_only=read_only,
     )
+
+
+def _check_options(**options: object) -> None:
+    for option, value in options.items():
+        if value is not None and not isinstance(value, str):
+            raise TypeError(f"@tool({option}=...) takes text, not {value!r:.80}")
+
+
+def _check_switches(**options: object) -> None:
+    for option, value in options.items():
+        if not isinstance(value, bool):
+            raise TypeError(f"@tool({option}=...) takes True or False, not {value!r:.80}")
+
+
+def _check_function(function: object) -> None:
+    if isinstance(function, Tool):
+        raise TypeError(f"{function.name!r} is a tool already; use @tool once")
+    if inspect.isclass(function):
+        raise TypeError(f"@tool is for functions, and {function.__name__} is a class; decorate a function that uses it")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise TypeError(f"{function.__name__} is a generator; collect what it yields, and return it as one text")
+    if not (inspect.isfunction(function) or inspect.ismethod(function)):
+        raise TypeError(f"@tool is for functions, and not for {function!r:.80}; write @tool above a function")
 
 
 class _Signature(NamedTuple):
@@ -142,14 +167,11 @@ def _signature(function: Function, name: str) -> _Signature:
     return _Signature(parameters, context)
 
 
-async def _called(function: Function, given: dict[str, Any], context: ToolContext) -> object:
+async def _called(function: Function, given: dict[str, Any]) -> object:
     if inspect.iscoroutinefunction(function):
         return await function(**given)
-    try:
-        return await to_thread.run_sync(partial(function, **given), abandon_on_cancel=True)
-    except anyio.get_cancelled_exc_class():
-        context.goes_on()  # The thread is left behind: Python cannot stop it.
-        raise
+    # Python cannot stop a thread. A call that is interrupted waits for it, and is left alone if it takes too long.
+    return await to_thread.run_sync(partial(function, **given))
 
 
 def _output(name: str, result: object) -> ToolOutput:

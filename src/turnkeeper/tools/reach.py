@@ -82,18 +82,25 @@ def outside(directories: Sequence[Path], metadata: dict[str, object], unknown: S
 def patterns(path: Path, context: ToolContext) -> list[str]:
     """What rules about a file are matched against: its path from the top of the project, and where a link leads.
 
+    Outside of the project the path is absolute.
+
     Otherwise a link named ``notes.txt`` would get around a rule about ``.env``. Where the file system takes two
     spellings for one name, the other spellings are there too.
     """
     place, root = str(files.real(path)), os.path.realpath(context.top)
-    found = [os.path.relpath(path, context.top)]
+    found = [_from_top(str(path), str(context.top))]
     if place != str(path) or root != str(context.top):
-        found.append(os.path.relpath(place, root))
+        found.append(_from_top(place, root))
     composed = [unicodedata.normalize("NFC", name) for name in found]
     if files.folds_case(root):
-        composed += [files.spelled(name, root) for name in composed]
+        composed += [files.spelled(name, root) for name in composed if not os.path.isabs(name)]
         composed += [name.casefold() for name in composed]
     return list(dict.fromkeys([*found, *composed]))
+
+
+def _from_top(path: str, top: str) -> str:
+    is_below = path == top or path.startswith(f"{top.rstrip('/')}/")
+    return os.path.relpath(path, top) if is_below else path
 
 
 def shown(path: Path, context: ToolContext) -> str:

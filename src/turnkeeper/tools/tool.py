@@ -161,8 +161,6 @@ class ToolContext(msgspec.Struct, frozen=True):
     question: AskQuestions = nobody_answers
     acts: Callable[[], None] = lambda: None
     """To be called before a tool acts that may ask again later: if its process ends then, it is not run again."""
-    goes_on: Callable[[], None] = lambda: None
-    """To be called by a tool that was cancelled and whose work cannot be stopped."""
 
     @property
     def top(self) -> Path:

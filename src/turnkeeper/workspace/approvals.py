@@ -1,20 +1,27 @@
-"""Saved approvals: what a user allowed for good, by project, in ``approvals.json`` of the data directory.
+"""Saved approvals: what a user allowed for good, by project and place, in ``approvals.json`` of the data directory.
 
 The file is a ``PrivateJson``: only its owner may read it, and changes are atomic.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from turnkeeper.model.permission import Rule, SavedApproval
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.session import Session
 from turnkeeper.workspace import paths
 from turnkeeper.workspace.private_json import PrivateJson
-from turnkeeper.workspace.project import GLOBAL
+from turnkeeper.workspace.project import approved_place
 
 NAME: Final = "approvals.json"
+
+
+class ApprovedPlace(NamedTuple):
+    """A project, and the top of its repository on this disk; without a repository the directory."""
+
+    project_id: str
+    directory: str
 
 
 class Approvals:
@@ -28,9 +35,12 @@ class Approvals:
         """The approvals, oldest first; of one project or of all. Raises Invalid if the file is damaged."""
         return tuple(one for one in self._read() if project_id in (None, one.project_id))
 
-    def rules(self, session: Session) -> tuple[Rule, ...]:
-        """What is allowed for good where a session works."""
-        place = _place(session)
+    def place(self, session: Session) -> ApprovedPlace:
+        """Where approvals hold that are given in a session. It looks at the disk."""
+        return ApprovedPlace(session.project_id, approved_place(session.directory))
+
+    def rules(self, place: ApprovedPlace) -> tuple[Rule, ...]:
+        """What is allowed for good in a place."""
         return tuple(
             Rule(permission=one.permission, pattern=one.pattern, action="allow")
             for one in self._read()
@@ -39,7 +49,7 @@ class Approvals:
 
     def add(self, session: Session, rules: Sequence[Rule]) -> None:
         """Allow these for good where a session works. What is allowed already is not added again."""
-        project_id, directory = _place(session)
+        project_id, directory = self.place(session)
 
         def added(saved: list[SavedApproval]) -> list[SavedApproval]:
             known = {(one.project_id, one.directory, one.permission, one.pattern) for one in saved}
@@ -54,7 +64,7 @@ class Approvals:
         self._opened().change(lambda saved: [one for one in saved if one.id != id])
         return is_there
 
-    def _approval(self, rule: Rule, project_id: str, directory: str | None) -> SavedApproval:
+    def _approval(self, rule: Rule, project_id: str, directory: str) -> SavedApproval:
         return SavedApproval(
             id=self._new_id("psv"),
             project_id=project_id,
@@ -83,8 +93,3 @@ class Approvals:
         if self._file is None:
             self._file = PrivateJson(self.path, list[SavedApproval], [], advice="; delete it to be asked again")
         return self._file
-
-
-def _place(session: Session) -> tuple[str, str | None]:
-    """Where an approval holds: in a project. Directories without a repository share one, so there in the directory."""
-    return session.project_id, session.directory if session.project_id == GLOBAL else None

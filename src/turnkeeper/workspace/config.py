@@ -10,6 +10,7 @@ directory; those in ``.opencode`` and ``.turnkeeper`` directories, also from the
 import json
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -23,7 +24,7 @@ from turnkeeper.text import jsonc
 from turnkeeper.workspace import files, paths
 from turnkeeper.workspace.trust import NAME as TRUST_FILE
 from turnkeeper.workspace.trust import VARIABLE as TRUST_VARIABLE
-from turnkeeper.workspace.trust import TrustedDirectories
+from turnkeeper.workspace.trust import TrustedDirectories, are_older
 
 FILE_VARIABLES: Final = ("OPENCODE_CONFIG", "TURNKEEPER_CONFIG")
 CONTENT_VARIABLES: Final = ("OPENCODE_CONFIG_CONTENT", "TURNKEEPER_CONFIG_CONTENT")
@@ -60,6 +61,10 @@ class SettingsSource(NamedTuple):
 
     ignored: tuple[str, ...] = ()
     """The dotted keys that never hold in a file of a project."""
+    is_changed: bool = False
+    """Whether it is in a trusted directory, and is not as it was when the user trusted it."""
+    misspelt: tuple[tuple[str, str], ...] = ()
+    """The dotted keys that are no settings, each with the one that is probably meant."""
 
     def __repr__(self) -> str:
         return f"Source({self.where!r})"
@@ -68,9 +73,9 @@ class SettingsSource(NamedTuple):
     def warnings(self) -> list[str]:
         """What the user should know of settings that have no effect."""
         said = [f"{self.where}: {key} is ignored: a project's file may not widen the sandbox" for key in self.ignored]
-        for key in dict.fromkeys((*self.settings, *self.left_out)):
-            if (meant := settings.near_miss(key)) is not None:
-                said.append(f"{self.where}: there is no setting {key!r}; did you mean {meant!r}?")
+        if self.is_changed:
+            said.append(f"{self.where}: new or changed since the project was trusted; it only narrows what may happen")
+        said += [f"{self.where}: there is no setting {key!r}; did you mean {meant!r}?" for key, meant in self.misspelt]
         return said
 
 
@@ -101,9 +106,15 @@ class LoadedSettings(NamedTuple):
         return setters[-1] if setters else None
 
 
-def load(directory: Path, worktree: Path, environ: Mapping[str, str]) -> LoadedSettings:
-    """The merged settings of a directory. Raises Invalid, which names the invalid file."""
-    sources = tuple(_sources(directory, worktree, environ))
+def load(
+    directory: Path, worktree: Path, environ: Mapping[str, str], *, started_ns: int | None = None
+) -> LoadedSettings:
+    """The merged settings of a directory. Raises Invalid, which names the invalid file.
+
+    ``started_ns`` is when the program was started, by the clock of the file system; now by default.
+    """
+    started_ns = time.time_ns() if started_ns is None else started_ns
+    sources = tuple(_sources(directory, worktree, environ, started_ns))
     merged = settings.merged(source.settings for source in sources)
     denied = tuple(source.denied for source in sources if source.denied)
     asked = tuple(source.asked for source in sources if source.asked != ProjectAsks())
@@ -122,8 +133,12 @@ class _Cached(NamedTuple):
 class SettingsCache:
     """Caches the settings of directories until one of their files or variables changes."""
 
-    def __init__(self, environ: Mapping[str, str], *, directories_max: int = DIRECTORIES_MAX) -> None:
+    def __init__(
+        self, environ: Mapping[str, str], *, directories_max: int = DIRECTORIES_MAX, started_ns: int | None = None
+    ) -> None:
+        """``started_ns`` is when the program was started, by the clock of the file system; now by default."""
         self._environ, self._directories_max = environ, directories_max
+        self._started_ns = time.time_ns() if started_ns is None else started_ns
         self._known: dict[tuple[Path, Path], _Cached] = {}
 
     def load(self, directory: Path, worktree: Path) -> LoadedSettings:
@@ -137,7 +152,7 @@ class SettingsCache:
         # Computed before the files are read, so that the next call detects a change in between.
         stamps = [files.stamp(file) for file in candidates]
         if known is None or known.variables != variables or known.stamps != stamps:
-            loaded = load(directory, worktree, self._environ)
+            loaded = load(directory, worktree, self._environ, started_ns=self._started_ns)
             if any(source.refers for source in loaded.sources):
                 return loaded
             known = _Cached(loaded, variables, candidates, stamps)
@@ -154,12 +169,12 @@ def _candidates(directory: Path, worktree: Path, environ: Mapping[str, str]) -> 
     yield from (_path(environ[name], directory, environ) for name in FILE_VARIABLES if environ.get(name))
 
 
-def _sources(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[SettingsSource]:
+def _sources(directory: Path, worktree: Path, environ: Mapping[str, str], started_ns: int) -> Iterator[SettingsSource]:
     yield from (_read(file, environ) for file in _user_files(environ) if os.path.lexists(file))
     trusted = TrustedDirectories(environ)
     for file in _project_files(directory, worktree, environ):
         if os.path.lexists(file):
-            yield _read_trusted(file, environ) if file in trusted else _read_untrusted(file)
+            yield _read_project(file, environ, trusted, started_ns)
     for variable in FILE_VARIABLES:
         if environ.get(variable):
             yield _read(_path(environ[variable], directory, environ), environ)
@@ -198,10 +213,15 @@ def project_code_directories(directory: Path, worktree: Path, environ: Mapping[s
     return [place for place in found if os.path.isdir(place)]
 
 
-def widening(directory: Path, worktree: Path, environ: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """The dotted keys in a project's files that hold only if the user trusts it, by their file."""
-    found = (_read_untrusted(file) for file in _project_files(directory, worktree, environ) if os.path.lexists(file))
-    return {source.where: source.left_out for source in found if source.left_out}
+def project_settings(directory: Path, worktree: Path, environ: Mapping[str, str]) -> dict[Path, bytes]:
+    """The files of settings of a project, also if nobody trusts them, with their contents."""
+    return {file: _content_of(file) for file in _project_files(directory, worktree, environ) if os.path.lexists(file)}
+
+
+def widening(found: Mapping[Path, bytes]) -> dict[str, tuple[str, ...]]:
+    """The dotted keys in a project's files that hold only if the user trusts them, by their file."""
+    sources = (_untrusted(_text_of(content, file), str(file)) for file, content in found.items())
+    return {source.where: source.left_out for source in sources if source.left_out}
 
 
 def _folders(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
@@ -213,29 +233,62 @@ def _folders(directory: Path, worktree: Path, environ: Mapping[str, str]) -> lis
 
 
 def _read(file: Path, environ: Mapping[str, str]) -> SettingsSource:
-    return _source(_text(file), str(file), file.parent, environ)
+    return _source(_text_of(_content_of(file), file), str(file), file.parent, environ)
 
 
-def _read_trusted(file: Path, environ: Mapping[str, str]) -> SettingsSource:
-    """The settings of a project. A model's commands can write the file, so it may not widen their sandbox."""
-    source = _read(file, environ)
+def _read_project(
+    file: Path, environ: Mapping[str, str], trusted: TrustedDirectories, started_ns: int
+) -> SettingsSource:
+    """The settings of a file of a project: all of them if the user trusts it as it is now."""
+    content = _content_of(file)
+    text = _text_of(content, file)
+    if file not in trusted:
+        return _untrusted(text, str(file))
+    if trusted.has_settings(file, content) or (trusted.are_all and are_older(_places(file), started_ns)):
+        return _strict(_source(text, str(file), file.parent, environ))
+    return _untrusted(text, str(file))._replace(is_changed=True)
+
+
+def _places(file: Path) -> list[Path]:
+    """A file of settings, and the directory that is only there for it: another one could be moved into its place."""
+    return [file, file.parent] if file.parent.name in paths.SETTINGS_FOLDERS else [file]
+
+
+def _strict(source: SettingsSource) -> SettingsSource:
+    """The settings of a project that is trusted. No project may widen the sandbox of commands."""
     strict = settings.with_strict_sandbox(source.settings)
     given, kept = source.settings.get("sandbox"), strict.get("sandbox")
     names = [key for key in given if not isinstance(kept, dict) or key not in kept] if isinstance(given, dict) else []
-    return source._replace(settings=strict, ignored=tuple(f"sandbox.{name}" for name in names))
+    misspelt = {key for key, _ in source.misspelt}
+    ignored = tuple(name for key in names if (name := f"sandbox.{key}") not in misspelt)
+    return source._replace(settings=strict, ignored=ignored)
 
 
-def _read_untrusted(file: Path) -> SettingsSource:
-    """The settings that hold although nobody trusted the file. References are not resolved."""
-    plain, where = jsonc.plain(_text(file)), str(file)
-    found = trust.narrowed(_checked(plain, where))
-    return SettingsSource(where, found.settings, denied=found.denied, asked=found.asked, left_out=found.left_out)
+def _untrusted(text: str, where: str) -> SettingsSource:
+    """The settings that hold although nobody trusts the file. References are not resolved."""
+    checked = _checked(jsonc.plain(text), where)
+    found = trust.narrowed(checked)
+    return SettingsSource(
+        where,
+        found.settings,
+        denied=found.denied,
+        asked=found.asked,
+        left_out=found.left_out,
+        misspelt=settings.near_misses(checked),
+    )
 
 
-def _text(file: Path) -> str:
+def _content_of(file: Path) -> bytes:
     try:
-        return files.read_bytes(file, FILE_BYTES_MAX).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        return files.read_bytes(file, FILE_BYTES_MAX)
+    except OSError as error:
+        raise Invalid(f"{file}: cannot be read: {error}") from error
+
+
+def _text_of(content: bytes, file: Path) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
         raise Invalid(f"{file}: cannot be read: {error}") from error
 
 
@@ -246,7 +299,7 @@ def _source(text: str, where: str, folder: Path, environ: Mapping[str, str]) -> 
     checked = _checked(_filled(plain, values), where)
     literals = [one[0] for one in _STRING.finditer(plain) if trust.REFERENCE.search(one[0])]
     became = {json.loads(_filled(one, values)): json.loads(one) for one in literals}
-    return SettingsSource(where, checked, bool(values), became)
+    return SettingsSource(where, checked, bool(values), became, misspelt=settings.near_misses(checked))
 
 
 def _checked(text: str, where: str) -> JsonObject:

@@ -95,6 +95,33 @@ async def stored_place(directory: str) -> ProjectPlace:
     return place
 
 
+def check_not_grown(place: ProjectPlace, project_id: str, root: str | None) -> None:
+    """Raise Invalid if the project of a session has become one around it since a turn whose worktree was ``root``.
+
+    A command of the model can remove the repository that it works in. Then the one around it would be the project, with
+    all that its files and rules allow. ``project_id`` is that of the session, which a move of the session changes.
+    """
+    if root is None or root == place.directory.anchor or project_id in (place.id, *place.aliases):
+        return
+    if place.worktree in Path(root).parents and str(place.worktree) != place.worktree.anchor:
+        raise Invalid(
+            f"the repository {root!r} of the session is gone, and {str(place.worktree)!r} is around it; put its .git "
+            "back, or let the session go on in the larger project with `turnkeeper session move`"
+        )
+
+
+def approved_place(directory: str) -> str:
+    """Where approvals for good hold for a directory: in its repository with all its worktrees, or just there.
+
+    It is found by paths alone. The id of a project can be written into any repository, also by a command of the model.
+    """
+    top = git.top(Path(directory))
+    worktree = git.worktree(top) if top is not None else None
+    if top is None or worktree is None:
+        return directory
+    return str(worktree.main if git.belonging(worktree) else top)
+
+
 def _resolved(directory: Path | str) -> Path:
     """The directory with links resolved; it need not exist. Raises Invalid for a path that the system rejects."""
     try:

@@ -140,13 +140,16 @@ def policy(
     if files.is_moved(directory):
         raise OSError(errno.EXDEV, "The session's directory has become a link to another", str(directory))
     home = environ.get("HOME") or str(Path.home())
-    written = [one if not one.startswith("~") else home + one[1:] for one in given.write or ()]
+    written = [str(directory / (home + one[1:] if one.startswith("~") else one)) for one in given.write or ()]
+    project, found = _outermost(_real(_project(directory, worktree))), places(environ)
+    caches = list(_caches(home, environ))
+    writable = (*project, *_real([*caches, *written]))
     return SandboxPolicy(
         mode=mode,
-        project=_outermost(_real(_project(directory, worktree))),
-        write=_real(str(directory / one) for one in written),
+        project=project,
+        write=_beside(written, writable),
         network=given.network is not False,
-        places=places(environ),
+        places=found.but(caches=_beside(caches, writable)),
         home=home,
     )
 
@@ -219,6 +222,26 @@ def _own(environ: Mapping[str, str]) -> list[Path]:
 def _outermost(found: Sequence[str]) -> tuple[str, ...]:
     """The paths that are below none of the others."""
     return tuple(one for one in found if not any(one.startswith(f"{other.rstrip('/')}/") for other in found))
+
+
+def _beside(found: Iterable[str], writable: Sequence[str]) -> tuple[str, ...]:
+    """Where paths lead that are below no writable place, and that no link in such a place leads to.
+
+    A command could put a link in a writable place, and what the link leads to must not become writable. What is below a
+    writable place is writable without a rule of its own.
+    """
+
+    def is_below(path: str) -> bool:
+        return any(path.startswith(f"{place.rstrip('/')}/") for place in writable)
+
+    def by_own_link(path: str) -> bool:
+        return any(os.path.islink(step) and is_below(step) for step in map(_without_slash, files.steps(path)))
+
+    return tuple(real for path in found if not by_own_link(path) and not is_below(real := os.path.realpath(path)))
+
+
+def _without_slash(path: str) -> str:
+    return path.rstrip("/") or "/"
 
 
 def _real(found: Iterable[str]) -> tuple[str, ...]:

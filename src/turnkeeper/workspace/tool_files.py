@@ -14,7 +14,7 @@ from typing import Final
 
 from turnkeeper.core.limits import CUSTOM_TOOL_BYTES_MAX
 from turnkeeper.workspace import files, paths
-from turnkeeper.workspace.trust import TrustedDirectories
+from turnkeeper.workspace.trust import TrustedDirectories, are_older
 
 FOLDERS: Final = ("tool", "tools")
 FILES_MAX: Final = 200
@@ -66,12 +66,6 @@ class ToolTrust:
     def _is_old(self, file: Path) -> bool:
         """Whether neither the file nor its place changed since the start.
 
-        Nobody can set the time that is compared. The two directories above the file and links are looked at, too: an
-        older file could have been moved into its place.
+        The two directories above the file are looked at, too: an older file could have been moved into its place.
         """
-        places = (file, file.parent, file.parent.parent)
-        try:
-            changed = [look(place).st_ctime_ns for place in places for look in (os.stat, os.lstat)]
-        except OSError:
-            return False
-        return max(changed) <= self._started_ns
+        return are_older((file, file.parent, file.parent.parent), self._started_ns)

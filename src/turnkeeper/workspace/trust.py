@@ -1,11 +1,12 @@
 """Trusted directories: ``trust.json`` in the data directory, and the variable that trusts all of them.
 
-The configuration of a project that is not trusted can only narrow what may happen (``core.trust``). The tools of a
-project are code, and are trusted by their content (``workspace.tool_files``).
+The configuration of a project that is not trusted can only narrow what may happen (``core.trust``). A model's commands
+can write the files of a project, so its settings and its tools are trusted by their content: ``turnkeeper trust``
+records their hashes. The variable trusts the files that are older than this process's use of them.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, cast
@@ -25,10 +26,12 @@ class Trusted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     directories: tuple[str, ...] = ()
     tools: Mapping[str, str] = {}
     """The hash of each file of tools when it was trusted."""
+    settings: Mapping[str, str] = {}
+    """The hash of each file of settings when it was trusted."""
 
 
 class TrustedDirectories:
-    """The directories that a user trusts, with everything in them but changed tools."""
+    """The directories that a user trusts, and the files in them as they were then."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -60,31 +63,60 @@ class TrustedDirectories:
         """Whether a file of tools was trusted with this content."""
         return _read(self.file.read()).tools.get(_tool_key(file)) == _hashed(content)
 
-    def add(self, directory: Path, tools: Mapping[Path, bytes] | None = None) -> str:
-        """Trust a directory, and files of tools with these contents; returns its path with links resolved."""
+    def has_settings(self, file: Path, content: bytes) -> bool:
+        """Whether a file of settings was trusted with this content."""
+        return _read(self.file.read()).settings.get(_settings_key(file)) == _hashed(content)
+
+    def add(
+        self,
+        directory: Path,
+        *,
+        tools: Mapping[Path, bytes] | None = None,
+        settings: Mapping[Path, bytes] | None = None,
+    ) -> str:
+        """Trust a directory, and files of tools and settings with these contents; its path with links resolved."""
         place = os.path.realpath(directory)
-        hashes = {_tool_key(file): _hashed(content) for file, content in (tools or {}).items()}
+        tool_hashes = {_tool_key(file): _hashed(content) for file, content in (tools or {}).items()}
+        setting_hashes = {_settings_key(file): _hashed(content) for file, content in (settings or {}).items()}
 
         def added(found: Trusted | list[str]) -> Trusted:
             known = _read(found)
-            kept = {file: hash for file, hash in known.tools.items() if os.path.exists(file)}
-            return Trusted(tuple(sorted({*known.directories, place})), {**kept, **hashes})
+            return Trusted(
+                tuple(sorted({*known.directories, place})),
+                {**_existing(known.tools), **tool_hashes},
+                {**_existing(known.settings), **setting_hashes},
+            )
 
         self.file.change(added)
         return place
 
     def remove(self, directory: Path) -> bool:
-        """Trust a directory no longer, nor the tools in it; whether it was trusted itself."""
+        """Trust a directory no longer, nor the files in it; whether it was trusted itself."""
         place = os.path.realpath(directory)
         was_trusted = place in self.all()
 
         def removed(found: Trusted | list[str]) -> Trusted:
             known = _read(found)
-            kept = {file: hash for file, hash in known.tools.items() if not Path(file).is_relative_to(place)}
-            return Trusted(tuple(one for one in known.directories if one != place), kept)
+            kept = [
+                {file: hash for file, hash in hashes.items() if not Path(file).is_relative_to(place)}
+                for hashes in (known.tools, known.settings)
+            ]
+            return Trusted(tuple(one for one in known.directories if one != place), *kept)
 
         self.file.change(removed)
         return was_trusted
+
+
+def are_older(places: Iterable[Path], moment_ns: int) -> bool:
+    """Whether none of these files, directories and links changed since a moment.
+
+    The time that is compared is that of the kernel, which a command cannot set.
+    """
+    try:
+        changed = [look(place).st_ctime_ns for place in places for look in (os.stat, os.lstat)]
+    except OSError:
+        return False
+    return max(changed) <= moment_ns
 
 
 def _read(found: Trusted | list[str]) -> Trusted:
@@ -94,6 +126,15 @@ def _read(found: Trusted | list[str]) -> Trusted:
 def _tool_key(file: Path) -> str:
     """A file of tools by the resolved directory of settings that it is found in."""
     return os.path.join(os.path.realpath(file.parent.parent), file.parent.name, file.name)
+
+
+def _settings_key(file: Path) -> str:
+    """A file of settings by the resolved directory that it is found in."""
+    return os.path.join(os.path.realpath(file.parent), file.name)
+
+
+def _existing(hashes: Mapping[str, str]) -> dict[str, str]:
+    return {file: hash for file, hash in hashes.items() if os.path.exists(file)}
 
 
 def _hashed(content: bytes) -> str:
