@@ -73,7 +73,7 @@ def test_a_call_that_alone_may_have_written_is_named_whatever_its_arguments_are(
 
 def test_the_built_in_tools_that_write_nothing_are_known() -> None:
     read_only = {tool.name for tool in load() if tool.read_only}
-    assert read_only <= READERS <= BUILT_IN.keys()
+    assert read_only == READERS <= BUILT_IN.keys()
     assert {"bash", "write", "edit", "multiedit", "apply_patch"}.isdisjoint(READERS)
 
 

@@ -210,6 +210,8 @@ CUSTOM_TOOL_BYTES_MAX = 1024 * 1024
 
 # Snapshots.
 
+SNAPSHOT_DELAY_S = 0.05
+"""How long a turn lasts before it takes a snapshot early, while the model thinks."""
 SNAPSHOT_S = 60.0
 """How long a capture may take; the first one of a large project stores all its files."""
 SNAPSHOT_LOCK_S = 10.0

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from pathlib import Path
 
 import anyio
@@ -106,7 +106,7 @@ class Settlement(msgspec.Struct):
     async def _settle(self, call: "_Call", ends_turn: Callable[[], bool]) -> None:
         crash_point("run.tool-begin")
         try:
-            async with self._room, self.snapshots.call():
+            async with self._room, self.snapshots.call(call.part.id) if call.may_write else nullcontext():
                 name = f"{call.part.tool} {call.part.call_id}"
                 state = await run_or_abandon(self.group, call.run, name=name, left=call.leave)
         except anyio.get_cancelled_exc_class():
@@ -134,6 +134,7 @@ class _Call(WaitingCall):
         self._read: list[Path] = []
         tool = turn.toolbox.find(part.tool)
         self.restarts = tool is None or tool.asks_first
+        self.may_write = tool is None or not tool.read_only
 
     def leave(self) -> None:
         """Note that the tool has not ended though it was interrupted. From now on it can neither ask nor record."""
@@ -246,10 +247,8 @@ class _Call(WaitingCall):
             metadata=metadata,
             tool=self._asked_by(),
         )
-        with self._turn.snapshots.waiting():
+        async with self._waiting() if open_patterns else nullcontext():
             reply = await asking.permission(self, request, open_patterns)
-        if open_patterns:
-            await self._turn.snapshots.after_waiting()
         if reply.answer == "reject":
             raise Rejected(reply.feedback)
 
@@ -261,11 +260,15 @@ class _Call(WaitingCall):
             questions=tuple(questions),
             tool=self._asked_by(),
         )
-        with self._turn.snapshots.waiting():
+        async with self._waiting():
             reply = await self._turn.asking.question(self, request)
         if reply.answers is None:
             raise Rejected(words="The user dismissed the questions.")
         return reply.answers
+
+    def _waiting(self) -> AbstractAsyncContextManager[None]:
+        """Encloses a wait for the user. A call that may have acted before it counts as acting."""
+        return self._turn.snapshots.waiting(self.part.id) if self.restarts else nullcontext()
 
     def _asked_by(self) -> AskedBy:
         return AskedBy(message_id=self.part.message_id, call_id=self.part.call_id)

@@ -161,7 +161,7 @@ class Turn:
 
     def _may_hold_result(self) -> bool:
         """Whether the result of a call may wait for the end of the turn, which then follows at once."""
-        return self._is_read and self._open_calls == 1 and self._snapshots.before is None
+        return self._is_read and self._open_calls == 1 and not self._snapshots.needs_last
 
     async def _record_snapshot(self) -> None:
         """Make the first snapshot durable: undo needs it, whatever becomes of this process."""

@@ -181,6 +181,7 @@ class Tool(msgspec.Struct, Generic[Arguments], frozen=True):
     permission: str
     """What its rules go by; several tools may share one."""
     read_only: bool = False
+    """Whether it changes no file of the project. Then no snapshot is taken before and after its calls."""
     aliases: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Other names that models use for parameters, and what they mean."""
     is_offered: bool = True
