@@ -1,5 +1,6 @@
 """Settle one tool call: permission, doom loop, run, bound, record. Recorded also when it is stopped half-way."""
 
+import logging
 import os
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import anyio
 import msgspec
+from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from turnkeeper.core.limits import CALLS_PARALLEL_MAX, ENTRY_DEPTH_MAX, PROGRESS_MS
@@ -38,6 +40,8 @@ from turnkeeper.tools.services import ToolServices
 from turnkeeper.tools.tool import Attachment, Denied, NoRecall, Recall, Rejected, ToolContext, ToolFailure
 from turnkeeper.tools.toolbox import Toolbox
 from turnkeeper.workspace.jobs import Jobs
+
+log = logging.getLogger(__name__)
 
 
 class Settlement(msgspec.Struct):
@@ -87,6 +91,12 @@ class Settlement(msgspec.Struct):
         """Run one call that is recorded as running, and record what came of it: with the turn's end, if that is now."""
         await self._settle(self._begin(part), ends_turn)
 
+    def expect(self, tool: str) -> None:
+        """Prepare for a call that the model has begun to write."""
+        found = self.toolbox.find(tool)
+        if found is not None and found.prepare is not None:
+            self.group.start_soon(_prepare, found.prepare, name=f"prepare {tool}")
+
     async def resume(self, parts: Iterable[ToolPart], waiting: Collection[ToolPart]) -> None:
         """Run the waiting calls of a turn again, from their beginning. ``parts`` are all its calls, in order."""
         begun = [self._begin(part) for part in parts]
@@ -116,6 +126,14 @@ class Settlement(msgspec.Struct):
                 await call.finish(call.interrupted(), lambda: False)
             raise
         await call.finish(state, ends_turn)
+
+
+async def _prepare(prepare: Callable[[], None]) -> None:
+    try:
+        await to_thread.run_sync(prepare)
+    except Exception:
+        # The top of a background task: a tool may come from anywhere, and its call reports what is wrong.
+        log.exception("a tool could not prepare for its call")
 
 
 def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:

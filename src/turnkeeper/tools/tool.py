@@ -191,6 +191,8 @@ class Tool(msgspec.Struct, Generic[Arguments], frozen=True):
     asks_first: bool = True
     """Whether it acts only after its last ask. Then a call that waits for the user outlives its process: it is run
     again from its beginning, with the answer. False: such a call is settled as interrupted."""
+    prepare: Callable[[], None] | None = None
+    """Called on a thread when a model begins to write a call, so that less is left to do when the call runs."""
 
     async def run(self, arguments: Arguments, context: ToolContext) -> ToolOutput:
         """Execute one call. Whatever the disk or a rule of ours refuses is a ToolFailure, and so is a timeout."""
