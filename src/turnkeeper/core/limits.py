@@ -230,6 +230,10 @@ SNAPSHOT_DIFFED_BYTES_MAX = 4 * 1024 * 1024
 """Bytes of a file whose lines are compared; a larger one counts as binary."""
 SNAPSHOT_COLLECT_S = 600.0
 """How long removing old snapshots may take."""
+SNAPSHOT_COLLECT_EVERY_S = 24 * 3600.0
+"""How often old snapshots of a project are removed without being asked to."""
+SNAPSHOT_COLLECT_IDLE_S = 60.0
+"""How long no session of a process has run before it removes old snapshots."""
 SNAPSHOT_GRACE_S = 3600.0
 """How long an object stays that no snapshot needs: an undo may just have stored it."""
 SNAPSHOT_PRESSED_GRACE_S = 60.0
