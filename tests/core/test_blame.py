@@ -2,8 +2,9 @@
 
 import pytest
 
-from turnkeeper.core.blame import READERS, WritingTurn, blamed, in_order, origin, writing_turns
+from turnkeeper.core.blame import WritingTurn, blamed, in_order, origin, writing_turns
 from turnkeeper.core.history_trees import KnownTree, TurnPatch
+from turnkeeper.core.writing_calls import READERS
 from turnkeeper.model.message import AssistantTime
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import PatchPart, ToolPart

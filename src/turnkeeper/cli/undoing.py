@@ -52,7 +52,7 @@ async def undo(
     redo` goes forth. The next prompt makes it final.
 
     With --json the answer is {"session", "files", "problem", "isPlan"}. The exit
-    code is 1 if a file stays as it is, or no file could be put back.
+    code is 1 if a file stays as it is that should have been put back.
 
     For example:
       turnkeeper session undo calm-otter --dry-run

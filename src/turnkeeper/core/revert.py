@@ -7,9 +7,12 @@ newest first, each as a three-way decision: what the step found, what it left, a
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from turnkeeper.core import turn_ends
 from turnkeeper.core.history import HistoryItem
+from turnkeeper.core.writing_calls import may_write
 from turnkeeper.model.event import Event, MessageRemoved, PartRemoved
-from turnkeeper.model.message import UserMessage
+from turnkeeper.model.failure import AbortedFailure, MessageData
+from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.parts import PatchPart, SnapshotPart, StepFinishPart, StepStartPart, TextPart, ToolPart
 from turnkeeper.model.restore import FileEdit, FileRestore, FileState, RestoreKind
 
@@ -120,6 +123,25 @@ def _relative(file: str, root: str) -> str | None:
     """The name below the root; None if the file is elsewhere."""
     top = root.rstrip("/") + "/"
     return file.removeprefix(top) if file.startswith(top) else None
+
+
+def unknown_turns(aside: Iterable[HistoryItem]) -> list[str]:
+    """The turns that may have changed files and whose last tree is not known, because they were cut off.
+
+    What their calls changed cannot be told from what others wrote since, so it is not put back.
+    """
+    return [entry.message.id for entry in aside if _is_end_unknown(entry)]
+
+
+def _is_end_unknown(entry: HistoryItem) -> bool:
+    begun = any(isinstance(part, StepStartPart) and part.snapshot is not None for part in entry.parts)
+    if not begun or not any(isinstance(part, ToolPart) and may_write(part) for part in entry.parts):
+        return False
+    match entry.message:
+        case AssistantMessage(error=AbortedFailure(data=MessageData(message=turn_ends.LOST))):
+            return True
+    # A step that ended is marked with its last tree. One without it was left with calls that waited for the user.
+    return any(isinstance(part, StepFinishPart) and part.snapshot is None for part in entry.parts)
 
 
 def first_and_last_tree(entries: Iterable[HistoryItem]) -> tuple[str, str] | None:

@@ -27,7 +27,7 @@ class Reverted(Value):
     session: Session
     files: tuple[FileRestore, ...] = ()
     problem: str | None = None
-    """Why no file was put back, although some should have been."""
+    """What is not put back besides conflicts, and why."""
     is_plan: bool = False
 
     @property
