@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 from turnkeeper.core import turn_ends
 from turnkeeper.core.history import HistoryItem
 from turnkeeper.core.writing_calls import may_write
+from turnkeeper.model.context import Epoch
 from turnkeeper.model.event import Event, MessageRemoved, PartRemoved
 from turnkeeper.model.failure import AbortedFailure, MessageData
 from turnkeeper.model.message import AssistantMessage, UserMessage
@@ -235,6 +236,11 @@ def _kind(now: FileState | None, to: FileState | None, edits: Iterable[FileEdit 
     if now is None:
         return "create"
     return "restore" if any(edit is not None and to == edit.before for edit in edits) else "merged"
+
+
+def ends_epoch(aside: Iterable[HistoryItem], epoch: Epoch | None) -> bool:
+    """Whether messages are set aside that came before the baseline of the epoch."""
+    return epoch is not None and any(0 < entry.message.seq < epoch.seq for entry in aside)
 
 
 def removal(aside: Sequence[HistoryItem], point: RevertPoint) -> list[Event]:

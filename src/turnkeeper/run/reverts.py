@@ -13,6 +13,7 @@ import msgspec
 from turnkeeper.core.history import HistoryItem
 from turnkeeper.core.revert import (
     RevertPoint,
+    ends_epoch,
     file_steps,
     first_and_last_tree,
     removal,
@@ -105,7 +106,9 @@ class Reverts(msgspec.Struct, frozen=True):
             return
         point = RevertPoint(revert.message_id, revert.part_id, keeps_message or revert.keeps_message)
         entries = await self._entries_from(pen.session_id, revert.message_id, revert.part_id)
-        events = [*removal(set_aside(entries, point), point), RevertCommitted(message_id=revert.message_id)]
+        aside = set_aside(entries, point)
+        committed = RevertCommitted(message_id=revert.message_id, ends_epoch=ends_epoch(aside, view.epoch))
+        events = [*removal(aside, point), committed]
         await pen.append(*(_withdrawn(view, entries, point) if point.keeps_message else ()), *events, at="commit")
         self.histories.forget(pen.session_id)
 
