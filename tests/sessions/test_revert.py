@@ -426,6 +426,35 @@ async def test_modes_and_links_come_back(stage: Stage) -> None:
     assert os.access(stage.directory / "tool", os.X_OK)
 
 
+@pytest.mark.parametrize("is_tracked", [True, False])
+async def test_a_private_file_comes_back_private(stage: Stage, is_tracked: bool) -> None:
+    key = stage.directory / "key"
+    key.write_text("secret\n")
+    key.chmod(0o600)
+    (stage.directory / "script").write_text("#!/bin/sh\n")
+    (stage.directory / "script").chmod(0o700)
+    if is_tracked:
+        git(stage.directory, "add", "-A")
+
+    def change(place: Path) -> None:
+        key.unlink()
+        (place / "script").unlink()
+        (place / "made").write_text("also secret\n")
+        (place / "made").chmod(0o640)
+
+    def modes() -> dict[str, int]:
+        found = [stage.directory / name for name in ("key", "script", "made")]
+        return {one.name: one.stat().st_mode & 0o777 for one in found if one.exists()}
+
+    await record_turn(stage, SESSION, change)
+    await stage.tk.undo(SESSION)
+    assert modes() == {"key": 0o600, "script": 0o700}
+    await stage.tk.redo(SESSION)
+    assert modes() == {"made": 0o640}
+    await stage.tk.undo(SESSION)
+    assert modes() == {"key": 0o600, "script": 0o700}
+
+
 async def test_what_a_turn_changed_whose_process_was_killed_stays_and_the_undo_says_so(stage: Stage) -> None:
     shadow = await repository(stage)
     before = await shadow.capture(SESSION)

@@ -222,6 +222,8 @@ SNAPSHOT_FILE_BYTES_MAX = 2 * 1024 * 1024
 """Bytes of a file in a snapshot, unless the project's own repository tracks it."""
 SNAPSHOT_NEW_FILES_MAX = 20_000
 """Files that one capture adds, and files of a directory without a repository."""
+SNAPSHOT_PERMISSIONS_MAX = 20_000
+"""Files of a project whose unusual permissions are kept beside its snapshots."""
 SNAPSHOT_QUOTA_BYTES = 2 * 1024 * 1024 * 1024
 """Bytes of all snapshots of a project."""
 SNAPSHOT_RETENTION_DAYS = 7

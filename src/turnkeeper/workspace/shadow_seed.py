@@ -6,13 +6,14 @@ disk, and the commits of submodules, because nested repositories are projects of
 """
 
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.workspace import files, git
+from turnkeeper.workspace import files, git, kept_permissions
 from turnkeeper.workspace.git_work import GitFailed, GitWork
 from turnkeeper.workspace.shadow import ShadowGit, ShadowPlace
 
@@ -84,8 +85,18 @@ def seed(shadow: ShadowGit, found: SourceSettings) -> None:
         _update(shadow, gone, "--force-remove")
         # Git would not look at these files again, however they change.
         _update(shadow, {entry.name for entry in kept if entry.tag.islower()} - gone, "--no-assume-unchanged")
+        kept_permissions.note(shadow.place, dict(_modes(shadow.place, kept)))
     except (OSError, GitFailed):
         index.unlink(missing_ok=True)
+
+
+def _modes(place: ShadowPlace, entries: "list[_Entry]") -> Iterator[tuple[bytes, int]]:
+    root = os.fsencode(place.root)
+    for entry in entries:
+        with suppress(OSError):
+            found = os.lstat(os.path.join(root, entry.name))
+            if stat.S_ISREG(found.st_mode):
+                yield entry.name, found.st_mode
 
 
 class _Entry(NamedTuple):
