@@ -91,12 +91,14 @@ def seed(shadow: ShadowGit, found: SourceSettings) -> None:
 
 
 def _modes(place: ShadowPlace, entries: "list[_Entry]") -> Iterator[tuple[bytes, int]]:
-    root = os.fsencode(place.root)
+    root = os.fsencode(place.root) + b"/"
     for entry in entries:
-        with suppress(OSError):
-            found = os.lstat(os.path.join(root, entry.name))
-            if stat.S_ISREG(found.st_mode):
-                yield entry.name, found.st_mode
+        try:
+            mode = os.lstat(root + entry.name).st_mode
+        except OSError:
+            continue
+        if stat.S_ISREG(mode):
+            yield entry.name, mode
 
 
 class _Entry(NamedTuple):
