@@ -370,7 +370,7 @@ def tool_section(tool: AnyTool) -> str:
     """One tool."""
     facts = [f"Permission `{tool.permission}`."]
     if tool.read_only:
-        facts.append("Changes nothing.")
+        facts.append("Changes no file.")
     if not tool.is_offered:
         facts.append("Not offered to models.")
     if tool.aliases:

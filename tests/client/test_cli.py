@@ -316,6 +316,24 @@ def test_where_nobody_can_be_asked_the_answer_is_no_unless_all_is_allowed(common
     assert (allowed.code, (shop.project / "made.txt").read_text()) == (0, "hi\n"), allowed
 
 
+def test_an_undo_through_a_server_lists_files_and_conflicts_as_on_a_store(common: tuple[Shop, str]) -> None:
+    shop = a_shop(common[0].home / "undoing")
+    place = ("--dir", str(shop.project), "--server", common[1])
+    assert shop.run("--auto", "run `echo hi > made.txt; echo ho > other.txt`", *place).code == 0
+    [found] = through(common, "session", "list", "--directory", str(shop.project), "--json").json["items"]
+    (shop.project / "other.txt").write_text("mine\n")
+    planned = through(common, "session", "undo", found["id"], "--dry-run")
+    assert "- made.txt  is deleted\n! other.txt  stays as it is: others changed it since" in planned.out, planned
+    assert (planned.code, (shop.project / "made.txt").exists()) == (1, True)
+    done = through(common, "session", "undo", found["id"], "--yes")
+    assert (done.code, (shop.project / "made.txt").exists()) == (1, False), done
+    assert "- made.txt  is deleted\n! other.txt  stays as it is" in done.err
+    assert "A revert is pending. 1 file changed; other.txt stays as it is" in done.err
+    again = through(common, "session", "redo", found["id"], "--yes", "--json")
+    assert (again.code, again.json["files"][0]["kind"]) == (0, "create"), again
+    assert (shop.project / "made.txt").read_text() == "hi\n"
+
+
 def test_a_prompt_that_the_server_refuses_leaves_no_empty_session(common: tuple[Shop, str]) -> None:
     shop = a_shop(common[0].home / "keyless")
     before = through(common, "session", "list", "--all", "--json").json["items"]

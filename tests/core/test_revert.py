@@ -2,6 +2,7 @@
 
 import pytest
 
+from turnkeeper.core import turn_ends
 from turnkeeper.core.history import HistoryItem
 from turnkeeper.core.revert import (
     A_LINK,
@@ -22,13 +23,15 @@ from turnkeeper.core.revert import (
     revert_point,
     set_aside,
     undo,
+    unknown_turns,
 )
 from turnkeeper.model.event import MessageRemoved, PartRemoved
+from turnkeeper.model.failure import AbortedFailure, MessageData
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.parts import Part, PatchPart, SnapshotPart, StepFinishPart, StepStartPart
 from turnkeeper.model.restore import FileEdit, FileRestore, FileState
 from turnkeeper.model.session import ZERO_TOKENS
-from turnkeeper.testing.builders import a_call, a_system, a_text, a_user, an_assistant
+from turnkeeper.testing.builders import a_call, a_system, a_text, a_user, an_assistant, completed
 
 ROOT = "/prj"
 
@@ -39,7 +42,7 @@ def user(name: str) -> HistoryItem:
 
 
 def turn(name: str, *parts: str) -> HistoryItem:
-    """A message: ``start:T``, ``finish:T``, ``snapshot:T``, ``patch:T:file,file``, ``text``, ``tool``."""
+    """A message: ``start:T``, ``finish:T``, ``snapshot:T``, ``patch:T:file,file``, ``text``, ``tool``, ``bash``."""
     message = an_assistant("ses_one", name, "u1")
     return HistoryItem(message=message, parts=tuple(part(message, nth, one) for nth, one in enumerate(parts)))
 
@@ -54,7 +57,7 @@ def part(message: AssistantMessage, nth: int, given: str) -> Part:
             finish = StepFinishPart(
                 id=id, session_id=session_id, message_id=message_id, reason="stop", cost=0, tokens=ZERO_TOKENS
             )
-            return finish.but(snapshot=rest)
+            return finish.but(snapshot=rest or None)
         case "snapshot":
             return SnapshotPart(id=id, session_id=session_id, message_id=message_id, snapshot=rest)
         case "patch":
@@ -63,6 +66,8 @@ def part(message: AssistantMessage, nth: int, given: str) -> Part:
             return PatchPart(id=id, session_id=session_id, message_id=message_id, hash=tree, files=names)
         case "text":
             return a_text(message, id, "Well")
+        case "bash":
+            return a_call(message, id, completed(), tool="bash")
         case _:
             return a_call(message, id)
 
@@ -288,3 +293,28 @@ def test_a_conflict_keeps_what_the_first_undo_did() -> None:
     first = edit("c", "b")
     found = decided(undo("f", state("b!"), [edit("b", "c"), edit("a", "b")], first))
     assert (found.kind, found.to, found.undone) == ("conflict", state("b!"), first)
+
+
+LOST = AbortedFailure(data=MessageData(message=turn_ends.LOST))
+STOPPED = AbortedFailure(data=MessageData(message="the turn was stopped"))
+
+
+@pytest.mark.parametrize(
+    ("parts", "error", "is_unknown"),
+    [
+        (("start:T0", "bash"), LOST, True),
+        (("start:T0", "bash"), STOPPED, False),
+        (("start:T0", "text"), LOST, False),
+        (("bash",), LOST, False),
+        (("start:T0", "bash", "finish:T1"), None, False),
+        (("start:T0", "bash", "finish"), None, True),
+        (("start:T0", "bash", "finish", "snapshot:T1", "bash", "patch:T1:/prj/one"), None, True),
+    ],
+    ids=["killed", "stopped", "killed without calls", "without snapshots", "ended", "end not known", "resumed"],
+)
+def test_turns_that_were_cut_off_while_calls_may_have_written_are_named(
+    parts: tuple[str, ...], error: AbortedFailure | None, is_unknown: bool
+) -> None:
+    found = turn("a1", *parts)
+    assert isinstance(found.message, AssistantMessage)
+    assert unknown_turns([user("u1"), found.but(message=found.message.but(error=error))]) == ["a1"] * is_unknown

@@ -236,6 +236,31 @@ async def test_news_that_is_removed_from_the_history_is_told_again(play: Play, h
         assert len(news(script.requests[3])) == 1
 
 
+async def test_a_revert_to_before_the_baseline_begins_an_epoch_and_a_later_one_does_not(play: Play, here: Path) -> None:
+    put(here / "AGENTS.md", "first")
+    script = Scripted().says("Yes.").forever()
+    async with play(script) as stage:
+        session = await stage.session()
+        await stage.ask(session, "one")
+        put(here / "AGENTS.md", "second")
+        await stage.ask(session, "two")
+        await stage.tk.undo(session)
+        await stage.ask(session, "two again")
+        assert news(script.requests[2])[0].endswith("\nsecond")
+        epoch = (await stage.tk.store.journal.view(session)).epoch
+        assert epoch is not None
+        assert (epoch.number, epoch.reason) == (1, "start")
+        await stage.tk.undo(session)
+        await stage.tk.undo(session)
+        await stage.ask(session, "one again")
+        assert news(script.requests[3]) == []
+        epoch = (await stage.tk.store.journal.view(session)).epoch
+        assert epoch is not None
+        assert (epoch.number, epoch.reason, epoch.is_over) == (2, "revert", False)
+        await stage.ask(session, "and on")
+        assert [one.epoch for one in await prefixes(stage, session)] == [1, 1, 1, 2, 2]
+
+
 async def test_after_a_while_the_cache_may_be_gone_which_is_noted(play: Play) -> None:
     script = Scripted().says("Yes.").forever()
     async with play(script) as stage:

@@ -281,3 +281,16 @@ async def test_the_snapshot_before_a_call_is_durable_before_the_call_acts(
         assert isinstance(first[0], StepStartPart)
         assert first[0].snapshot is not None
         assert seen == [first[0].snapshot]
+
+
+async def test_a_prompt_that_is_answered_at_once_and_reads_only_costs_no_snapshot(
+    project: Path, environ: dict[str, str]
+) -> None:
+    async def never(seconds: float) -> None:
+        await anyio.sleep_forever()
+
+    async with opened(project, environ, script(("read", {"filePath": "kept.txt"})), sleep=never) as tk:
+        first, last = await turns(tk, await go(tk))
+        assert list(map(type, first)) == [StepStartPart, ToolPart, StepFinishPart]
+        assert isinstance(last[-1], StepFinishPart)
+    assert not (Path(environ["TURNKEEPER_DATA"]) / "snapshot").exists()

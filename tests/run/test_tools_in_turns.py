@@ -2,10 +2,13 @@
 
 import os
 import sys
+import threading
 from pathlib import Path
 
+import anyio
 import msgspec
 import pytest
+from anyio import to_thread
 from web_site import Page, site
 
 import turnkeeper
@@ -14,7 +17,9 @@ from turnkeeper.model.parts import ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError
 from turnkeeper.model.prompt import FileInput, Prompt, TextInput
 from turnkeeper.providers.scripted import Scripted
+from turnkeeper.run.permission import allow_all
 from turnkeeper.run.runtime import Settings
+from turnkeeper.testing.harness import a_tool, echo
 from turnkeeper.tools import BUILT_IN
 
 SERVER = Path(__file__).parents[1] / "support/language_server.py"
@@ -286,3 +291,29 @@ async def test_a_rule_about_files_outside_the_project_may_be_written_in_any_way(
     ]
     kinds = {type(part.state) for part in await call(project, environ, *calls)}
     assert kinds == {ToolCompleted if action == "allow" else ToolError}
+
+
+@pytest.mark.parametrize("is_broken", [False, True])
+async def test_a_tool_prepares_once_the_model_has_begun_to_write_a_call(
+    project: Path, environ: dict[str, str], is_broken: bool
+) -> None:
+    prepared = threading.Event()
+
+    def prepare() -> None:
+        prepared.set()
+        if is_broken:
+            raise ValueError("cannot prepare")
+
+    ready = msgspec.structs.replace(a_tool("echo", echo), prepare=prepare)
+    script = Scripted().calls("echo", text="hi").then().says("Done.")
+    settings = Settings(
+        transport=lambda endpoint: script, titles=False, environ=environ, tools=lambda: (ready,), ask=allow_all
+    )
+    with anyio.fail_after(60):
+        async with turnkeeper.open("memory:", directory=project, settings=settings) as tk:
+            session_id = (await tk.create()).id
+            await tk.prompt(session_id, "go")
+            assert await to_thread.run_sync(prepared.wait, 60)
+            await tk.wait(session_id)
+            [part] = await recorded(tk, session_id)
+            assert isinstance(part.state, ToolCompleted)

@@ -31,6 +31,24 @@ def change(place: Path) -> None:
     (place / "kept").write_text("after\n")
 
 
+async def test_an_undo_and_a_redo_say_what_becomes_of_each_file_and_may_only_plan_it(
+    server: Served, tmp_path: Path
+) -> None:
+    user, _ = await record_turn(server.stage, SESSION, change)
+    kept = tmp_path / "place/kept"
+    planned = await server.post(f"/session/{SESSION}/undo", {"dryRun": True})
+    assert [(one["file"], one["kind"]) for one in planned["files"]] == [("kept", "restore")]
+    assert planned["isPlan"]
+    assert kept.read_text() == "after\n"
+    done = await server.post(f"/session/{SESSION}/undo", {})
+    assert (done["session"]["revert"]["messageID"], kept.read_text()) == (user, "before\n")
+    assert (await server.post(f"/session/{SESSION}/undo", {}, 400))["data"]["message"].startswith("there is nothing")
+    planned = await server.post(f"/session/{SESSION}/redo", {"dryRun": True})
+    assert (planned["isPlan"], kept.read_text()) == (True, "before\n")
+    await server.post(f"/session/{SESSION}/redo", {})
+    assert kept.read_text() == "after\n"
+
+
 async def test_the_first_generation_reverts_and_brings_back(server: Served, tmp_path: Path) -> None:
     user, turn = await record_turn(server.stage, SESSION, change)
     done = await server.post(f"/session/{SESSION}/revert", {"messageID": turn})

@@ -8,17 +8,20 @@ from pathlib import Path
 
 import anyio
 import pytest
+from left_behind import DEAD
 
 from turnkeeper.core.revert import EDITED, SAME_LINES
 from turnkeeper.model import event as e
 from turnkeeper.model.message import AssistantMessage, UserMessage
-from turnkeeper.model.parts import TextPart
+from turnkeeper.model.parts import StepStartPart, TextPart
+from turnkeeper.model.parts.tool import RunningTime, ToolRunning
 from turnkeeper.model.prompt import Prompt, TextInput
 from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
 from turnkeeper.model.status import BUSY
-from turnkeeper.run.reverts import NO_SNAPSHOTS, RevertTarget
+from turnkeeper.run.reverts import NO_SNAPSHOTS, UNKNOWN, RevertTarget
+from turnkeeper.testing.builders import a_call, a_text, a_user, an_assistant
 from turnkeeper.testing.harness import Stage
-from turnkeeper.testing.reverting import Short, opened, record_turn
+from turnkeeper.testing.reverting import Short, opened, record_turn, repository
 from turnkeeper.workspace.owner import this_process
 
 SESSION = "ses_one"
@@ -365,7 +368,7 @@ async def test_a_revert_that_cannot_be_finished_is_refused_in_words_until_it_can
     settings.write_text(on.replace('"snapshot":true', '"snapshot":false'))
     with pytest.raises(Conflict, match="was cut off, and cannot be finished now"):
         await stage.ask(SESSION, "Go on")
-    await stage.tk.recover()
+    await stage.tk.runtime.recover()
     assert files(stage) == half
     settings.write_text(on)
     await stage.ask(SESSION, "Go on")
@@ -421,3 +424,58 @@ async def test_modes_and_links_come_back(stage: Stage) -> None:
     await stage.tk.redo(SESSION)
     assert os.readlink(stage.directory / "link") == "doomed"
     assert os.access(stage.directory / "tool", os.X_OK)
+
+
+@pytest.mark.parametrize("is_tracked", [True, False])
+async def test_a_private_file_comes_back_private(stage: Stage, is_tracked: bool) -> None:
+    key = stage.directory / "key"
+    key.write_text("secret\n")
+    key.chmod(0o600)
+    (stage.directory / "script").write_text("#!/bin/sh\n")
+    (stage.directory / "script").chmod(0o700)
+    if is_tracked:
+        git(stage.directory, "add", "-A")
+
+    def change(place: Path) -> None:
+        key.unlink()
+        (place / "script").unlink()
+        (place / "made").write_text("also secret\n")
+        (place / "made").chmod(0o640)
+
+    def modes() -> dict[str, int]:
+        found = [stage.directory / name for name in ("key", "script", "made")]
+        return {one.name: one.stat().st_mode & 0o777 for one in found if one.exists()}
+
+    await record_turn(stage, SESSION, change)
+    await stage.tk.undo(SESSION)
+    assert modes() == {"key": 0o600, "script": 0o700}
+    await stage.tk.redo(SESSION)
+    assert modes() == {"made": 0o640}
+    await stage.tk.undo(SESSION)
+    assert modes() == {"key": 0o600, "script": 0o700}
+
+
+async def test_what_a_turn_changed_whose_process_was_killed_stays_and_the_undo_says_so(stage: Stage) -> None:
+    shadow = await repository(stage)
+    before = await shadow.capture(SESSION)
+    user = a_user(SESSION, "msg_1")
+    turn = an_assistant(SESSION, "msg_2", user.id)
+    running = a_call(turn, "prt_3", ToolRunning(input={"command": "make"}, time=RunningTime(start=1)), tool="bash")
+    start = StepStartPart(id="prt_2", session_id=SESSION, message_id=turn.id, snapshot=before)
+    await stage.tk.store.journal.append(
+        SESSION,
+        e.MessageRecorded(message=user, parts=(a_text(user, "prt_1", "Do it"),)),
+        e.StatusChanged(status=BUSY, owner=DEAD),
+        e.TurnStarted(message=turn),
+        e.PartRecorded(part=start),
+        e.PartRecorded(part=running),
+    )
+    work(stage.directory)
+    (stage.directory / "mine").write_text("written after the kill\n")
+    await stage.tk.runtime.recover()
+    found = files(stage)
+    planned = await stage.tk.undo(SESSION, dry_run=True)
+    done = await stage.tk.undo(SESSION)
+    assert (planned.problem, done.problem) == (UNKNOWN.format("msg_2"),) * 2
+    assert (done.files, files(stage)) == ((), found)
+    assert done.session.revert is not None

@@ -14,7 +14,7 @@ from confined import ConfinedWorld, needs_kernel
 from turnkeeper.workspace import shell
 from turnkeeper.workspace.guarded import Guarded
 from turnkeeper.workspace.jobs import Jobs
-from turnkeeper.workspace.launcher import LAUNCHER
+from turnkeeper.workspace.launcher import LAUNCHER, Launcher
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process that left its group is not found")
 
@@ -128,6 +128,22 @@ async def test_a_killed_launcher_is_replaced_and_commands_go_on(tmp_path: Path) 
             (tmp_path / "go").touch()
     assert [(ran.output, ran.exit_code) for ran in results] == [("done\n", 0)]
     os.close(alive)
+
+
+async def test_a_launcher_that_was_prepared_starts_the_first_command(tmp_path: Path) -> None:
+    launcher = Launcher()
+    launcher.prepare()
+    process = launcher._process
+    assert process is not None
+    reading, writing = os.pipe()
+    with open(reading, "rb") as output, open(os.devnull, "rb") as nothing:
+        streams = (nothing.fileno(), writing, writing)
+        started = launcher.start(["echo", "hi"], tmp_path, dict(os.environ), streams)
+        os.close(writing)
+        assert output.read() == b"hi\n"
+    started.release()
+    assert launcher._process is process
+    launcher.close()
 
 
 async def run(command: str, directory: Path, **options: object) -> shell.Ran:

@@ -177,3 +177,23 @@ async def test_a_repository_without_a_commit_has_no_worktrees(tmp_path: Path) ->
         async with new_worktree(await project.shadow(), tree, tmp_path / "second", project.environ):
             raise AssertionError("it was made")
     assert not (tmp_path / "second").exists()
+
+
+async def test_after_a_kill_a_second_try_works_or_says_what_to_do(project: SnapshotProject, tmp_path: Path) -> None:
+    tree, target = await project.capture(), tmp_path / "second"
+    # Killed while git added the worktree: the repository knows a directory that is empty or gone, and locks it.
+    project.git("worktree", "add", "--lock", "--detach", "--no-checkout", str(target), "HEAD")
+    shutil.rmtree(target)
+    target.mkdir()
+    async with new_worktree(await project.shadow(), tree, target, project.environ):
+        assert contents(target) == contents(project.top)
+    # Killed while files were written, or before there was a session.
+    (target / "kept.txt").unlink()
+    with pytest.raises(Conflict) as refused:
+        async with new_worktree(await project.shadow(), tree, target, project.environ):
+            pass
+    command = str(refused.value).split("`")[1].split()
+    assert command == ["git", "worktree", "remove", "--force", "--force", str(target)]
+    project.git(*command[1:])
+    async with new_worktree(await project.shadow(), tree, target, project.environ):
+        assert contents(target) == contents(project.top)

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 from turnkeeper.api.records import Records
 from turnkeeper.core.arguments import checked
+from turnkeeper.model.restore import Reverted
 
 if TYPE_CHECKING:
     from turnkeeper.run.runtime import Runtime
-    from turnkeeper.sessions.revert import Reverted
 
 
 @checked
@@ -21,7 +21,7 @@ class Reverting(Records):
 
     async def revert(
         self, session_id: str, message_id: str, *, part_id: str | None = None, dry_run: bool = False
-    ) -> "Reverted":
+    ) -> Reverted:
         """Set aside the history from a message or part on, and put the files back that its steps changed.
 
         What others changed in them since is kept, or the file is left as it is and named as a conflict. The next prompt
@@ -34,25 +34,25 @@ class Reverting(Records):
         target = RevertTarget(message_id=message_id, part_id=part_id)
         return await revert.revert(self.store, self.runtime, session_id, target, dry_run=dry_run)
 
-    async def unrevert(self, session_id: str, *, dry_run: bool = False) -> "Reverted":
+    async def unrevert(self, session_id: str, *, dry_run: bool = False) -> Reverted:
         """Bring back the history and the files that a revert has set aside."""
         from turnkeeper.sessions import revert
 
         return await revert.unrevert(self.store, self.runtime, session_id, dry_run=dry_run)
 
-    async def undo(self, session_id: str, *, message_id: str | None = None, dry_run: bool = False) -> "Reverted":
+    async def undo(self, session_id: str, *, message_id: str | None = None, dry_run: bool = False) -> Reverted:
         """Revert the last prompt and what followed it; if that is reverted already, the prompt before it, too."""
         from turnkeeper.sessions import revert
 
         return await revert.undo(self.store, self.runtime, session_id, message_id=message_id, dry_run=dry_run)
 
-    async def redo(self, session_id: str, *, dry_run: bool = False) -> "Reverted":
+    async def redo(self, session_id: str, *, dry_run: bool = False) -> Reverted:
         """Bring back the first prompt that was undone, with what followed it."""
         from turnkeeper.sessions import revert
 
         return await revert.redo(self.store, self.runtime, session_id, dry_run=dry_run)
 
-    async def stage_revert(self, session_id: str, message_id: str, *, files: bool = True) -> "Reverted":
+    async def stage_revert(self, session_id: str, message_id: str, *, files: bool = True) -> Reverted:
         """Revert what comes after a message, and keep the message: the second generation of the API."""
         from turnkeeper.run.reverts import RevertTarget
         from turnkeeper.sessions import revert

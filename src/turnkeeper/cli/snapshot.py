@@ -1,7 +1,6 @@
 """Commands about the snapshots of files: what they take on the disk, and the removal of old ones."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +10,7 @@ from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer
 from turnkeeper.cli.progress import progress
 from turnkeeper.cli.screen import Column, Screen, plural, size, table
-from turnkeeper.model.refusal import Invalid, NotFound
+from turnkeeper.model.refusal import Invalid
 
 if TYPE_CHECKING:
     from turnkeeper.workspace.shadow import ShadowPlace
@@ -100,16 +99,12 @@ def _shadow(options: Options, place: "ShadowPlace") -> "ShadowRepository":
 
 async def _pending(options: Options, places: "Sequence[ShadowPlace]") -> set[str]:
     """The sessions of the store that have snapshots and a pending undo."""
+    from turnkeeper.run.snapshot_collection import with_pending_undo
     from turnkeeper.workspace import snapshot_upkeep
 
     sessions = {one.session for place in places for one in snapshot_upkeep.kept_trees(place)}
-    pending = set()
     async with options.read() as tk:
-        for session_id in sessions:
-            with suppress(NotFound):  # It is in another store, or was deleted.
-                if (await tk.get(session_id)).revert is not None:
-                    pending.add(session_id)
-    return pending
+        return await with_pending_undo(sessions, tk.get)
 
 
 def _usage(screen: Screen, found: "Sequence[SnapshotUsage]") -> str:

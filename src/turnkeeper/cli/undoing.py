@@ -1,7 +1,6 @@
 """Commands that undo and redo what a session did to its history and to files."""
 
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -9,17 +8,16 @@ from cyclopts import Parameter
 
 from turnkeeper.cli import names
 from turnkeeper.cli.failures import OK, REFUSED
-from turnkeeper.cli.options import Options, local_store
+from turnkeeper.cli.options import Options
 from turnkeeper.cli.output import answer, confirm, note
 from turnkeeper.cli.screen import Screen, one_line, plural, show
-from turnkeeper.model.refusal import Invalid
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
     from turnkeeper.api import Turnkeeper
     from turnkeeper.client import Client
-    from turnkeeper.model.message_with_parts import MessageWithParts
-    from turnkeeper.model.restore import FileRestore
-    from turnkeeper.sessions.revert import Reverted
+    from turnkeeper.model.restore import FileRestore, Reverted
 
 DryRun = Annotated[bool, Parameter(help="Only list what would become of each file.")]
 Yes = Annotated[bool, Parameter(name=("--yes", "-y"), help="Do not ask for confirmation.")]
@@ -52,7 +50,7 @@ async def undo(
     redo` goes forth. The next prompt makes it final.
 
     With --json the answer is {"session", "files", "problem", "isPlan"}. The exit
-    code is 1 if a file stays as it is, or no file could be put back.
+    code is 1 if a file stays as it is that should have been put back.
 
     For example:
       turnkeeper session undo calm-otter --dry-run
@@ -75,27 +73,23 @@ async def redo(id: names.SessionName, /, *, dry_run: DryRun = False, yes: Yes = 
 
 
 async def _command(options: Options, id: str, message: str | None, *, is_redo: bool, dry_run: bool, yes: bool) -> int:
-    from turnkeeper.run.runtime import Settings
-
-    if options.address is not None:
+    async with options.client() if options.address is not None else _store(options) as tk:
+        session_id = await names.session(tk, id)
+        message_id = await names.message(tk, session_id, message) if message is not None else None
         if dry_run:
-            options.require_store("--dry-run")
-        async with options.client() as client:
-            session_id = await names.session(client, id)
-            message_id = await names.message(client, session_id, message) if message is not None else None
-            done = await move(client, session_id, is_redo, message_id=message_id, yes=yes)
-    else:
-        async with options.run(Path.cwd(), Settings(environ=options.environ)) as tk:
-            session_id = await names.session(tk, id)
-            message_id = await names.message(tk, session_id, message) if message is not None else None
-            if dry_run:
-                done = await _moved(tk, session_id, message_id, is_redo=is_redo, dry_run=True)
-            else:
-                done = await move(tk, session_id, is_redo, message_id=message_id, yes=yes, is_quiet=options.json)
+            done = await _moved(tk, session_id, message_id, is_redo=is_redo, dry_run=True)
+        else:
+            done = await move(tk, session_id, is_redo, message_id=message_id, yes=yes, is_quiet=options.json)
     answer(options, done, lambda screen: "\n".join(_lines(screen, done.files)) if done.is_plan else "")
     if not options.json:
         note(outcome(done))
     return code(done)
+
+
+def _store(options: Options) -> "AbstractAsyncContextManager[Turnkeeper]":
+    from turnkeeper.run.runtime import Settings
+
+    return options.run(Path.cwd(), Settings(environ=options.environ))
 
 
 async def move(
@@ -107,10 +101,9 @@ async def move(
     yes: bool,
     is_quiet: bool = False,
 ) -> "Reverted":
-    """List what will become of files, ask, and undo or redo. A server does not say what would become of them."""
-    store = local_store(tk)
-    if store is not None and not (yes and is_quiet):
-        planned = await _moved(store, session_id, message_id, is_redo=is_redo, dry_run=True)
+    """List what will become of files, ask, and undo or redo."""
+    if not (yes and is_quiet):
+        planned = await _moved(tk, session_id, message_id, is_redo=is_redo, dry_run=True)
         screen = Screen.of(sys.stderr)
         for line in (*_lines(screen, planned.files), *([planned.problem] if planned.problem else [])):
             show(line, to=sys.stderr)
@@ -121,45 +114,15 @@ async def move(
             no_terminal=f"there is no terminal to ask on; `turnkeeper session {verb} {session_id} --yes` does not ask",
             refused="nothing was changed",
         )
-    if store is not None:
-        return await _moved(store, session_id, message_id, is_redo=is_redo, dry_run=False)
-    return await _moved_on_server(tk, session_id, message_id, is_redo=is_redo)
+    return await _moved(tk, session_id, message_id, is_redo=is_redo, dry_run=False)
 
 
 async def _moved(
-    tk: "Turnkeeper", session_id: str, message_id: str | None, *, is_redo: bool, dry_run: bool
+    tk: "Turnkeeper | Client", session_id: str, message_id: str | None, *, is_redo: bool, dry_run: bool
 ) -> "Reverted":
     if is_redo:
         return await tk.redo(session_id, dry_run=dry_run)
     return await tk.undo(session_id, message_id=message_id, dry_run=dry_run)
-
-
-async def _moved_on_server(
-    client: "Turnkeeper | Client", session_id: str, message_id: str | None, *, is_redo: bool
-) -> "Reverted":
-    from turnkeeper.sessions.revert import NOTHING_TO_REDO, NOTHING_TO_UNDO, Reverted, prompt_after, prompt_before
-
-    pending = (await client.get(session_id)).revert
-    if not is_redo:
-        target = message_id or await prompt_before(_newest_first(client, session_id), pending)
-        if target is None:
-            raise Invalid(NOTHING_TO_UNDO)
-    elif pending is None:
-        raise Invalid(NOTHING_TO_REDO)
-    else:
-        target = await prompt_after(_newest_first(client, session_id), pending)
-    done = await (client.unrevert(session_id) if target is None else client.revert(session_id, target))
-    return done if isinstance(done, Reverted) else Reverted(session=done)
-
-
-async def _newest_first(client: "Turnkeeper | Client", session_id: str) -> "AsyncIterator[MessageWithParts]":
-    before = None
-    while True:
-        page = await client.messages(session_id, limit=200, before=before)
-        for message in reversed(page.items):
-            yield message
-        if (before := page.older) is None:
-            return
 
 
 def _lines(screen: Screen, files: "tuple[FileRestore, ...]") -> list[str]:

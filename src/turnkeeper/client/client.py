@@ -24,6 +24,7 @@ from turnkeeper.model.permission import PermissionRequest, SavedApproval
 from turnkeeper.model.prompt import Prompt, TextInput
 from turnkeeper.model.question import QuestionRequest
 from turnkeeper.model.refusal import Invalid
+from turnkeeper.model.restore import Reverted
 from turnkeeper.model.session import Session
 from turnkeeper.model.status import IDLE, Status
 
@@ -176,6 +177,19 @@ class Client(Records):
     async def unrevert(self, session_id: str) -> Session:
         """Bring back what a revert has set aside. Raises Busy."""
         return await self._connection.call("POST", f"{path_of(session_id)}/unrevert", Session, waits=True)
+
+    async def undo(self, session_id: str, *, message_id: str | None = None, dry_run: bool = False) -> Reverted:
+        """Revert the last prompt and what followed it; once more: the prompt before. Or revert from a message on.
+
+        ``dry_run`` only says what would become of each file. Raises Busy while the session runs.
+        """
+        body = {"dryRun": dry_run, **({"messageID": message_id} if message_id is not None else {})}
+        return await self._connection.call("POST", f"{path_of(session_id)}/undo", Reverted, body=body, waits=True)
+
+    async def redo(self, session_id: str, *, dry_run: bool = False) -> Reverted:
+        """Bring back the first prompt that was undone, with what followed it. Raises Busy, and Invalid if none was."""
+        body = {"dryRun": dry_run}
+        return await self._connection.call("POST", f"{path_of(session_id)}/redo", Reverted, body=body, waits=True)
 
     async def _model(self, session_id: str) -> ModelChoice:
         chosen = (await self.get(session_id)).model

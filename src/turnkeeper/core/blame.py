@@ -6,17 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from turnkeeper.core.history_trees import TurnPatch, in_force, patches
+from turnkeeper.core.writing_calls import may_write
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import Part, ToolPart
-from turnkeeper.model.parts.tool import ToolPending
 from turnkeeper.model.session import Session
 from turnkeeper.model.value import Value
 
-READERS: Final = frozenset(
-    {"glob", "grep", "invalid", "list", "question", "read", "recall", "todoread", "todowrite", "webfetch"}
-)
-"""Built-in tools that write no file."""
 _PATH_ARGUMENTS: Final = ("filePath", "file_path", "path")
 
 
@@ -96,7 +92,7 @@ def in_order(turns: Iterable[WritingTurn]) -> list[WritingTurn]:
 
 def origin(turn: WritingTurn, file: str) -> LineOrigin:
     """The turn as the origin of lines of a file, by its absolute path."""
-    calls = [part for part in turn.parts if isinstance(part, ToolPart) and _may_write(part)]
+    calls = [part for part in turn.parts if isinstance(part, ToolPart) and may_write(part)]
     if len(calls) > 1:
         calls = [part for part in calls if _names_file(part, file, turn.patch.after.directory)]
     return LineOrigin(
@@ -116,10 +112,6 @@ def blamed(file: str, content: bytes, origins: Sequence[LineOrigin | None], left
         for number, (text, origin) in enumerate(zip(lines, origins, strict=True), 1)
     ]
     return Blame(file=file, lines=tuple(found), left_out=left_out)
-
-
-def _may_write(part: ToolPart) -> bool:
-    return part.tool not in READERS and not isinstance(part.state, ToolPending) and not part.is_hosted
 
 
 def _names_file(part: ToolPart, file: str, directory: str) -> bool:

@@ -52,7 +52,7 @@ def in_force(history: Iterable[MessageWithParts], revert: Revert | None) -> Iter
     """The messages, and the parts of the last one, that a pending revert does not set aside."""
     for message in history:
         if revert is not None and message.info.id == revert.message_id:
-            yield message.but(parts=_before(message, revert.part_id))
+            yield message if revert.keeps_message else message.but(parts=_before(message, revert.part_id))
             return
         yield message
 

@@ -212,6 +212,8 @@ CUSTOM_TOOL_BYTES_MAX = 1024 * 1024
 
 # Snapshots.
 
+SNAPSHOT_DELAY_S = 0.05
+"""How long a turn lasts before it takes a snapshot early, while the model thinks."""
 SNAPSHOT_S = 60.0
 """How long a capture may take; the first one of a large project stores all its files."""
 SNAPSHOT_LOCK_S = 10.0
@@ -222,6 +224,8 @@ SNAPSHOT_FILE_BYTES_MAX = 2 * 1024 * 1024
 """Bytes of a file in a snapshot, unless the project's own repository tracks it."""
 SNAPSHOT_NEW_FILES_MAX = 20_000
 """Files that one capture adds, and files of a directory without a repository."""
+SNAPSHOT_PERMISSIONS_MAX = 20_000
+"""Files of a project whose unusual permissions are kept beside its snapshots."""
 SNAPSHOT_QUOTA_BYTES = 2 * 1024 * 1024 * 1024
 """Bytes of all snapshots of a project."""
 SNAPSHOT_RETENTION_DAYS = 7
@@ -230,6 +234,10 @@ SNAPSHOT_DIFFED_BYTES_MAX = 4 * 1024 * 1024
 """Bytes of a file whose lines are compared; a larger one counts as binary."""
 SNAPSHOT_COLLECT_S = 600.0
 """How long removing old snapshots may take."""
+SNAPSHOT_COLLECT_EVERY_S = 24 * 3600.0
+"""How often old snapshots of a project are removed without being asked to."""
+SNAPSHOT_COLLECT_IDLE_S = 60.0
+"""How long no session of a process has run before it removes old snapshots."""
 SNAPSHOT_GRACE_S = 3600.0
 """How long an object stays that no snapshot needs: an undo may just have stored it."""
 SNAPSHOT_PRESSED_GRACE_S = 60.0

@@ -122,8 +122,9 @@ def _apply(view: SessionView, recorded: Recorded) -> _Step:
         case e.RevertCleared():
             ended = view.but(restore=restores.cleared(view))
             return _active(ended, time, revert=None), (c.RevertGone(),)
-        case e.RevertCommitted(message_id=message_id):
-            return _active(view.but(restore=None), time, revert=None), (c.RevertGone(message_id),)
+        case e.RevertCommitted(message_id=message_id, ends_epoch=ends_epoch):
+            epoch = view.epoch.but(is_over=True) if view.epoch is not None and ends_epoch else view.epoch
+            return _active(view.but(restore=None, epoch=epoch), time, revert=None), (c.RevertGone(message_id),)
         case e.MessageRemoved(message_id=message_id, part_ids=ids):
             turn = _turn_of(view, message_id)
             counts = {"messages": view.messages - 1, "parts": view.parts - len(ids)}

@@ -7,9 +7,13 @@ newest first, each as a three-way decision: what the step found, what it left, a
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from turnkeeper.core import turn_ends
 from turnkeeper.core.history import HistoryItem
+from turnkeeper.core.writing_calls import may_write
+from turnkeeper.model.context import Epoch
 from turnkeeper.model.event import Event, MessageRemoved, PartRemoved
-from turnkeeper.model.message import UserMessage
+from turnkeeper.model.failure import AbortedFailure, MessageData
+from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.parts import PatchPart, SnapshotPart, StepFinishPart, StepStartPart, TextPart, ToolPart
 from turnkeeper.model.restore import FileEdit, FileRestore, FileState, RestoreKind
 
@@ -122,6 +126,25 @@ def _relative(file: str, root: str) -> str | None:
     return file.removeprefix(top) if file.startswith(top) else None
 
 
+def unknown_turns(aside: Iterable[HistoryItem]) -> list[str]:
+    """The turns that may have changed files and whose last tree is not known, because they were cut off.
+
+    What their calls changed cannot be told from what others wrote since, so it is not put back.
+    """
+    return [entry.message.id for entry in aside if _is_end_unknown(entry)]
+
+
+def _is_end_unknown(entry: HistoryItem) -> bool:
+    begun = any(isinstance(part, StepStartPart) and part.snapshot is not None for part in entry.parts)
+    if not begun or not any(isinstance(part, ToolPart) and may_write(part) for part in entry.parts):
+        return False
+    match entry.message:
+        case AssistantMessage(error=AbortedFailure(data=MessageData(message=turn_ends.LOST))):
+            return True
+    # A step that ended is marked with its last tree. One without it was left with calls that waited for the user.
+    return any(isinstance(part, StepFinishPart) and part.snapshot is None for part in entry.parts)
+
+
 def first_and_last_tree(entries: Iterable[HistoryItem]) -> tuple[str, str] | None:
     """The tree before the first step of these messages and that after the last; None if they are not known."""
     parts = [part for entry in entries for part in entry.parts]
@@ -213,6 +236,11 @@ def _kind(now: FileState | None, to: FileState | None, edits: Iterable[FileEdit 
     if now is None:
         return "create"
     return "restore" if any(edit is not None and to == edit.before for edit in edits) else "merged"
+
+
+def ends_epoch(aside: Iterable[HistoryItem], epoch: Epoch | None) -> bool:
+    """Whether messages are set aside that came before the baseline of the epoch."""
+    return epoch is not None and any(0 < entry.message.seq < epoch.seq for entry in aside)
 
 
 def removal(aside: Sequence[HistoryItem], point: RevertPoint) -> list[Event]:

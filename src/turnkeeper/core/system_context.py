@@ -84,6 +84,8 @@ def reason_to_begin(epoch: Epoch | None, now: Circumstances) -> EpochReason | No
         return "compaction"
     if (epoch.provider_id, epoch.model_id) != (now.provider_id, now.model_id):
         return "model"
+    if epoch.is_over:
+        return "revert"
     return "move" if epoch.directory != now.directory else None
 
 

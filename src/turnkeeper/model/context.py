@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 
 from turnkeeper.model.value import Value
 
-EpochReason: TypeAlias = Literal["start", "compaction", "model", "move"]
+EpochReason: TypeAlias = Literal["start", "compaction", "model", "move", "revert"]
 
 
 class ComponentText(Value):
@@ -19,7 +19,7 @@ class Epoch(Value):
     """The baseline, in order and reused word for word; ``checkpoint`` has the last admitted hash of each component.
 
     ``seq`` is the seq of the event that began the epoch: requests leave out system messages before it. ``initial`` is
-    the checkpoint at that event.
+    the checkpoint at that event. ``is_over``: a revert went back to before it, so the next turn begins another.
     """
 
     number: int
@@ -31,6 +31,7 @@ class Epoch(Value):
     checkpoint: Mapping[str, str]
     seq: int = 0
     initial: Mapping[str, str] | None = None
+    is_over: bool = False
 
 
 class Loaded(Value):

@@ -163,10 +163,11 @@ class RevertCleared(EventBase):
 
 
 class RevertCommitted(EventBase):
-    """The history that was set aside was removed."""
+    """The history that was set aside was removed. ``ends_epoch``: also what came before the epoch's baseline."""
 
     KIND = "revert.committed"
     message_id: str
+    ends_epoch: bool = False
 
 
 # The history.

@@ -2,6 +2,7 @@
 
 from typing import Literal, TypeAlias
 
+from turnkeeper.model.session import Session
 from turnkeeper.model.value import Value
 
 RestoreKind: TypeAlias = Literal["restore", "create", "delete", "merged", "conflict", "unchanged"]
@@ -38,3 +39,18 @@ class FileRestore(Value):
     def writes(self) -> bool:
         """Whether the file on disk is changed."""
         return self.kind not in ("conflict", "unchanged")
+
+
+class Reverted(Value):
+    """A revert, or its end: the session after it and what became of each file. ``is_plan``: nothing was done yet."""
+
+    session: Session
+    files: tuple[FileRestore, ...] = ()
+    problem: str | None = None
+    """What is not put back besides conflicts, and why."""
+    is_plan: bool = False
+
+    @property
+    def conflicts(self) -> tuple[FileRestore, ...]:
+        """The files that are left as they are, because others changed them."""
+        return tuple(one for one in self.files if one.kind == "conflict")

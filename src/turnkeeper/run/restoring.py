@@ -52,7 +52,8 @@ class FileRestoring(msgspec.Struct):
 
     async def write(self, files: Sequence[FileRestore]) -> dict[str, str]:
         """Bring the files to their new states; those that were left as they are, with the reasons."""
-        restorer = Restorer(self.repository.root, self._contents, self.directory, crash_point)
+        permissions = await self.repository.permissions() if any(one.now is None for one in files) else {}
+        restorer = Restorer(self.repository.root, self._contents, self.directory, crash_point, permissions)
         return await restorer.restore(files)
 
     async def diff_now(self, before: str | None, names: Iterable[str]) -> tuple[FileDiff, ...]:

@@ -11,7 +11,16 @@ from pathlib import Path
 import msgspec
 
 from turnkeeper.core.history import HistoryItem
-from turnkeeper.core.revert import RevertPoint, file_steps, first_and_last_tree, removal, revert_point, set_aside
+from turnkeeper.core.revert import (
+    RevertPoint,
+    ends_epoch,
+    file_steps,
+    first_and_last_tree,
+    removal,
+    revert_point,
+    set_aside,
+    unknown_turns,
+)
 from turnkeeper.core.view import Restore, SessionView
 from turnkeeper.model.event import (
     Event,
@@ -39,6 +48,9 @@ log = logging.getLogger(__name__)
 NO_SNAPSHOTS = "files stay as they are: no snapshots are kept here (git is missing, or the setting 'snapshot' is off)"
 
 
+UNKNOWN = "what the calls of these turns changed is not known, because they were cut off, and stays as it is: {}"
+
+
 class RevertTarget(Value):
     """What is to be reverted: from a message or part on. ``keeps_message``: from after the message on."""
 
@@ -49,7 +61,7 @@ class RevertTarget(Value):
 
 
 class Planned(Value):
-    """What a revert, or its end, does to the files. ``problem``: why it does nothing to them."""
+    """What a revert, or its end, does to the files. ``problem``: what it does not put back, and why."""
 
     revert: Revert | None = None
     root: str = ""
@@ -94,7 +106,9 @@ class Reverts(msgspec.Struct, frozen=True):
             return
         point = RevertPoint(revert.message_id, revert.part_id, keeps_message or revert.keeps_message)
         entries = await self._entries_from(pen.session_id, revert.message_id, revert.part_id)
-        events = [*removal(set_aside(entries, point), point), RevertCommitted(message_id=revert.message_id)]
+        aside = set_aside(entries, point)
+        committed = RevertCommitted(message_id=revert.message_id, ends_epoch=ends_epoch(aside, view.epoch))
+        events = [*removal(aside, point), committed]
         await pen.append(*(_withdrawn(view, entries, point) if point.keeps_message else ()), *events, at="commit")
         self.histories.forget(pen.session_id)
 
@@ -127,7 +141,9 @@ class Reverts(msgspec.Struct, frozen=True):
             return Planned(revert=revert, problem=NO_SNAPSHOTS if has_files or view.restore else None), None
         steps = file_steps(entries, aside, restoring.root) if target.with_files else []
         files = await restoring.undo(steps, view.restore)
-        return Planned(revert=revert.but(snapshot=snapshot), root=restoring.root, files=files), restoring
+        problem = _unknown(aside) if target.with_files else None
+        planned = Planned(revert=revert.but(snapshot=snapshot), root=restoring.root, files=files, problem=problem)
+        return planned, restoring
 
     async def _plan_clear(self, session_id: str) -> tuple[Planned, FileRestoring | None]:
         view = await self.store.journal.view(session_id)
@@ -197,6 +213,11 @@ def _point(entries: Iterable[HistoryItem], target: RevertTarget) -> RevertPoint 
         return revert_point(entries, target.message_id, target.part_id)
     known = any(entry.message.id == target.message_id for entry in entries)
     return RevertPoint(target.message_id, keeps_message=True) if known else None
+
+
+def _unknown(aside: Iterable[HistoryItem]) -> str | None:
+    turns = unknown_turns(aside)
+    return UNKNOWN.format(", ".join(turns)) if turns else None
 
 
 def _left(one: FileRestore, left: Mapping[str, str]) -> FileRestore:

@@ -3,7 +3,6 @@
 import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from functools import partial
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -43,6 +42,7 @@ from turnkeeper.run.prepare import Preparation
 from turnkeeper.run.recover import AskToContinue, Left, Recovery, TakeOver
 from turnkeeper.run.release import Releases
 from turnkeeper.run.reverts import Reverts
+from turnkeeper.run.snapshot_collection import SnapshotCollection
 from turnkeeper.run.summarise import Hooks
 from turnkeeper.run.titles import Titles
 from turnkeeper.run.turn import Surroundings
@@ -149,7 +149,8 @@ class Runtime:
         self._drain = Drain(
             store, self._histories, self.owner, preparation, compaction, fitter, self._releases, self.reverts
         )
-        self._coordinator = Coordinator(group, self._drain.run)
+        self._collection = SnapshotCollection(store, self.snapshots, group, settings.sleep)
+        self._coordinator = Coordinator(group, self._run_drain)
         self._taking_over = TakeOver(
             store,
             self._histories,
@@ -173,7 +174,16 @@ class Runtime:
         A pending revert is committed first, unless ``commits`` is False. Raises Busy unless the session rests.
         """
         await self._changes.wait(session_id)  # What it records belongs to turns that this work may remove.
-        return await self._coordinator.alone(session_id, partial(self._drain.alone, session_id, work, commits=commits))
+
+        async def done() -> bool:
+            with self._collection.paused():
+                return await self._drain.alone(session_id, work, commits=commits)
+
+        return await self._coordinator.alone(session_id, done)
+
+    async def _run_drain(self, session_id: str, resume: bool) -> str:
+        with self._collection.paused():
+            return await self._drain.run(session_id, resume)
 
     async def commit_revert(self, session_id: str) -> None:
         """Remove what a pending revert has set aside, if there is one, before something is added to the history."""

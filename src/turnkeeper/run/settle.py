@@ -1,12 +1,15 @@
 """Settle one tool call: permission, doom loop, run, bound, record. Recorded also when it is stopped half-way."""
 
+import logging
 import os
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 
 import anyio
 import msgspec
+from anyio import to_thread
 
 from turnkeeper.core.limits import CALLS_PARALLEL_MAX, ENTRY_DEPTH_MAX, PROGRESS_MS
 from turnkeeper.core.lowering import LEFT
@@ -37,6 +40,8 @@ from turnkeeper.tools.services import ToolServices
 from turnkeeper.tools.tool import Attachment, Denied, NoRecall, Recall, Rejected, ToolContext, ToolFailure
 from turnkeeper.tools.toolbox import Toolbox
 from turnkeeper.workspace.jobs import Jobs
+
+log = logging.getLogger(__name__)
 
 
 class Settlement(msgspec.Struct):
@@ -86,6 +91,12 @@ class Settlement(msgspec.Struct):
         """Run one call that is recorded as running, and record what came of it: with the turn's end, if that is now."""
         await self._settle(self._begin(part), ends_turn)
 
+    def expect(self, tool: str) -> None:
+        """Prepare for a call that the model has begun to write."""
+        found = self.toolbox.find(tool)
+        if found is not None and found.prepare is not None:
+            self.tasks.start_soon(partial(_prepare, found.prepare), name=f"prepare {tool}")
+
     async def resume(self, parts: Iterable[ToolPart], waiting: Collection[ToolPart]) -> None:
         """Run the waiting calls of a turn again, from their beginning. ``parts`` are all its calls, in order."""
         begun = [self._begin(part) for part in parts]
@@ -105,7 +116,7 @@ class Settlement(msgspec.Struct):
     async def _settle(self, call: "_Call", ends_turn: Callable[[], bool]) -> None:
         crash_point("run.tool-begin")
         try:
-            async with self._room, self.snapshots.call():
+            async with self._room, self.snapshots.call(call.part.id) if call.may_write else nullcontext():
                 name = f"{call.part.tool} {call.part.call_id}"
                 state = await run_or_abandon(self.tasks, call.run, name=name, left=call.leave)
         except anyio.get_cancelled_exc_class():
@@ -115,6 +126,14 @@ class Settlement(msgspec.Struct):
                 await call.finish(call.interrupted(), lambda: False)
             raise
         await call.finish(state, ends_turn)
+
+
+async def _prepare(prepare: Callable[[], None]) -> None:
+    try:
+        await to_thread.run_sync(prepare)
+    except Exception:
+        # The top of a background task: a tool may come from anywhere, and its call reports what is wrong.
+        log.exception("a tool could not prepare for its call")
 
 
 def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -133,6 +152,7 @@ class _Call(WaitingCall):
         self._read: list[Path] = []
         tool = turn.toolbox.find(part.tool)
         self.restarts = tool is None or tool.asks_first
+        self.may_write = tool is None or not tool.read_only
 
     def leave(self) -> None:
         """Note that the tool has not ended though it was interrupted. From now on it can neither ask nor record."""
@@ -244,10 +264,8 @@ class _Call(WaitingCall):
             metadata=metadata,
             tool=self._asked_by(),
         )
-        with self._turn.snapshots.waiting():
+        async with self._waiting() if open_patterns else nullcontext():
             reply = await asking.permission(self, request, open_patterns)
-        if open_patterns:
-            await self._turn.snapshots.after_waiting()
         if reply.answer == "reject":
             raise Rejected(reply.feedback)
 
@@ -259,11 +277,15 @@ class _Call(WaitingCall):
             questions=tuple(questions),
             tool=self._asked_by(),
         )
-        with self._turn.snapshots.waiting():
+        async with self._waiting():
             reply = await self._turn.asking.question(self, request)
         if reply.answers is None:
             raise Rejected(words="The user dismissed the questions.")
         return reply.answers
+
+    def _waiting(self) -> AbstractAsyncContextManager[None]:
+        """Encloses a wait for the user. A call that may have acted before it counts as acting."""
+        return self._turn.snapshots.waiting(self.part.id) if self.restarts else nullcontext()
 
     def _asked_by(self) -> AskedBy:
         return AskedBy(message_id=self.part.message_id, call_id=self.part.call_id)

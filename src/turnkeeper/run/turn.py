@@ -25,7 +25,7 @@ from turnkeeper.model.message import AssistantMessage
 from turnkeeper.model.notification import Delta
 from turnkeeper.model.parts import ToolPart
 from turnkeeper.model.status import BUSY, Retrying
-from turnkeeper.model.stream import StreamEvent
+from turnkeeper.model.stream import StreamEvent, ToolInputStart
 from turnkeeper.outside_code import StrayExit
 from turnkeeper.providers.answer_stream import answer_stream
 from turnkeeper.providers.provider import Provider
@@ -148,6 +148,9 @@ class Turn:
 
     async def _take(self, batch: Sequence[StreamEvent], calls: TaskGroup) -> None:
         attempts = self._attempts
+        for event in batch:
+            if isinstance(event, ToolInputStart):
+                self._settlement.expect(event.name)
         await self._write(lambda: [*attempts.scribe.feed(batch, self._now()), *attempts.newly_counted(self._now())])
         for call in attempts.scribe.calls():
             self._open_calls += 1
@@ -161,7 +164,7 @@ class Turn:
 
     def _may_hold_result(self) -> bool:
         """Whether the result of a call may wait for the end of the turn, which then follows at once."""
-        return self._is_read and self._open_calls == 1 and self._snapshots.before is None
+        return self._is_read and self._open_calls == 1 and not self._snapshots.needs_last
 
     async def _record_snapshot(self) -> None:
         """Make the first snapshot durable: undo needs it, whatever becomes of this process."""

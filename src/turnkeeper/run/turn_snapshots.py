@@ -1,17 +1,21 @@
-"""Snapshots of one turn: one before its calls, taken while the model thinks, and one after them.
+"""Snapshots of one turn: one before its calls act, and one after them.
 
-Only a call waits for the first one. A turn without calls waits for none: it changes no file.
+A call that may change files waits for the first one, which is taken when the call begins: what the user edited while
+the model was thinking is not the turn's. For the same reason the snapshot after one turn is not the one before the
+next. A turn that lasts for a moment takes a snapshot early, so that a call then finds little left to do. A short turn
+without such a call takes none.
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import TypeAlias
 
 import anyio
 from anyio.abc import TaskGroup
 
 from turnkeeper.core.file_changes import TurnFiles
+from turnkeeper.core.limits import SNAPSHOT_DELAY_S
 from turnkeeper.model.refusal import Refusal
 from turnkeeper.workspace.snapshots import ShadowRepository
 
@@ -33,55 +37,61 @@ async def _nothing() -> None:
 class TurnSnapshots:
     """Takes the snapshots of one turn."""
 
-    def __init__(self, session_id: str, open: OpenRepository, group: TaskGroup) -> None:
-        self._session_id, self._open, self._group = session_id, open, group
+    def __init__(
+        self, session_id: str, open: OpenRepository, group: TaskGroup, sleep: Callable[[float], Awaitable[None]]
+    ) -> None:
+        self._session_id, self._open, self._group, self._sleep = session_id, open, group, sleep
         self.before: str | None = None
-        """The snapshot before the first call, once it is taken."""
+        """The newest snapshot before the first call acted."""
         self.record: Callable[[], Awaitable[None]] = _nothing
         """Makes ``before`` durable, before a call acts."""
         self._recorded: str | None = None
         self._repository: ShadowRepository | None = None
-        self._is_taken = anyio.Event()
-        self._begun = self._ended = self._waiting = 0
+        self._delay = anyio.CancelScope()
+        self._is_early_over = anyio.Event()
+        self._beginning = anyio.Lock()
+        self._acting: set[str] = set()
+        self._has_acted = False
+
+    @property
+    def needs_last(self) -> bool:
+        """Whether a snapshot is taken at the end of the turn."""
+        return self.before is not None and self._has_acted
 
     def begin(self) -> None:
-        """Take the first snapshot in the background."""
-        self._group.start_soon(self._take_first, name=f"snapshot {self._session_id}")
+        """Take a snapshot in the background if the turn lasts for a moment."""
+        if self._open is no_snapshots:
+            self._is_early_over.set()
+        else:
+            self._group.start_soon(self._take_early, name=f"snapshot {self._session_id}")
 
     @asynccontextmanager
-    async def call(self) -> AsyncIterator[None]:
-        """Encloses a call. It begins once the first snapshot is durable."""
-        await self._is_taken.wait()
-        await self._make_durable()
-        self._begun += 1
+    async def call(self, part_id: str) -> AsyncIterator[None]:
+        """Encloses a call that may change files. It begins once the first snapshot is durable."""
+        await self._act(part_id)
         try:
             yield
         finally:
-            self._ended += 1
+            if part_id in self._acting:
+                self._acting.discard(part_id)
+                self._has_acted = True
 
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Encloses the wait of a call for the user."""
-        self._waiting += 1
-        try:
+    @asynccontextmanager
+    async def waiting(self, part_id: str) -> AsyncIterator[None]:
+        """Encloses the wait of a call for the user. Then the first snapshot is taken anew, if no call has acted."""
+        if part_id not in self._acting:  # The call changes no file.
             yield
-        finally:
-            self._waiting -= 1
-
-    async def after_waiting(self) -> None:
-        """Take the first snapshot anew if no call has acted yet: the user may have edited files in the meantime."""
-        if self._repository is None or self._ended or self._begun - self._waiting > 1:
             return
-        taken = await self._repository.capture(self._session_id)
-        if taken is not None:
-            self.before = taken
-            await self._make_durable()
+        self._acting.discard(part_id)
+        yield
+        await self._act(part_id)
 
     async def finish(self) -> TurnFiles | None:
         """What the calls did to the files; None if that is not known."""
+        self._delay.cancel()
         if self.before is None or self._repository is None:
             return None
-        if not self._begun:
+        if not self._has_acted:
             return TurnFiles(before=self.before, after=self.before)
         after = await self._repository.capture(self._session_id)
         if after is None:
@@ -94,18 +104,32 @@ class TurnSnapshots:
         files = tuple(str(self._repository.root / name) for name in names)
         return TurnFiles(before=self.before, after=after, files=files)
 
-    async def _make_durable(self) -> None:
-        if self.before != self._recorded:
-            self._recorded = self.before
-            await self.record()
+    async def _act(self, part_id: str) -> None:
+        """Let a call act. The first one waits for a snapshot of the files as they are now."""
+        self._delay.cancel()
+        await self._is_early_over.wait()
+        async with self._beginning:
+            if not self._acting and not self._has_acted:
+                await self._take()
+                if self.before != self._recorded:
+                    self._recorded = self.before
+                    await self.record()
+            self._acting.add(part_id)
 
-    async def _take_first(self) -> None:
+    async def _take_early(self) -> None:
+        try:
+            with self._delay:
+                await self._sleep(SNAPSHOT_DELAY_S)
+            if not self._delay.cancel_called:
+                await self._take()
+        finally:
+            self._is_early_over.set()
+
+    async def _take(self) -> None:
         try:
             self._repository = await self._open()
             if self._repository is not None:
-                self.before = await self._repository.capture(self._session_id)
+                self.before = await self._repository.capture(self._session_id) or self.before
         except Exception:
-            # The top of a background task: a turn without snapshots is better than none.
+            # Nothing that goes wrong here may end the turn: a turn without snapshots is better than none.
             log.exception("no snapshot for %s", self._session_id)
-        finally:
-            self._is_taken.set()

@@ -8,9 +8,8 @@ from turnkeeper.model.message import UserMessage
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import CompactionPart, TextPart
 from turnkeeper.model.refusal import Busy, Invalid
-from turnkeeper.model.restore import FileRestore
-from turnkeeper.model.session import Revert, Session
-from turnkeeper.model.value import Value
+from turnkeeper.model.restore import Reverted
+from turnkeeper.model.session import Revert
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.reverts import Planned, RevertTarget
 from turnkeeper.run.runtime import Runtime
@@ -19,21 +18,6 @@ from turnkeeper.workspace.owner import is_alive
 
 NOTHING_TO_UNDO: Final = "there is nothing to undo: no prompt is left in this session"
 NOTHING_TO_REDO: Final = "there is nothing to redo: no revert of this session is pending"
-
-
-class Reverted(Value):
-    """A revert, or its end: the session after it and what became of each file. ``is_plan``: nothing was done yet."""
-
-    session: Session
-    files: tuple[FileRestore, ...] = ()
-    problem: str | None = None
-    """Why no file was put back, although some should have been."""
-    is_plan: bool = False
-
-    @property
-    def conflicts(self) -> tuple[FileRestore, ...]:
-        """The files that are left as they are, because others changed them."""
-        return tuple(one for one in self.files if one.kind == "conflict")
 
 
 async def revert(

@@ -21,6 +21,7 @@ from turnkeeper.tools.tool import Tool, ToolContext, ToolFailure, ToolOutput, te
 from turnkeeper.tools.wanted import Wanted, ask_all
 from turnkeeper.workspace import shell
 from turnkeeper.workspace.guarded import Guarded
+from turnkeeper.workspace.launcher import LAUNCHER
 from turnkeeper.workspace.shell import KeptOutput, Ran
 
 
@@ -182,4 +183,5 @@ BASH: Final = Tool(
     parameters=BashArguments,
     execute=execute,
     permission="bash",
+    prepare=LAUNCHER.prepare,
 )

@@ -61,7 +61,9 @@ def tool(
     Each parameter needs a type; ``Annotated[str, Meta(description="...")]`` tells the model more. A parameter of type
     ``ToolContext`` is given the context and is not shown to the model. The function may be a coroutine function; others
     run on a thread. It returns text, a ToolOutput, or nothing. The user's rules go by ``permission``, which is the name
-    of the tool unless given. Raises Invalid for a function that cannot be one, and TypeError for what is no function.
+    of the tool unless given. ``read_only`` says that the function changes no file of the project: what it changes all
+    the same is not recorded and cannot be undone. Raises Invalid for a function that cannot be one, and TypeError for
+    what is no function.
 
     Permission is asked for before the function is called. If the function asks once more by its context and the process
     ends before the answer, the call is settled as interrupted: it may have acted. ``asks_first`` says that the function

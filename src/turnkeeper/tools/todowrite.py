@@ -50,4 +50,5 @@ TODOWRITE: Final = Tool(
     parameters=TodowriteArguments,
     execute=execute,
     permission="todowrite",
+    read_only=True,
 )

@@ -179,6 +179,7 @@ class Tool(msgspec.Struct, Generic[Arguments], frozen=True):
     permission: str
     """What its rules go by; several tools may share one."""
     read_only: bool = False
+    """Whether it changes no file of the project. Then no snapshot is taken before and after its calls."""
     aliases: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Other names that models use for parameters, and what they mean."""
     is_offered: bool = True
@@ -188,6 +189,8 @@ class Tool(msgspec.Struct, Generic[Arguments], frozen=True):
     asks_first: bool = True
     """Whether it acts only after its last ask. Then a call that waits for the user outlives its process: it is run
     again from its beginning, with the answer. False: such a call is settled as interrupted."""
+    prepare: Callable[[], None] | None = None
+    """Called on a thread when a model begins to write a call, so that less is left to do when the call runs."""
 
     async def run(self, arguments: Arguments, context: ToolContext) -> ToolOutput:
         """Execute one call. Whatever the disk or a rule of ours refuses is a ToolFailure, and so is a timeout."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.workspace import files, shadow_seed
+from turnkeeper.workspace import files, kept_permissions, shadow_seed
 from turnkeeper.workspace.git_work import GitFailed
 from turnkeeper.workspace.shadow import ShadowGit
 from turnkeeper.workspace.shadow_seed import SourceSettings
@@ -41,6 +41,8 @@ class _Plan(NamedTuple):
 
     add: list[bytes]
     remove: set[bytes]
+    modes: dict[bytes, int]
+    """The modes of regular files that are added."""
     bytes: int
     """About what the files take that are added."""
 
@@ -78,6 +80,7 @@ class Capture:
         # First what goes: a kill in between leaves the rules, or the file that has them, to be seen as new again.
         _update(shadow, sorted(plan.remove | ignored), "--force-remove")
         stage(shadow, plan.add)
+        kept_permissions.note(shadow.place, plan.modes)
         if is_pending:
             _rules_file(shadow, self._rules(shadow))
         return self._written(shadow)
@@ -116,9 +119,10 @@ class Capture:
         add: list[bytes] = []
         remove: set[bytes] = set()
         large: dict[bytes, int] = {}
+        modes: dict[bytes, int] = {}
         total = 0
         for name in changed:
-            size = _size(os.path.join(root, name))
+            size = _size(os.path.join(root, name), name, modes)
             if size is None or _is_beyond_link(root, name):
                 remove.add(name)
             elif size > limits.file_bytes:
@@ -130,11 +134,11 @@ class Capture:
             add.append(name)
             total += large[name] + _OBJECT_BYTES
         for name in new:  # A nested repository is one name here, that of its directory.
-            size = -1 if self._is_own(name) else _size(os.path.join(root, name))
+            size = -1 if self._is_own(name) else _size(os.path.join(root, name), name, modes)
             if size is not None and 0 <= size <= limits.file_bytes:
                 add.append(name)
                 total += size + _OBJECT_BYTES
-        return _Plan(add, remove, total)
+        return _Plan(add, remove, {name: modes[name] for name in add if name in modes}, total)
 
     def _tracked(self, shadow: ShadowGit, names: list[bytes]) -> list[bytes]:
         """Those names that the project's repository tracks."""
@@ -177,8 +181,11 @@ def _count(shadow: ShadowGit) -> int:
         return 0
 
 
-def _size(path: bytes) -> int | None:
-    """The size of a file or a link that can be captured; -1 if it cannot be; None if there is neither."""
+def _size(path: bytes, name: bytes, modes: dict[bytes, int]) -> int | None:
+    """The size of a file or a link that can be captured; -1 if it cannot be; None if there is neither.
+
+    The mode of a file is put into ``modes``.
+    """
     try:
         found = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -188,6 +195,7 @@ def _size(path: bytes) -> int | None:
     if stat.S_ISLNK(found.st_mode):
         return found.st_size
     if stat.S_ISREG(found.st_mode):
+        modes[name] = found.st_mode
         return found.st_size if os.access(path, os.R_OK) else -1
     return None
 

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -18,7 +18,7 @@ from turnkeeper.workspace.guarded import OF_MODELS, Guarded
 
 
 class Launcher:
-    """Starts commands. Its process is started with the first command, and again if it has exited."""
+    """Starts commands. Its process is started for the first command, and again if it has exited."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -56,6 +56,11 @@ class Launcher:
             OF_MODELS.add(started)
         return started
 
+    def prepare(self) -> None:
+        """Start the launcher's process, if it is not there yet: the first command then need not wait for it."""
+        with self._starting, suppress(OSError):  # The command that is started next reports the error.
+            self._connected()
+
     def close(self) -> None:
         """Stop the launcher. Guards end what is left of their commands when this process is gone."""
         atexit.unregister(self.close)
@@ -91,12 +96,16 @@ class Launcher:
 
     def _send(self, body: bytes, descriptors: list[int]) -> None:
         with self._starting:
-            if self._process is None or self._requests is None or self._process.poll() is not None:
-                self.close()
-                self._process, self._requests = _launched()
-                atexit.register(self.close)
-            socket.send_fds(self._requests, [len(body).to_bytes(guard.HEAD_BYTES, "big")], descriptors)
-            self._requests.sendall(body)
+            requests = self._connected()
+            socket.send_fds(requests, [len(body).to_bytes(guard.HEAD_BYTES, "big")], descriptors)
+            requests.sendall(body)
+
+    def _connected(self) -> socket.socket:
+        if self._process is None or self._requests is None or self._process.poll() is not None:
+            self.close()
+            self._process, self._requests = _launched()
+            atexit.register(self.close)
+        return self._requests
 
 
 def _launched() -> tuple["subprocess.Popen[bytes]", socket.socket]:

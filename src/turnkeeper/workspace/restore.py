@@ -62,6 +62,8 @@ class Restorer(msgspec.Struct, frozen=True):
     """A folder that stays, also if it becomes empty: the one in which the session works."""
     crash: Callable[[str], None] = lambda _: None
     """Called around each step, for tests that kill the process there."""
+    permissions: Mapping[str, int] = {}
+    """The permission bits of files that come back; others are made like any new file."""
 
     async def restore(self, files: Sequence[FileRestore]) -> dict[str, str]:
         """Bring files to their new states; the names of those that were left as they are, with the reasons.
@@ -92,7 +94,8 @@ class Restorer(msgspec.Struct, frozen=True):
         except Invalid as error:
             return {one.file: str(error)}
         async with holding(path):
-            reason = await to_thread.run_sync(_put, path, one, content, self.crash)
+            permissions = self.permissions.get(one.file) if one.now is None else None
+            reason = await to_thread.run_sync(_put, path, one, content, permissions, self.crash)
         if reason is None and one.to is None:
             await to_thread.run_sync(_remove_empty_folders, self.root, one.file, self.keep)
         self.crash("restore.after-file")
@@ -142,11 +145,13 @@ def _blob(content: bytes, digits: int) -> str:
     return (sha1 if digits == _SHA1_DIGITS else sha256)(named, usedforsecurity=False).hexdigest()
 
 
-def _put(path: CheckedPath, one: FileRestore, content: bytes | None, crash: Callable[[str], None]) -> str | None:
+def _put(
+    path: CheckedPath, one: FileRestore, content: bytes | None, permissions: int | None, crash: Callable[[str], None]
+) -> str | None:
     """Bring one file to its new state; the reason if it was left as it is."""
     try:
         with directory_of(path, make=one.now is None and one.to is not None) as parent:
-            return _replace(path.place.name, parent, one, content, crash)
+            return _replace(path.place.name, parent, one, content, permissions, crash)
     except FileNotFoundError:
         return None if one.to is None else CHANGED
     except Invalid as error:
@@ -156,7 +161,12 @@ def _put(path: CheckedPath, one: FileRestore, content: bytes | None, crash: Call
 
 
 def _replace(
-    name: str, parent: int, one: FileRestore, content: bytes | None, crash: Callable[[str], None]
+    name: str,
+    parent: int,
+    one: FileRestore,
+    content: bytes | None,
+    permissions: int | None,
+    crash: Callable[[str], None],
 ) -> str | None:
     temporary = _temporary(one.file)
     with suppress(FileNotFoundError):  # A process that was killed here has left it.
@@ -173,7 +183,7 @@ def _replace(
     if content is None:
         return f"its content {one.to.blob} is no longer stored"
     try:
-        _write(temporary, parent, one.to.mode, content, _stat(name, parent))
+        _write(temporary, parent, one.to.mode, content, _stat(name, parent), permissions)
         crash("restore.file-written")
         # Writing takes a while, so the file is looked at again: from here on it is one step to the new one.
         if not _is(name, parent, one.now):
@@ -200,14 +210,20 @@ def _place(temporary: str, name: str, parent: int) -> str | None:
     return None
 
 
-def _write(name: str, parent: int, mode: str, content: bytes, before: os.stat_result | None) -> None:
+def _write(
+    name: str, parent: int, mode: str, content: bytes, before: os.stat_result | None, permissions: int | None
+) -> None:
     if mode == LINK:
         os.symlink(os.fsdecode(content), name, dir_fd=parent)
         return
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    descriptor = os.open(name, flags, 0o777 if mode == EXECUTABLE else 0o666, dir_fd=parent)
+    usual = 0o777 if mode == EXECUTABLE else 0o666
+    # What was private is never readable for others, not even while it is written.
+    descriptor = os.open(name, flags, usual if permissions is None else 0o600, dir_fd=parent)
     with open(descriptor, "wb") as file:
         file.write(content)
+        if permissions is not None:
+            os.fchmod(descriptor, _permissions(permissions, mode))
         if before is not None and stat.S_ISREG(before.st_mode):
             keep_owner_and_mode(descriptor, before, _permissions(stat.S_IMODE(before.st_mode), mode))
         file.flush()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 import anyio
+from anyio import to_thread
 
 from turnkeeper.core.limits import (
     DIFF_BYTES_MAX,
@@ -27,7 +28,7 @@ from turnkeeper.core.retention import SnapshotLimits
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.session import FileDiff
 from turnkeeper.model.value import Value
-from turnkeeper.workspace import shadow_seed, snapshot_upkeep, tree_diff
+from turnkeeper.workspace import kept_permissions, shadow_seed, snapshot_upkeep, tree_diff
 from turnkeeper.workspace.capture import Capture, CaptureLimits
 from turnkeeper.workspace.git_work import GitFailed, GitStopped, TooManyNames, in_thread
 from turnkeeper.workspace.shadow import (
@@ -157,6 +158,10 @@ class ShadowRepository:
         """Keep blobs that were stored here for this session, as its captures are kept."""
         async with self._one_at_a_time:
             await self._refusing(lambda shadow: self._kept(shadow, session_id, blobs))
+
+    async def permissions(self) -> dict[str, int]:
+        """The permission bits of files that are unusual, as they were when the files were last captured."""
+        return await to_thread.run_sync(kept_permissions.read, self.place)
 
     async def forget(self, session_id: str) -> None:
         """Keep nothing for this session any longer."""

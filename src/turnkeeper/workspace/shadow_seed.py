@@ -6,13 +6,14 @@ disk, and the commits of submodules, because nested repositories are projects of
 """
 
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.workspace import files, git
+from turnkeeper.workspace import files, git, kept_permissions
 from turnkeeper.workspace.git_work import GitFailed, GitWork
 from turnkeeper.workspace.shadow import ShadowGit, ShadowPlace
 
@@ -84,8 +85,20 @@ def seed(shadow: ShadowGit, found: SourceSettings) -> None:
         _update(shadow, gone, "--force-remove")
         # Git would not look at these files again, however they change.
         _update(shadow, {entry.name for entry in kept if entry.tag.islower()} - gone, "--no-assume-unchanged")
+        kept_permissions.note(shadow.place, dict(_modes(shadow.place, kept)))
     except (OSError, GitFailed):
         index.unlink(missing_ok=True)
+
+
+def _modes(place: ShadowPlace, entries: "list[_Entry]") -> Iterator[tuple[bytes, int]]:
+    root = os.fsencode(place.root) + b"/"
+    for entry in entries:
+        try:
+            mode = os.lstat(root + entry.name).st_mode
+        except OSError:
+            continue
+        if stat.S_ISREG(mode):
+            yield entry.name, mode
 
 
 class _Entry(NamedTuple):

@@ -16,6 +16,8 @@ from turnkeeper.workspace.shadow import DIRECTORY, REFS, ROOT_FILE, ShadowGit, S
 
 Progress = Callable[[int, int, str], None]
 
+_COLLECTED: Final = "collected"
+"""The file that says when snapshots were last removed."""
 STEPS: Final = 3
 """The steps of a removal: forget, pack, meet the quota."""
 
@@ -102,6 +104,14 @@ def kept_trees(place: ShadowPlace) -> list[KeptTree]:
     return found
 
 
+def collected_at(place: ShadowPlace) -> int | None:
+    """When snapshots of a place were last removed, in milliseconds; None if that is not known."""
+    try:
+        return int((place.git_dir / _COLLECTED).read_text())
+    except (OSError, ValueError):
+        return None
+
+
 def collect(shadow: ShadowGit, policy: Policy, progress: Progress = lambda *_: None) -> Removed:
     """Remove what is not kept, and pack the rest. If the files themselves are gone and nothing is kept, remove all.
 
@@ -120,6 +130,8 @@ def collect(shadow: ShadowGit, policy: Policy, progress: Progress = lambda *_: N
             _sweep(shadow, policy.now - SNAPSHOT_GRACE_S * 1000, packs=True)
             progress(2, STEPS, before.directory)
             gone += _forget_surplus(place, policy, lambda: _sweep(shadow, policy.now, packs=True))
+            with files.replacing(place.git_dir / _COLLECTED) as file:
+                file.write(b"%d\n" % policy.now)
         else:
             remove(place.git_dir)
         progress(STEPS, STEPS, before.directory)

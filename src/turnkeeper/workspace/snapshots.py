@@ -26,6 +26,11 @@ class Snapshots:
         self._known: dict[Path, ShadowRepository] = {}
         self._warned: set[str] = set()
 
+    @property
+    def opened(self) -> tuple[ShadowRepository, ...]:
+        """The shadow repositories that were asked for so far."""
+        return tuple(self._known.values())
+
     async def of(self, place: ProjectPlace, config: Config) -> "ShadowRepository | None":
         """The shadow repository of a project; None if snapshots are switched off, or impossible there."""
         limits = retention.limits(config)

@@ -5,6 +5,7 @@ This is the only place where the project's own repository is changed: a worktree
 
 import errno
 import os
+import shlex
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Mapping
@@ -74,9 +75,17 @@ def _claim(target: Path) -> bool:
         raise Conflict(f"{str(target)!r} is not an empty directory; name another one") from error
     except OSError as error:
         if error.errno == errno.ENOTEMPTY:
-            raise Conflict(f"{str(target)!r} is not an empty directory; name another one") from error
+            raise Conflict(f"{str(target)!r} is not an empty directory; name another one{_left(target)}") from error
         raise Invalid(f"{str(target)!r} cannot be made: {error.strerror}; name another directory") from error
     return was_there
+
+
+def _left(target: Path) -> str:
+    """What to do if a fork that was killed has made the directory. Who put what there since is not known."""
+    if not (target / ".git").is_file():
+        return ", or remove it if a fork that was killed has left it"
+    command = shlex.join(["git", "worktree", "remove", "--force", "--force", str(target)])
+    return f". If a fork that was killed has left it, `{command}` in the project removes it"
 
 
 class _Worktree:
@@ -92,7 +101,9 @@ class _Worktree:
         if self._shadow.source is not None:
             self._is_added = True
             # Nothing is checked out: files that the tree does not have must not come from the commit.
-            self._run(work, "worktree", "add", "--quiet", "--detach", "--no-checkout", str(self._target), "HEAD")
+            # Twice forced, because a killed attempt may have left the name of the directory in the repository, locked.
+            how = ("--quiet", "--detach", "--no-checkout", "--force", "--force")
+            self._run(work, "worktree", "add", *how, str(self._target), "HEAD")
         with tempfile.TemporaryDirectory(prefix="turnkeeper-index-") as folder:
             own = {
                 **self._environ,

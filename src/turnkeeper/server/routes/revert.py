@@ -5,6 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
+from turnkeeper.model.restore import Reverted
 from turnkeeper.model.session import Revert, Session
 from turnkeeper.model.value import Value
 from turnkeeper.server.errors import Missing
@@ -28,6 +29,19 @@ class StageBody(Value):
     files: bool = True
 
 
+class UndoBody(Value):
+    """The message from which on is undone, by default the last prompt. ``dry_run``: nothing is done yet."""
+
+    message_id: MessageName | None = None
+    dry_run: bool = False
+
+
+class RedoBody(Value):
+    """``dry_run``: nothing is done yet."""
+
+    dry_run: bool = False
+
+
 class StagedRevert(Value):
     """A revert that is pending."""
 
@@ -47,6 +61,19 @@ async def revert(call: HttpRequest[None, RevertBody]) -> Session:
 async def unrevert(call: PlainRequest) -> Session:
     """Bring back what was set aside."""
     return public((await call.turnkeeper.unrevert(call.session_id)).session)
+
+
+async def undo(call: HttpRequest[None, UndoBody]) -> Reverted:
+    """Undo the last prompt, or only say what would become of each file."""
+    given = call.body
+    done = await call.turnkeeper.undo(call.session_id, message_id=given.message_id, dry_run=given.dry_run)
+    return done.but(session=public(done.session))
+
+
+async def redo(call: HttpRequest[None, RedoBody]) -> Reverted:
+    """Bring back the first prompt that was undone, or only say what would become of each file."""
+    done = await call.turnkeeper.redo(call.session_id, dry_run=call.body.dry_run)
+    return done.but(session=public(done.session))
 
 
 async def stage(call: HttpRequest[None, StageBody]) -> StagedRevert:
@@ -89,6 +116,26 @@ ROUTES = (
         handler=unrevert,
         answer=Session,
         errors=(Busy, Conflict, NotFound),
+    ),
+    Route(
+        method="POST",
+        path="/session/{sessionID}/undo",
+        operation="turnkeeper.session.undo",
+        tier=0,
+        handler=undo,
+        body=UndoBody,
+        answer=Reverted,
+        errors=(Busy, Conflict, Invalid, NotFound),
+    ),
+    Route(
+        method="POST",
+        path="/session/{sessionID}/redo",
+        operation="turnkeeper.session.redo",
+        tier=0,
+        handler=redo,
+        body=RedoBody,
+        answer=Reverted,
+        errors=(Busy, Conflict, Invalid, NotFound),
     ),
     Route(
         method="POST",
