@@ -133,7 +133,7 @@ def examples() -> dict[str, str]:
             elif step.path.startswith("work/"):
                 found[f"{guide.stem}_{Path(step.path).stem}"] = step.text
     for page in PAGES:
-        shown = [one for one in SHOWN.findall(page.read_text("utf-8")) if not re.match(r"(await )?tk\.", one)]
+        shown = [one for one in SHOWN.findall(page.read_text("utf-8")) if not re.match(r"(await )?(tk|script)\.", one)]
         found |= {f"{page.stem}_{number}": as_program(one) for number, one in enumerate(shown, 1)}
     return found
 
