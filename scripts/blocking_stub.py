@@ -35,7 +35,7 @@ class BlockingSubscription(BlockingIterator[T]):
     ) -> None: ...
     def close(self) -> None: ...
 
-class BlockingAnswerStream(BlockingIterator[str], Generic[T]):
+class BlockingStreamedAnswer(BlockingIterator[str], Generic[T]):
     """The text of an answer as it comes, and the whole answer when it has ended."""
 
     @property
@@ -58,7 +58,7 @@ from turnkeeper.model.answer import Answer
 BLOCKING = {
     "AsyncIterator": "BlockingIterator",
     "Subscription": "BlockingSubscription",
-    "AnswerStream": "BlockingAnswerStream",
+    "StreamedAnswer": "BlockingStreamedAnswer",
 }
 
 

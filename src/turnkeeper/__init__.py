@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 from turnkeeper.model.version import __version__
 
 if TYPE_CHECKING:
+    from msgspec import Struct as Struct
+
     from turnkeeper.api.agent import Agent as Agent
-    from turnkeeper.api.answer_stream import AnswerStream as AnswerStream
     from turnkeeper.api.blocking import BlockingTurnkeeper as BlockingTurnkeeper
+    from turnkeeper.api.streamed_answer import StreamedAnswer as StreamedAnswer
     from turnkeeper.api.turnkeeper import Turnkeeper as Turnkeeper
     from turnkeeper.bus import Overflow as Overflow
     from turnkeeper.context.component import ContextComponent as ContextComponent
@@ -86,12 +88,23 @@ if TYPE_CHECKING:
     from turnkeeper.model.refusal import Invalid as Invalid
     from turnkeeper.model.refusal import NotFound as NotFound
     from turnkeeper.model.refusal import Refusal as Refusal
+    from turnkeeper.model.request import AssistantTurn as AssistantTurn
+    from turnkeeper.model.request import Call as Call
+    from turnkeeper.model.request import Media as Media
+    from turnkeeper.model.request import ModelMessage as ModelMessage
     from turnkeeper.model.request import ModelRequest as ModelRequest
+    from turnkeeper.model.request import Reasoning as Reasoning
+    from turnkeeper.model.request import Result as Result
+    from turnkeeper.model.request import SystemTurn as SystemTurn
+    from turnkeeper.model.request import Text as Text
+    from turnkeeper.model.request import ToolTurn as ToolTurn
+    from turnkeeper.model.request import UserTurn as UserTurn
     from turnkeeper.model.session import FileDiff as FileDiff
     from turnkeeper.model.session import Session as Session
     from turnkeeper.model.session import Tokens as Tokens
     from turnkeeper.model.stream import StreamEvent as StreamEvent
     from turnkeeper.model.todo import Todo as Todo
+    from turnkeeper.providers.custom import provider as provider
     from turnkeeper.providers.provider import Provider as Provider
     from turnkeeper.providers.scripted import Scripted as Scripted
     from turnkeeper.run.coordinator import Outcome as Outcome
@@ -110,175 +123,57 @@ if TYPE_CHECKING:
     from turnkeeper.tools.tool import ToolFailure as ToolFailure
     from turnkeeper.tools.tool import ToolOutput as ToolOutput
 
-__all__ = [
-    "AbortedFailure",
-    "Absent",
-    "Agent",
-    "Answer",
-    "AnswerStream",
-    "AnyNotification",
-    "AnyTool",
-    "ApiFailure",
-    "AssistantMessage",
-    "AuthFailure",
-    "BlockingTurnkeeper",
-    "Busy",
-    "Conflict",
-    "ContentFilterFailure",
-    "ContextComponent",
-    "DamagedDocument",
-    "Delta",
-    "DiffUpdated",
-    "Engine",
-    "Failure",
-    "FileDiff",
-    "FileInput",
-    "FilePart",
-    "Forbidden",
-    "Invalid",
-    "Loaded",
-    "Message",
-    "MessageDeleted",
-    "MessageUpdated",
-    "MessageWithParts",
-    "Mint",
-    "ModelChoice",
-    "ModelRequest",
-    "NobodyToAsk",
-    "NotFound",
-    "Notification",
-    "Outcome",
-    "OutputLengthFailure",
-    "Overflow",
-    "OverflowFailure",
-    "Part",
-    "PartDeleted",
-    "PartUpdated",
-    "PermissionRequest",
-    "PermissionSettled",
-    "PermissionWaits",
-    "Prompt",
-    "Provider",
-    "QuestionReply",
-    "QuestionRequest",
-    "QuestionSettled",
-    "QuestionWaits",
-    "ReasoningPart",
-    "Receipt",
-    "Refusal",
-    "Reply",
-    "Rule",
-    "Sampling",
-    "Scripted",
-    "Session",
-    "SessionAdded",
-    "SessionCompacted",
-    "SessionDeleted",
-    "SessionFailed",
-    "SessionIdle",
-    "SessionState",
-    "SessionUpdated",
-    "Settings",
-    "StatusUpdated",
-    "StoreUnavailable",
-    "StreamEvent",
-    "StructuredOutputFailure",
-    "SystemMessage",
-    "TextInput",
-    "TextPart",
-    "Todo",
-    "TodosUpdated",
-    "Tokens",
-    "ToolCompleted",
-    "ToolContext",
-    "ToolError",
-    "ToolFailure",
-    "ToolOutput",
-    "ToolPart",
-    "ToolPending",
-    "ToolRunning",
-    "TurnFailed",
-    "Turnkeeper",
-    "Unavailable",
-    "UnknownFailure",
-    "UserMessage",
-    "__version__",
-    "allow_all",
-    "component",
-    "open",
-    "open_sync",
-    "reject_all",
-    "tool",
-]
-
-_PLACES: dict[str, tuple[str, ...]] = {
-    "api.agent": ("Agent",),
-    "api.answer_stream": ("AnswerStream",),
-    "api.blocking": ("BlockingTurnkeeper",),
-    "api.turnkeeper": ("Turnkeeper",),
-    "bus": ("Overflow",),
-    "context.component": ("ContextComponent", "Sampling"),
-    "context.custom": ("component",),
-    "mint": ("Mint",),
-    "model.answer": ("Answer", "TurnFailed"),
-    "model.context": ("Absent", "Loaded", "Unavailable"),
-    "model.failure": (
-        "AbortedFailure",
-        "ApiFailure",
-        "AuthFailure",
-        "ContentFilterFailure",
-        "Failure",
-        "OutputLengthFailure",
-        "OverflowFailure",
-        "StructuredOutputFailure",
-        "UnknownFailure",
+_PLACES = {
+    "msgspec": "Struct",
+    "turnkeeper.api.agent": "Agent",
+    "turnkeeper.api.blocking": "BlockingTurnkeeper",
+    "turnkeeper.api.streamed_answer": "StreamedAnswer",
+    "turnkeeper.api.turnkeeper": "Turnkeeper",
+    "turnkeeper.bus": "Overflow",
+    "turnkeeper.context.component": "ContextComponent Sampling",
+    "turnkeeper.context.custom": "component",
+    "turnkeeper.mint": "Mint",
+    "turnkeeper.model.answer": "Answer TurnFailed",
+    "turnkeeper.model.context": "Absent Loaded Unavailable",
+    "turnkeeper.model.failure": (
+        "AbortedFailure ApiFailure AuthFailure ContentFilterFailure Failure OutputLengthFailure "
+        "OverflowFailure StructuredOutputFailure UnknownFailure"
     ),
-    "model.message": ("AssistantMessage", "Message", "ModelChoice", "SystemMessage", "UserMessage"),
-    "model.message_with_parts": ("MessageWithParts",),
-    "model.notification": (
-        "AnyNotification",
-        "Delta",
-        "DiffUpdated",
-        "MessageDeleted",
-        "MessageUpdated",
-        "Notification",
-        "PartDeleted",
-        "PartUpdated",
-        "PermissionSettled",
-        "PermissionWaits",
-        "QuestionSettled",
-        "QuestionWaits",
-        "SessionAdded",
-        "SessionCompacted",
-        "SessionDeleted",
-        "SessionFailed",
-        "SessionIdle",
-        "SessionUpdated",
-        "StatusUpdated",
-        "TodosUpdated",
+    "turnkeeper.model.message": "AssistantMessage Message ModelChoice SystemMessage UserMessage",
+    "turnkeeper.model.message_with_parts": "MessageWithParts",
+    "turnkeeper.model.notification": (
+        "AnyNotification Delta DiffUpdated MessageDeleted MessageUpdated Notification PartDeleted PartUpdated "
+        "PermissionSettled PermissionWaits QuestionSettled QuestionWaits SessionAdded SessionCompacted "
+        "SessionDeleted SessionFailed SessionIdle SessionUpdated StatusUpdated TodosUpdated"
     ),
-    "model.parts": ("FilePart", "Part", "ReasoningPart", "TextPart", "ToolPart"),
-    "model.parts.tool": ("ToolCompleted", "ToolError", "ToolPending", "ToolRunning"),
-    "model.permission": ("PermissionRequest", "Reply", "Rule"),
-    "model.prompt": ("FileInput", "Prompt", "Receipt", "TextInput"),
-    "model.question": ("QuestionReply", "QuestionRequest"),
-    "model.refusal": ("Busy", "Conflict", "Forbidden", "Invalid", "NotFound", "Refusal"),
-    "model.request": ("ModelRequest",),
-    "model.session": ("FileDiff", "Session", "Tokens"),
-    "model.stream": ("StreamEvent",),
-    "model.todo": ("Todo",),
-    "providers.provider": ("Provider",),
-    "providers.scripted": ("Scripted",),
-    "run.coordinator": ("Outcome",),
-    "run.permission": ("NobodyToAsk", "allow_all", "reject_all"),
-    "run.runtime": ("Settings",),
-    "sessions.session_state": ("SessionState",),
-    "store.damaged": ("DamagedDocument",),
-    "store.engine": ("Engine", "StoreUnavailable"),
-    "tools.custom": ("tool",),
-    "tools.tool": ("AnyTool", "ToolContext", "ToolFailure", "ToolOutput"),
+    "turnkeeper.model.parts": "FilePart Part ReasoningPart TextPart ToolPart",
+    "turnkeeper.model.parts.tool": "ToolCompleted ToolError ToolPending ToolRunning",
+    "turnkeeper.model.permission": "PermissionRequest Reply Rule",
+    "turnkeeper.model.prompt": "FileInput Prompt Receipt TextInput",
+    "turnkeeper.model.question": "QuestionReply QuestionRequest",
+    "turnkeeper.model.refusal": "Busy Conflict Forbidden Invalid NotFound Refusal",
+    "turnkeeper.model.request": (
+        "AssistantTurn Call Media ModelMessage ModelRequest Reasoning Result SystemTurn Text ToolTurn UserTurn"
+    ),
+    "turnkeeper.model.session": "FileDiff Session Tokens",
+    "turnkeeper.model.stream": "StreamEvent",
+    "turnkeeper.model.todo": "Todo",
+    "turnkeeper.providers.custom": "provider",
+    "turnkeeper.providers.provider": "Provider",
+    "turnkeeper.providers.scripted": "Scripted",
+    "turnkeeper.run.coordinator": "Outcome",
+    "turnkeeper.run.permission": "NobodyToAsk allow_all reject_all",
+    "turnkeeper.run.runtime": "Settings",
+    "turnkeeper.sessions.session_state": "SessionState",
+    "turnkeeper.store.damaged": "DamagedDocument",
+    "turnkeeper.store.engine": "Engine StoreUnavailable",
+    "turnkeeper.tools.custom": "tool",
+    "turnkeeper.tools.tool": "AnyTool ToolContext ToolFailure ToolOutput",
 }
 """Where the public names are, which are loaded when they are asked for. A test compares it with the imports above."""
+
+__all__ = ["__version__", "open", "open_sync"]
+__all__ += [name for names in _PLACES.values() for name in names.split()]
 
 
 def open(
@@ -351,8 +246,8 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     for place, names in _PLACES.items():
-        if name in names:
-            return getattr(import_module(f"{__name__}.{place}"), name)
+        if name in names.split():
+            return getattr(import_module(place), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -4,9 +4,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from turnkeeper.api.answer_stream import AnswerStream
 from turnkeeper.api.question import AskedQuestion
 from turnkeeper.api.running import Running
+from turnkeeper.api.streamed_answer import StreamedAnswer
 from turnkeeper.core.arguments import check as check_argument
 from turnkeeper.core.arguments import checked
 from turnkeeper.model.answer import Answer, TurnFailed
@@ -111,7 +111,7 @@ class Asking(Running):
         system: str | None = None,
         output_type: None = None,
         check: bool = True,
-    ) -> AnswerStream[str]: ...
+    ) -> StreamedAnswer[str]: ...
 
     @overload
     def stream(
@@ -125,7 +125,7 @@ class Asking(Running):
         system: str | None = None,
         output_type: type[T],
         check: Literal[True] = True,
-    ) -> AnswerStream[T]: ...
+    ) -> StreamedAnswer[T]: ...
 
     @overload
     def stream(
@@ -139,7 +139,7 @@ class Asking(Running):
         system: str | None = None,
         output_type: type[T],
         check: bool,
-    ) -> AnswerStream[T | None]: ...
+    ) -> StreamedAnswer[T | None]: ...
 
     def stream(
         self,
@@ -152,7 +152,7 @@ class Asking(Running):
         system: str | None = None,
         output_type: type[Any] | None = None,
         check: bool = True,
-    ) -> AnswerStream[Any]:
+    ) -> StreamedAnswer[Any]:
         """Ask, and give the text as it comes: ``async for piece in (answer := tk.iter_messages("...")): print(piece)``.
 
         When it has ended, ``answer.answer`` is the whole answer. The parameters are those of ``ask``, which see. The
@@ -162,7 +162,7 @@ class Asking(Running):
             raise Invalid(f"stream takes a prompt, not the session {prompt!r:.80}; iter_messages reads its messages")
         asked = self._question(prompt, id, agent, model, system, output_type)
         assert self.group is not None, "the store was opened without a runtime"
-        return AnswerStream(
+        return StreamedAnswer(
             open_session=partial(self._session_for, session, id),
             subscribe=lambda session_id: self.subscribe(session_id=session_id),
             send=partial(self._send, asked),

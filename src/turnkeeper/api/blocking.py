@@ -11,7 +11,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from anyio.from_thread import BlockingPortal
 
-from turnkeeper.api.answer_stream import AnswerStream
+from turnkeeper.api.streamed_answer import StreamedAnswer
 from turnkeeper.api.turnkeeper import Turnkeeper
 from turnkeeper.bus import Subscription
 from turnkeeper.model.answer import Answer
@@ -58,10 +58,10 @@ class BlockingSubscription(BlockingIterator[T]):
         self._portal.call(self._subscription.close)
 
 
-class BlockingAnswerStream(BlockingIterator[str], Generic[T]):
+class BlockingStreamedAnswer(BlockingIterator[str], Generic[T]):
     """The text of an answer as it comes, and the whole answer when it has ended."""
 
-    def __init__(self, portal: BlockingPortal, items: AnswerStream[T]) -> None:
+    def __init__(self, portal: BlockingPortal, items: StreamedAnswer[T]) -> None:
         super().__init__(portal, items)
         self._stream = items
 
@@ -86,8 +86,8 @@ class BlockingTurnkeeper:
         match found:
             case Subscription():
                 return BlockingSubscription(self._portal, found)
-            case AnswerStream():
-                return BlockingAnswerStream(self._portal, found)
+            case StreamedAnswer():
+                return BlockingStreamedAnswer(self._portal, found)
             case AsyncIterator():
                 return BlockingIterator(self._portal, found)
             case _:

@@ -1,4 +1,4 @@
-"""AnswerStream: the text of an answer as it comes, and the whole answer when it has ended."""
+"""StreamedAnswer: the text of an answer as it comes, and the whole answer when it has ended."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from types import TracebackType
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class AnswerStream(Generic[T]):
+class StreamedAnswer(Generic[T]):
     """Iterates over the text of an answer. The prompt is sent at the first piece.
 
     Leaving the loop early does not stop the session. ``async with`` releases the subscription at once.
