@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from turnkeeper.context.component import ContextComponent as ContextComponent
     from turnkeeper.context.component import Sampling as Sampling
     from turnkeeper.context.custom import component as component
+    from turnkeeper.core.entry import Damaged as Damaged
     from turnkeeper.mint import Mint as Mint
     from turnkeeper.model.answer import Answer as Answer
     from turnkeeper.model.answer import TurnFailed as TurnFailed
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from turnkeeper.model.notification import SessionUpdated as SessionUpdated
     from turnkeeper.model.notification import StatusUpdated as StatusUpdated
     from turnkeeper.model.notification import TodosUpdated as TodosUpdated
+    from turnkeeper.model.page import Page as Page
     from turnkeeper.model.parts import FilePart as FilePart
     from turnkeeper.model.parts import Part as Part
     from turnkeeper.model.parts import ReasoningPart as ReasoningPart
@@ -76,9 +78,11 @@ if TYPE_CHECKING:
     from turnkeeper.model.permission import PermissionRequest as PermissionRequest
     from turnkeeper.model.permission import Reply as Reply
     from turnkeeper.model.permission import Rule as Rule
+    from turnkeeper.model.prompt import AgentInput as AgentInput
     from turnkeeper.model.prompt import FileInput as FileInput
     from turnkeeper.model.prompt import Prompt as Prompt
     from turnkeeper.model.prompt import Receipt as Receipt
+    from turnkeeper.model.prompt import SubtaskInput as SubtaskInput
     from turnkeeper.model.prompt import TextInput as TextInput
     from turnkeeper.model.question import QuestionReply as QuestionReply
     from turnkeeper.model.question import QuestionRequest as QuestionRequest
@@ -112,9 +116,12 @@ if TYPE_CHECKING:
     from turnkeeper.run.permission import allow_all as allow_all
     from turnkeeper.run.permission import reject_all as reject_all
     from turnkeeper.run.runtime import Settings as Settings
+    from turnkeeper.sessions.compact import Compacted as Compacted
     from turnkeeper.sessions.session_state import SessionState as SessionState
     from turnkeeper.store.damaged import DamagedDocument as DamagedDocument
     from turnkeeper.store.engine import Engine as Engine
+    from turnkeeper.store.engine import StoreDamaged as StoreDamaged
+    from turnkeeper.store.engine import StoreFull as StoreFull
     from turnkeeper.store.engine import StoreUnavailable as StoreUnavailable
     from turnkeeper.tools.custom import Function
     from turnkeeper.tools.custom import tool as tool
@@ -132,6 +139,7 @@ _PLACES = {
     "turnkeeper.bus": "Overflow",
     "turnkeeper.context.component": "ContextComponent Sampling",
     "turnkeeper.context.custom": "component",
+    "turnkeeper.core.entry": "Damaged",
     "turnkeeper.mint": "Mint",
     "turnkeeper.model.answer": "Answer TurnFailed",
     "turnkeeper.model.context": "Absent Loaded Unavailable",
@@ -146,10 +154,11 @@ _PLACES = {
         "PermissionSettled PermissionWaits QuestionSettled QuestionWaits SessionAdded SessionCompacted "
         "SessionDeleted SessionFailed SessionIdle SessionUpdated StatusUpdated TodosUpdated"
     ),
+    "turnkeeper.model.page": "Page",
     "turnkeeper.model.parts": "FilePart Part ReasoningPart TextPart ToolPart",
     "turnkeeper.model.parts.tool": "ToolCompleted ToolError ToolPending ToolRunning",
     "turnkeeper.model.permission": "PermissionRequest Reply Rule",
-    "turnkeeper.model.prompt": "FileInput Prompt Receipt TextInput",
+    "turnkeeper.model.prompt": "AgentInput FileInput Prompt Receipt SubtaskInput TextInput",
     "turnkeeper.model.question": "QuestionReply QuestionRequest",
     "turnkeeper.model.refusal": "Busy Conflict Forbidden Invalid NotFound Refusal",
     "turnkeeper.model.request": (
@@ -164,9 +173,10 @@ _PLACES = {
     "turnkeeper.run.coordinator": "Outcome",
     "turnkeeper.run.permission": "NobodyToAsk allow_all reject_all",
     "turnkeeper.run.runtime": "Settings",
+    "turnkeeper.sessions.compact": "Compacted",
     "turnkeeper.sessions.session_state": "SessionState",
     "turnkeeper.store.damaged": "DamagedDocument",
-    "turnkeeper.store.engine": "Engine StoreUnavailable",
+    "turnkeeper.store.engine": "Engine StoreDamaged StoreFull StoreUnavailable",
     "turnkeeper.tools.custom": "tool",
     "turnkeeper.tools.tool": "AnyTool ToolContext ToolFailure ToolOutput",
 }
