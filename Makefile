@@ -31,6 +31,7 @@ check: $(STAMP) ## Format, lint, types, layers, documents.
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	PYTHONPATH=src $(BIN)/lint-imports
+	PYTHONPATH=src $(BIN)/python scripts/blocking_stub.py --check
 	$(BIN)/python scripts/check_docs.py
 
 format: $(STAMP) ## Format the code and fix what can be fixed.

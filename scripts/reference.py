@@ -15,6 +15,7 @@ from typing import Annotated, Literal, Union, get_args, get_origin
 import msgspec
 
 import turnkeeper
+import turnkeeper.testing
 from turnkeeper.api import Turnkeeper
 from turnkeeper.client import Client
 from turnkeeper.client.records import Records
@@ -22,20 +23,14 @@ from turnkeeper.model import event
 from turnkeeper.model.event import Event
 from turnkeeper.model.failure import Failure
 from turnkeeper.model.message import Message
+from turnkeeper.model.notification import KINDS
 from turnkeeper.model.parts import Part
-from turnkeeper.model.permission import AskedBy, Rule, SavedApproval
-from turnkeeper.model.prompt import PartInput, Prompt, Receipt
-from turnkeeper.model.question import Option, Question, QuestionReply, QuestionRequest
 from turnkeeper.model.session import Session
 from turnkeeper.model.status import Status
 from turnkeeper.model.todo import Todo
 from turnkeeper.providers.script import Script
-from turnkeeper.run.coordinator import Outcome
-from turnkeeper.run.permission import PermissionRequest, Reply
-from turnkeeper.run.runtime import Settings
-from turnkeeper.sessions.compact import Compacted
 from turnkeeper.tools import load as load_tools
-from turnkeeper.tools.tool import AnyTool, Attachment, ToolContext, ToolOutput
+from turnkeeper.tools.tool import AnyTool
 
 EVENTS = """\
 # Events
@@ -75,77 +70,90 @@ PYTHON = """\
 import turnkeeper
 
 async with turnkeeper.open("sqlite:sessions.db") as tk:
-    session = await tk.create(title="Wind over the bay")
+    answer = await tk.ask("What does this project do?")
+    print(answer.text)
 ```
 
-`turnkeeper.open` takes `sqlite:PATH`, `files:DIR` or `memory:`, and without any the user's own store; an engine of
-your own may be given instead. `directory` is where new sessions work, and `settings` say how they are run. What it
-gives has the methods below. When a method that writes has returned, the write is on the disk.
+Everything on this page is in `turnkeeper`; no other import is needed. The [guide](../guides/python.md) shows how it
+is used. `open` gives a Turnkeeper, whose methods are below. `open_sync` gives the same methods without `async`: what
+is awaited here blocks there, and what is iterated over with `async for` is iterated over with `for`. When a method
+that writes has returned, the write is on the disk.
+
+This page is written by `scripts/reference.py` from `src/turnkeeper`.
 
 ## Exceptions
 
-- `NotFound`, `Conflict`, `Invalid`, `Forbidden` and `Busy` of `turnkeeper.model.refusal`, all below `Refusal`: what is
-  asked for is refused, and nothing was changed. The message says what to do.
-- `StoreUnavailable` of `turnkeeper.store.engine`, and below it `StoreFull` and `StoreDamaged`: the store cannot be
-  used, because of the disk or another program, or because it is closed.
-- `Damaged` of `turnkeeper.core.entry`: an entry of a log is not what was written; `turnkeeper doctor` says more.
-- `DamagedDocument` of `turnkeeper.store.damaged`: the same of a document. Pages leave it out, and name it in `damaged`.
-- `Overflow` of `turnkeeper.bus`: a subscriber fell too far behind; read what is needed and subscribe again.
+- `TurnFailed`: a prompt led to no answer. It has the recorded failure (`error`) and what there is of an answer
+  (`answer`).
+- `NotFound`, `Conflict`, `Invalid`, `Forbidden` and `Busy`, all below `Refusal`: what is asked for is refused, and
+  nothing was changed. The message says what to do. An unknown session is `NotFound` in every method.
+- `StoreUnavailable`, and below it `StoreFull` and `StoreDamaged`: the store cannot be used, because of the disk or
+  another program, or because it is closed.
+- `Damaged`: an entry of a log is not what was written; `turnkeeper doctor` says more.
+- `DamagedDocument`: the same of a document. Pages leave it out, and name it in `damaged`.
+- `Overflow`: a subscriber fell too far behind; read what is needed and subscribe again.
 
-What went wrong in a conversation is no exception: it is the `error` of a message, or of a tool call.
-
-## Asking
-
-What the permission rules leave open is put to `Settings.ask`; without one it is rejected. Only `once` and `always`
-allow the call. Feedback with a rejection is advice for the model, which then goes on. With `ask=None` a call waits
-until `tk.reply` or another process on the store answers; `tk.permissions` lists what waits, also after a restart.
-
-```python
-import turnkeeper
-from turnkeeper.run.permission import PermissionRequest, Reply
-from turnkeeper.run.runtime import Settings
-
-
-async def ask(request: PermissionRequest) -> Reply:
-    if request.permission == "bash" and all(one.startswith("git status") for one in request.patterns):
-        return Reply(answer="once")
-    return Reply(answer="reject", feedback="Only git status may be run.")
-
-
-async with turnkeeper.open("memory:", settings=Settings(ask=ask)) as asking:
-    print(asking.running)
-```
+Of the methods, only `ask` and `stream` raise what went wrong in a conversation. For the others it is the `error` of a
+message, or of a tool call.
 
 ## A session that is left open
 
 A session whose process was killed stays busy in the log. `wait` then gives an outcome of the kind `abandoned`, and
-`is_abandoned` says the same at once. `run` closes what was left and takes up what waits:
+`is_abandoned` says the same at once. `run` closes what was left and takes up what waits; a prompt with an `id` is
+simply asked again:
 
 ```python
 if (await tk.wait(session.id)).kind == "abandoned":
     await tk.run(session.id, resume=True)
 ```
 
-This page is written by `scripts/reference.py` from `src/turnkeeper/api`.
+## Functions
+"""
 
+METHODS = """
 ## Methods
 """
 
 VALUES = """
 ## Values
 
-What methods take and give, and where each is. A question mark means that a field may be left out.
+What methods take and give. A question mark means that a field may be left out. [Shapes](shapes.md) has sessions,
+messages, parts and failures.
+"""
+
+NOTIFICATIONS_OF_PYTHON = """
+## Notifications
+
+What `subscribe` gives, for `match`. Each has `session_id` and `directory`; the seq of its event is in `seq`.
+
+| Class | Has | Meaning |
+|---|---|---|
+"""
+
+TESTING = """
+## Tests
+
+`turnkeeper.testing` has `recorded`, which raises `RecordingChanged`; `Scripted`, a model in this process that plays a
+script; `ScriptedServer`, the same over HTTP in four wire protocols; and `Gate`, which holds an answer back until a
+test opens it.
+"""
+
+OTHER_NAMES = """
+## Other names
+
+| Name | Meaning |
+|---|---|
 """
 
 SCRIPTED = """
 ## A scripted model
 
-`turnkeeper.providers.scripted.Scripted` is a provider for tests of your own tools and programs: it answers each request
+`turnkeeper.testing.Scripted` is a provider for tests of your own tools and programs: it answers each request
 with what the script says next. `Settings(transport=lambda endpoint: script)` has every model answered by it.
 
 ```python
-from turnkeeper.providers.scripted import Scripted
-from turnkeeper.run.runtime import Settings
+from turnkeeper import Settings
+from turnkeeper.testing import Scripted
 
 script = Scripted().calls("bash", command="git status").then().says("Nothing changed.")
 settings = Settings(transport=lambda endpoint: script)
@@ -287,24 +295,78 @@ def spelt(annotation: object) -> str:
     raise TypeError(f"no words for the type {annotation!r}; teach spelt() some")
 
 
+SHOWN_IN_SHAPES = (*get_args(Message), *get_args(Part), *get_args(Failure), Session, Todo)
+
+
 def python_page() -> str:
-    """Every public method with its signature and its contract."""
-    asked = (Rule, PermissionRequest, Reply, SavedApproval, QuestionRequest, Question, Option, QuestionReply, AskedBy)
-    tools = (ToolContext, ToolOutput, Attachment)
-    shown = (Prompt, *get_args(PartInput), Receipt, Outcome, Compacted, Settings, *asked, *tools)
+    """Every public function, method, value and notification, and a line for each other name."""
+    public = {name: getattr(turnkeeper, name) for name in sorted(turnkeeper.__all__) if name != "__version__"}
     kinds = [kind for kind in reversed(Turnkeeper.__mro__) if kind.__module__.startswith("turnkeeper.api.")]
-    values = VALUES + "".join(map(value, shown))
-    return PYTHON + "".join(methods(kind, "tk") for kind in kinds) + values + SCRIPTED + methods(Script, "script")
+    notifications = {name: one for name, one in public.items() if one in KINDS.values()}
+    values = {name: one for name, one in public.items() if is_value(one) and name not in notifications}
+    functions = {name: one for name, one in public.items() if inspect.isfunction(one)}
+    shown = {*functions, *values, *notifications}
+    others = {name: one for name, one in public.items() if name not in shown}
+    return (
+        PYTHON
+        + "".join(function(name, one) for name, one in functions.items())
+        + METHODS
+        + "".join(methods(kind, "tk") for kind in kinds)
+        + VALUES
+        + "".join(map(value, values.values()))
+        + NOTIFICATIONS_OF_PYTHON
+        + "".join(notification_row(one) for one in notifications.values())
+        + OTHER_NAMES
+        + "".join(f"| `{name}` | {meaning(name, one)} |\n" for name, one in others.items())
+        + TESTING
+        + function("recorded", turnkeeper.testing.recorded, "turnkeeper.testing")
+        + SCRIPTED
+        + methods(Script, "script")
+    )
+
+
+def is_value(thing: object) -> bool:
+    """Whether it is a value with fields that no other page shows."""
+    elsewhere = (msgspec.Struct, *SHOWN_IN_SHAPES)
+    return isinstance(thing, type) and issubclass(thing, msgspec.Struct) and thing not in elsewhere
+
+
+def function(name: str, called: Callable[..., object], package: str = "turnkeeper") -> str:
+    """A section for a public function."""
+    awaited = "await " if inspect.iscoroutinefunction(called) else ""
+    shown = f"{awaited}{package}.{name}{signature(called)}"
+    return f"\n### `{package}.{name}`\n\n```python\n{shown}\n```\n\n{said(called)}\n"
+
+
+def notification_row(kind: type) -> str:
+    """The line of a notification."""
+    own = [name for name, one in vars(kind).items() if isinstance(one, property)]
+    return f"| `{kind.__name__}` | {', '.join(f'`{name}`' for name in own) or 'nothing more'} | {said(kind)} |\n"
+
+
+def meaning(name: str, thing: object) -> str:
+    """One line about a name that has no section."""
+    if isinstance(thing, type):
+        return said(thing).partition(". ")[0].rstrip(".").replace("|", "\\|") + "."
+    if isinstance(thing, UnionType):
+        return "One of " + ", ".join(f"`{one.__name__}`" for one in get_args(thing)) + "."
+    return ALIASES[name]
+
+
+ALIASES = {"AnyTool": "A tool with arguments of any type, as `tool` makes it."}
 
 
 def value(kind: type) -> str:
     """What a value of Python holds, under the names of Python."""
-    hints = inspect.get_annotations(kind)
+    hints = {name: hint for base in reversed(kind.__mro__) for name, hint in inspect.get_annotations(base).items()}
     fields = {field.name: field for field in msgspec.structs.fields(kind)}
     rows = "".join(
-        f"| `{name}`{'' if fields[name].required else '?'} | {plainly(words(hint))} |\n" for name, hint in hints.items()
+        f"| `{name}`{'' if fields[name].required else '?'} | {plainly(words(hint))} |\n"
+        for name, hint in hints.items()
+        if name in fields
     )
-    return f"\n### `{kind.__name__}`\n\n`{kind.__module__}`. {said(kind)}\n\n| Field | Type |\n|---|---|\n{rows}"
+    table = f"\n| Field | Type |\n|---|---|\n{rows}" if rows else ""
+    return f"\n### `{kind.__name__}`\n\n{said(kind)}\n{table}"
 
 
 def words(hint: object) -> str:
@@ -352,7 +414,8 @@ def signature(method: Callable[..., object]) -> str:
 
 def plainly(text: str) -> str:
     """A signature without modules in front of types, and without quotes around those that are imported late."""
-    return re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Z_a-z])", "", re.sub(r"'([A-Z]\w*(?: \| None)?)'", r"\1", text))
+    unquoted = re.sub(r"(?<=: |> )'([^']+)'", r"\1", text)
+    return re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Z_a-z])", "", unquoted)
 
 
 def said(thing: object) -> str:

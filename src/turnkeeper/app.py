@@ -1,8 +1,8 @@
 """The composition root: opens a store, builds its parts and returns the Python interface."""
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ import anyio
 from turnkeeper.api import Turnkeeper
 from turnkeeper.bus import Bus
 from turnkeeper.mint import Mint
-from turnkeeper.model.notification import Delta, Notification
+from turnkeeper.model.notification import AnyNotification
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.store import keys
 from turnkeeper.store.engine import Engine
@@ -22,7 +22,13 @@ from turnkeeper.store.store import Store
 from turnkeeper.workspace import paths
 
 if TYPE_CHECKING:
+    from turnkeeper.api.agent import Agent
+    from turnkeeper.api.blocking import BlockingTurnkeeper
+    from turnkeeper.context.component import ContextComponent
+    from turnkeeper.providers.provider import Provider
     from turnkeeper.run.runtime import Settings
+    from turnkeeper.tools.custom import Function
+    from turnkeeper.tools.tool import AnyTool
 
 
 @asynccontextmanager
@@ -57,6 +63,36 @@ async def open_store(
             raise raised
 
 
+def open_program(
+    store: str | Engine | None = None,
+    *,
+    directory: str | Path | None = None,
+    config: Mapping[str, object] | None = None,
+    tools: "Sequence[AnyTool | Function]" = (),
+    components: "Sequence[ContextComponent]" = (),
+    agents: "Sequence[Agent]" = (),
+    provider: "Provider | None" = None,
+    settings: "Settings | None" = None,
+    mint: Mint | None = None,
+) -> AbstractAsyncContextManager[Turnkeeper]:
+    """Open a store with what a program gives: see ``turnkeeper.open``. Raises Invalid if something of it is wrong."""
+    from turnkeeper.api.program import settings_of
+
+    given = settings_of(settings, config=config, tools=tools, components=components, agents=agents, provider=provider)
+    return open_store(store, directory=directory, mint=mint, settings=given)
+
+
+@contextmanager
+def open_blocking(opening: AbstractAsyncContextManager[Turnkeeper]) -> Iterator["BlockingTurnkeeper"]:
+    """An open store for scripts without ``async``, on an event loop in a thread of its own."""
+    from anyio.from_thread import start_blocking_portal
+
+    from turnkeeper.api.blocking import BlockingTurnkeeper
+
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(opening) as turnkeeper:
+        yield BlockingTurnkeeper(turnkeeper, portal)
+
+
 @asynccontextmanager
 async def look(
     store: str | Engine | None = None,
@@ -68,7 +104,7 @@ async def look(
 ) -> AsyncIterator[Turnkeeper]:
     """Open a store without a runtime, for programs that only read and change sessions. They start faster."""
     engine = store if isinstance(store, Engine) else await _opened(store)
-    bus: Bus[Notification | Delta] = Bus()
+    bus: Bus[AnyNotification] = Bus()
     mint = mint or Mint()
     try:
         opened = Store(engine, Journal(engine, mint, bus.publish, lambda: bus.subscribers > 0), Queries(engine), mint)
@@ -115,4 +151,4 @@ def default_store() -> str:
     return f"sqlite:{paths.data(os.environ) / 'turnkeeper.db'}"
 
 
-__all__ = ["Turnkeeper", "default_store", "look", "open_store"]
+__all__ = ["Turnkeeper", "default_store", "look", "open_blocking", "open_program", "open_store"]

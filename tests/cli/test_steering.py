@@ -135,7 +135,7 @@ async def test_the_api_aborts_what_it_runs_itself(shop: Shop) -> None:
         session = await opened.create()
         await opened.prompt(session.id, "hello")
         await gate.wait_reached()
-        assert await opened.abort(session.id)
-        assert not await opened.abort(session.id)
+        assert await opened.stop(session.id)
+        assert not await opened.stop(session.id)
         with anyio.fail_after(30):
             await opened.wait(session.id)

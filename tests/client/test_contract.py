@@ -161,12 +161,12 @@ async def test_a_session_is_stopped_and_keeps_what_was_said(way: str, tmp_path: 
     gate = Gate()
     async with pair(way, tmp_path, Scripted().says("half").waits(gate)) as (client, _, __):
         session_id = (await client.create(title="T")).id
-        assert await client.abort(session_id) is False
+        assert await client.stop(session_id) is False
         await client.prompt_async(session_id, "hello")
         await gate.wait_reached()
         with pytest.raises(Busy):
             await client.shell(session_id, "true")
-        assert await client.abort(session_id) is True
+        assert await client.stop(session_id) is True
         last = (await client.messages(session_id)).items[-1]
         assert [part.text for part in last.parts if isinstance(part, TextPart)] == ["half"]
 

@@ -6,7 +6,7 @@ from turnkeeper.core.answers import NotAsked, answer_to, reply_to
 from turnkeeper.core.view import OpenAsk, OpenTurn, PermissionAsk, QuestionAsk, SessionView
 from turnkeeper.model import event as e
 from turnkeeper.model.event import Event
-from turnkeeper.model.permission import Answer, Reply, Rule
+from turnkeeper.model.permission import PermissionAnswer, Reply, Rule
 from turnkeeper.model.question import QuestionReply
 from turnkeeper.model.refusal import Conflict, Invalid
 from turnkeeper.testing.builders import a_call, a_permission, a_question, a_session, an_assistant, running
@@ -28,7 +28,7 @@ def view(*asks: OpenAsk) -> SessionView:
     )
 
 
-def replied(request_id: str, reply: Answer, feedback: str | None = None) -> Event:
+def replied(request_id: str, reply: PermissionAnswer, feedback: str | None = None) -> Event:
     return e.PermissionReplied(request_id=request_id, reply=reply, feedback=feedback)
 
 

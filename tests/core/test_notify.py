@@ -9,7 +9,7 @@ from turnkeeper.core.view import SessionView
 from turnkeeper.model import event as e
 from turnkeeper.model.failure import AbortedFailure, MessageData
 from turnkeeper.model.message import AssistantMessage
-from turnkeeper.model.notification import Notification
+from turnkeeper.model.notification import SessionDeleted
 from turnkeeper.model.session import FileDiff, Summary
 from turnkeeper.model.status import BUSY, IDLE
 from turnkeeper.testing.builders import NOW, a_session, a_system, a_text, a_user, an_assistant, every_event
@@ -155,7 +155,7 @@ def test_a_session_that_did_not_change_is_not_told() -> None:
 def test_the_last_thing_told_of_a_session_is_its_end() -> None:
     session = VIEW.session
     properties = {"sessionID": "ses_one", "info": session}
-    assert deleted(session) == Notification(
+    assert deleted(session) == SessionDeleted(
         type="session.deleted",
         session_id="ses_one",
         directory=session.directory,

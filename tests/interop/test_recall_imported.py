@@ -15,7 +15,7 @@ async def test_every_text_that_opencode_recorded_is_given_back_by_its_handle(tk:
     await tk.import_opencode(database(tmp_path / "data"))
     asked = 0
     for session in (await tk.list(roots=False, archived=True)).items:
-        async for message in tk.stream(session.id):
+        async for message in tk.iter_messages(session.id):
             entry = HistoryItem(message=message.info, parts=message.parts)
             wanted = {text for part in message.parts if isinstance(part, TextPart) and (text := part.text)}
             wanted |= {
@@ -33,7 +33,7 @@ async def test_every_text_that_opencode_recorded_is_given_back_by_its_handle(tk:
 
 async def test_what_opencode_compacted_away_is_found_by_its_words(tk: Turnkeeper, tmp_path: Path) -> None:
     await tk.import_opencode(database(tmp_path / "data"))
-    messages = [one async for one in tk.stream(COMPACTED, reverse=False)]
+    messages = [one async for one in tk.iter_messages(COMPACTED, reverse=False)]
     [first] = [part.text for part in messages[0].parts if isinstance(part, TextPart)][:1]
     hits = await tk.recall_search(COMPACTED, " ".join(first.split()[:3]))
     assert hits[0].hidden == "compacted"

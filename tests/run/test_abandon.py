@@ -54,7 +54,7 @@ async def test_a_tool_that_ignores_an_interrupt_is_left_and_its_call_is_settled(
         session = await stage.session()
         await stage.say(session, "go")
         await begun.wait()
-        assert await stage.tk.interrupt(session)
+        assert await stage.tk.stop(session)
         assert await error_of(stage, session) == {"interrupted": True, "left": True}
         events = len(await stage.events(session))
         release.set()
@@ -77,7 +77,7 @@ async def test_a_command_that_ignores_the_request_to_end_does_not_hold_an_interr
         await stage.say(session, "go")
         await anyio.wait_readable(alive)
         assert os.read(alive, 100) == b"on\n"
-        assert await stage.tk.interrupt(session)
+        assert await stage.tk.stop(session)
         state = await error_of(stage, session)
         assert (state["interrupted"], state["left"]) == (True, True)
         assert not select.select([alive], [], [], 0)[0], "the interrupt waited for the command"
@@ -97,7 +97,7 @@ async def test_the_jobs_of_a_session_end_when_it_is_interrupted_or_removed(play:
         await stage.ask(session, "go")
         await anyio.wait_readable(alive)
         assert os.read(alive, 100) == b"on\n"
-        await stage.tk.interrupt(session)
+        await stage.tk.stop(session)
         await anyio.wait_readable(alive)
         assert os.read(alive, 100) == b""
         os.close(alive)
@@ -127,7 +127,7 @@ async def test_a_function_on_a_thread_that_is_interrupted_is_named_as_still_at_w
         session = await stage.session()
         await stage.say(session, "go")
         assert await to_thread.run_sync(begun.wait, DEADLINE_S)
-        assert await stage.tk.interrupt(session)
+        assert await stage.tk.stop(session)
         assert await error_of(stage, session) == {"interrupted": True, "left": True}
         release.set()
         assert await to_thread.run_sync(ended.wait, DEADLINE_S)

@@ -208,7 +208,7 @@ async def test_stopping_a_compaction_leaves_the_earlier_boundary_in_force(play: 
         async with anyio.create_task_group() as group:
             group.start_soon(compact)
             await gate.wait_reached()
-            await stage.tk.interrupt(session)
+            await stage.tk.stop(session)
         assert "nothing has changed" in str(refused[0])
         stopped = (await summaries(stage, session))[-1]
         assert isinstance(stopped.error, AbortedFailure)

@@ -301,7 +301,7 @@ async def test_a_responder_is_asked_what_an_earlier_process_left_when_the_sessio
 async def test_an_abort_takes_back_what_waits_and_names_the_call_interrupted(house: House) -> None:
     session = await house.left_waiting(Scripted().calls("works", text="x"))
     async with house.opened(Scripted()) as later, later.tk.subscribe() as heard:
-        assert await later.tk.abort(session)
+        assert await later.tk.stop(session)
         assert (await until(heard, "permission.replied")).properties["reply"] == "reject"
         [state] = await states(later, session)
         assert of_type(ToolError, state).metadata == {"interrupted": True}

@@ -89,7 +89,7 @@ async def test_interrupted_after_any_number_of_steps_a_turn_is_closed_and_the_se
             await opened.say(session, "go")
             for _ in range(steps):
                 await anyio.lowlevel.checkpoint()  # Every task that can take a step takes one.
-            was_running = await opened.tk.interrupt(session)
+            was_running = await opened.tk.stop(session)
             assert await is_closed(opened, session)
             if steps % 3 == 0:
                 await go_on(opened, session)
@@ -115,7 +115,7 @@ async def test_interrupted_after_any_event_a_turn_on_disk_is_closed_and_the_sess
                 async for recorded in stage.tk.tail(session):
                     if recorded.seq >= seq:
                         stopped += session in stage.tk.runtime.active
-                        await stage.tk.interrupt(session)
+                        await stage.tk.stop(session)
             assert await is_closed(stage, session)
             if stopped < (seq - 3) // 2:
                 break

@@ -148,7 +148,7 @@ async def test_an_interrupt_while_a_tool_waits_is_no_failure_of_the_tool(play: P
         session = await stage.session()
         await stage.say(session, "go")
         await begun.wait()
-        assert await stage.tk.interrupt(session)
+        assert await stage.tk.stop(session)
         [(message, parts)] = await stage.turns(session)
         assert isinstance(message.error, AbortedFailure)
         [call] = [part for part in parts if isinstance(part, ToolPart)]

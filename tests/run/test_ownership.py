@@ -225,7 +225,7 @@ async def test_an_interrupted_turn_keeps_what_was_said_and_the_partial_output_of
         session = await stage.session()
         await stage.say(session, "go")
         await started.wait_reached()
-        assert await stage.tk.interrupt(session) is True
+        assert await stage.tk.stop(session) is True
         [(message, parts)] = await stage.turns(session)
         assert isinstance(message.error, AbortedFailure)
         assert message.time.completed is not None
@@ -253,7 +253,7 @@ async def test_a_tool_that_settles_itself_when_it_is_stopped_keeps_its_result(pl
         session = await stage.session()
         await stage.say(session, "go")
         await started.wait_reached()
-        await stage.tk.interrupt(session)
+        await stage.tk.stop(session)
         [(message, parts)] = await stage.turns(session)
         assert isinstance(message.error, AbortedFailure)
         [call] = [part for part in parts if isinstance(part, ToolPart)]
@@ -269,7 +269,7 @@ async def test_prompts_that_wait_survive_an_interrupt(play: Play) -> None:
         await stage.say(session, "first")
         await gate.wait_reached()
         await stage.say(session, "queued", delivery="queue")
-        await stage.tk.interrupt(session)
+        await stage.tk.stop(session)
         view = await stage.tk.store.journal.view(session)
         assert len(view.inbox) == 1
         await stage.ask(session, "again")
@@ -284,7 +284,7 @@ async def test_resuming_asks_once_more_where_the_last_turn_was_stopped(play: Pla
         session = await stage.session()
         await stage.say(session, "go")
         await gate.wait_reached()
-        await stage.tk.interrupt(session)
+        await stage.tk.stop(session)
         assert (await stage.tk.run(session, resume=True)).reason == "answered"
         (stopped, parts), (_, answer) = await stage.turns(session)
         assert isinstance(stopped.error, AbortedFailure)

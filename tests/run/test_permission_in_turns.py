@@ -133,7 +133,7 @@ async def test_an_interrupt_ends_a_question(play: Play) -> None:
         session = await stage.session()
         await stage.say(session, "go")
         await asked.wait_reached()
-        assert await stage.tk.interrupt(session)
+        assert await stage.tk.stop(session)
         [state] = await states(stage, session)
         assert of_type(ToolError, state).metadata == {"interrupted": True}
         assert await stage.is_sound(session)

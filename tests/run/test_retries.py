@@ -183,7 +183,7 @@ async def test_an_interrupt_ends_the_wait_for_another_try(play: Play) -> None:
         session = await stage.session()
         await stage.say(session, "go")
         await stage.time.asleep(2.0)
-        assert await stage.tk.interrupt(session)
+        assert await stage.tk.stop(session)
         [(message, parts)] = await stage.turns(session)
         assert isinstance(message.error, AbortedFailure)
         assert [type(part) for part in parts] == [RetryPart]
@@ -228,7 +228,7 @@ async def test_the_bill_of_every_attempt_is_in_the_ledger_and_sums_to_the_totals
         await stage.tk.wait(session)
         await stage.say(session, "more")
         await gate.wait_reached()
-        await stage.tk.interrupt(session)
+        await stage.tk.stop(session)
         rows = [one for one in await stage.events(session) if isinstance(one, e.UsageRecorded)]
         assert [(row.attempt, row.purpose) for row in rows] == [(1, "turn"), (2, "turn"), (1, "turn"), (1, "turn")]
         # 50,000 new input at 3, 10,000 output at 15, 40,000 read at 0.3, 10,000 written at 3.75 for a million. Of an

@@ -160,7 +160,7 @@ async def test_a_session_that_runs_a_turn_refuses_a_command(on: Stage) -> None:
     with pytest.raises(Busy):
         await on.tk.shell(session_id, "true")
     assert len([one for one in await on.messages(session_id) if isinstance(one.info, UserMessage)]) <= 1
-    await on.tk.interrupt(session_id)
+    await on.tk.stop(session_id)
     assert completed(await on.tk.shell(session_id, "echo now")).output == "now"
 
 
@@ -262,7 +262,7 @@ async def test_a_command_that_is_stopped_keeps_what_it_printed(on: Stage) -> Non
     async with anyio.create_task_group() as group:
         group.start_soon(on.tk.shell, session_id, "echo $$ > pid; echo half; read line < gate; echo never")
         await printed(on, session_id, "half")
-        assert await on.tk.interrupt(session_id)
+        assert await on.tk.stop(session_id)
     [_, answer] = await on.messages(session_id)
     state = call(answer).state
     assert isinstance(state, ToolError)
@@ -284,7 +284,7 @@ async def test_the_model_is_told_that_its_command_was_stopped_and_what_it_had_pr
         session_id = await on.session()
         await on.say(session_id, "go")
         await printed(on, session_id, "half")
-        assert await on.tk.interrupt(session_id)
+        assert await on.tk.stop(session_id)
         [(_, parts)] = await on.turns(session_id)
         [state] = [part.state for part in parts if isinstance(part, ToolPart)]
         assert isinstance(state, ToolError)
@@ -300,7 +300,7 @@ async def test_a_prompt_survives_the_stop_of_the_command_before_it(on: Stage) ->
         group.start_soon(on.tk.shell, session_id, "echo begun; read line < gate")
         await printed(on, session_id, "begun")
         await on.say(session_id, "and then?")
-        await on.tk.interrupt(session_id)
+        await on.tk.stop(session_id)
     assert script(on).requests == []
     script(on).says("then this")
     await on.tk.run(session_id)

@@ -78,13 +78,13 @@ async def go(tk: Turnkeeper, words: str = "go", session_id: str | None = None) -
 
 
 async def turns(tk: Turnkeeper, session_id: str) -> list[Sequence[Part]]:
-    found = [one async for one in tk.stream(session_id, reverse=False)]
+    found = [one async for one in tk.iter_messages(session_id, reverse=False)]
     return [one.parts for one in found if isinstance(one.info, AssistantMessage)]
 
 
 async def prompt(tk: Turnkeeper, session_id: str) -> UserMessage:
     """The newest prompt."""
-    async for one in tk.stream(session_id):
+    async for one in tk.iter_messages(session_id):
         if isinstance(one.info, UserMessage):
             return one.info
     raise AssertionError("there is no prompt")
@@ -123,7 +123,7 @@ async def test_the_changes_of_a_prompt_and_of_its_session_are_summarised_and_tol
     more = provider.then().calls_raw("write", '{"filePath": "b.txt", "content": "3\\n"}').then().says("Done.")
     async with opened(project, environ, more) as tk:
         heard: list[Notification] = []
-        listener = tk.listen(lambda one: heard.append(one) if isinstance(one, Notification) else None)
+        listener = tk.bus.listen(lambda one: heard.append(one) if isinstance(one, Notification) else None)
         session_id = await go(tk)
         session = await tk.get(session_id)
         assert session.summary is not None
@@ -175,7 +175,7 @@ async def test_a_turn_that_was_stopped_has_its_patch(project: Path, environ: dic
                 state = part.state if isinstance(part, ToolPart) else None
                 if isinstance(state, ToolRunning) and "ready" in str(state.metadata):
                     break
-        await tk.abort(session_id)
+        await tk.stop(session_id)
         [parts] = await turns(tk, session_id)
         [patch] = [part for part in parts if isinstance(part, PatchPart)]
         assert patch.files == (str(project / "made.txt"),)

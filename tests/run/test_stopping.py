@@ -66,7 +66,7 @@ async def test_sessions_are_stopped_all_at_once(tmp_path: Path) -> None:
             await tool.all_run()
             async with anyio.create_task_group() as group:
                 group.start_soon(tool.let_go_when_all_are_stopping)
-                await opened.tk.stop(LIMIT_S / 3)
+                await opened.tk.stop(timeout_s=LIMIT_S / 3)
                 group.cancel_scope.cancel()
             assert opened.tk.running == frozenset()
 
@@ -79,7 +79,7 @@ async def test_stopping_ends_in_time_though_a_tool_does_not(tmp_path: Path, capl
             for session in sessions:
                 await opened.say(session, "Go.")
             await tool.all_run()
-            await opened.tk.stop(0.1)
+            await opened.tk.stop(timeout_s=0.1)
             assert opened.tk.running == frozenset(sessions)
             assert all(session in caplog.text for session in sessions)
             tool.let_go.set()

@@ -83,7 +83,7 @@ async def call(
 async def recorded(tk: Turnkeeper, session_id: str) -> list[ToolPart]:
     return [
         part
-        async for message in tk.stream(session_id, reverse=False)
+        async for message in tk.iter_messages(session_id, reverse=False)
         for part in message.parts
         if isinstance(part, ToolPart)
     ]

@@ -1,5 +1,6 @@
 """A wrong argument is refused before anything is written, and the store stays whole."""
 
+import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -32,7 +33,7 @@ def an_object(depth: int) -> dict[str, object]:
 
 
 CREATED: dict[str, dict[str, object]] = {
-    "a model as one word": {"model": "anthropic/claude"},
+    "a model as one word": {"model": "claude"},
     "a model as a dictionary without its provider": {"model": {"id": "large"}},
     "a number for an agent": {"agent": 3},
     "a list for metadata": {"metadata": [1]},
@@ -144,19 +145,48 @@ NAMED: dict[str, Act] = {
     "prompt": lambda tk, id: tk.prompt(id, "Hi", resume=False),
     "run": lambda tk, id: tk.run(id),
     "wait": lambda tk, id: tk.wait(id),
-    "interrupt": lambda tk, id: tk.interrupt(id),
+    "stop": lambda tk, id: tk.stop(id),
     "recall": lambda tk, id: tk.recall(id, "r0123456789"),
-    "stream": lambda tk, id: anext(tk.stream(id)),
+    "iter_messages": lambda tk, id: anext(tk.iter_messages(id)),
     "tail": lambda tk, id: anext(tk.tail(id)),
     "export": lambda tk, id: anext(tk.export(id)),
     "ledger": lambda tk, id: anext(tk.ledger(id)),
     "search": lambda tk, id: tk.search("words", session_id=id),
+    "update": lambda tk, id: tk.update(id, lambda session: session),
+    "restore": lambda tk, id: tk.restore(id),
+    "move": lambda tk, id: tk.move(id, "."),
+    "explain_context": lambda tk, id: tk.explain_context(id),
+    "recall_search": lambda tk, id: tk.recall_search(id, "words"),
+    "at": lambda tk, id: tk.at(id, 1),
+    "changes": lambda tk, id: tk.changes(id),
+    "compare": lambda tk, id: tk.compare(id, 1, 1),
+    "revert": lambda tk, id: tk.revert(id, "msg_1"),
+    "unrevert": lambda tk, id: tk.unrevert(id),
+    "undo": lambda tk, id: tk.undo(id),
+    "redo": lambda tk, id: tk.redo(id),
+    "stage_revert": lambda tk, id: tk.stage_revert(id, "msg_1"),
+    "commit_revert": lambda tk, id: tk.commit_revert(id),
+    "shell": lambda tk, id: tk.shell(id, "true"),
+    "compact": lambda tk, id: tk.compact(id),
+    "is_abandoned": lambda tk, id: tk.is_abandoned(id),
+    "wait_upkeep": lambda tk, id: tk.wait_upkeep(id),
+    "permissions": lambda tk, id: tk.permissions(session_id=id),
+    "questions": lambda tk, id: tk.questions(session_id=id),
+    "reply": lambda tk, id: tk.reply("per_1", "once", session_id=id),
+    "answer": lambda tk, id: tk.answer("que_1", None, session_id=id),
+    "state": lambda tk, id: tk.state(id),
+    "ask": lambda tk, id: tk.ask("Hi", session=id),
+    "stream": lambda tk, id: anext(tk.stream("Hi", session=id)),
 }
+
+DEPRECATED = ("abort", "interrupt")
+HEARS_OF_LATER_ONES = "subscribe"
+"""It may name a session that is created later, with an id of the caller."""
 
 NAN: dict[str, object] = {"metadata": {"n": float("nan")}}
 
-OF_ALL = ("ledger", "search")
-"""Without a session these are about all of them."""
+OF_ALL = ("ledger", "search", "stop", "permissions", "questions", "reply", "answer", "ask", "stream")
+"""Without a session these are about all of them, or about a new one."""
 
 
 @pytest.fixture
@@ -197,6 +227,22 @@ async def test_what_cannot_be_an_id_is_refused_by(name: str, tk: Turnkeeper) -> 
 async def test_a_session_that_is_not_there_is_not_found_by(name: str, tk: Turnkeeper) -> None:
     with anyio.fail_after(60), pytest.raises(NotFound, match="ses_nope"):
         await NAMED[name](tk, "ses_nope")
+
+
+async def test_every_method_that_takes_a_session_is_in_the_table() -> None:
+    methods = inspect.getmembers(Turnkeeper, inspect.isfunction)
+    takers = {name for name, method in methods if {"session_id", "session"} & set(inspect.signature(method).parameters)}
+    public = {name for name in takers if not name.startswith("_")}
+    elsewhere = {*DEPRECATED, HEARS_OF_LATER_ONES}
+    assert public - elsewhere == set(NAMED)
+
+
+@pytest.mark.parametrize("name", DEPRECATED)
+async def test_an_old_name_warns_and_works(name: str, tk: Turnkeeper, session_id: str) -> None:
+    with pytest.warns(DeprecationWarning, match=f"{name} is deprecated; use stop"):
+        assert await getattr(tk, name)(session_id) is False
+    with pytest.warns(DeprecationWarning, match=name), pytest.raises(NotFound, match="ses_nope"):
+        await getattr(tk, name)("ses_nope")
 
 
 @pytest.mark.parametrize("limit", [0, -1])

@@ -35,7 +35,7 @@ def an_attempt(cost: float) -> e.UsageRecorded:
 
 
 async def history(tk: Turnkeeper, session_id: str) -> list[MessageWithParts]:
-    return [one async for one in tk.stream(session_id, reverse=False)]
+    return [one async for one in tk.iter_messages(session_id, reverse=False)]
 
 
 def told(one: MessageWithParts) -> object:

@@ -94,9 +94,9 @@ async def test_an_empty_history_is_an_empty_page(tk: Turnkeeper) -> None:
 @pytest.mark.parametrize("count", [0, 1, STREAM_PAGE - 1, STREAM_PAGE, STREAM_PAGE + 1, 2 * STREAM_PAGE])
 async def test_a_stream_gives_every_message_newest_first_or_last(tk: Turnkeeper, count: int) -> None:
     await a_history(tk, count)
-    backwards = [one.info.id async for one in tk.stream(OWN)]
+    backwards = [one.info.id async for one in tk.iter_messages(OWN)]
     assert backwards == [f"msg_{number}" for number in range(count)]
-    assert [one.info.id async for one in tk.stream(OWN, reverse=False)] == backwards[::-1]
+    assert [one.info.id async for one in tk.iter_messages(OWN, reverse=False)] == backwards[::-1]
 
 
 async def test_long_text_comes_back_whole(tk: Turnkeeper) -> None:
@@ -109,7 +109,7 @@ async def test_long_text_comes_back_whole(tk: Turnkeeper) -> None:
     one = await tk.message(OWN, "msg_long")
     assert one.info == user.but(seq=2)
     assert one.parts == (a_text(user, "prt_long", text, seq=2),)
-    assert [one async for one in tk.stream(OWN)] == [one]
+    assert [one async for one in tk.iter_messages(OWN)] == [one]
     assert (await tk.messages(OWN)).items == (one,)
     assert (await tk.get(OWN)).metadata == {"long": text}
     assert (await tk.list()).items[0].metadata == {"long": text}

@@ -95,7 +95,7 @@ async def test_the_summary_and_the_diffs_say_what_was_set_aside(stage: Stage) ->
     await record_turn(stage, SESSION, work)
     user, *_ = await record_turn(stage, SESSION, more)
     told: list[str] = []
-    with closing(stage.tk.listen(lambda one: told.append(getattr(one, "type", "")))):
+    with closing(stage.tk.bus.listen(lambda one: told.append(getattr(one, "type", "")))):
         done = await stage.tk.revert(SESSION, user)
     assert done.session.summary is not None
     summary = done.session.summary
@@ -218,7 +218,7 @@ async def test_the_next_prompt_removes_what_was_set_aside_before_it_is_added(sta
     user, turn = await record_turn(stage, SESSION, more)
     await stage.tk.undo(SESSION)
     told: list[str] = []
-    with closing(stage.tk.listen(lambda one: told.append(getattr(one, "type", "")))):
+    with closing(stage.tk.bus.listen(lambda one: told.append(getattr(one, "type", "")))):
         await stage.ask(SESSION, "Something else")
     kinds = [one.info for one in await stage.messages(SESSION)]
     assert not {user, turn} & {one.id for one in kinds}

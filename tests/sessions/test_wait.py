@@ -104,6 +104,6 @@ async def test_a_session_that_is_ours_and_not_run_is_abandoned(on: Stage) -> Non
 
 
 async def test_an_unknown_session_is_not_waited_for(on: Stage) -> None:
-    for act in (on.tk.wait, on.tk.is_abandoned, on.tk.interrupt, on.tk.wait_upkeep):
+    for act in (on.tk.wait, on.tk.is_abandoned, on.tk.stop, on.tk.wait_upkeep):
         with pytest.raises(NotFound, match="ses_typo"):
             await act("ses_typo")

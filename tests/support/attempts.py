@@ -76,7 +76,7 @@ async def ask(tk: Turnkeeper, session_id: str) -> None:
 
 
 async def history(tk: Turnkeeper, session_id: str) -> list[MessageWithParts]:
-    return [one async for one in tk.stream(session_id, reverse=False)]
+    return [one async for one in tk.iter_messages(session_id, reverse=False)]
 
 
 async def prompts(tk: Turnkeeper, session_id: str) -> list[UserMessage]:

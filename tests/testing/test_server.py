@@ -266,7 +266,8 @@ async def test_one_connection_serves_several_requests() -> None:
     async with ScriptedServer(Script().says("a").then().fails(500).then().says("b")) as server:
         port = int(server.url.rpartition(":")[2].removesuffix("/v1"))
         async with await anyio.connect_tcp("127.0.0.1", port) as connection:
-            request = b"POST /v1/responses HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}"
+            body = b'{"stream":true}'
+            request = b"POST /v1/responses HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
             for ending in (b"0\r\n\r\n", b"}", b"0\r\n\r\n"):
                 await connection.send(request)
                 got = b""
@@ -428,3 +429,16 @@ async def test_openais_client_reads_our_responses() -> None:
     [done] = [event for event in events if event.type == "response.function_call_arguments.done"]
     assert done.arguments == '{"command":"ls"}'
     assert events[-1].response.usage.total_tokens == 13
+
+
+async def test_openais_client_reads_a_response_that_is_not_streamed() -> None:
+    openai = pytest.importorskip("openai")
+    async with (
+        ScriptedServer(a_script()) as server,
+        openai.AsyncOpenAI(api_key="k", base_url=server.url, max_retries=0) as client,
+    ):
+        response = await client.responses.create(model="m", input="hi")
+    assert response.output_text == "it is so"
+    [call] = [item for item in response.output if item.type == "function_call"]
+    assert (call.name, call.arguments) == ("bash", '{"command":"ls"}')
+    assert response.usage.total_tokens == 13

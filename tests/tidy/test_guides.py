@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDES = sorted((ROOT / "docs/guides").glob("add-*.md"))
-FOLLOWED = [*GUIDES, ROOT / "docs/guides/tools.md"]
+FOLLOWED = [*GUIDES, ROOT / "docs/guides/tools.md", ROOT / "docs/guides/python.md"]
 BLOCK = re.compile(r"<!-- (file|change|test|run|prints)(?:: (\S+))? -->\n```\w+\n(.*?)```", re.DOTALL)
 
 
@@ -107,6 +107,7 @@ def test_without_its_line_in_the_table_the_thing_is_not_there(house: Path) -> No
 
 
 PAGES = [ROOT / "docs/guides/server.md", ROOT / "docs/reference/python.md"]
+SIGNATURE = re.compile(r"(await )?(tk|script|turnkeeper(\.testing)?)\.")
 SHOWN = re.compile(r"```python\n(.*?)```", re.DOTALL)
 GIVEN = """\
 from turnkeeper.api import Turnkeeper
@@ -125,15 +126,15 @@ def as_program(shown: str) -> str:
 
 def examples() -> dict[str, str]:
     """The programs of the guides, and what pages show that is not a signature."""
-    found = {}
+    found: dict[str, str] = {}
     for guide in FOLLOWED:
         for step in steps(guide.read_text("utf-8")):
             if step.kind == "run":
-                found[guide.stem] = step.text
+                found[f"{guide.stem}_{len(found)}"] = step.text
             elif step.path.startswith("work/"):
                 found[f"{guide.stem}_{Path(step.path).stem}"] = step.text
     for page in PAGES:
-        shown = [one for one in SHOWN.findall(page.read_text("utf-8")) if not re.match(r"(await )?(tk|script)\.", one)]
+        shown = [one for one in SHOWN.findall(page.read_text("utf-8")) if not SIGNATURE.match(one)]
         found |= {f"{page.stem}_{number}": as_program(one) for number, one in enumerate(shown, 1)}
     return found
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from turnkeeper.core.arguments import checked
 from turnkeeper.core.entry import Recorded
 from turnkeeper.core.limits import RECALL_HITS_MAX, RECALL_PAGE_CHARS
+from turnkeeper.model.message import ModelName
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.page import Page
 from turnkeeper.model.parts import Part
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.model.session import FileDiff, Session, SessionModel
+from turnkeeper.model.session import FileDiff, Session
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject
 from turnkeeper.sessions import create, edit, history, listing
@@ -49,7 +50,7 @@ class Records:
         title: str | None = None,
         permission: Ruleset | None = None,
         agent: str | None = None,
-        model: SessionModel | None = None,
+        model: ModelName | None = None,
         metadata: JsonObject | None = None,
     ) -> Session:
         """Create a session in a directory. With an ``id`` that exists: the stored session, unchanged."""
@@ -62,7 +63,7 @@ class Records:
             title=title,
             permission=permission,
             agent=agent,
-            model=model,
+            model=create.session_model(model),
             metadata=metadata,
         )
 
@@ -123,7 +124,7 @@ class Records:
         """A page of the history, oldest message first: the newest page, or the one next to a cursor."""
         return await self.store.queries.messages(session_id, limit=limit, before=before, after=after)
 
-    async def stream(self, session_id: str, *, reverse: bool = True) -> AsyncIterator[MessageWithParts]:
+    async def iter_messages(self, session_id: str, *, reverse: bool = True) -> AsyncIterator[MessageWithParts]:
         """Every message, newest first unless ``reverse`` is False. The history is loaded in pages."""
         await self.store.queries.state(session_id)
         async for message in self.store.queries.stream(session_id, reverse=reverse):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
     from turnkeeper.cli.live import Live
     from turnkeeper.client import Client
-    from turnkeeper.model.permission import Answer, PermissionRequest
+    from turnkeeper.model.permission import PermissionAnswer, PermissionRequest
     from turnkeeper.model.question import Question, QuestionRequest
     from turnkeeper.run.coordinator import Outcome
 
@@ -202,7 +202,7 @@ def parse_answer(question: "Question", given: str) -> tuple[str, ...]:
     return (labels.get(given.strip().casefold(), given),) if given.strip() else ()
 
 
-async def _reply(id: str, given: "Answer", message: str | None, record_only: bool, options: Options) -> int:
+async def _reply(id: str, given: "PermissionAnswer", message: str | None, record_only: bool, options: Options) -> int:
     async def reply(tk: "Turnkeeper | Client", found: str) -> None:
         if (store := local_store(tk)) is not None:
             await store.reply(found, given, message=message, resume=False)

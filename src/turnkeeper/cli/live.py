@@ -28,6 +28,7 @@ from turnkeeper.model.event import TurnStarted
 from turnkeeper.model.failure import AbortedFailure, UnknownData, UnknownFailure
 from turnkeeper.model.parts import TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolPending, ToolRunning
+from turnkeeper.model.refusal import Busy
 from turnkeeper.run.permission import Asker, QuestionAsker, allow_all, dismiss_all
 from turnkeeper.workspace.owner import is_alive
 
@@ -194,8 +195,12 @@ class Live:
         await pressed.wait()
         self.is_stopped = True
         self.display.notice("■ stopping; Ctrl-C again quits at once")
-        if not await tk.interrupt(self._session_id):
-            beside.cancel_scope.cancel()  # It is not running, so there is nothing to wait for.
+        try:
+            is_stopped = await tk.stop(self._session_id)
+        except Busy:
+            is_stopped = False  # Another process runs it.
+        if not is_stopped:
+            beside.cancel_scope.cancel()  # It is not running here, so there is nothing to wait for.
 
     def _quit(self) -> None:
         self.display.close()

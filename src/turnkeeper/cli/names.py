@@ -36,10 +36,10 @@ def model(given: str | None) -> "ModelChoice | None":
 
     if given is None:
         return None
-    provider_id, _, model_id = given.partition("/")
-    if not provider_id or not model_id:
-        raise UsageError(f"{given!r} names no model; write PROVIDER/MODEL, as `turnkeeper models` lists them")
-    return ModelChoice(provider_id=provider_id, model_id=model_id)
+    try:
+        return ModelChoice.parse(given)
+    except Invalid as error:
+        raise UsageError(str(error)) from error
 
 
 async def session(tk: "Turnkeeper | Client", given: str) -> str:

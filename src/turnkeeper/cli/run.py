@@ -155,7 +155,7 @@ async def _start(tk: "Turnkeeper | Client", live: "Live", session_id: str, text:
         if not is_run_elsewhere and (found := found_open(view)) is not None:
             live.display.note(found)
             if is_shell:
-                await store.abort(session_id)
+                await store.stop(session_id)
     if is_shell:
         return await live.run(tk, session_id, partial(_shell, tk, session_id, text[1:], prompt))
     return await live.run(tk, session_id, partial(_send, tk, live, session_id, prompt))

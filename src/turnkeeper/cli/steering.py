@@ -110,7 +110,7 @@ async def abort(id: names.SessionName, /, *, options: Options) -> None:
         session_id = await names.session(tk, id)
         if (store := local_store(tk)) is not None:
             await _check_owner(store, session_id)
-        stopped = await tk.abort(session_id)
+        stopped = await tk.stop(session_id)
         report = await _report(tk, session_id)
     done = "Closed what was open" if stopped else "Nothing was open"
     answer(options, report, lambda screen: f"{done}  {screen.paint(session_id, 'cyan')}")

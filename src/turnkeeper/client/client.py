@@ -1,5 +1,6 @@
 """Client: the sessions of a server, with the methods, values and refusals of Turnkeeper."""
 
+import warnings
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -10,7 +11,6 @@ from turnkeeper.client.records import Records, located, path_of, quoted
 from turnkeeper.client.values import (
     Health,
     MessagePage,
-    PermissionAnswer,
     SavedPermissions,
     SessionEvent,
     WireEvent,
@@ -20,7 +20,7 @@ from turnkeeper.mint import Mint
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.page import Page
-from turnkeeper.model.permission import PermissionRequest, SavedApproval
+from turnkeeper.model.permission import PermissionAnswer, PermissionRequest, SavedApproval
 from turnkeeper.model.prompt import Prompt, TextInput
 from turnkeeper.model.question import QuestionRequest
 from turnkeeper.model.refusal import Invalid
@@ -142,15 +142,21 @@ class Client(Records):
             "POST", f"{path_of(session_id)}/shell", MessageWithParts, body=body, waits=True
         )
 
-    async def abort(self, session_id: str) -> bool:
+    async def stop(self, session_id: str) -> bool:
         """Stop a session and wait until its calls are settled; returns whether it was running."""
         was_idle = await self.status(session_id) == IDLE
         await self._connection.call("POST", f"{path_of(session_id)}/abort", bool, waits=True)
         return not was_idle
 
+    async def abort(self, session_id: str) -> bool:
+        """Deprecated: use ``stop``."""
+        warnings.warn("abort is deprecated; use stop", DeprecationWarning, stacklevel=2)
+        return await self.stop(session_id)
+
     async def interrupt(self, session_id: str) -> bool:
-        """An alias of ``abort``."""
-        return await self.abort(session_id)
+        """Deprecated: use ``stop``."""
+        warnings.warn("interrupt is deprecated; use stop", DeprecationWarning, stacklevel=2)
+        return await self.stop(session_id)
 
     async def wait(self, session_id: str) -> None:
         """Wait until a session is idle, whichever process runs it."""

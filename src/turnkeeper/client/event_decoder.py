@@ -7,7 +7,7 @@ import msgspec
 
 from turnkeeper.model.failure import Failure
 from turnkeeper.model.message import Message
-from turnkeeper.model.notification import Delta, Notification
+from turnkeeper.model.notification import KINDS, Delta, Notification
 from turnkeeper.model.parts import Part, ReasoningPart, TextPart
 from turnkeeper.model.session import FileDiff, Session
 from turnkeeper.model.status import Status
@@ -61,7 +61,7 @@ class EventDecoder:
             return self._delta(properties, frame.directory)
         if isinstance(part := properties.get("part"), TextPart | ReasoningPart):
             self._remember(part)
-        return Notification(
+        return KINDS.get(payload.type, Notification)(
             type=payload.type,
             session_id=str(properties.get("sessionID", "")),
             directory=frame.directory,

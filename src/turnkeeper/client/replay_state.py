@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from turnkeeper.model.message import AssistantMessage, Message
 from turnkeeper.model.message_with_parts import MessageWithParts
-from turnkeeper.model.notification import Notification
+from turnkeeper.model.notification import KINDS, Notification
 from turnkeeper.model.parts.base import BasePart
 from turnkeeper.model.status import Idle, Status
 from turnkeeper.model.value import Value, encode
@@ -71,7 +71,8 @@ class ReplayState:
 
     def _notification(self, kind: str, **properties: object) -> Notification:
         properties = {"sessionID": self._session_id, **properties}
-        return Notification(type=kind, session_id=self._session_id, directory="", seq=0, properties=properties)
+        made = KINDS.get(kind, Notification)
+        return made(type=kind, session_id=self._session_id, directory="", seq=0, properties=properties)
 
 
 def _begun(message: Message) -> Message | None:

@@ -1,12 +1,9 @@
 """Values that only clients use: saved approvals, and durable events of the second generation."""
 
-from typing import TypeAlias
 from urllib.parse import urlsplit
 
-from turnkeeper.model.permission import Answer, SavedApproval
+from turnkeeper.model.permission import SavedApproval
 from turnkeeper.model.value import JsonObject, Value
-
-PermissionAnswer: TypeAlias = Answer
 
 
 def is_near(url: str) -> bool:

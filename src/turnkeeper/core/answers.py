@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from turnkeeper.core.permission import Allow, decide
 from turnkeeper.core.view import OpenAsk, PermissionAsk, QuestionAsk, SessionView
 from turnkeeper.model.event import Event, PermissionReplied, QuestionRejected, QuestionReplied
-from turnkeeper.model.permission import Answer, PermissionRequest, Reply, Rule
+from turnkeeper.model.permission import PermissionAnswer, PermissionRequest, Reply, Rule
 from turnkeeper.model.question import QuestionReply
 from turnkeeper.model.refusal import Conflict, Invalid, NotFound
 
@@ -75,7 +75,7 @@ def _is_allowed(request: PermissionRequest, approvals: Sequence[Rule]) -> bool:
     return isinstance(decide((), request.permission, request.patterns, approvals), Allow)
 
 
-def _all(asks: Sequence[PermissionAsk], reply: Answer) -> list[Event]:
+def _all(asks: Sequence[PermissionAsk], reply: PermissionAnswer) -> list[Event]:
     return [PermissionReplied(request_id=ask.request.id, reply=reply) for ask in asks]
 
 

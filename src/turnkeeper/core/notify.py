@@ -13,7 +13,7 @@ from turnkeeper.core.entry import Recorded, event_id
 from turnkeeper.core.view import OpenAsk, PermissionAsk, QuestionAsk
 from turnkeeper.model.failure import UnknownData, UnknownFailure
 from turnkeeper.model.message import AssistantMessage, Message
-from turnkeeper.model.notification import Notification
+from turnkeeper.model.notification import KINDS, Notification
 from turnkeeper.model.parts import Part
 from turnkeeper.model.permission import PermissionRequest
 from turnkeeper.model.question import QuestionReply, QuestionRequest
@@ -64,7 +64,7 @@ def asked(session: Session, ask: OpenAsk) -> Notification:
 def _notification(
     session: Session, seq: int, kind: str, body: dict[str, object], *, id: str = "", time: int = 0
 ) -> Notification:
-    return Notification(
+    return KINDS.get(kind, Notification)(
         id=id,
         time=time,
         type=kind,

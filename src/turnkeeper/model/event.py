@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, TypeAlias
 from turnkeeper.model.context import Epoch, Prefix
 from turnkeeper.model.message import AssistantMessage, Message, SystemMessage, UserMessage
 from turnkeeper.model.parts import Part
-from turnkeeper.model.permission import Answer, PermissionRequest, Ruleset
+from turnkeeper.model.permission import PermissionAnswer, PermissionRequest, Ruleset
 from turnkeeper.model.question import QuestionRequest
 from turnkeeper.model.restore import FileRestore
 from turnkeeper.model.session import FileDiff, Revert, Session, SessionModel, Share, Summary, Tokens
@@ -326,7 +326,7 @@ class PermissionReplied(EventBase):
 
     KIND = "permission.replied"
     request_id: str
-    reply: Answer
+    reply: PermissionAnswer
     feedback: str | None = None
 
 

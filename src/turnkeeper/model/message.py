@@ -6,7 +6,8 @@ from typing import Final, TypeAlias
 import msgspec
 
 from turnkeeper.model.failure import Failure
-from turnkeeper.model.session import FileDiff, Tokens
+from turnkeeper.model.refusal import Invalid
+from turnkeeper.model.session import NO_VARIANT, FileDiff, SessionModel, Tokens
 from turnkeeper.model.value import Json, JsonObject, Private, Value
 
 
@@ -24,11 +25,37 @@ class AssistantTime(Value):
 
 
 class ModelChoice(Value):
-    """The model a prompt asks for."""
+    """A model by its provider and id. ``str`` gives ``provider/model``, which ``parse`` reads."""
 
     provider_id: str
     model_id: str
     variant: str | None = None
+
+    @classmethod
+    def parse(cls, name: str) -> "ModelChoice":
+        """The model of ``provider/model``, which need not exist. Raises Invalid for a text of another form."""
+        provider_id, _, model_id = name.partition("/") if isinstance(name, str) else ("", "", "")
+        if not provider_id or not model_id:
+            raise Invalid(f"{name!r:.80} names no model; write provider/model, as `turnkeeper models` lists them")
+        return cls(provider_id=provider_id, model_id=model_id)
+
+    def __str__(self) -> str:
+        return f"{self.provider_id}/{self.model_id}"
+
+
+ModelName: TypeAlias = str | ModelChoice | SessionModel
+"""How callers name a model: ``provider/model``, or a value."""
+
+
+def model_choice(given: ModelName) -> ModelChoice:
+    """The model that a caller names. Raises Invalid for anything else than a name."""
+    match given:
+        case ModelChoice():
+            return given
+        case SessionModel(id=id, provider_id=provider_id, variant=variant):
+            return ModelChoice(provider_id=provider_id, model_id=id, variant=variant if variant != NO_VARIANT else None)
+        case _:
+            return ModelChoice.parse(given)
 
 
 UNKNOWN_MODEL: Final = "unknown"

@@ -17,7 +17,7 @@ class Rule(Value):
 
 Ruleset: TypeAlias = tuple[Rule, ...]
 
-Answer: TypeAlias = Literal["once", "always", "reject"]
+PermissionAnswer: TypeAlias = Literal["once", "always", "reject"]
 
 
 class AskedBy(Value):
@@ -47,7 +47,7 @@ class PermissionRequest(Value):
 class Reply(Value):
     """The user's answer. Feedback with a rejection goes to the model, which then goes on by it."""
 
-    answer: Answer
+    answer: PermissionAnswer
     feedback: str | None = None
 
 

@@ -74,11 +74,19 @@ NO_VARIANT = "default"
 
 
 class SessionModel(Value):
-    """The model a session last used. The key is ``id`` here and ``modelID`` in messages, as clients expect."""
+    """The model a session last used: a ModelChoice whose key is ``id`` and not ``modelID``, as clients expect."""
 
     id: str
     provider_id: str
     variant: str | None = None
+
+    @property
+    def model_id(self) -> str:
+        """The id of the model."""
+        return self.id
+
+    def __str__(self) -> str:
+        return f"{self.provider_id}/{self.id}"
 
 
 class SessionTime(Value):

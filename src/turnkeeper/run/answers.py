@@ -8,7 +8,7 @@ import msgspec
 from turnkeeper.core.answers import answer_to, approved_by, reply_to
 from turnkeeper.core.view import OpenAsk, SessionView
 from turnkeeper.model.event import Event
-from turnkeeper.model.permission import Answer, PermissionRequest, Reply
+from turnkeeper.model.permission import PermissionAnswer, PermissionRequest, Reply
 from turnkeeper.model.question import QuestionReply
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.store.crash import crash_point
@@ -27,8 +27,10 @@ class AnswerDoor(msgspec.Struct, frozen=True):
 
         Raises NotAsked if the request is not open, and Conflict if it has another answer.
         """
-        if not isinstance(reply, Reply) or reply.answer not in get_args(Answer):
-            raise Invalid(f"{reply!r:.80} is no reply; a request is answered with {', '.join(get_args(Answer))}")
+        if not isinstance(reply, Reply) or reply.answer not in get_args(PermissionAnswer):
+            raise Invalid(
+                f"{reply!r:.80} is no reply; a request is answered with {', '.join(get_args(PermissionAnswer))}"
+            )
         view = await self._whole(session_id)
         rules = self.approvals.rules(self.approvals.place(view.session))
         request = next((ask.request for ask in view.asks if ask.request.id == request_id), None)

@@ -38,7 +38,7 @@ from turnkeeper.tools.tool import AnyTool
 from turnkeeper.tools.toolbox import Toolbox
 from turnkeeper.workspace import auth, lsp_commands, paths, sandbox
 from turnkeeper.workspace.after_edit import Confine, Diagnostic
-from turnkeeper.workspace.config import DIRECTORIES_MAX, SettingsCache, code_directories
+from turnkeeper.workspace.config import DIRECTORIES_MAX, ProgramSettings, SettingsCache, code_directories
 from turnkeeper.workspace.formatters import Formatters
 from turnkeeper.workspace.formatters import configured as configured_formatters
 from turnkeeper.workspace.lsp import LanguageServers
@@ -125,15 +125,18 @@ class Directories:
         group: TaskGroup | None = None,
         snapshots: Snapshots | None = None,
         started_ns: int | None = None,
+        own: ProgramSettings | None = None,
     ) -> None:
         """``group`` is where language servers run; without one none is started. None: there are no snapshots.
 
         ``started_ns`` is when the program was started, by the clock of the file system; now by default.
         """
         self._snapshots = snapshots
+        self.own = own or ProgramSettings()
+        """The settings that the program gives itself."""
         self._transport, self._load_tools, self._environ, self._outputs = transport, tools, environ, outputs
         self._reader, self._auth = (
-            SettingsCache(environ, directories_max=directories_max, started_ns=started_ns),
+            SettingsCache(environ, directories_max=directories_max, started_ns=started_ns, own=self.own),
             auth.CredentialCache(environ),
         )
         self.temporary, self._secrets = TemporaryDirectories(environ), SecretFiles(environ)

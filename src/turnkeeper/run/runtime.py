@@ -13,16 +13,21 @@ import msgspec
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
+from turnkeeper.context.component import ContextComponent
 from turnkeeper.context.components import Components
 from turnkeeper.core.history import History
 from turnkeeper.core.limits import STOP_S
 from turnkeeper.core.next_action import last_user
+from turnkeeper.core.permission import merge
 from turnkeeper.core.restores import is_pending
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.notification import Delta
+from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.refusal import Busy, Invalid, NotFound
+from turnkeeper.model.session import Session
+from turnkeeper.model.value import JsonObject
 from turnkeeper.providers.transport import Network
 from turnkeeper.run.abandon import CallTasks
 from turnkeeper.run.answers import AnswerDoor
@@ -50,6 +55,7 @@ from turnkeeper.store.store import Store
 from turnkeeper.tools import load as load_tools
 from turnkeeper.tools.tool import AnyTool
 from turnkeeper.workspace.approvals import Approvals
+from turnkeeper.workspace.config import ProgramSettings
 from turnkeeper.workspace.jobs import Jobs
 from turnkeeper.workspace.outputs import OutputFiles
 from turnkeeper.workspace.owner import this_process
@@ -81,6 +87,10 @@ class Settings(msgspec.Struct, frozen=True):
     environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
     started_ns: int | None = None
     """When the program was started; now by default. ``TURNKEEPER_TRUST`` does not trust files that changed since."""
+    config: JsonObject = msgspec.field(default_factory=dict)
+    """Settings that override those of all files, as ``turnkeeper.json`` would have them."""
+    components: Sequence[ContextComponent] = ()
+    """Further Context Components."""
 
 
 class Runtime:
@@ -99,6 +109,8 @@ class Runtime:
         self._calls = CallTasks()
         self._network = Network(settings.environ)
         self.components = Components()
+        for component in settings.components:
+            self.components.register(component)
         transport = settings.transport or self._network.provider
         self.outputs = OutputFiles.of(settings.environ, store.mint.now, store.mint.ascending)
         self.snapshots = Snapshots(settings.environ, store.mint.now)
@@ -110,6 +122,7 @@ class Runtime:
             group=group,
             snapshots=self.snapshots if settings.snapshots else None,
             started_ns=settings.started_ns,
+            own=ProgramSettings(settings.config),
         )
         self.jobs = Jobs(group, self.directories.temporary.directory)
         self.approvals = Approvals(settings.environ, store.mint.now, store.mint.ascending)
@@ -271,6 +284,11 @@ class Runtime:
     async def agent(self, name: str | None, place: ProjectPlace) -> Agent:
         """The agent of this name, or the default one. Raises Invalid with what there is."""
         return self.directories.config(place).agent(name)
+
+    async def rules(self, session: Session) -> Ruleset:
+        """The rules of a session: those of its agent, then its own. Raises Invalid if there is no such agent."""
+        _, config = await self.directories.resolve(session.directory)
+        return merge(config.agent(session.agent).permission, session.permission or ())
 
     def model(self, wanted: ModelChoice, place: ProjectPlace) -> ModelInfo:
         """The model of this name. Raises Invalid with what looks alike."""

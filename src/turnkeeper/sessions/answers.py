@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from turnkeeper.core.answers import NotAsked
 from turnkeeper.core.limits import ANSWERS_POLL_S
 from turnkeeper.core.view import OpenAsk, PermissionAsk, QuestionAsk
-from turnkeeper.model.permission import Answer, PermissionRequest, Reply
+from turnkeeper.model.permission import PermissionAnswer, PermissionRequest, Reply
 from turnkeeper.model.question import QuestionReply, QuestionRequest
 from turnkeeper.model.refusal import Refusal
 from turnkeeper.run.answers import AnswerDoor
@@ -35,7 +35,12 @@ async def questions(
 
 
 async def reply(
-    door: AnswerDoor, request_id: str, answer: Answer, *, message: str | None = None, session_id: str | None = None
+    door: AnswerDoor,
+    request_id: str,
+    answer: PermissionAnswer,
+    *,
+    message: str | None = None,
+    session_id: str | None = None,
 ) -> str:
     """Answer a permission request; the session that it belongs to. Raises NotAsked and Conflict as the door does."""
     found = await _session_of(door.store, request_id, session_id)
@@ -91,6 +96,8 @@ async def _is_run(store: Store, session_id: str) -> bool:
 
 
 async def _asks(store: Store, session_id: str | None, wanted: Callable[[str, OpenAsk], bool]) -> list[OpenAsk]:
+    if session_id is not None:
+        await store.queries.state(session_id)  # Raises NotFound.
     found = await store.queries.asks(session_id)
     return [ask for one in found for ask in one.asks if wanted(one.directory, ask)]
 

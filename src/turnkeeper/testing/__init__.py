@@ -1,1 +1,30 @@
-"""The public test kit, for example for authors of engines. Only the engine contract needs pytest."""
+"""The public test kit: recordings, scripted models and servers, contracts. Only the engine contract needs pytest."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from turnkeeper.providers.script import Gate as Gate
+    from turnkeeper.providers.script import Script as Script
+    from turnkeeper.providers.scripted import Scripted as Scripted
+    from turnkeeper.testing.recording import RecordingChanged as RecordingChanged
+    from turnkeeper.testing.recording import recorded as recorded
+    from turnkeeper.testing.server import ScriptedServer as ScriptedServer
+
+__all__ = ["Gate", "RecordingChanged", "Script", "Scripted", "ScriptedServer", "recorded"]
+
+_PLACES = {
+    "providers.script": ("Gate", "Script"),
+    "providers.scripted": ("Scripted",),
+    "testing.recording": ("RecordingChanged", "recorded"),
+    "testing.server": ("ScriptedServer",),
+}
+
+
+def __getattr__(name: str) -> object:
+    """A public name, loaded when it is asked for: the modules of this package are used one by one."""
+    from importlib import import_module
+
+    for place, names in _PLACES.items():
+        if name in names:
+            return getattr(import_module(f"turnkeeper.{place}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

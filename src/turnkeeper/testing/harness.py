@@ -147,7 +147,7 @@ class Stage:
 
     async def messages(self, session_id: str) -> list[MessageWithParts]:
         """The history, oldest message first."""
-        return [message async for message in self.tk.stream(session_id, reverse=False)]
+        return [message async for message in self.tk.iter_messages(session_id, reverse=False)]
 
     async def turns(self, session_id: str) -> list[tuple[AssistantMessage, tuple[Part, ...]]]:
         """The messages of the assistant with their parts, oldest first."""

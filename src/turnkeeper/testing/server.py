@@ -3,7 +3,8 @@
     async with ScriptedServer(Script().says("hello")) as server:
         ...  # Requests to f"{server.url}/messages", "/chat/completions", "/responses", "/models/NAME:stream..."
 
-Without a script the answers are directives in the prompts (directives.py). All answers are streamed.
+Without a script the answers are directives in the prompts (directives.py). All answers are streamed, except those of
+``/responses`` to a request that wants a whole one.
 """
 
 import itertools
@@ -33,7 +34,7 @@ from turnkeeper.providers.script import (
 )
 from turnkeeper.testing.directives import answer, asked
 from turnkeeper.testing.voices import VOICES
-from turnkeeper.testing.wire import ScriptedFrame, refusal, rendered, sse
+from turnkeeper.testing.wire import ScriptedFrame, refusal, rendered, sse, whole_response
 
 HEAD_BYTES_MAX: Final = 64 * 1024
 PROTOCOLS: Final = {"/messages": "anthropic", "/chat/completions": "openai-chat", "/responses": "openai-responses"}
@@ -137,9 +138,13 @@ class ScriptedServer:
             await connection.send(_response(refused.status, refused.headers, refused.body))
             return True
         number = len(self.requests)
-        await connection.send(_stream_head(number))
         voice = VOICES[received.protocol](str(received.body.get("model", "scripted")), number, played.usage)
-        return await self._stream(rendered(played, voice, self._call_ids), connection)
+        frames = rendered(played, voice, self._call_ids)
+        if received.protocol == "openai-responses" and not received.body.get("stream"):
+            await connection.send(_response(200, {}, whole_response(frames)))
+            return True
+        await connection.send(_stream_head(number))
+        return await self._stream(frames, connection)
 
     def _chosen(self, received: Received) -> ScriptedAnswer:
         request = asked(received.body, received.protocol)

@@ -3,9 +3,11 @@
 A voice encodes each act of an answer; ``rendered`` encodes an answer with a voice.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias, assert_never
+
+import msgspec
 
 from turnkeeper.model.failure import ApiFailure, AuthFailure, Failure, NoData, OverflowFailure
 from turnkeeper.model.stream import Usage
@@ -82,6 +84,19 @@ def sse(data: Json, *, event: str | None = None) -> bytes:
     """One server-sent event."""
     head = f"event: {event}\n".encode() if event else b""
     return head + b"data: " + (data if isinstance(data, bytes) else encode(data)) + b"\n\n"
+
+
+def whole_response(frames: Iterable[ScriptedFrame]) -> bytes:
+    """The events of OpenAI Responses as one answer that is not streamed. Pauses and faults are left out."""
+    output: list[Json] = []
+    response: dict[str, Json] = {}
+    for frame in frames:
+        if isinstance(frame, bytes):
+            event = msgspec.json.decode(frame.partition(b"data: ")[2], type=dict[str, Json])
+            if event["type"] == "response.output_item.done":
+                output.append(event["item"])
+            response = msgspec.convert(event.get("response", response), dict[str, Json])
+    return encode({**response, "output": output, "parallel_tool_calls": True, "tool_choice": "auto", "tools": []})
 
 
 def cut_up(raw: str) -> list[str]:

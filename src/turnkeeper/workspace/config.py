@@ -4,7 +4,8 @@ In order, later ones override: opencode's and Turnkeeper's files in the user's c
 files (``opencode.json``, ``opencode.jsonc``, ``turnkeeper.json``, ``turnkeeper.jsonc``) from the worktree down to the
 directory; those in ``.opencode`` and ``.turnkeeper`` directories, also from the top down; the files named by
 ``OPENCODE_CONFIG`` and ``TURNKEEPER_CONFIG``; the JSON in ``OPENCODE_CONFIG_CONTENT`` and
-``TURNKEEPER_CONFIG_CONTENT``; the permissions in ``OPENCODE_PERMISSION``.
+``TURNKEEPER_CONFIG_CONTENT``; the permissions in ``OPENCODE_PERMISSION``; the settings that a program gives to
+``turnkeeper.open``.
 """
 
 import json
@@ -29,6 +30,7 @@ from turnkeeper.workspace.trust import TrustedDirectories, are_older
 FILE_VARIABLES: Final = ("OPENCODE_CONFIG", "TURNKEEPER_CONFIG")
 CONTENT_VARIABLES: Final = ("OPENCODE_CONFIG_CONTENT", "TURNKEEPER_CONFIG_CONTENT")
 PERMISSION_VARIABLE: Final = "OPENCODE_PERMISSION"
+PROGRAM: Final = "the config of the program"
 NO_PROJECT_VARIABLE: Final = "OPENCODE_DISABLE_PROJECT_CONFIG"
 _VARIABLES: Final = (
     *("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", paths.DATA_VARIABLE, NO_PROJECT_VARIABLE, TRUST_VARIABLE),
@@ -106,15 +108,38 @@ class LoadedSettings(NamedTuple):
         return setters[-1] if setters else None
 
 
+class ProgramSettings:
+    """Settings that the program itself gives, and no file: the last source, which overrides all others."""
+
+    def __init__(self, given: JsonObject | None = None) -> None:
+        """Raises Invalid, as for a file."""
+        self.text = ""
+        """The settings as JSON; empty if there are none."""
+        self._given: JsonObject = {}
+        if given:
+            self.add(given)
+
+    def add(self, given: JsonObject) -> None:
+        """Add settings, which hold from the next turn on. Raises Invalid, and adds nothing."""
+        try:
+            text = json.dumps(given, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise Invalid(f"{PROGRAM}: settings are JSON: {error}") from error
+        more = _checked(text, PROGRAM)
+        if more != self._given:
+            self._given = settings.merged([self._given, more])
+            self.text = json.dumps(self._given)
+
+
 def load(
-    directory: Path, worktree: Path, environ: Mapping[str, str], *, started_ns: int | None = None
+    directory: Path, worktree: Path, environ: Mapping[str, str], own: str = "", *, started_ns: int | None = None
 ) -> LoadedSettings:
-    """The merged settings of a directory. Raises Invalid, which names the invalid file.
+    """The merged settings of a directory; ``own`` are those of the program. Raises Invalid, which names the file.
 
     ``started_ns`` is when the program was started, by the clock of the file system; now by default.
     """
     started_ns = time.time_ns() if started_ns is None else started_ns
-    sources = tuple(_sources(directory, worktree, environ, started_ns))
+    sources = tuple(_sources(directory, worktree, environ, own, started_ns))
     merged = settings.merged(source.settings for source in sources)
     denied = tuple(source.denied for source in sources if source.denied)
     asked = tuple(source.asked for source in sources if source.asked != ProjectAsks())
@@ -134,17 +159,23 @@ class SettingsCache:
     """Caches the settings of directories until one of their files or variables changes."""
 
     def __init__(
-        self, environ: Mapping[str, str], *, directories_max: int = DIRECTORIES_MAX, started_ns: int | None = None
+        self,
+        environ: Mapping[str, str],
+        *,
+        directories_max: int = DIRECTORIES_MAX,
+        started_ns: int | None = None,
+        own: ProgramSettings | None = None,
     ) -> None:
         """``started_ns`` is when the program was started, by the clock of the file system; now by default."""
         self._environ, self._directories_max = environ, directories_max
         self._started_ns = time.time_ns() if started_ns is None else started_ns
+        self._own = own or ProgramSettings()
         self._known: dict[tuple[Path, Path], _Cached] = {}
 
     def load(self, directory: Path, worktree: Path) -> LoadedSettings:
         """The current settings of a directory. Raises Invalid, which names the invalid file."""
         known = self._known.pop((directory, worktree), None)
-        variables = tuple(self._environ.get(name) for name in _VARIABLES)
+        variables = (self._own.text, *(self._environ.get(name) for name in _VARIABLES))
         if known is not None and known.variables == variables:
             candidates = known.files
         else:
@@ -152,7 +183,7 @@ class SettingsCache:
         # Computed before the files are read, so that the next call detects a change in between.
         stamps = [files.stamp(file) for file in candidates]
         if known is None or known.variables != variables or known.stamps != stamps:
-            loaded = load(directory, worktree, self._environ, started_ns=self._started_ns)
+            loaded = load(directory, worktree, self._environ, self._own.text, started_ns=self._started_ns)
             if any(source.refers for source in loaded.sources):
                 return loaded
             known = _Cached(loaded, variables, candidates, stamps)
@@ -169,7 +200,9 @@ def _candidates(directory: Path, worktree: Path, environ: Mapping[str, str]) -> 
     yield from (_path(environ[name], directory, environ) for name in FILE_VARIABLES if environ.get(name))
 
 
-def _sources(directory: Path, worktree: Path, environ: Mapping[str, str], started_ns: int) -> Iterator[SettingsSource]:
+def _sources(
+    directory: Path, worktree: Path, environ: Mapping[str, str], own: str, started_ns: int
+) -> Iterator[SettingsSource]:
     yield from (_read(file, environ) for file in _user_files(environ) if os.path.lexists(file))
     trusted = TrustedDirectories(environ)
     for file in _project_files(directory, worktree, environ):
@@ -184,6 +217,8 @@ def _sources(directory: Path, worktree: Path, environ: Mapping[str, str], starte
     if environ.get(PERMISSION_VARIABLE):
         permission = _parsed(environ[PERMISSION_VARIABLE], PERMISSION_VARIABLE)
         yield SettingsSource(PERMISSION_VARIABLE, settings.checked({"permission": permission}, PERMISSION_VARIABLE))
+    if own:
+        yield _source(own, PROGRAM, directory, environ)
 
 
 def _user_files(environ: Mapping[str, str]) -> Iterator[Path]:

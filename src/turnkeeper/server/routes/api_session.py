@@ -119,7 +119,7 @@ async def prompt(call: HttpRequest[None, PromptBody]) -> AdmissionAnswer:
 
 async def interrupt(call: PlainRequest) -> None:
     """Stop a session and wait until its calls are settled. Refused while another process runs the session."""
-    await call.turnkeeper.abort(call.session_id)
+    await call.turnkeeper.stop(call.session_id)
 
 
 async def wait(call: PlainRequest) -> None:

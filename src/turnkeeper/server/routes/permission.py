@@ -3,7 +3,7 @@
 from typing import Any
 
 from turnkeeper.core.answers import NotAsked
-from turnkeeper.model.permission import Answer, PermissionRequest
+from turnkeeper.model.permission import PermissionAnswer, PermissionRequest
 from turnkeeper.model.refusal import Conflict, NotFound
 from turnkeeper.model.value import Value
 from turnkeeper.server.errors import Missing
@@ -15,14 +15,14 @@ from turnkeeper.server.route import Route
 class ReplyBody(Value):
     """A reply. A message with a rejection is advice for the model, which then continues."""
 
-    reply: Answer
+    reply: PermissionAnswer
     message: str | None = None
 
 
 class ResponseBody(Value):
     """A reply in opencode's older format."""
 
-    response: Answer
+    response: PermissionAnswer
 
 
 async def list_pending(call: PlainRequest) -> list[PermissionRequest]:
@@ -46,7 +46,7 @@ async def respond(call: HttpRequest[None, ResponseBody]) -> bool:
 async def answer(
     call: HttpRequest[Any, Any],  # The routes have bodies of their own.
     request_id: str,
-    given: Answer,
+    given: PermissionAnswer,
     *,
     message: str | None = None,
     session_id: str | None = None,

@@ -94,7 +94,7 @@ async def _newest_answer(call: HttpRequest[None, B]) -> MessageWithParts:
     for message in reversed(page.items):
         if isinstance(message.info, AssistantMessage):
             return message
-    async for message in call.turnkeeper.stream(call.session_id):
+    async for message in call.turnkeeper.iter_messages(call.session_id):
         if isinstance(message.info, AssistantMessage):
             return message
     raise NotFound("the session was stopped before the assistant answered")
@@ -125,7 +125,7 @@ async def summarise(call: HttpRequest[None, SummariseBody]) -> bool:
 async def abort(call: PlainRequest) -> bool:
     """Stop a session. Refused while another process runs it, because only that process can stop it."""
     with suppress(NotFound):  # Clients expect true also for an unknown session.
-        await call.turnkeeper.abort(call.session_id)
+        await call.turnkeeper.stop(call.session_id)
     return True
 
 

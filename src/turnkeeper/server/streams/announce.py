@@ -30,7 +30,7 @@ async def announce(hub: Hub, member: Membership) -> None:
         elif one.type in _ANSWERED and isinstance(one, Notification):
             heard.add(one.properties["requestID"])
 
-    listener = hub.turnkeeper.listen(note)
+    listener = hub.turnkeeper.bus.listen(note)
     try:
         waiting = await _waiting(hub.turnkeeper)
     except Refusal as error:

@@ -84,7 +84,7 @@ class Hub:
     def join(self, filter: StreamFilter, *, since: str | None = None) -> Membership:
         """Subscribe. ``since`` is the id of the last frame that the client received on an earlier connection."""
         if self._listener is None and not self._is_closed:
-            self._listener = self.turnkeeper.listen(self._receive)
+            self._listener = self.turnkeeper.bus.listen(self._receive)
         if filter.ids is not None and self._recent is None:
             self._recent = Recent()
             self._recent.begin = self.counts.frames

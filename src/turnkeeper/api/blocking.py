@@ -1,0 +1,117 @@
+"""The Python interface for scripts without ``async``: the methods of Turnkeeper, each of which blocks.
+
+One wrapper serves all methods. Their types are in ``blocking.pyi``, which ``scripts/blocking_stub.py`` writes.
+"""
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial, wraps
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from anyio.from_thread import BlockingPortal
+
+from turnkeeper.api.streamed_answer import StreamedAnswer
+from turnkeeper.api.turnkeeper import Turnkeeper
+from turnkeeper.bus import Subscription
+from turnkeeper.model.answer import Answer
+
+T = TypeVar("T")
+
+_END = object()
+
+
+class BlockingIterator(Generic[T]):
+    """Iterates over what comes from the event loop. ``next`` blocks until there is something."""
+
+    def __init__(self, portal: BlockingPortal, items: AsyncIterator[T]) -> None:
+        self._portal, self._items = portal, items
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> T:
+        found: Any = self._portal.call(_next, self._items)
+        if found is _END:
+            raise StopIteration
+        return found  # type: ignore[no-any-return]  # ``_next`` gives an item, or the end.
+
+
+class BlockingSubscription(BlockingIterator[T]):
+    """A subscription: ``with tk.subscribe() as notifications: for one in notifications``."""
+
+    def __init__(self, portal: BlockingPortal, items: Subscription[T]) -> None:
+        super().__init__(portal, items)
+        self._subscription = items
+
+    def __enter__(self) -> Self:
+        self._portal.call(self._subscription.__aenter__)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._portal.call(self._subscription.__aexit__, kind, error, traceback)
+
+    def close(self) -> None:
+        """Unsubscribe. What waits is still delivered, then the iterator ends."""
+        self._portal.call(self._subscription.close)
+
+
+class BlockingStreamedAnswer(BlockingIterator[str], Generic[T]):
+    """The text of an answer as it comes, and the whole answer when it has ended."""
+
+    def __init__(self, portal: BlockingPortal, items: StreamedAnswer[T]) -> None:
+        super().__init__(portal, items)
+        self._stream = items
+
+    @property
+    def answer(self) -> Answer[T]:
+        """The whole answer. Raises Invalid while there is more text to come."""
+        return self._stream.answer
+
+    def close(self) -> None:
+        """Stop receiving. The session goes on."""
+        self._portal.call(self._stream.aclose)
+
+
+class BlockingTurnkeeper:
+    """An open store with the methods of Turnkeeper. Threads may share it; methods run one after another on its loop."""
+
+    def __init__(self, turnkeeper: Turnkeeper, portal: BlockingPortal) -> None:
+        self._turnkeeper, self._portal = turnkeeper, portal
+
+    def _run(self, method: Callable[..., object], *args: object, **given: object) -> object:
+        found = self._portal.call(_called, partial(method, self._turnkeeper, *args, **given))
+        match found:
+            case Subscription():
+                return BlockingSubscription(self._portal, found)
+            case StreamedAnswer():
+                return BlockingStreamedAnswer(self._portal, found)
+            case AsyncIterator():
+                return BlockingIterator(self._portal, found)
+            case _:
+                return found
+
+
+async def _called(method: Callable[[], object]) -> object:
+    """The result of a method of any kind. It is called on the event loop, which its values belong to."""
+    found = method()
+    return await found if isinstance(found, Awaitable) else found
+
+
+async def _next(items: AsyncIterator[object]) -> object:
+    return await anext(items, _END)
+
+
+def _blocking(method: Callable[..., object]) -> Callable[..., object]:
+    @wraps(method)
+    def blocking(self: BlockingTurnkeeper, *args: object, **given: object) -> object:
+        return self._run(method, *args, **given)
+
+    return blocking
+
+
+for _name, _method in inspect.getmembers(Turnkeeper, inspect.isfunction):
+    if not _name.startswith("_"):
+        setattr(BlockingTurnkeeper, _name, _blocking(_method))

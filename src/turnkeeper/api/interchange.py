@@ -1,0 +1,76 @@
+"""Interchange: export, import and examination of a store."""
+
+import os
+from collections.abc import AsyncIterator, Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from turnkeeper.api.records import Records
+from turnkeeper.core.arguments import checked
+
+if TYPE_CHECKING:
+    from turnkeeper.interop.export_all import ExportLayout
+    from turnkeeper.interop.report import ImportReport, ProgressReport
+    from turnkeeper.sessions.diagnosis import Diagnosis
+    from turnkeeper.store.damaged import DamagedNames
+
+
+@checked
+class Interchange(Records):
+    """The methods for whole sessions. Imports are inside of them, because most programs neither export nor examine."""
+
+    def export(
+        self, session_id: str, *, sanitise: bool = False, damaged: "DamagedNames | None" = None
+    ) -> AsyncIterator[bytes]:
+        """A session as JSON in opencode's format, in pieces. ``sanitise`` leaves out all texts.
+
+        Raises DamagedDocument if the store is damaged. With a ``damaged`` list, unreadable documents are left out and
+        named there, and so are documents that the log contradicts.
+        """
+        from turnkeeper.interop import export
+
+        return export.chunks(self.store, session_id, sanitise=sanitise, damaged=damaged)
+
+    async def export_all(
+        self,
+        target: str | Path,
+        session_ids: Iterable[str] | None = None,
+        *,
+        layout: "ExportLayout" = "json",
+        sanitise: bool = False,
+        progress: "ProgressReport | None" = None,
+        damaged: "DamagedNames | None" = None,
+    ) -> int:
+        """Write these sessions, by default all, to a folder or a ``.jsonl`` file; the number of written sessions.
+
+        With a ``damaged`` list, sessions that cannot be read are left out and named there.
+        """
+        from turnkeeper.interop import export_all
+
+        return await export_all.export_all(
+            self.store, Path(target), session_ids, layout=layout, sanitise=sanitise, progress=progress, damaged=damaged
+        )
+
+    async def import_sessions(self, path: str | Path, *, progress: "ProgressReport | None" = None) -> "ImportReport":
+        """Import what ``export``, ``export_all`` or opencode wrote. Ids are kept, and stored data is not changed."""
+        from turnkeeper.interop import import_json
+        from turnkeeper.interop.importer import Importer
+
+        importer = Importer(self.store, progress)
+        await importer.take(import_json.open_export(Path(path)))
+        return importer.tally.report(str(path))
+
+    async def import_opencode(
+        self, path: str | Path | None = None, *, progress: "ProgressReport | None" = None
+    ) -> "ImportReport":
+        """Import opencode's history: a database, a JSON tree, or by default all history on this machine."""
+        from turnkeeper.interop import opencode
+
+        place = Path(path) if path is not None else opencode.default_path(os.environ)
+        return await opencode.import_opencode(self.store, place, progress=progress)
+
+    async def doctor(self, *, fix: bool = False, progress: Callable[[int, int], None] | None = None) -> "Diagnosis":
+        """Compare the documents of the store with its logs. ``fix`` writes wrong documents again."""
+        from turnkeeper.sessions import doctor
+
+        return await doctor.examine(self.store, fix=fix, progress=progress)

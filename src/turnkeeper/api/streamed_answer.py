@@ -1,0 +1,117 @@
+"""StreamedAnswer: the text of an answer as it comes, and the whole answer when it has ended."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
+
+import anyio
+from anyio.abc import TaskGroup
+
+from turnkeeper.bus import Overflow, Subscription
+from turnkeeper.core.answer_pieces import AnswerPieces
+from turnkeeper.model.answer import Answer, TurnFailed
+from turnkeeper.model.notification import AnyNotification
+from turnkeeper.model.refusal import Invalid
+
+if TYPE_CHECKING:
+    from turnkeeper.run.coordinator import Outcome
+    from turnkeeper.sessions.ask import Sent
+
+T = TypeVar("T")
+
+
+class StreamedAnswer(Generic[T]):
+    """Iterates over the text of an answer. The prompt is sent at the first piece.
+
+    Leaving the loop early does not stop the session. ``async with`` releases the subscription at once.
+    """
+
+    def __init__(
+        self,
+        *,
+        open_session: Callable[[], Awaitable[str]],
+        subscribe: Callable[[str], Subscription[AnyNotification]],
+        send: "Callable[[str], Awaitable[Sent]]",
+        settle: "Callable[[Sent], Awaitable[Outcome]]",
+        read: "Callable[[Sent, str], Awaitable[Answer[T]]]",
+        group: TaskGroup,
+        check: bool,
+    ) -> None:
+        self._open_session, self._subscribe, self._send = open_session, subscribe, send
+        self._settle, self._read, self._group, self._check = settle, read, group, check
+        self._answer: Answer[T] | None = None
+        self._pieces: AsyncGenerator[str, None] = self._stream()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> str:
+        return await anext(self._pieces)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    @property
+    def answer(self) -> Answer[T]:
+        """The whole answer. Raises Invalid while there is more text to come."""
+        if self._answer is None:
+            raise Invalid("the answer is known when its stream has ended; iterate over it to its end first")
+        return self._answer
+
+    async def aclose(self) -> None:
+        """Stop receiving. The session goes on."""
+        await self._pieces.aclose()
+
+    async def _stream(self) -> AsyncGenerator[str, None]:
+        session_id = await self._open_session()
+        async with self._subscribe(session_id) as heard:
+            sent = await self._send(session_id)
+            settled = _Settled(heard)
+            self._group.start_soon(settled.run, self._settle, sent)
+            pieces = AnswerPieces(sent.receipt.message_id)
+            try:
+                async for one in heard:
+                    for piece in pieces.take(one):
+                        yield piece
+            except Overflow:
+                pass  # The consumer is slow. What it missed is read at the end.
+            outcome = await settled.wait()
+        answer = await self._read(sent, outcome.reason)
+        for piece in pieces.rest(answer.parts):
+            yield piece
+        self._answer = answer
+        if self._check and answer.error is not None:
+            raise TurnFailed(answer.error, answer)
+
+
+class _Settled:
+    """Waits for the end of the answer in a task of its own, and ends the subscription then."""
+
+    def __init__(self, heard: Subscription[AnyNotification]) -> None:
+        self._heard = heard
+        self._done = anyio.Event()
+        self._outcome: Outcome | None = None
+        self._error: Exception | None = None
+
+    async def run(self, settle: "Callable[[Sent], Awaitable[Outcome]]", sent: "Sent") -> None:
+        """Wait. What is raised is kept for the consumer: in the task group it would end all sessions."""
+        try:
+            self._outcome = await settle(sent)
+        except Exception as error:
+            self._error = error
+        finally:
+            self._heard.close()
+            self._done.set()
+
+    async def wait(self) -> "Outcome":
+        """How the session came to rest. Raises what went wrong."""
+        await self._done.wait()
+        if self._error is not None:
+            raise self._error
+        assert self._outcome is not None, "set before the event"
+        return self._outcome

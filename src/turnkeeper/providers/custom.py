@@ -1,0 +1,80 @@
+"""Custom providers: a function that answers requests, made a Provider."""
+
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from typing import TypeAlias
+
+from turnkeeper.core.failures import broken
+from turnkeeper.model.refusal import Invalid
+from turnkeeper.model.request import Call, ModelRequest
+from turnkeeper.model.stream import Finish, FinishStep, Start, StartStep, StreamError, StreamEvent
+from turnkeeper.model.value import encode
+from turnkeeper.providers.answer import AnswerStream
+from turnkeeper.providers.provider import Provider
+
+Piece: TypeAlias = str | Call
+"""A piece of an answer: some text, or the call of a tool."""
+
+AnswerFunction: TypeAlias = (
+    Callable[[ModelRequest], Piece]
+    | Callable[[ModelRequest], Awaitable[Piece]]
+    | Callable[[ModelRequest], AsyncIterator[Piece]]
+)
+
+
+def provider(function: AnswerFunction) -> Provider:
+    """Make a function a provider. It takes a ModelRequest, and returns or yields pieces: texts and calls of tools.
+
+    It may be a plain function, a coroutine function or an asynchronous generator. What it raises fails the turn. For
+    reasoning, usage and typed failures, implement ``Provider`` itself.
+    """
+    if not callable(function):
+        raise Invalid(f"a provider is made of a function, not of {function!r:.80}")
+    return _Custom(function)
+
+
+class _Custom:
+    def __init__(self, function: AnswerFunction) -> None:
+        self._function = function
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[StreamEvent], None]:
+        """The answer of the function."""
+        yield [Start(), StartStep()]
+        answer, calls, text_block = AnswerStream(), 0, ""
+        try:
+            async for piece in _pieces(self._function(request)):
+                if isinstance(piece, Call):
+                    answer.close_text(text_block)
+                    text_block, calls = "", calls + 1
+                    _call(answer, piece, piece.id or f"call_{calls}")
+                else:
+                    text_block = text_block or f"text-{calls}"
+                    answer.text(text_block, piece)
+                yield answer.take()
+        except Exception as error:  # It is the program's own: whatever it raises, the turn fails and says why.
+            said = f"The provider failed: {type(error).__name__}: {error}"
+            yield [StreamError(failure=broken(said, code="", is_retryable=False))]
+            return
+        answer.close_text(text_block)
+        yield [*answer.take(), FinishStep(reason="tool-calls" if calls else "stop"), Finish()]
+
+
+def _call(answer: AnswerStream, call: Call, call_id: str) -> None:
+    answer.open_call(call_id, call.name)
+    answer.call_input(call_id, encode(call.input).decode())
+    answer.close_call(call_id)
+
+
+async def _pieces(found: object) -> AsyncIterator[Piece]:
+    """What a function gave, piece by piece."""
+    if isinstance(found, AsyncIterator):
+        async for piece in found:
+            yield _piece(piece)
+    else:
+        yield _piece(await found if inspect.isawaitable(found) else found)
+
+
+def _piece(found: object) -> Piece:
+    if isinstance(found, str | Call):
+        return found
+    raise TypeError(f"it gave {type(found).__name__}, and a piece of an answer is text or a Call")

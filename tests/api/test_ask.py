@@ -1,0 +1,288 @@
+"""A prompt goes in and its answer comes out, once, also if it is asked again."""
+
+import dataclasses
+from typing import Annotated, Any, TypedDict
+
+import anyio
+import msgspec
+import pytest
+from narrow import of_type
+
+import turnkeeper
+from turnkeeper import Conflict, Invalid, NotFound, Scripted, TurnFailed
+from turnkeeper.providers.script import Gate
+
+TOOL = "StructuredOutput"
+LIMIT_S = 60
+
+
+class Weather(msgspec.Struct):
+    """The weather."""
+
+    wind: str
+    force: Annotated[int, msgspec.Meta(ge=0, le=12)]
+
+
+@dataclasses.dataclass
+class Tide:
+    """The tide."""
+
+    high: str
+    low: str | None = None
+
+
+class Boat(TypedDict):
+    """A boat."""
+
+    name: str
+    crew: list[str]
+
+
+class Nested(msgspec.Struct):
+    """One inside the other."""
+
+    weather: Weather
+    others: tuple[Weather, ...] = ()
+
+
+class Tree(msgspec.Struct):
+    """One that refers to itself."""
+
+    name: str
+    children: list["Tree"] = []
+
+
+async def test_an_answer_has_text_parts_usage_and_where_it_is(opened: Any) -> None:
+    model = Scripted().says("The wind is west.").usage(input=100, output=20)
+    config = {
+        "model": "acme/m",
+        "provider": {
+            "acme": {
+                "protocol": "openai-chat",
+                "options": {"baseURL": "http://localhost:1"},
+                "models": {"m": {"cost": {"input": 3, "output": 15}, "limit": {"context": 9000, "output": 900}}},
+            }
+        },
+    }
+    async with opened(model, config=config) as tk:
+        answer = await tk.ask("Where is the wind?")
+        assert (answer.text, answer.output, answer.error, answer.finish) == (
+            "The wind is west.",
+            "The wind is west.",
+            None,
+            "stop",
+        )
+        assert (answer.usage.input, answer.usage.output, answer.cost) == (100, 20, 0.0006)
+        assert str(answer.model) == "acme/m"
+        prompt, turn = (await tk.messages(answer.session_id)).items
+        assert (answer.prompt_id, answer.message_id) == (prompt.info.id, turn.info.id)
+        assert answer.parts == turn.parts
+
+
+async def test_an_answer_of_several_turns_has_all_their_parts_and_the_last_text(opened: Any) -> None:
+    @turnkeeper.tool
+    def wind(place: str) -> str:
+        """Where the wind comes from."""
+        return f"west at {place}"
+
+    model = Scripted().says("Let me see.").calls("wind", place="the bay").then().says("West.").forever()
+    async with opened(model, tools=[wind]) as tk:
+        answer = await tk.ask("Wind?")
+        [call] = [part for part in answer.parts if isinstance(part, turnkeeper.ToolPart)]
+        assert of_type(turnkeeper.ToolCompleted, call.state).output == "west at the bay"
+        texts = [part.text for part in answer.parts if isinstance(part, turnkeeper.TextPart)]
+        assert (texts, answer.text) == (["Let me see.", "West."], "West.")
+        assert answer.usage.input == 20
+
+
+TYPED: dict[str, tuple[Any, dict[str, Any], object]] = {
+    "struct": (Weather, {"wind": "west", "force": 4}, Weather("west", 4)),
+    "dataclass": (Tide, {"high": "6:12"}, Tide("6:12")),
+    "typed dict": (Boat, {"name": "Ilse", "crew": ["A"]}, {"name": "Ilse", "crew": ["A"]}),
+    "nested": (Nested, {"weather": {"wind": "n", "force": 1}}, Nested(Weather("n", 1))),
+    "recursive": (Tree, {"name": "a", "children": [{"name": "b"}]}, Tree("a", [Tree("b")])),
+    "number": (int, {"value": 7}, 7),
+    "list": (list[str], {"value": ["a", "b"]}, ["a", "b"]),
+    "dict": (dict[str, int], {"a": 1}, {"a": 1}),
+}
+
+
+@pytest.mark.parametrize("name", TYPED)
+async def test_an_output_is_of_the_type_that_was_asked_for(name: str, opened: Any) -> None:
+    kind, given, expected = TYPED[name]
+    model = Scripted().calls(TOOL, **given)
+    async with opened(model) as tk:
+        answer = await tk.ask("Tell me.", output_type=kind)
+        assert answer.output == expected
+        [offered] = [tool for tool in model.requests[0].tools if tool.name == TOOL]
+        assert offered.schema["type"] == "object"
+        assert "$ref" not in offered.schema
+
+
+async def test_an_output_that_does_not_fit_is_asked_for_again(opened: Any) -> None:
+    model = Scripted().calls(TOOL, wind="west", force=40).then().calls(TOOL, wind="west", force=4)
+    async with opened(model) as tk:
+        assert (await tk.ask("Wind?", output_type=Weather)).output == Weather("west", 4)
+
+
+async def test_a_type_without_a_schema_is_refused_before_anything_is_sent(opened: Any) -> None:
+    async with opened(Scripted()) as tk:
+        with pytest.raises(Invalid, match="cannot be an output type"):
+            await tk.ask("Wind?", output_type=anyio.Event)
+        assert (await tk.list()).items == ()
+
+
+async def test_a_failed_turn_raises_with_the_error_and_what_there_is(opened: Any) -> None:
+    model = Scripted().says("Half an ").fails(400, message="no such thing")
+    async with opened(model) as tk:
+        with pytest.raises(TurnFailed, match="no such thing") as caught:
+            await tk.ask("Wind?")
+        assert of_type(turnkeeper.ApiFailure, caught.value.error).data.status_code == 400
+        assert caught.value.answer.text == "Half an "
+        assert caught.value.answer.error == caught.value.error
+
+
+async def test_a_failed_turn_is_an_answer_with_an_error_if_asked_for(opened: Any) -> None:
+    async with opened(Scripted().fails(400, message="no such thing")) as tk:
+        answer = await tk.ask("Wind?", output_type=Weather, check=False)
+        assert isinstance(answer.error, turnkeeper.ApiFailure)
+        assert answer.output is None
+
+
+async def test_a_refused_call_is_a_failure(opened: Any) -> None:
+    model = Scripted().calls("bash", command="ls", description="Lists files")
+    async with opened(model, config={"permission": {"bash": "ask"}}) as tk:
+        with pytest.raises(TurnFailed, match="bash was refused"):
+            await tk.ask("List the files.")
+
+
+async def test_a_stopped_turn_is_a_failure(opened: Any) -> None:
+    gate = Gate()
+    model = Scripted().says("Half an ").waits(gate)
+    async with opened(model) as tk:
+        session = await tk.create()
+
+        async def stop() -> None:
+            await gate.wait_reached()
+            assert await tk.stop(session.id) is True
+
+        with anyio.fail_after(LIMIT_S):
+            async with anyio.create_task_group() as group:
+                group.start_soon(stop)
+                with pytest.raises(TurnFailed) as caught:
+                    await tk.ask("Wind?", session=session)
+        assert isinstance(caught.value.error, turnkeeper.AbortedFailure)
+
+
+async def test_a_prompt_with_an_id_is_asked_once(opened: Any) -> None:
+    model = Scripted().says("West.")
+    async with opened(model) as tk:
+        first = await tk.ask("Wind?", id="the wind")
+        assert await tk.ask("Wind?", id="the wind") == first
+        assert len(model.requests) == 1
+        with pytest.raises(Conflict, match="other content"):
+            await tk.ask("Tide?", id="the wind")
+
+
+async def test_one_id_in_two_sessions_names_two_prompts(opened: Any) -> None:
+    async with opened(Scripted().says("One.").then().says("Two.")) as tk:
+        sessions = [await tk.create(), await tk.create()]
+        assert [(await tk.ask("Wind?", id="wind", session=one)).text for one in sessions] == ["One.", "Two."]
+
+
+async def test_a_prompt_with_an_id_that_failed_is_tried_again(opened: Any) -> None:
+    model = Scripted().fails(400, message="no").then().says("West.")
+    async with opened(model) as tk:
+        with pytest.raises(TurnFailed):
+            await tk.ask("Wind?", id="wind")
+        assert (await tk.ask("Wind?", id="wind")).text == "West."
+
+
+async def test_a_failed_prompt_is_not_tried_again_behind_a_later_one(opened: Any) -> None:
+    model = Scripted().fails(400, message="no").then().says("High.")
+    async with opened(model) as tk:
+        session = await tk.create()
+        with pytest.raises(TurnFailed):
+            await tk.ask("Wind?", id="wind", session=session)
+        assert (await tk.ask("Tide?", session=session)).text == "High."
+        with pytest.raises(TurnFailed, match="no"):
+            await tk.ask("Wind?", id="wind", session=session)
+        assert len(model.requests) == 2
+
+
+async def test_two_prompts_at_once_have_each_their_answer(opened: Any) -> None:
+    gate = Gate()
+    model = Scripted().waits(gate).says("One.").then().says("Two.")
+    answers = {}
+    async with opened(model) as tk:
+        session = await tk.create()
+
+        async def ask(text: str) -> None:
+            answers[text] = (await tk.ask(text, session=session)).text
+
+        with anyio.fail_after(LIMIT_S):
+            async with anyio.create_task_group() as group:
+                group.start_soon(ask, "one")
+                await gate.wait_reached()
+                group.start_soon(ask, "two")
+                async with tk.subscribe(session_id=session.id) as heard:
+                    async for _ in heard:
+                        if len((await tk.state(session.id)).messages) == 3:
+                            break
+                gate.open()
+    assert answers == {"one": "One.", "two": "Two."}
+
+
+async def test_an_unknown_session_model_or_agent_is_refused(opened: Any) -> None:
+    async with opened(Scripted()) as tk:
+        with pytest.raises(NotFound, match="ses_nope"):
+            await tk.ask("Wind?", session="ses_nope")
+        with pytest.raises(Invalid, match="names no model"):
+            await tk.ask("Wind?", model="claude")
+        with pytest.raises(Invalid, match="acme"):
+            await tk.ask("Wind?", model="acme/claude")
+        with pytest.raises(Invalid, match="no agent 'nobody'"):
+            await tk.ask("Wind?", agent="nobody")
+
+
+async def test_a_stream_gives_the_text_as_it_comes_and_then_the_answer(opened: Any) -> None:
+    gate = Gate()
+    model = Scripted().says("The wind ").waits(gate).says("is west.")
+    async with opened(model) as tk:
+        pieces = []
+        with anyio.fail_after(LIMIT_S):
+            async for piece in (stream := tk.stream("Wind?")):
+                pieces.append(piece)
+                with pytest.raises(Invalid, match="when its stream has ended"):
+                    _ = stream.answer
+                gate.open()
+        assert "".join(pieces) == "The wind is west." == stream.answer.text
+        assert pieces[0] == "The "
+
+
+async def test_a_stream_sets_turns_apart(opened: Any) -> None:
+    model = Scripted().says("Let me see.").calls("glob", pattern="*").then().says("Nothing.")
+    async with opened(model) as tk:
+        assert "".join([piece async for piece in tk.stream("Files?")]) == "Let me see.\n\nNothing."
+
+
+async def test_a_stream_of_a_failed_turn_raises_after_its_text(opened: Any) -> None:
+    async with opened(Scripted().says("Half").fails(400, message="no")) as tk:
+        stream = tk.stream("Wind?")
+        assert await anext(stream) == "Half"
+        with pytest.raises(TurnFailed, match="no"):
+            await anext(stream)
+
+
+async def test_a_stored_answer_is_streamed_again(opened: Any) -> None:
+    model = Scripted().says("The wind is west.")
+    async with opened(model) as tk:
+        await tk.ask("Wind?", id="wind")
+        assert "".join([piece async for piece in tk.stream("Wind?", id="wind")]) == "The wind is west."
+        assert len(model.requests) == 1
+
+
+async def test_the_old_way_to_read_a_history_is_told_the_new_one(opened: Any) -> None:
+    async with opened(Scripted()) as tk:
+        with pytest.raises(Invalid, match="iter_messages"):
+            tk.stream("ses_e1e62050cffekYqu2axphrFwE3")

@@ -1,0 +1,31 @@
+"""A script that is killed goes on where it was when it is run again, and asks no provider twice."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = Path(__file__).resolve().parents[1] / "support/ask_script.py"
+LIMIT_S = 120
+
+
+def command(home: Path, life: str) -> "subprocess.Popen[str]":
+    environ = {"HOME": str(home), "PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)}
+    arguments = [sys.executable, str(SCRIPT), f"sqlite:{home / 'store.db'}", life]
+    return subprocess.Popen(arguments, cwd=home / "place", env=environ, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_killed_script_goes_on_where_it_was(tmp_path: Path) -> None:
+    (tmp_path / "place").mkdir()
+    with command(tmp_path, "hangs") as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "The \n"
+        first.kill()
+        assert first.wait(LIMIT_S) < 0
+    with command(tmp_path, "answers") as second:
+        printed, _ = second.communicate(timeout=LIMIT_S)
+    assert (second.returncode, printed.splitlines()[-1]) == (0, "answer: is done.")
+    with command(tmp_path, "fails") as third:
+        printed, _ = third.communicate(timeout=LIMIT_S)
+    assert (third.returncode, printed.splitlines()[-1]) == (0, "answer: is done.")
+    assert (tmp_path / "place/effects").read_text() == "migrated\n"

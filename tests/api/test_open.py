@@ -1,0 +1,138 @@
+"""What a program gives to ``open``: settings, tools, components, agents."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import turnkeeper
+from turnkeeper import Agent, Invalid, Scripted
+
+ACME = {
+    "protocol": "openai-chat",
+    "options": {"baseURL": "http://localhost:1"},
+    "models": {"large": {}, "small": {}},
+}
+CONFIG = {"model": "acme/large", "provider": {"acme": ACME}}
+
+
+async def test_settings_of_the_program_override_those_of_files(opened: Any, place: Path) -> None:
+    (place / "turnkeeper.json").write_text('{"model": "acme/small", "instructions": ["a.md"]}')
+    async with opened(Scripted().says("Hi."), config=CONFIG) as tk:
+        assert str((await tk.ask("Hi")).model) == "acme/large"
+
+
+WRONG: dict[str, dict[str, Any]] = {
+    "a setting of another type": {"config": {"permission": {"bash": "alow"}}},
+    "settings that are no JSON": {"config": {"model": object()}},
+    "an unknown time zone": {"config": {"timezone": "Middle/Earth"}},
+    "a tool that is no function": {"tools": [3]},
+    "a tool without a docstring": {"tools": [lambda: "x"]},
+    "an agent that is text": {"agents": ["reviewer"]},
+    "an agent with a wrong model": {"agents": [Agent("reviewer", model="claude")]},
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_refused_when_the_store_is_opened(name: str, opened: Any) -> None:
+    with pytest.raises(Invalid):
+        opened(Scripted(), **WRONG[name])
+
+
+def test_the_key_of_a_wrong_setting_is_named(opened: Any) -> None:
+    with pytest.raises(Invalid, match=r"the config of the program: permission.bash: .*use one of 'allow'"):
+        opened(Scripted(), config={"permission": {"bash": "alow"}})
+
+
+async def test_a_plain_function_is_a_tool(opened: Any) -> None:
+    async def tide(place: str, day: int = 1) -> str:
+        """When the tide is high."""
+        return f"6:12 at {place} on {day}"
+
+    model = Scripted().calls("tide", place="the bay").then().says("At 6:12.")
+    async with opened(model, tools=[tide]) as tk:
+        answer = await tk.ask("Tide?")
+        [call] = [part for part in answer.parts if isinstance(part, turnkeeper.ToolPart)]
+        assert isinstance(call.state, turnkeeper.ToolCompleted)
+        assert call.state.output == "6:12 at the bay on 1"
+        names = [tool.name for tool in model.requests[0].tools]
+        assert {"tide", "bash", "read"} <= set(names)
+
+
+async def test_a_tool_of_the_program_replaces_the_one_of_its_name(opened: Any) -> None:
+    @turnkeeper.tool(name="glob")
+    def listed(pattern: str) -> str:
+        """All files."""
+        return "mine"
+
+    model = Scripted().calls("glob", pattern="*").then().says("Yes.")
+    async with opened(model, tools=[listed]) as tk:
+        [call] = [part for part in (await tk.ask("Files?")).parts if isinstance(part, turnkeeper.ToolPart)]
+        assert isinstance(call.state, turnkeeper.ToolCompleted)
+        assert call.state.output == "mine"
+
+
+async def test_a_component_tells_a_fact_and_then_what_changed(opened: Any) -> None:
+    winds = ["west", "west", "north"]
+
+    @turnkeeper.component("acme/wind")
+    def wind() -> str | None:
+        return f"The wind is {winds.pop(0)}." if winds else None
+
+    model = Scripted().says("Ahoy.").forever()
+    async with opened(model, components=[wind]) as tk:
+        session = await tk.create()
+        for _ in range(3):
+            await tk.ask("Go on.", session=session)
+    assert any("The wind is west." in text for text in model.requests[0].system)
+    news = [[turn.text for turn in request.messages if hasattr(turn, "text")] for request in model.requests]
+    assert news == [[], [], ["The wind is north."]]
+
+
+def test_a_component_has_a_key_with_a_namespace() -> None:
+    with pytest.raises(Invalid, match="namespace/name"):
+        turnkeeper.component("wind")
+
+
+async def test_an_agent_is_named_or_given(opened: Any) -> None:
+    reviewer = Agent("reviewer", "You review boats.", model="acme/small", permission={"*": "deny"})
+    later = Agent("later", "You come later.")
+    model = Scripted().says("Seaworthy.").forever()
+    async with opened(model, config=CONFIG, agents=[reviewer]) as tk:
+        answer = await tk.ask("Review it.", agent="reviewer")
+        assert str(answer.model) == "acme/small"
+        assert [tool.name for tool in model.requests[0].tools] == []
+        assert (await tk.get(answer.session_id)).agent == "reviewer"
+        await tk.ask("Review it.", agent=later)
+    assert [
+        any(said in text for text in request.system)
+        for request, said in zip(model.requests, ("You review boats.", "You come later."), strict=True)
+    ] == [True, True]
+
+
+def test_an_agent_with_children_is_the_configuration_of_all() -> None:
+    scout = Agent("scout", "You look.", description="Looks at files")
+    lead = Agent("lead", "You decide.", permission={"bash": "ask"}, children=(scout,))
+    assert lead.configuration() == {
+        "agent": {
+            "scout": {"prompt": "You look.", "description": "Looks at files", "mode": "subagent"},
+            "lead": {
+                "prompt": "You decide.",
+                "mode": "all",
+                "permission": {"bash": "ask", "task": {"*": "deny", "scout": "allow"}},
+            },
+        }
+    }
+
+
+async def test_a_model_is_named_by_one_text_everywhere(opened: Any) -> None:
+    async with opened(Scripted().says("Hi.").forever(), config=CONFIG) as tk:
+        session = await tk.create(model="acme/small")
+        assert str(session.model) == "acme/small"
+        assert str((await tk.ask("Hi", session=session)).model) == "acme/small"
+        assert str((await tk.ask("Hi", session=session, model="acme/large")).model) == "acme/large"
+        again = await tk.ask("Hi", model=(await tk.get(session.id)).model)
+        assert again.model == turnkeeper.ModelChoice.parse("acme/large")
+        shown = await tk.shell(session.id, "true", model="acme/small")
+        assert shown.info.model_id == "small"
+        assert (await tk.compact(session.id, model="acme/small")).reason

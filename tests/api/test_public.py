@@ -1,0 +1,52 @@
+"""Everything public is in ``turnkeeper``, and importing that loads nothing of it."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import turnkeeper
+
+SOURCE = Path(turnkeeper.__file__)
+
+
+def test_the_table_of_public_names_is_what_the_type_checker_sees() -> None:
+    tree = ast.parse(SOURCE.read_text("utf-8"))
+    [checked] = [node for node in tree.body if isinstance(node, ast.If)]
+    seen = {
+        alias.name: node.module
+        for node in checked.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname
+    }
+    table = {name: place for place, names in turnkeeper._PLACES.items() for name in names.split()}
+    assert table == seen
+    assert sorted(turnkeeper.__all__) == sorted([*table, "__version__", "open", "open_sync"])
+
+
+def test_every_public_name_can_be_loaded() -> None:
+    for name in turnkeeper.__all__:
+        assert getattr(turnkeeper, name) is not None
+    assert set(turnkeeper.__all__) <= set(dir(turnkeeper))
+
+
+def test_importing_the_package_loads_nothing_else() -> None:
+    code = "import sys, turnkeeper; print(sorted(name for name in sys.modules if name.startswith('turnkeeper')))"
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(SOURCE.parents[1])},
+    )
+    assert run.stdout == "['turnkeeper', 'turnkeeper.model', 'turnkeeper.model.version']\n"
+    code = "import sys, turnkeeper; print('anyio' in sys.modules, 'msgspec' in sys.modules)"
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(SOURCE.parents[1])},
+    )
+    assert run.stdout == "False False\n"
