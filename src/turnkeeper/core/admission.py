@@ -42,11 +42,14 @@ def admission_events(
 def model_of(
     prompt: Prompt, agent: Agent, last: SessionModel | None, fallback: Callable[[], ModelChoice]
 ) -> ModelChoice:
-    """The prompt's model, else the agent's, else the session's, else the fallback."""
-    if prompt.model is not None:
-        return prompt.model.but(variant=prompt.variant or prompt.model.variant)
-    if agent.model is not None:
-        return agent.model.but(variant=prompt.variant or agent.model.variant)
+    """The prompt's model, else the agent's, else the session's, else the fallback.
+
+    The agent's variant belongs to the agent's model, also if the prompt names that model.
+    """
+    chosen = prompt.model or agent.model
+    if chosen is not None:
+        own = agent.variant if chosen.but(variant=None) == agent.model else None
+        return chosen.but(variant=prompt.variant or chosen.variant or own)
     if last is not None:
         kept = last.variant if last.variant != NO_VARIANT else None
         return ModelChoice(provider_id=last.provider_id, model_id=last.id, variant=prompt.variant or kept)

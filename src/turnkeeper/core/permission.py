@@ -22,6 +22,18 @@ PROTECTED: Final = (
 )
 """Files that decide what may happen: a model that may edit everything else is asked about these."""
 
+EXTERNAL_RULES: Final = (Rule(permission="external_directory", pattern="*", action="ask"),)
+"""The default rules of directories outside the project."""
+
+READ_RULES: Final = (
+    Rule(permission="read", pattern="*", action="allow"),
+    # Secrets are in these files; the example file has none.
+    Rule(permission="read", pattern="*.env", action="ask"),
+    Rule(permission="read", pattern="*.env.*", action="ask"),
+    Rule(permission="read", pattern="*.env.example", action="allow"),
+)
+"""The default rules of reading."""
+
 _ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
 _EDITING: Final = frozenset({"write", "edit", "multiedit", "patch", "apply_patch"})
 
@@ -124,15 +136,11 @@ def default_rules() -> Ruleset:
         Rule(permission="*", pattern="*", action="allow"),
         Rule(permission="doom_loop", pattern="*", action="ask"),
         Rule(permission="sandbox", pattern="*", action="ask"),
-        Rule(permission="external_directory", pattern="*", action="ask"),
+        *EXTERNAL_RULES,
         Rule(permission="question", pattern="*", action="deny"),
         Rule(permission="plan_enter", pattern="*", action="deny"),
         Rule(permission="plan_exit", pattern="*", action="deny"),
-        # Secrets are in these files; the example file has none.
-        Rule(permission="read", pattern="*", action="allow"),
-        Rule(permission="read", pattern="*.env", action="ask"),
-        Rule(permission="read", pattern="*.env.*", action="ask"),
-        Rule(permission="read", pattern="*.env.example", action="allow"),
+        *READ_RULES,
     )
 
 

@@ -4,7 +4,7 @@ Field names keep the spelling of the file: ``small_model``, but ``apiKey`` and `
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -13,6 +13,9 @@ from turnkeeper.model.value import JsonObject, Value
 
 PermissionConfig: TypeAlias = Action | dict[str, Action | dict[str, Action]]
 """One action for everything, or by permission, or by permission and pattern. The last match wins."""
+
+COLOR: Final = r"^(#[0-9a-fA-F]{6}|primary|secondary|accent|success|warning|error|info)$"
+"""The colours that clients know."""
 
 
 def _as_written(name: str) -> str:
@@ -148,6 +151,8 @@ class AgentConfig(Setting):
     mode: Literal["primary", "subagent", "all"] | None = None
     hidden: bool | None = None
     disable: bool | None = None
+    color: Annotated[str, msgspec.Meta(pattern=COLOR)] | None = None
+    """``#RRGGBB``, or a name of the client's theme."""
     temperature: float | None = None
     top_p: float | None = None
     steps: int | None = None

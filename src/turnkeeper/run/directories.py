@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 import msgspec
 from anyio.abc import TaskGroup
 
+from turnkeeper.context.texts import agent_prompts
 from turnkeeper.core.agents import agents, default_agent, find_agent
 from turnkeeper.core.command_environ import command_environ
 from turnkeeper.core.limits import OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX
@@ -248,7 +249,9 @@ class Directories:
             refreshed, home = location(self._environ), str(Path.home())
             catalog = Catalog(config, refreshed=refreshed if refreshed.exists() else None)
             known = DirectoryConfig(
-                config, catalog, agents(config, home, is_confined=sandbox.is_confined(config.sandbox))
+                config,
+                catalog,
+                agents(config, home, agent_prompts(), is_confined=sandbox.is_confined(config.sandbox)),
             )
         self._known[place.directory] = known
         while len(self._known) > self._directories_max:
