@@ -144,6 +144,8 @@ class ProviderConfig(Setting):
 class AgentConfig(Setting):
     """An agent: a new one, or changes to a built-in."""
 
+    name: str | None = None
+    """The name, if it is not the key."""
     model: str | None = None
     variant: str | None = None
     description: str | None = None
@@ -155,8 +157,8 @@ class AgentConfig(Setting):
     """``#RRGGBB``, or a name of the client's theme."""
     temperature: float | None = None
     top_p: float | None = None
-    steps: int | None = None
-    max_steps: int | None = msgspec.field(default=None, name="maxSteps")
+    steps: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    max_steps: Annotated[int, msgspec.Meta(ge=1)] | None = msgspec.field(default=None, name="maxSteps")
     """The old name of ``steps``."""
     permission: PermissionConfig | None = None
     tools: dict[str, bool] | None = None

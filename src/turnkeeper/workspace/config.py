@@ -4,13 +4,14 @@ In order, later ones override: opencode's and Turnkeeper's files in the user's c
 files (``opencode.json``, ``opencode.jsonc``, ``turnkeeper.json``, ``turnkeeper.jsonc``) from the worktree down to the
 directory; those in ``.opencode`` and ``.turnkeeper`` directories, also from the top down; the files named by
 ``OPENCODE_CONFIG`` and ``TURNKEEPER_CONFIG``; the JSON in ``OPENCODE_CONFIG_CONTENT`` and
-``TURNKEEPER_CONFIG_CONTENT``; the permissions in ``OPENCODE_PERMISSION``.
+``TURNKEEPER_CONFIG_CONTENT``; the permissions in ``OPENCODE_PERMISSION``. The agent files of a directory of settings
+come after its other files.
 """
 
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -20,7 +21,8 @@ from turnkeeper.model.config import Config, ProjectAsks
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import Json, JsonObject
 from turnkeeper.text import jsonc
-from turnkeeper.workspace import files, paths
+from turnkeeper.workspace import agent_files, files, paths
+from turnkeeper.workspace.agent_files import AgentFile
 from turnkeeper.workspace.trust import NAME as TRUST_FILE
 from turnkeeper.workspace.trust import VARIABLE as TRUST_VARIABLE
 from turnkeeper.workspace.trust import TrustedDirectories
@@ -60,6 +62,8 @@ class SettingsSource(NamedTuple):
 
     ignored: tuple[str, ...] = ()
     """The dotted keys that never hold in a file of a project."""
+    problem: str | None = None
+    """Why the file is skipped."""
 
     def __repr__(self) -> str:
         return f"Source({self.where!r})"
@@ -68,6 +72,7 @@ class SettingsSource(NamedTuple):
     def warnings(self) -> list[str]:
         """What the user should know of settings that have no effect."""
         said = [f"{self.where}: {key} is ignored: a project's file may not widen the sandbox" for key in self.ignored]
+        said += [f"the agent is skipped: {self.problem}"] if self.problem is not None else []
         for key in dict.fromkeys((*self.settings, *self.left_out)):
             if (meant := settings.near_miss(key)) is not None:
                 said.append(f"{self.where}: there is no setting {key!r}; did you mean {meant!r}?")
@@ -97,8 +102,12 @@ class LoadedSettings(NamedTuple):
 
     def explain(self, key: str) -> str | None:
         """The last file or variable that sets a dotted key, as ``provider.local.options``; None if none does."""
-        setters = [source.where for source in self.sources if _has(source.settings, key.split("."))]
+        setters = self.setters(*key.split("."))
         return setters[-1] if setters else None
+
+    def setters(self, *key: str) -> list[str]:
+        """The files and variables that set a key, weakest first."""
+        return [source.where for source in self.sources if _has(source.settings, key)]
 
 
 def load(directory: Path, worktree: Path, environ: Mapping[str, str]) -> LoadedSettings:
@@ -115,8 +124,9 @@ class _Cached(NamedTuple):
     variables: tuple[str | None, ...]
     """The variables that settings and the names of their files come from."""
     files: tuple[str, ...]
-    """Every file that settings could come from, also those that do not exist."""
-    stamps: list[tuple[int, ...] | None]
+    """Every configuration file that settings could come from, also those that do not exist."""
+    stamps: dict[str, tuple[int, ...] | None]
+    """Those files and the agent files that were there, with a value that changes when they are written."""
 
 
 class SettingsCache:
@@ -135,7 +145,8 @@ class SettingsCache:
         else:
             candidates = tuple(map(str, _candidates(directory, worktree, self._environ)))
         # Computed before the files are read, so that the next call detects a change in between.
-        stamps = [files.stamp(file) for file in candidates]
+        agents = (str(file.path) for file in _agent_files(directory, worktree, self._environ))
+        stamps = {file: files.stamp(file) for file in (*candidates, *agents)}
         if known is None or known.variables != variables or known.stamps != stamps:
             loaded = load(directory, worktree, self._environ)
             if any(source.refers for source in loaded.sources):
@@ -150,15 +161,24 @@ class SettingsCache:
 def _candidates(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Path]:
     yield paths.data(environ) / TRUST_FILE
     yield from _user_files(environ)
-    yield from _project_files(directory, worktree, environ)
+    yield from (file for file in _project_files(directory, worktree, environ) if isinstance(file, Path))
     yield from (_path(environ[name], directory, environ) for name in FILE_VARIABLES if environ.get(name))
+
+
+def _agent_files(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[AgentFile]:
+    for place in code_directories(directory, worktree, environ):
+        yield from agent_files.found_in(place)
 
 
 def _sources(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[SettingsSource]:
     yield from (_read(file, environ) for file in _user_files(environ) if os.path.lexists(file))
+    for place in _user_directories(environ):
+        yield from (_agent_source(file) for file in agent_files.found_in(place))
     trusted = TrustedDirectories(environ)
     for file in _project_files(directory, worktree, environ):
-        if os.path.lexists(file):
+        if isinstance(file, AgentFile):
+            yield _agent_source(file) if file.path in trusted else _untrusted_agent(file)
+        elif os.path.lexists(file):
             yield _read_trusted(file, environ) if file in trusted else _read_untrusted(file)
     for variable in FILE_VARIABLES:
         if environ.get(variable):
@@ -177,18 +197,22 @@ def _user_files(environ: Mapping[str, str]) -> Iterator[Path]:
     yield from (paths.config(environ) / name for name in paths.SETTINGS)
 
 
-def _project_files(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+def _project_files(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Path | AgentFile]:
+    """The configuration files of a project, also those that do not exist, and its agent files."""
     folders = _folders(directory, worktree, environ)
     yield from (folder / name for folder in folders for name in paths.SETTINGS)
-    yield from (
-        folder / dotted / name for folder in folders for dotted in paths.SETTINGS_FOLDERS for name in paths.SETTINGS
-    )
+    for place in (folder / dotted for folder in folders for dotted in paths.SETTINGS_FOLDERS):
+        yield from (place / name for name in paths.SETTINGS)
+        yield from agent_files.found_in(place)
 
 
 def code_directories(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
     """The directories that tools come from in a place, weakest first: the user's own, then those of the project."""
-    own = [paths.config(environ, paths.OPENCODE), paths.config(environ)]
-    return [*own, *project_code_directories(directory, worktree, environ)]
+    return [*_user_directories(environ), *project_code_directories(directory, worktree, environ)]
+
+
+def _user_directories(environ: Mapping[str, str]) -> list[Path]:
+    return [paths.config(environ, paths.OPENCODE), paths.config(environ)]
 
 
 def project_code_directories(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
@@ -200,7 +224,11 @@ def project_code_directories(directory: Path, worktree: Path, environ: Mapping[s
 
 def widening(directory: Path, worktree: Path, environ: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """The dotted keys in a project's files that hold only if the user trusts it, by their file."""
-    found = (_read_untrusted(file) for file in _project_files(directory, worktree, environ) if os.path.lexists(file))
+    found = (
+        _untrusted_agent(file) if isinstance(file, AgentFile) else _read_untrusted(file)
+        for file in _project_files(directory, worktree, environ)
+        if isinstance(file, AgentFile) or os.path.lexists(file)
+    )
     return {source.where: source.left_out for source in found if source.left_out}
 
 
@@ -228,8 +256,32 @@ def _read_trusted(file: Path, environ: Mapping[str, str]) -> SettingsSource:
 def _read_untrusted(file: Path) -> SettingsSource:
     """The settings that hold although nobody trusted the file. References are not resolved."""
     plain, where = jsonc.plain(_text(file)), str(file)
-    found = trust.narrowed(_checked(plain, where))
-    return SettingsSource(where, found.settings, denied=found.denied, asked=found.asked, left_out=found.left_out)
+    return _narrowed(SettingsSource(where, _checked(plain, where)))
+
+
+def _narrowed(source: SettingsSource) -> SettingsSource:
+    found = trust.narrowed(source.settings)
+    return source._replace(settings=found.settings, denied=found.denied, asked=found.asked, left_out=found.left_out)
+
+
+def _agent_source(file: AgentFile) -> SettingsSource:
+    """The settings of an agent file. One that is wrong is skipped: other agents can do without it."""
+    where = str(file.path)
+    try:
+        return SettingsSource(where, settings.checked(file.settings(), where))
+    except Invalid as error:
+        return SettingsSource(where, {}, problem=str(error))
+
+
+def _untrusted_agent(file: AgentFile) -> SettingsSource:
+    """The settings of an agent file of a project that nobody trusted.
+
+    A link that leads out of the directory of settings is not followed: it could send a file of the user to a model.
+    """
+    place = file.path.parents[len(file.steps)]
+    if not files.real(file.path).is_relative_to(files.real(place)):
+        return SettingsSource(str(file.path), {}, problem=f"{file.path}: the link leads out of {place}")
+    return _narrowed(_agent_source(file))
 
 
 def _text(file: Path) -> str:
@@ -296,7 +348,7 @@ def _path(name: str, folder: Path, environ: Mapping[str, str]) -> Path:
     return Path(home) / name[2:] if name.startswith("~/") and home else folder / name
 
 
-def _has(settings_: JsonObject, key: list[str]) -> bool:
+def _has(settings_: JsonObject, key: Sequence[str]) -> bool:
     value: Json = settings_
     for name in key:
         if not isinstance(value, dict) or name not in value:
