@@ -2,7 +2,7 @@
 
 import pytest
 
-from turnkeeper.core.agents import agents, listed
+from turnkeeper.core.agents import agents, default_agent, default_agent_problem, listed
 from turnkeeper.core.permission import evaluate
 from turnkeeper.core.settings import checked, typed
 from turnkeeper.model.permission import Action
@@ -98,3 +98,30 @@ def test_a_list_begins_with_the_default_agent_and_goes_on_by_name() -> None:
 def test_a_colour_that_clients_do_not_know_is_refused(color: str) -> None:
     with pytest.raises(Invalid, match=r"a file: agent\.mine\.color"):
         checked({"agent": {"mine": {"color": color}}}, "a file")
+
+
+@pytest.mark.parametrize(
+    ("config", "expected", "has_problem"),
+    [
+        ({}, "build", False),
+        ({"default_agent": "plan"}, "plan", False),
+        ({"default_agent": "mine", "agent": {"mine": {"mode": "all"}}}, "mine", False),
+        ({"default_agent": "nobody"}, "build", True),
+        ({"default_agent": "general"}, "build", True),
+        ({"default_agent": "title"}, "build", True),
+        ({"default_agent": "build", "agent": {"build": {"disable": True}}}, "plan", True),
+        ({"agent": {"build": {"mode": "subagent"}}}, "plan", False),
+    ],
+)
+def test_a_default_agent_that_cannot_answer_is_replaced_by_build(
+    config: JsonObject, expected: str, has_problem: bool
+) -> None:
+    known = agents(typed(config), "/home/me")
+    assert default_agent(known, typed(config)).name == expected
+    assert (default_agent_problem(known, typed(config)) is not None) == has_problem
+
+
+def test_without_any_agent_that_answers_the_user_is_told() -> None:
+    config = typed({"agent": {name: {"disable": True} for name in ("build", "plan")}})
+    with pytest.raises(Invalid, match="no agent answers prompts"):
+        default_agent(agents(config, "/home/me"), config)

@@ -98,14 +98,24 @@ def agents(
 
 
 def default_agent(known: Mapping[str, Agent], config: Config) -> Agent:
-    """The agent that answers a prompt without an agent."""
+    """The agent that answers a prompt without an agent: that of the setting, else build, else the first that can.
+
+    Raises Invalid if none can.
+    """
+    able = {name: agent for name, agent in known.items() if agent.mode != "subagent" and not agent.hidden}
+    for name in (config.default_agent, BUILD, *able):
+        if name in able:
+            return able[name]
+    raise Invalid("no agent answers prompts: all are disabled, hidden or only called by others; enable one")
+
+
+def default_agent_problem(known: Mapping[str, Agent], config: Config) -> str | None:
+    """Why the setting ``default_agent`` has no effect; None if it has."""
     wanted = config.default_agent
-    if wanted is not None:
-        agent = known.get(wanted)
-        if agent is None or agent.mode == "subagent" or agent.hidden:
-            raise Invalid(f"default_agent {wanted!r} is not an agent that answers prompts; choose another")
-        return agent
-    return next(agent for agent in known.values() if agent.mode != "subagent" and not agent.hidden)
+    used = default_agent(known, config).name
+    if wanted is None or wanted == used:
+        return None
+    return f"default_agent {wanted!r} is not an agent that answers prompts; {used} is used instead"
 
 
 def listed(known: Mapping[str, Agent], first: str) -> list[Agent]:

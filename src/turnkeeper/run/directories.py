@@ -12,7 +12,7 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from turnkeeper.context.texts import agent_prompts
-from turnkeeper.core.agents import agents, default_agent, find_agent
+from turnkeeper.core.agents import agents, default_agent, default_agent_problem, find_agent
 from turnkeeper.core.command_environ import command_environ
 from turnkeeper.core.limits import OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX
 from turnkeeper.core.sandbox import Confinement, confinement
@@ -248,11 +248,10 @@ class Directories:
                 log.warning("%s", warning)
             refreshed, home = location(self._environ), str(Path.home())
             catalog = Catalog(config, refreshed=refreshed if refreshed.exists() else None)
-            known = DirectoryConfig(
-                config,
-                catalog,
-                agents(config, home, agent_prompts(), is_confined=sandbox.is_confined(config.sandbox)),
-            )
+            found = agents(config, home, agent_prompts(), is_confined=sandbox.is_confined(config.sandbox))
+            if (problem := default_agent_problem(found, config)) is not None:
+                log.warning("%s", problem)
+            known = DirectoryConfig(config, catalog, found)
         self._known[place.directory] = known
         while len(self._known) > self._directories_max:
             del self._known[next(iter(self._known))]
