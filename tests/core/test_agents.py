@@ -13,6 +13,8 @@ ROWS = """
     permission          pattern       build  plan   general  explore  mine   title  summary
     bash                make          allow  allow  allow    allow    allow  deny   deny
     edit                src/app.py    allow  deny   allow    deny     allow  deny   deny
+    edit                .opencode/plans/a.md  allow  allow  allow  deny  allow  deny  deny
+    edit                .opencode/plans/a.py  allow  deny  allow  deny  allow  deny  deny
     read                src/app.py    allow  allow  allow    allow    allow  deny   deny
     read                .env          ask    ask    ask      ask      ask    deny   deny
     read                .env.example  allow  allow  allow    allow    allow  deny   deny

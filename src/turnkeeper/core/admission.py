@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Collection, Iterable
 
+from turnkeeper.core.compaction_events import Ids
 from turnkeeper.core.limits import INBOX_MAX, NESTED_MAX
 from turnkeeper.core.view import SessionView
 from turnkeeper.model import event as e
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.event import Event
-from turnkeeper.model.message import ModelChoice
+from turnkeeper.model.message import MessageTime, ModelChoice, UserMessage
+from turnkeeper.model.parts import TextPart
 from turnkeeper.model.permission import Rule
 from turnkeeper.model.prompt import Prompt
 from turnkeeper.model.refusal import Busy
@@ -37,6 +39,20 @@ def admission_events(
     if prompt.no_reply and view.turn is None and isinstance(view.status, Idle):
         events.append(e.PromptPromoted(message_id=message.id))
     return [*events, *discovered(instructions, view.instructions)]
+
+
+def handed_over(agent: Agent, words: str, before: UserMessage, view: SessionView, ids: Ids, now: int) -> list[Event]:
+    """The events by which an agent is given a prompt of the program, after one of the user."""
+    message = UserMessage(
+        id=ids.message_id(),
+        session_id=before.session_id,
+        time=MessageTime(created=now),
+        agent=agent.name,
+        model=agent.choice or before.model,
+    )
+    part = TextPart(id=ids.part_id(), session_id=message.session_id, message_id=message.id, text=words, synthetic=True)
+    admitted = e.PromptAdmitted(message=message, parts=(part,), delivery="steer")
+    return admission_events(admitted, Prompt(parts=()), view, ())
 
 
 def model_of(

@@ -19,6 +19,9 @@ TITLE = "title"
 SUMMARY = "summary"
 COMPACTION = "compaction"
 
+PLANS: Final = ".opencode/plans"
+"""The folder of plan files in a repository."""
+
 
 def _rule(permission: str, action: Action, pattern: str = "*") -> Rule:
     return Rule(permission=permission, pattern=pattern, action=action)
@@ -35,13 +38,14 @@ BUILT_IN: Final = (
     ),
     Agent(
         name=PLAN,
-        description="Looks and plans; changes nothing.",
+        description="Looks and plans; changes nothing but its plan file.",
         native=True,
         permission=(
             _rule("question", "allow"),
             _rule("plan_exit", "allow"),
             _rule("task", "deny", GENERAL),
             _rule("edit", "deny"),
+            _rule("edit", "allow", f"{PLANS}/*.md"),
         ),
     ),
     Agent(

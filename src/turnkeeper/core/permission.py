@@ -157,12 +157,37 @@ def agent_rules(config: Config, home: str, name: str, built_in: Ruleset, own: Ru
 
 
 def _asked(config: Config, home: str, name: str, rules: Ruleset) -> Ruleset:
-    """The built-in rules of an agent with what untrusted projects ask. What is denied stays denied."""
-    asks = [parse_rules(given, home) for one in config.asked for given in (one.permission, one.agent.get(name, {}))]
-    if not any(asks):
+    """The built-in rules of an agent with what untrusted projects ask. What is denied stays denied.
+
+    So the denies follow the asks once more, with the rules that except something from them. Of what these allow, the
+    asks hold.
+    """
+    asks = merge(
+        *(parse_rules(given, home) for one in config.asked for given in (one.permission, one.agent.get(name, {})))
+    )
+    if not asks:
         return rules
-    denies = (one for one in rules if one.action == "deny" and evaluate(rules, one.permission, one.pattern) == "deny")
-    return merge(rules, *asks, denies)
+    denies = {nth for nth, one in enumerate(rules) if one.action == "deny" and _holds(rules, one)}
+    again = [
+        one
+        for nth, one in enumerate(rules)
+        if nth in denies
+        or any(deny < nth and wildcard.matches(one.permission, rules[deny].permission) for deny in denies)
+    ]
+    return merge(rules, asks, again, (ask for one in again if one.action == "allow" for ask in _of_what(one, asks)))
+
+
+def _holds(rules: Ruleset, rule: Rule) -> bool:
+    return evaluate(rules, rule.permission, rule.pattern) == rule.action
+
+
+def _of_what(allowed: Rule, asks: Ruleset) -> list[Rule]:
+    """The asks about what a rule allows."""
+    matching = [ask for ask in asks if wildcard.matches(allowed.permission, ask.permission)]
+    return [
+        ask.but(permission=allowed.permission, pattern=ask.pattern if allowed.pattern == "*" else allowed.pattern)
+        for ask in matching
+    ]
 
 
 def parse_rules(config: object, home: str) -> Ruleset:
