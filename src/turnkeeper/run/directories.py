@@ -60,6 +60,11 @@ UNTRUSTED: Final = (
 )
 
 
+def configured_agents(config: Config) -> dict[str, Agent]:
+    """The agents of a configuration on this machine, by name."""
+    return agents(config, str(Path.home()), agent_prompts(), is_confined=sandbox.is_confined(config.sandbox))
+
+
 class DirectorySetup(msgspec.Struct, frozen=True):
     """What a directory's configuration gives its sessions: agents, tools, rules and providers."""
 
@@ -246,9 +251,8 @@ class Directories:
                 log.warning(LEFT_OUT, where, ", ".join(names), place.directory)
             for warning in (one for source in loaded.sources for one in source.warnings):
                 log.warning("%s", warning)
-            refreshed, home = location(self._environ), str(Path.home())
+            refreshed, found = location(self._environ), configured_agents(config)
             catalog = Catalog(config, refreshed=refreshed if refreshed.exists() else None)
-            found = agents(config, home, agent_prompts(), is_confined=sandbox.is_confined(config.sandbox))
             if (problem := default_agent_problem(found, config)) is not None:
                 log.warning("%s", problem)
             known = DirectoryConfig(config, catalog, found)

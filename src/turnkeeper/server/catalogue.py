@@ -92,7 +92,7 @@ class Catalogue:
     def agents(self, place: ProjectPlace) -> list[AgentEntry]:
         """All agents: the default one first, then by name."""
         known, mask = self._service.turnkeeper.runtime.directories.config(place), self.mask(place)
-        return [_masked(agent_entry(one), mask) for one in listed(known.agents, known.agent(None).name)]
+        return [masked(agent_entry(one), mask) for one in listed(known.agents, known.agent(None).name)]
 
     def _cached(self, kind: str, place: ProjectPlace, make: Callable[[Catalog, Credentials], Value]) -> bytes:
         _, catalog = self._service.turnkeeper.runtime.directories.catalog(place)
@@ -141,7 +141,8 @@ def shown(loaded: LoadedSettings, mask: Mask) -> JsonObject:
     return masked
 
 
-def _masked(agent: AgentEntry, mask: Mask) -> AgentEntry:
+def masked(agent: AgentEntry, mask: Mask) -> AgentEntry:
+    """An agent without the values that the configuration took from variables and files."""
     rules = tuple(rule.but(pattern=mask.text(rule.pattern)) for rule in agent.permission)
     texts = {name: text and mask.text(text) for name in ("prompt", "description") if (text := getattr(agent, name))}
     name = f"{agent.model.provider_id}/{agent.model.model_id}" if agent.model else ""
