@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDES = sorted((ROOT / "docs/guides").glob("add-*.md"))
-FOLLOWED = [*GUIDES, ROOT / "docs/guides/tools.md"]
+FOLLOWED = [*GUIDES, ROOT / "docs/guides/tools.md", ROOT / "docs/guides/agents.md"]
 BLOCK = re.compile(r"<!-- (file|change|test|run|prints)(?:: (\S+))? -->\n```\w+\n(.*?)```", re.DOTALL)
 
 
