@@ -61,13 +61,18 @@ def test_a_session_follows_only_so_many_instruction_files() -> None:
 
 SMALL = ModelChoice(provider_id="acme", model_id="small")
 PLAIN = Agent(name="build")
+LOW = Agent(name="low", model=SMALL, variant="low")
 
 
 @pytest.mark.parametrize(
     ("prompt", "agent", "last", "expected"),
     [
         (Prompt(parts=(), model=SMALL, variant="high"), PLAIN.but(model=MODEL), CHOSEN, SMALL.but(variant="high")),
-        (Prompt(parts=()), PLAIN.but(model=SMALL.but(variant="low")), CHOSEN, SMALL.but(variant="low")),
+        (Prompt(parts=()), LOW, CHOSEN, SMALL.but(variant="low")),
+        (Prompt(parts=(), variant="high"), LOW, CHOSEN, SMALL.but(variant="high")),
+        (Prompt(parts=(), model=SMALL), LOW, CHOSEN, SMALL.but(variant="low")),
+        (Prompt(parts=(), model=MODEL), LOW, CHOSEN, MODEL),
+        (Prompt(parts=()), PLAIN.but(variant="low"), CHOSEN, MODEL),
         (Prompt(parts=()), PLAIN, CHOSEN, MODEL),
         (Prompt(parts=()), PLAIN, CHOSEN.but(variant="low"), MODEL.but(variant="low")),
         (Prompt(parts=(), variant="high"), PLAIN, None, SMALL.but(variant="high")),

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from turnkeeper.model.refusal import Invalid
 from turnkeeper.providers.endpoint import Endpoint
 from turnkeeper.providers.provider import Provider
 from turnkeeper.run.directories import Directories, DirectoryConfig
@@ -56,15 +55,19 @@ def asked(tmp_path: Path) -> Asked:
 
 
 @pytest.mark.parametrize("name", ["work/opencode.json", "turnkeeper.json", "work/.turnkeeper/turnkeeper.jsonc"])
-async def test_settings_are_seen_when_they_come_change_and_go(asked: Asked, name: str) -> None:
+async def test_settings_are_seen_when_they_come_change_and_go(
+    asked: Asked, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     file = asked.home / name
     file.parent.mkdir(exist_ok=True)
     assert [await asked.agent() for _ in range(2)] == ["build", "build"]
     file.write_text('{"default_agent": "plan"}')
     assert [await asked.agent() for _ in range(2)] == ["plan", "plan"]
     file.write_text('{"default_agent": "none"}')
-    with pytest.raises(Invalid, match="none"):
-        await asked.agent()
+    assert [await asked.agent() for _ in range(2)] == ["build", "build"]
+    assert [one.message for one in caplog.records if "default_agent" in one.message] == [
+        "default_agent 'none' is not an agent that answers prompts; build is used instead"
+    ]
     file.unlink()
     assert await asked.agent() == "build"
 
@@ -87,7 +90,7 @@ async def test_settings_that_refer_to_a_file_are_read_each_time(asked: Asked) ->
     (asked.place / "opencode.json").write_text('{"default_agent": "{file:who}"}')
     (asked.home / "work" / "who").write_text("plan")
     TrustedDirectories(asked.environ).add(
-        asked.place, settings=project_settings(asked.place, asked.place, asked.environ)
+        asked.place, settings=project_settings(asked.place, asked.place, asked.environ).contents
     )
     assert await asked.agent() == "plan"
     (asked.home / "work" / "who").write_text("build")

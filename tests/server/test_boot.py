@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 from served import served
+from shapes import faults
+
+from turnkeeper.context.texts import text
 
 SECRETS = {
     "provider": {
@@ -61,6 +64,26 @@ async def test_agents_have_the_rules_that_hold_for_them(tmp_path: Path) -> None:
         assert (agents["build"]["mode"], agents["build"]["native"], agents["mine"]["topP"]) == ("primary", True, 0.5)
         assert {"permission": "bash", "pattern": "*", "action": "ask"} in agents["build"]["permission"]
         assert "native" not in agents["mine"]
+
+
+async def test_agents_are_listed_for_both_generations_with_the_default_one_first(tmp_path: Path) -> None:
+    mine = {"model": "acme/large", "variant": "high", "color": "accent", "mode": "subagent"}
+    async with served(tmp_path, config={"default_agent": "plan", "agent": {"mine": mine}}) as server:
+        first, second = await server.get("/agent"), (await server.get("/api/agent"))["data"]
+        names = ["plan", "build", "compaction", "explore", "general", "mine", "summary", "title"]
+        assert [one["name"] for one in first] == [one["id"] for one in second] == names
+        own, shown = first[5], second[5]
+        assert (own["color"], own["variant"], own["model"]) == (
+            "accent",
+            "high",
+            {"providerID": "acme", "modelID": "large"},
+        )
+        assert (shown["color"], shown["model"]) == (
+            "accent",
+            {"id": "large", "providerID": "acme", "variant": "high"},
+        )
+        assert all(faults("AgentV2Info", one) == [] for one in second)
+        assert first[3]["prompt"] == second[3]["system"] == text("explore")
 
 
 async def test_providers_are_those_that_can_be_used(tmp_path: Path) -> None:

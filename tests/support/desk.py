@@ -42,6 +42,7 @@ class Desk:
     services: ToolServices = field(default_factory=lambda: ToolServices(fetches_private=True))
     confined: Confinement | None = None
     jobs: Jobs | None = None
+    handed_over: list[tuple[str, str]] = field(default_factory=list)
     says_yes: bool = False
     """Whether the user allows what the rules ask about."""
 
@@ -72,6 +73,8 @@ class Desk:
             confine=lambda: self.confined,
             jobs=self.jobs,
             question=self._question,
+            hand_over=self._hand_over,
+            plan=self.directory / "a.txt",
             may=lambda permission, patterns: isinstance(decide(self.rules, permission, patterns), Allow),
             refuse_denied=self._refuse_denied,
             services=self.services,
@@ -106,6 +109,9 @@ class Desk:
             raise Denied(decision)
         if isinstance(decision, Ask) and not self.says_yes:
             raise Rejected
+
+    async def _hand_over(self, agent: str, words: str) -> None:
+        self.handed_over.append((agent, words))
 
     async def _question(self, questions: Sequence[Question]) -> tuple[tuple[str, ...], ...]:
         """Chooses the first option of each."""

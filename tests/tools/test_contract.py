@@ -39,6 +39,7 @@ WORKING: dict[str, dict[str, object]] = {
     "list": {},
     "multiedit": {"filePath": "a.txt", "edits": [{"oldString": "one", "newString": "two"}]},
     "jobs": {"action": "list"},
+    "plan_exit": {},
     "question": {"questions": [{"question": "Which?", "options": [{"label": "A"}, {"label": "B"}]}]},
     "read": {"filePath": "a.txt"},
     "recall": {"query": "one"},
@@ -80,6 +81,7 @@ FAILING: dict[str, list[dict[str, object]]] = {
         {"filePath": ".", "edits": [{"oldString": "a", "newString": "b"}]},
     ],
     "jobs": [{"action": "read"}, {"action": "read", "id": "job1"}, {"action": "end", "id": "job1"}],
+    "plan_exit": [],
     "question": [
         {"questions": []},
         {"questions": [{"question": " "}]},
@@ -127,6 +129,7 @@ LARGE: dict[str, dict[str, object]] = {
     "jobs": {"action": "list"},
     "list": {"path": "many"},
     "multiedit": {"filePath": "a.txt", "edits": [{"oldString": "one", "newString": "y\n" * 100_000}]},
+    "plan_exit": {},
     "question": {"questions": [{"question": "Why? " * 200}] * 10},
     "read": {"filePath": "large.txt"},
     "recall": {"query": "one"},

@@ -30,7 +30,7 @@ def configure(place: Path, text: str) -> None:
 
 
 def trust(environ: dict[str, str], place: Path) -> None:
-    TrustedDirectories(environ).add(place, settings=project_settings(place, place, environ))
+    TrustedDirectories(environ).add(place, settings=project_settings(place, place, environ).contents)
 
 
 def test_a_project_sends_no_key_elsewhere_until_it_is_trusted(environ: dict[str, str], project: Path) -> None:

@@ -101,3 +101,11 @@ class Past(Records):
         from turnkeeper.sessions.changes import SnapshotReader
 
         return SnapshotReader(self._environ, self.store.mint.now)
+
+    async def plan_file(self, session_id: str) -> Path:
+        """The file that the plan of a session is written to; it need not exist."""
+        from turnkeeper.run.plan_mode import PlanFile
+        from turnkeeper.workspace.project import stored_place
+
+        session = await self.get(session_id)
+        return PlanFile.of(session, await stored_place(session.directory), self._environ).path

@@ -136,6 +136,11 @@ _register(
             "List and answer the questions of models.",
             {"list": "asks:list_questions", "answer": "asks:answer", "reject": "asks:reject"},
         ),
+        "agent": _group(
+            "agent",
+            "List, show and create agents.",
+            {"list": "agents:list_agents", "show": "agents:show", "create": "agents:create"},
+        ),
         "models": "models:models",
         "auth": _group(
             "auth",

@@ -71,13 +71,14 @@ async def _check_known(options: Options, directory: Path, agent: str | None, mod
     if agent is None and model is None:
         return
     from turnkeeper.cli.models import local_catalog
-    from turnkeeper.core.agents import agents, find_agent
+    from turnkeeper.core.agents import find_agent
     from turnkeeper.providers import choice
+    from turnkeeper.run.directories import configured_agents
 
     config, catalog = await local_catalog(options.environ, directory)
     try:
         if agent is not None:
-            find_agent(agents(config, str(Path.home())), agent)
+            find_agent(configured_agents(config), agent)
         if model is not None:
             choice.find(catalog, model)
     except Invalid as error:

@@ -15,6 +15,7 @@ from turnkeeper.cli.screen import Screen, harmless, show
 from turnkeeper.model.refusal import Invalid
 
 if TYPE_CHECKING:
+    from turnkeeper.workspace.config import ProjectSettings
     from turnkeeper.workspace.project import ProjectPlace
 
 Trust = Annotated[
@@ -54,7 +55,6 @@ async def trust(
       turnkeeper trust
       turnkeeper trust --revoke ../other-project
     """
-    from turnkeeper.workspace.config import widening
     from turnkeeper.workspace.trust import TrustedDirectories
 
     known = TrustedDirectories(options.environ)
@@ -75,8 +75,8 @@ async def trust(
         answer(options, value, lambda screen: f"{screen.path(str(place.top))} {words}.")
         return
     files, tools = _settings(place, options.environ), _tools(place, options.environ)
-    settings = [f"{name} of {where}" for where, names in widening(files).items() for name in names]
-    path = known.add(place.top, tools=tools, settings=files)
+    settings = [f"{name} of {where}" for where, names in files.widening.items() for name in names]
+    path = known.add(place.top, tools=tools, settings=files.contents)
     value = {"directory": path, "settings": settings, "tools": list(map(str, tools))}
     answer(options, value, lambda screen: _trusted(screen, path, settings, tools))
 
@@ -100,7 +100,7 @@ async def ask_trust(directory: Path, environ: Mapping[str, str]) -> None:
     )
     print(f"Trust {harmless(str(place.top))}? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() in ("y", "yes"):
-        TrustedDirectories(environ).add(place.top, tools=untrusted, settings=files)
+        TrustedDirectories(environ).add(place.top, tools=untrusted, settings=files.contents)
 
 
 def left_out(place: "ProjectPlace", environ: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
@@ -110,8 +110,8 @@ def left_out(place: "ProjectPlace", environ: Mapping[str, str]) -> dict[str, tup
     return config.load(place.directory, place.worktree, environ).left_out
 
 
-def _settings(place: "ProjectPlace", environ: Mapping[str, str]) -> dict[Path, bytes]:
-    """The files of settings of a project with their contents."""
+def _settings(place: "ProjectPlace", environ: Mapping[str, str]) -> "ProjectSettings":
+    """The files of settings of a project, and what in them needs to be trusted."""
     from turnkeeper.workspace import config
 
     return config.project_settings(place.directory, place.worktree, environ)

@@ -8,3 +8,9 @@ from importlib.resources import files
 def text(name: str) -> str:
     """The text of this name."""
     return files("turnkeeper.context").joinpath("prompts", f"{name}.txt").read_text("utf-8").strip()
+
+
+@cache
+def agent_prompts() -> dict[str, str]:
+    """The prompts of the built-in agents that have their own, by name."""
+    return {name: text(name) for name in ("explore", "compaction", "title", "summary")}

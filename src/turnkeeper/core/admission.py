@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Collection, Iterable
 
+from turnkeeper.core.compaction_events import Ids
 from turnkeeper.core.limits import INBOX_MAX, NESTED_MAX
 from turnkeeper.core.view import SessionView
 from turnkeeper.model import event as e
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.event import Event
-from turnkeeper.model.message import ModelChoice
+from turnkeeper.model.message import MessageTime, ModelChoice, UserMessage
+from turnkeeper.model.parts import TextPart
 from turnkeeper.model.permission import Rule
 from turnkeeper.model.prompt import Prompt
 from turnkeeper.model.refusal import Busy
@@ -39,14 +41,31 @@ def admission_events(
     return [*events, *discovered(instructions, view.instructions)]
 
 
+def handed_over(agent: Agent, words: str, before: UserMessage, view: SessionView, ids: Ids, now: int) -> list[Event]:
+    """The events by which an agent is given a prompt of the program, after one of the user."""
+    message = UserMessage(
+        id=ids.message_id(),
+        session_id=before.session_id,
+        time=MessageTime(created=now),
+        agent=agent.name,
+        model=agent.choice or before.model,
+    )
+    part = TextPart(id=ids.part_id(), session_id=message.session_id, message_id=message.id, text=words, synthetic=True)
+    admitted = e.PromptAdmitted(message=message, parts=(part,), delivery="steer")
+    return admission_events(admitted, Prompt(parts=()), view, ())
+
+
 def model_of(
     prompt: Prompt, agent: Agent, last: SessionModel | None, fallback: Callable[[], ModelChoice]
 ) -> ModelChoice:
-    """The prompt's model, else the agent's, else the session's, else the fallback."""
-    if prompt.model is not None:
-        return prompt.model.but(variant=prompt.variant or prompt.model.variant)
-    if agent.model is not None:
-        return agent.model.but(variant=prompt.variant or agent.model.variant)
+    """The prompt's model, else the agent's, else the session's, else the fallback.
+
+    The agent's variant belongs to the agent's model, also if the prompt names that model.
+    """
+    chosen = prompt.model or agent.model
+    if chosen is not None:
+        own = agent.variant if chosen.but(variant=None) == agent.model else None
+        return chosen.but(variant=prompt.variant or chosen.variant or own)
     if last is not None:
         kept = last.variant if last.variant != NO_VARIANT else None
         return ModelChoice(provider_id=last.provider_id, model_id=last.id, variant=prompt.variant or kept)

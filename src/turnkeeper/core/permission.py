@@ -27,6 +27,18 @@ PROTECTED: Final = (
 DENIED: Final = "This call is denied by a rule"
 """The beginning of the error of a call that a rule denies."""
 
+EXTERNAL_RULES: Final = (Rule(permission="external_directory", pattern="*", action="ask"),)
+"""The default rules of directories outside the project."""
+
+READ_RULES: Final = (
+    Rule(permission="read", pattern="*", action="allow"),
+    # Secrets are in these files; the example file has none.
+    Rule(permission="read", pattern="*.env", action="ask"),
+    Rule(permission="read", pattern="*.env.*", action="ask"),
+    Rule(permission="read", pattern="*.env.example", action="allow"),
+)
+"""The default rules of reading."""
+
 _ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
 _FILES: Final = ("read", "edit", "list")
 """Permissions whose patterns are paths: from the top of the project, and absolute outside of it."""
@@ -153,15 +165,11 @@ def default_rules() -> Ruleset:
         Rule(permission="*", pattern="*", action="allow"),
         Rule(permission="doom_loop", pattern="*", action="ask"),
         Rule(permission="sandbox", pattern="*", action="ask"),
-        Rule(permission="external_directory", pattern="*", action="ask"),
+        *EXTERNAL_RULES,
         Rule(permission="question", pattern="*", action="deny"),
         Rule(permission="plan_enter", pattern="*", action="deny"),
         Rule(permission="plan_exit", pattern="*", action="deny"),
-        # Secrets are in these files; the example file has none.
-        Rule(permission="read", pattern="*", action="allow"),
-        Rule(permission="read", pattern="*.env", action="ask"),
-        Rule(permission="read", pattern="*.env.*", action="ask"),
-        Rule(permission="read", pattern="*.env.example", action="allow"),
+        *READ_RULES,
     )
 
 
@@ -178,12 +186,37 @@ def agent_rules(config: Config, home: str, name: str, built_in: Ruleset, own: Ru
 
 
 def _asked(config: Config, home: str, name: str, rules: Ruleset) -> Ruleset:
-    """The built-in rules of an agent with what untrusted projects ask. What is denied stays denied."""
-    asks = [parse_rules(given, home) for one in config.asked for given in (one.permission, one.agent.get(name, {}))]
-    if not any(asks):
+    """The built-in rules of an agent with what untrusted projects ask. What is denied stays denied.
+
+    So the denies follow the asks once more, with the rules that except something from them. Of what these allow, the
+    asks hold.
+    """
+    asks = merge(
+        *(parse_rules(given, home) for one in config.asked for given in (one.permission, one.agent.get(name, {})))
+    )
+    if not asks:
         return rules
-    denies = (one for one in rules if one.action == "deny" and evaluate(rules, one.permission, one.pattern) == "deny")
-    return merge(rules, *asks, denies)
+    denies = {nth for nth, one in enumerate(rules) if one.action == "deny" and _holds(rules, one)}
+    again = [
+        one
+        for nth, one in enumerate(rules)
+        if nth in denies
+        or any(deny < nth and wildcard.matches(one.permission, rules[deny].permission) for deny in denies)
+    ]
+    return merge(rules, asks, again, (ask for one in again if one.action == "allow" for ask in _of_what(one, asks)))
+
+
+def _holds(rules: Ruleset, rule: Rule) -> bool:
+    return evaluate(rules, rule.permission, rule.pattern) == rule.action
+
+
+def _of_what(allowed: Rule, asks: Ruleset) -> list[Rule]:
+    """The asks about what a rule allows."""
+    matching = [ask for ask in asks if wildcard.matches(allowed.permission, ask.permission)]
+    return [
+        ask.but(permission=allowed.permission, pattern=ask.pattern if allowed.pattern == "*" else allowed.pattern)
+        for ask in matching
+    ]
 
 
 def parse_rules(config: object, home: str) -> Ruleset:

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 from msgspec import inspect
 
+from turnkeeper.core import agent_settings
 from turnkeeper.model.config import Config, ProviderOptions
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import Json, JsonObject
@@ -25,6 +26,7 @@ def checked(raw: Json, where: str) -> JsonObject:
     """The settings of one file, if their types are right. Raises Invalid with the file and the key."""
     if not isinstance(raw, dict):
         raise Invalid(f"{where}: expected an object of settings")
+    raw = agent_settings.spelt_out(raw)
     try:
         msgspec.convert(raw, Config)
     except msgspec.ValidationError as error:

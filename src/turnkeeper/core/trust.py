@@ -7,7 +7,7 @@ widen it, or spend the user's money or keys, are left out until the user trusts 
 |---|---|
 | `permission`, `tools`, also of agents | what is denied; what is asked, unless the user's own settings say otherwise |
 | `instructions` | paths inside the project |
-| `agent` | description, prompt, mode, steps, sampling, what is denied and asked |
+| `agent`, and agent files | description, prompt, mode, colour, steps, sampling, what is denied and asked |
 | `compaction`, `tool_output`, `attachment`, `timezone`, `default_agent`, `disabled_providers` | yes |
 | `recovery`, `share` | what does nothing by itself: `rest`, `disabled` |
 | everything else: providers, models, commands, the shell, plugins, servers, ... | no |
@@ -30,7 +30,7 @@ _HARMLESS: Final = frozenset(
     {"$schema", "compaction", "tool_output", "attachment", "timezone", "default_agent", "disabled_providers"}
 )
 _AGENT: Final = frozenset(
-    {"description", "prompt", "mode", "hidden", "disable", "steps", "maxSteps", "temperature", "top_p"}
+    {"description", "prompt", "mode", "hidden", "disable", "color", "steps", "maxSteps", "temperature", "top_p"}
 )
 _WORDS: Final[Mapping[str, frozenset[str]]] = {"recovery": frozenset({"rest"}), "share": frozenset({"disabled"})}
 

@@ -4,7 +4,7 @@ Field names keep the spelling of the file: ``small_model``, but ``apiKey`` and `
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -13,6 +13,9 @@ from turnkeeper.model.value import JsonObject, Value
 
 PermissionConfig: TypeAlias = Action | dict[str, Action | dict[str, Action]]
 """One action for everything, or by permission, or by permission and pattern. The last match wins."""
+
+COLOR: Final = r"^(#[0-9a-fA-F]{6}|primary|secondary|accent|success|warning|error|info)$"
+"""The colours that clients know."""
 
 
 def _as_written(name: str) -> str:
@@ -141,6 +144,8 @@ class ProviderConfig(Setting):
 class AgentConfig(Setting):
     """An agent: a new one, or changes to a built-in."""
 
+    name: str | None = None
+    """The name, if it is not the key."""
     model: str | None = None
     variant: str | None = None
     description: str | None = None
@@ -148,10 +153,12 @@ class AgentConfig(Setting):
     mode: Literal["primary", "subagent", "all"] | None = None
     hidden: bool | None = None
     disable: bool | None = None
+    color: Annotated[str, msgspec.Meta(pattern=COLOR)] | None = None
+    """``#RRGGBB``, or a name of the client's theme."""
     temperature: float | None = None
     top_p: float | None = None
-    steps: int | None = None
-    max_steps: int | None = msgspec.field(default=None, name="maxSteps")
+    steps: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    max_steps: Annotated[int, msgspec.Meta(ge=1)] | None = msgspec.field(default=None, name="maxSteps")
     """The old name of ``steps``."""
     permission: PermissionConfig | None = None
     tools: dict[str, bool] | None = None

@@ -106,13 +106,13 @@ class Compaction(msgspec.Struct, frozen=True):
 
 def _writer(agent: Agent, user: UserMessage, setup: DirectorySetup) -> ModelChoice:
     """The model that writes the Summary. One that is missing keeps no session from going on."""
-    if agent.model is None:
+    if agent.choice is None:
         return user.model
     try:
-        setup.find(agent.model)
+        setup.find(agent.choice)
     except Refusal:
         return user.model
-    return agent.model
+    return agent.choice
 
 
 def _cut(history: History, user: UserMessage, setup: DirectorySetup, *, overflow: bool) -> Split:

@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 import msgspec
 from anyio.abc import TaskGroup
 
-from turnkeeper.core.agents import agents, default_agent, find_agent
+from turnkeeper.context.texts import agent_prompts
+from turnkeeper.core.agents import agents, default_agent, default_agent_problem, find_agent
 from turnkeeper.core.command_environ import command_environ
 from turnkeeper.core.limits import OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX
 from turnkeeper.core.permission import from_top
@@ -58,6 +59,11 @@ LEFT_OUT: Final = "%s: not in force until the project is trusted: %s; `turnkeepe
 UNTRUSTED: Final = (
     "not loaded until they are trusted: the tools in %s; `turnkeeper trust %s` trusts them as they are now"
 )
+
+
+def configured_agents(config: Config) -> dict[str, Agent]:
+    """The agents of a configuration on this machine, by name."""
+    return agents(config, str(Path.home()), agent_prompts(), is_confined=sandbox.is_confined(config.sandbox))
 
 
 class DirectorySetup(msgspec.Struct, frozen=True):
@@ -267,11 +273,11 @@ class Directories:
                 log.warning(LEFT_OUT, where, ", ".join(names), place.directory)
             for warning in (one for source in loaded.sources for one in source.warnings):
                 log.warning("%s", warning)
-            refreshed, home = location(self._environ), self._environ.get("HOME") or str(Path.home())
+            refreshed, found = location(self._environ), configured_agents(config)
             catalog = Catalog(config, refreshed=refreshed if refreshed.exists() else None)
-            known = DirectoryConfig(
-                config, catalog, agents(config, home, is_confined=sandbox.is_confined(config.sandbox))
-            )
+            if (problem := default_agent_problem(found, config)) is not None:
+                log.warning("%s", problem)
+            known = DirectoryConfig(config, catalog, found)
         self._known[place.directory] = known
         while len(self._known) > self._directories_max:
             del self._known[next(iter(self._known))]

@@ -8,6 +8,7 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
+from turnkeeper.core.admission import handed_over
 from turnkeeper.core.agents import find_agent
 from turnkeeper.core.asks import waiting_calls
 from turnkeeper.core.doom_loop import latest_calls
@@ -24,7 +25,7 @@ from turnkeeper.core.turn_request import TurnInputs
 from turnkeeper.core.view import OpenTurn, SessionView
 from turnkeeper.core.window import answer_max
 from turnkeeper.model.agent import Agent
-from turnkeeper.model.event import PartRecorded, TurnStarted
+from turnkeeper.model.event import Event, PartRecorded, TurnStarted
 from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.parts import Part, SnapshotPart, ToolPart
 from turnkeeper.model.permission import Rule, Ruleset
@@ -39,6 +40,7 @@ from turnkeeper.run.directories import DirectorySetup
 from turnkeeper.run.discovery import Discovery
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import dismiss_all
+from turnkeeper.run.plan_mode import PlanFile, remind
 from turnkeeper.run.settle import Settlement
 from turnkeeper.run.turn import Surroundings, Turn
 from turnkeeper.run.turn_snapshots import TurnSnapshots
@@ -91,10 +93,12 @@ class Preparation(msgspec.Struct, frozen=True):
         except Refusal as refusal:
             await self._failed(pen, message, refused(str(refusal)))
             return
+        plan = PlanFile.of(view.session, place, self.boundary.environ)
+        view, history = await remind(pen, view, history, user, agent, plan, mint)
         epoch, history = await self.boundary.cross(
             pen, view, history, model, agent, place, instructions=setup.instructions, timezone=setup.timezone
         )
-        rules = self._rules(setup, agent, view)
+        rules = self._rules(setup, agent, view, plan)
         toolbox = setup.toolbox.visible(rules, user.tools, model_id=model.id)
         output_max = answer_max(model.limits, setup.window)
         inputs = TurnInputs(view, history, action, user, model, agent, epoch, toolbox.definitions(), output_max)
@@ -105,7 +109,7 @@ class Preparation(msgspec.Struct, frozen=True):
             await self._failed(pen, message, Ending(failure=failure))
             return
         earlier = latest_calls(ready.inputs.history, action.user)
-        settlement = self._settlement(pen, view, earlier, toolbox, place, rules, setup)
+        settlement = self._settlement(pen, view, earlier, toolbox, place, rules, setup, user, plan)
         settlement.is_last, settlement.schema = ready.inputs.is_last, ready.inputs.schema
         turn = Turn(
             pen,
@@ -190,15 +194,18 @@ class Preparation(msgspec.Struct, frozen=True):
         place = await stored_place(view.session.directory)
         check_not_grown(place, view.session.project_id, turn.message.path.root)
         setup = await self.setup(place)
-        rules = self._rules(setup, find_agent(setup.agents, user.message.agent), view)
+        plan = PlanFile.of(view.session, place, self.boundary.environ)
+        rules = self._rules(setup, find_agent(setup.agents, user.message.agent), view, plan)
         toolbox = setup.toolbox.visible(rules, user.message.tools, model_id=user.message.model.model_id)
         before = [entry for entry in history.entries if entry.message.id != turn.message.id]
         earlier = latest_calls(history.but(entries=before), user)
-        return self._settlement(pen, view, earlier, toolbox, place, rules, setup), user.message, setup
+        message = user.message
+        return self._settlement(pen, view, earlier, toolbox, place, rules, setup, message, plan), message, setup
 
-    def _rules(self, setup: DirectorySetup, agent: Agent, view: SessionView) -> Ruleset:
+    def _rules(self, setup: DirectorySetup, agent: Agent, view: SessionView, plan: PlanFile) -> Ruleset:
         given = rooted(merge(agent.permission, view.session.permission or ()), setup.top)
-        rules = protected(freed(given, setup.free(view.session.id)), setup.own)
+        own = plan.rules(given, agent, view.session)
+        rules = protected(freed(own, (*setup.free(view.session.id), *plan.outside)), setup.own)
         if self.responders.question is dismiss_all:  # A question that nobody can answer is better not asked.
             return (*rules, Rule(permission="question", pattern="*", action="deny"))
         return rules
@@ -212,10 +219,17 @@ class Preparation(msgspec.Struct, frozen=True):
         place: ProjectPlace,
         rules: Ruleset,
         setup: DirectorySetup,
+        user: UserMessage,
+        plan: PlanFile,
     ) -> Settlement:
         """How the calls of a turn are settled."""
         session_id, world = view.session.id, self.world
         approved = self.door.approvals.place(view.session)
+
+        async def hand_over(name: str, words: str) -> list[Event]:
+            agent, mint = find_agent(setup.agents, name), self.store.mint
+            return handed_over(agent, words, user, await pen.view(), mint, mint.now())
+
         asking = Asking(pen, approved, self.store, world.mint, world.sleep, self.door, self.responders, setup.ask)
         return Settlement(
             pen=pen,
@@ -236,6 +250,8 @@ class Preparation(msgspec.Struct, frozen=True):
             services=setup.services(session_id),
             confine=partial(setup.confine, session_id),
             jobs=self.jobs,
+            plan=plan.path,
+            handed_over=hand_over,
             goes_on_when_rejected=setup.goes_on_when_rejected,
             is_interrupted=lambda: world.is_interrupted(session_id),
         )

@@ -19,7 +19,7 @@ from turnkeeper.core.settling import AnswerTaken, Refused, Runs, completed, fail
 from turnkeeper.core.storable import storable
 from turnkeeper.core.transcribe import interrupted
 from turnkeeper.mint import Mint
-from turnkeeper.model.event import PartRecorded, TodosSet
+from turnkeeper.model.event import Event, PartRecorded, TodosSet
 from turnkeeper.model.parts import FilePart, Part, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolRunning, ToolState
 from turnkeeper.model.permission import AskedBy, PermissionRequest, Rule, Ruleset
@@ -37,7 +37,16 @@ from turnkeeper.store.engine import StoreUnavailable
 from turnkeeper.text.surrogates import clean, clean_object
 from turnkeeper.tools.output import BoundOutput, Bounds
 from turnkeeper.tools.services import ToolServices
-from turnkeeper.tools.tool import Attachment, Denied, NoRecall, Recall, Rejected, ToolContext, ToolFailure
+from turnkeeper.tools.tool import (
+    Attachment,
+    Denied,
+    NoRecall,
+    Recall,
+    Rejected,
+    ToolContext,
+    ToolFailure,
+    nobody_takes_over,
+)
 from turnkeeper.tools.toolbox import Toolbox
 from turnkeeper.workspace.jobs import Jobs
 
@@ -74,6 +83,10 @@ class Settlement(msgspec.Struct):
     """How the kernel confines commands under these rules and approvals."""
     jobs: Jobs | None = None
     """The background jobs of this process."""
+    plan: Path | None = None
+    """The plan file of the session."""
+    handed_over: Callable[[str, str], Awaitable[list[Event]]] | None = None
+    """The events by which another agent is given a prompt."""
     goes_on_when_rejected: bool = False
     """Whether the model goes on after the user rejected a call without a word."""
     is_interrupted: Callable[[], bool] = lambda: True
@@ -150,6 +163,7 @@ class _Call(WaitingCall):
         self._reported = 0
         self._is_left = False
         self._read: list[Path] = []
+        self._following: list[Event] = []
         tool = turn.toolbox.find(part.tool)
         self.restarts = tool is None or tool.asks_first
         self.may_write = tool is None or not tool.read_only
@@ -164,10 +178,11 @@ class _Call(WaitingCall):
         return state.but(error=LEFT, metadata={**(state.metadata or {}), "left": True}) if self._is_left else state
 
     async def finish(self, state: ToolState, ends_turn: Callable[[], bool]) -> None:
-        """Record what came of the call, with the instructions it met: one append, so neither is lost alone."""
-        met = self._turn.discovery.near(self._read) if isinstance(state, ToolCompleted) else []
+        """Record what came of the call, with what follows from it: one append, so neither is lost alone."""
+        is_done = isinstance(state, ToolCompleted)
+        after = [*self._turn.discovery.near(self._read), *self._following] if is_done else []
         self.part = self.part.but(state=state)
-        self._turn.pen.hold(PartRecorded(part=self.part), *met, at="settle")
+        self._turn.pen.hold(PartRecorded(part=self.part), *after, at="settle")
         if not ends_turn():
             with suppress(StoreUnavailable):  # The result stays held, and the next append brings it.
                 await self._turn.pen.flush()
@@ -226,7 +241,15 @@ class _Call(WaitingCall):
             confine=self._confine,
             jobs=turn.jobs,
             acts=self._acts,
+            hand_over=self._hand_over,
+            plan=turn.plan,
         )
+
+    async def _hand_over(self, agent: str, words: str) -> None:
+        if self._turn.handed_over is None:
+            await nobody_takes_over(agent, words)
+        else:
+            self._following = await self._turn.handed_over(agent, words)
 
     def _acts(self) -> None:
         self.restarts = False

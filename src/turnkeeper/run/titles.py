@@ -12,6 +12,7 @@ from turnkeeper.core.lowering import lower
 from turnkeeper.core.titles import cleaned, first_prompt, is_default, own_title, wants_title
 from turnkeeper.core.usage import bill
 from turnkeeper.core.view import SessionView
+from turnkeeper.model.agent import Agent
 from turnkeeper.model.catalog import ModelInfo
 from turnkeeper.model.event import Event, SessionTitled, UsageRecorded
 from turnkeeper.model.message import ModelChoice, UserMessage
@@ -67,8 +68,8 @@ class Titles:
             agent = setup.agents.get(TITLE)
             if agent is None:
                 return None, []
-            model = self._directories.small_model(place, used)
-            answer = await ask(setup.provider(model), _request(history, model, agent.temperature))
+            model = setup.find(agent.choice) if agent.choice else self._directories.small_model(place, used)
+            answer = await ask(setup.provider(model), _request(history, model, agent))
         except Refusal as refusal:
             log.info("no model can be asked for the title of %s: %s", session_id, refusal)
             return own_title(history), []
@@ -84,15 +85,17 @@ class Titles:
         await self._store.journal.change(session_id, decide)
 
 
-def _request(history: History, model: ModelInfo, temperature: float | None) -> ModelRequest:
+def _request(history: History, model: ModelInfo, agent: Agent) -> ModelRequest:
     """What a small model is asked for a title."""
     first = first_prompt(history)
     subtasks = [part.prompt for part in first.parts if isinstance(part, SubtaskPart)]
     said = (UserTurn(content=(Text(text="\n".join(subtasks)),)),) if subtasks else lower([first], model)
     return ModelRequest(
         model=model,
-        system=(text("title"),),
+        system=(agent.prompt or text("title"),),
         messages=(UserTurn(content=(Text(text=ASKED),)), *said),
-        temperature=temperature if model.temperature else None,
+        temperature=agent.temperature if model.temperature else None,
+        top_p=agent.top_p,
+        options=agent.options,
         session_id=first.message.session_id,
     )

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from turnkeeper.core.agents import BUILT_IN
+from turnkeeper.core.agents import listed
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.config import Config, ProviderConfig
 from turnkeeper.model.message import ModelChoice
@@ -39,6 +39,7 @@ class AgentEntry(Value):
     hidden: bool | None = None
     top_p: float | None = None
     temperature: float | None = None
+    color: str | None = None
     permission: Ruleset
     model: ModelChoice | None = None
     variant: str | None = None
@@ -88,10 +89,10 @@ class Catalogue:
         """Every provider, as JSON."""
         return self._cached("every", place, providers.every)
 
-    async def agents(self, place: ProjectPlace) -> list[AgentEntry]:
-        """All agents; agents that a user can choose come first."""
-        setup, mask = await self._service.turnkeeper.runtime.directories.setup(place), self.mask(place)
-        return [_masked(agent_entry(one), mask) for one in setup.agents.values()]
+    def agents(self, place: ProjectPlace) -> list[AgentEntry]:
+        """All agents: the default one first, then by name."""
+        known, mask = self._service.turnkeeper.runtime.directories.config(place), self.mask(place)
+        return [masked(agent_entry(one), mask) for one in listed(known.agents, known.agent(None).name)]
 
     def _cached(self, kind: str, place: ProjectPlace, make: Callable[[Catalog, Credentials], Value]) -> bytes:
         _, catalog = self._service.turnkeeper.runtime.directories.catalog(place)
@@ -113,13 +114,14 @@ def agent_entry(agent: Agent) -> AgentEntry:
         name=agent.name,
         description=agent.description or None,
         mode=agent.mode,
-        native=True if agent.name in {one.name for one in BUILT_IN} else None,
+        native=agent.native or None,
         hidden=agent.hidden or None,
         top_p=agent.top_p,
         temperature=agent.temperature,
+        color=agent.color,
         permission=agent.permission,
-        model=agent.model.but(variant=None) if agent.model else None,
-        variant=agent.model.variant if agent.model else None,
+        model=agent.model,
+        variant=agent.variant,
         prompt=agent.prompt,
         options=agent.options,
         steps=agent.steps,
@@ -139,7 +141,8 @@ def shown(loaded: LoadedSettings, mask: Mask) -> JsonObject:
     return masked
 
 
-def _masked(agent: AgentEntry, mask: Mask) -> AgentEntry:
+def masked(agent: AgentEntry, mask: Mask) -> AgentEntry:
+    """An agent without the values that the configuration took from variables and files."""
     rules = tuple(rule.but(pattern=mask.text(rule.pattern)) for rule in agent.permission)
     texts = {name: text and mask.text(text) for name in ("prompt", "description") if (text := getattr(agent, name))}
     name = f"{agent.model.provider_id}/{agent.model.model_id}" if agent.model else ""

@@ -17,6 +17,7 @@ BUILT_IN: Final[dict[str, str]] = {
     "jobs": "turnkeeper.tools.jobs:JOBS",
     "list": "turnkeeper.tools.list:LIST",
     "multiedit": "turnkeeper.tools.multiedit:MULTIEDIT",
+    "plan_exit": "turnkeeper.tools.plan_exit:PLAN_EXIT",
     "question": "turnkeeper.tools.question:QUESTION",
     "read": "turnkeeper.tools.read:READ",
     "recall": "turnkeeper.tools.recall:RECALL",

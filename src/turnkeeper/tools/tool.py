@@ -98,6 +98,19 @@ async def nobody_answers(questions: Sequence[Question]) -> tuple[tuple[str, ...]
     raise ToolFailure("Nobody is there to answer questions. Decide by yourself, and say what you assumed.")
 
 
+class HandOver(Protocol):
+    """Let another agent go on."""
+
+    async def __call__(self, agent: str, words: str) -> None:
+        """Once the call is completed, ``agent`` is given a prompt with these words. Raises Invalid for no agent."""
+        ...
+
+
+async def nobody_takes_over(agent: str, words: str) -> None:
+    """Where there is no session."""
+    raise ToolFailure("There is no other agent here.")
+
+
 class Progress(Protocol):
     """Report how a running call is doing."""
 
@@ -159,6 +172,9 @@ class ToolContext(msgspec.Struct, frozen=True):
     jobs: Jobs | None = None
     """The background jobs; None where there can be none."""
     question: AskQuestions = nobody_answers
+    hand_over: HandOver = nobody_takes_over
+    plan: Path | None = None
+    """The plan file of the session, which need not exist."""
     acts: Callable[[], None] = lambda: None
     """To be called before a tool acts that may ask again later: if its process ends then, it is not run again."""
 

@@ -5,14 +5,15 @@ files (``opencode.json``, ``opencode.jsonc``, ``turnkeeper.json``, ``turnkeeper.
 directory; those in ``.opencode`` and ``.turnkeeper`` directories, also from the top down; the files named by
 ``OPENCODE_CONFIG`` and ``TURNKEEPER_CONFIG``; the JSON in ``OPENCODE_CONFIG_CONTENT`` and
 ``TURNKEEPER_CONFIG_CONTENT``; the permissions in ``OPENCODE_PERMISSION``; the settings that a program gives to
-``turnkeeper.open``.
+``turnkeeper.open``. The agent files of a directory of settings come after its other files.
 """
 
 import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -22,7 +23,8 @@ from turnkeeper.model.config import Config, ProjectAsks
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.value import Json, JsonObject
 from turnkeeper.text import jsonc
-from turnkeeper.workspace import files, paths
+from turnkeeper.workspace import agent_files, files, paths
+from turnkeeper.workspace.agent_files import AgentFile
 from turnkeeper.workspace.trust import NAME as TRUST_FILE
 from turnkeeper.workspace.trust import VARIABLE as TRUST_VARIABLE
 from turnkeeper.workspace.trust import TrustedDirectories, are_older
@@ -67,6 +69,8 @@ class SettingsSource(NamedTuple):
     """Whether it is in a trusted directory, and is not as it was when the user trusted it."""
     misspelt: tuple[tuple[str, str], ...] = ()
     """The dotted keys that are no settings, each with the one that is probably meant."""
+    problem: str | None = None
+    """Why the file is skipped."""
 
     def __repr__(self) -> str:
         return f"Source({self.where!r})"
@@ -78,6 +82,7 @@ class SettingsSource(NamedTuple):
         if self.is_changed:
             said.append(f"{self.where}: new or changed since the project was trusted; it only narrows what may happen")
         said += [f"{self.where}: there is no setting {key!r}; did you mean {meant!r}?" for key, meant in self.misspelt]
+        said += [f"the agent is skipped: {self.problem}"] if self.problem is not None else []
         return said
 
 
@@ -104,8 +109,12 @@ class LoadedSettings(NamedTuple):
 
     def explain(self, key: str) -> str | None:
         """The last file or variable that sets a dotted key, as ``provider.local.options``; None if none does."""
-        setters = [source.where for source in self.sources if _has(source.settings, key.split("."))]
+        setters = self.setters(*key.split("."))
         return setters[-1] if setters else None
+
+    def setters(self, *key: str) -> list[str]:
+        """The files and variables that set a key, weakest first."""
+        return [source.where for source in self.sources if _has(source.settings, key)]
 
 
 class ProgramSettings:
@@ -151,8 +160,9 @@ class _Cached(NamedTuple):
     variables: tuple[str | None, ...]
     """The variables that settings and the names of their files come from."""
     files: tuple[str, ...]
-    """Every file that settings could come from, also those that do not exist."""
-    stamps: list[tuple[int, ...] | None]
+    """Every configuration file that settings could come from, also those that do not exist."""
+    stamps: dict[str, tuple[int, ...] | None]
+    """Those files and the agent files that were there, with a value that changes when they are written."""
 
 
 class SettingsCache:
@@ -181,7 +191,8 @@ class SettingsCache:
         else:
             candidates = tuple(map(str, _candidates(directory, worktree, self._environ)))
         # Computed before the files are read, so that the next call detects a change in between.
-        stamps = [files.stamp(file) for file in candidates]
+        agents = (str(file.path) for file in _agent_files(directory, worktree, self._environ))
+        stamps = {file: files.stamp(file) for file in (*candidates, *agents)}
         if known is None or known.variables != variables or known.stamps != stamps:
             loaded = load(directory, worktree, self._environ, self._own.text, started_ns=self._started_ns)
             if any(source.refers for source in loaded.sources):
@@ -196,17 +207,24 @@ class SettingsCache:
 def _candidates(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Path]:
     yield paths.data(environ) / TRUST_FILE
     yield from _user_files(environ)
-    yield from _project_files(directory, worktree, environ)
+    yield from (file for file in _project_files(directory, worktree, environ) if isinstance(file, Path))
     yield from (_path(environ[name], directory, environ) for name in FILE_VARIABLES if environ.get(name))
+
+
+def _agent_files(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[AgentFile]:
+    for place in code_directories(directory, worktree, environ):
+        yield from agent_files.found_in(place)
 
 
 def _sources(
     directory: Path, worktree: Path, environ: Mapping[str, str], own: str, started_ns: int
 ) -> Iterator[SettingsSource]:
     yield from (_read(file, environ) for file in _user_files(environ) if os.path.lexists(file))
+    for place in _user_directories(environ):
+        yield from (_read_agent(file) for file in agent_files.found_in(place))
     trusted = TrustedDirectories(environ)
     for file in _project_files(directory, worktree, environ):
-        if os.path.lexists(file):
+        if isinstance(file, AgentFile) or os.path.lexists(file):
             yield _read_project(file, environ, trusted, started_ns)
     for variable in FILE_VARIABLES:
         if environ.get(variable):
@@ -227,18 +245,22 @@ def _user_files(environ: Mapping[str, str]) -> Iterator[Path]:
     yield from (paths.config(environ) / name for name in paths.SETTINGS)
 
 
-def _project_files(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+def _project_files(directory: Path, worktree: Path, environ: Mapping[str, str]) -> Iterator[Path | AgentFile]:
+    """The configuration files of a project, also those that do not exist, and its agent files."""
     folders = _folders(directory, worktree, environ)
     yield from (folder / name for folder in folders for name in paths.SETTINGS)
-    yield from (
-        folder / dotted / name for folder in folders for dotted in paths.SETTINGS_FOLDERS for name in paths.SETTINGS
-    )
+    for place in (folder / dotted for folder in folders for dotted in paths.SETTINGS_FOLDERS):
+        yield from (place / name for name in paths.SETTINGS)
+        yield from agent_files.found_in(place)
 
 
 def code_directories(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
     """The directories that tools come from in a place, weakest first: the user's own, then those of the project."""
-    own = [paths.config(environ, paths.OPENCODE), paths.config(environ)]
-    return [*own, *project_code_directories(directory, worktree, environ)]
+    return [*_user_directories(environ), *project_code_directories(directory, worktree, environ)]
+
+
+def _user_directories(environ: Mapping[str, str]) -> list[Path]:
+    return [paths.config(environ, paths.OPENCODE), paths.config(environ)]
 
 
 def project_code_directories(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
@@ -248,15 +270,26 @@ def project_code_directories(directory: Path, worktree: Path, environ: Mapping[s
     return [place for place in found if os.path.isdir(place)]
 
 
-def project_settings(directory: Path, worktree: Path, environ: Mapping[str, str]) -> dict[Path, bytes]:
-    """The files of settings of a project, also if nobody trusts them, with their contents."""
-    return {file: _content_of(file) for file in _project_files(directory, worktree, environ) if os.path.lexists(file)}
+class ProjectSettings(NamedTuple):
+    """The files of settings of a project, also if nobody trusts them."""
+
+    contents: Mapping[Path, bytes]
+    widening: Mapping[str, tuple[str, ...]]
+    """The dotted keys that hold only if the user trusts them, by their file."""
 
 
-def widening(found: Mapping[Path, bytes]) -> dict[str, tuple[str, ...]]:
-    """The dotted keys in a project's files that hold only if the user trusts them, by their file."""
-    sources = (_untrusted(_text_of(content, file), str(file)) for file, content in found.items())
-    return {source.where: source.left_out for source in sources if source.left_out}
+def project_settings(directory: Path, worktree: Path, environ: Mapping[str, str]) -> ProjectSettings:
+    """The files of settings of a project as they are now, and what in them needs to be trusted."""
+    contents: dict[Path, bytes] = {}
+    widening: dict[str, tuple[str, ...]] = {}
+    for file in _project_files(directory, worktree, environ):
+        is_agent = isinstance(file, AgentFile)
+        with suppress(Invalid) if is_agent else nullcontext():  # An agent that cannot be read is skipped.
+            if is_agent or os.path.lexists(_place(file)):
+                contents[_place(file)] = content = _content_of(file)
+                source = _untrusted(file, content)
+                widening |= {source.where: source.left_out} if source.left_out else {}
+    return ProjectSettings(contents, widening)
 
 
 def _folders(directory: Path, worktree: Path, environ: Mapping[str, str]) -> list[Path]:
@@ -272,20 +305,27 @@ def _read(file: Path, environ: Mapping[str, str]) -> SettingsSource:
 
 
 def _read_project(
-    file: Path, environ: Mapping[str, str], trusted: TrustedDirectories, started_ns: int
+    file: Path | AgentFile, environ: Mapping[str, str], trusted: TrustedDirectories, started_ns: int
 ) -> SettingsSource:
     """The settings of a file of a project: all of them if the user trusts it as it is now."""
-    content = _content_of(file)
-    text = _text_of(content, file)
-    if file not in trusted:
-        return _untrusted(text, str(file))
-    if trusted.has_settings(file, content) or (trusted.are_all and are_older(_places(file), started_ns)):
-        return _strict(_source(text, str(file), file.parent, environ))
-    return _untrusted(text, str(file))._replace(is_changed=True)
+    place = _place(file)
+    try:
+        content = _content_of(file)
+    except Invalid as error:
+        if isinstance(file, AgentFile):
+            return SettingsSource(str(place), {}, problem=str(error))
+        raise
+    if place not in trusted:
+        return _untrusted(file, content)
+    if trusted.has_settings(place, content) or (trusted.are_all and are_older(_places(file), started_ns)):
+        return _strict(_trusted(file, content, environ))
+    return _untrusted(file, content)._replace(is_changed=True)
 
 
-def _places(file: Path) -> list[Path]:
-    """A file of settings, and the directory that is only there for it: another one could be moved into its place."""
+def _places(file: Path | AgentFile) -> list[Path]:
+    """A file of settings, and the directories that are only there for it: others could be moved into their place."""
+    if isinstance(file, AgentFile):
+        return [file.path, *file.path.parents[: len(file.steps) + 1]]
     return [file, file.parent] if file.parent.name in paths.SETTINGS_FOLDERS else [file]
 
 
@@ -299,23 +339,56 @@ def _strict(source: SettingsSource) -> SettingsSource:
     return source._replace(settings=strict, ignored=ignored)
 
 
-def _untrusted(text: str, where: str) -> SettingsSource:
-    """The settings that hold although nobody trusts the file. References are not resolved."""
-    checked = _checked(jsonc.plain(text), where)
-    found = trust.narrowed(checked)
-    return SettingsSource(
-        where,
-        found.settings,
-        denied=found.denied,
-        asked=found.asked,
-        left_out=found.left_out,
-        misspelt=settings.near_misses(checked),
-    )
+def _trusted(file: Path | AgentFile, content: bytes, environ: Mapping[str, str]) -> SettingsSource:
+    if isinstance(file, AgentFile):
+        return _agent_source(file, content)
+    return _source(_text_of(content, file), str(file), file.parent, environ)
 
 
-def _content_of(file: Path) -> bytes:
+def _untrusted(file: Path | AgentFile, content: bytes) -> SettingsSource:
+    """The settings that hold although nobody trusts the file. References are not resolved.
+
+    An agent file is not read through a link that leads out of its directory of settings: it could send a file of the
+    user to a model.
+    """
+    where = str(_place(file))
+    if not isinstance(file, AgentFile):
+        plain = jsonc.plain(_text_of(content, file))
+        return _narrowed(SettingsSource(where, _checked(plain, where), misspelt=_misspelt(plain, where)))
+    place = file.path.parents[len(file.steps)]
+    if not files.real(file.path).is_relative_to(files.real(place)):
+        return SettingsSource(where, {}, problem=f"{file.path}: the link leads out of {place}")
+    return _narrowed(_agent_source(file, content))
+
+
+def _narrowed(source: SettingsSource) -> SettingsSource:
+    found = trust.narrowed(source.settings)
+    return source._replace(settings=found.settings, denied=found.denied, asked=found.asked, left_out=found.left_out)
+
+
+def _agent_source(file: AgentFile, content: bytes) -> SettingsSource:
+    """The settings of an agent file. One that is wrong is skipped: other agents can do without it."""
+    where = str(file.path)
     try:
-        return files.read_bytes(file, FILE_BYTES_MAX)
+        return SettingsSource(where, settings.checked(file.settings(content), where))
+    except Invalid as error:
+        return SettingsSource(where, {}, problem=str(error))
+
+
+def _place(file: Path | AgentFile) -> Path:
+    return file.path if isinstance(file, AgentFile) else file
+
+
+def _read_agent(file: AgentFile) -> SettingsSource:
+    try:
+        return _agent_source(file, _content_of(file))
+    except Invalid as error:
+        return SettingsSource(str(file.path), {}, problem=str(error))
+
+
+def _content_of(file: Path | AgentFile) -> bytes:
+    try:
+        return files.read_bytes(_place(file), FILE_BYTES_MAX)
     except OSError as error:
         raise Invalid(f"{file}: cannot be read: {error}") from error
 
@@ -331,16 +404,23 @@ def _source(text: str, where: str, folder: Path, environ: Mapping[str, str]) -> 
     # Comments are removed first, so that references in them are not resolved.
     plain = jsonc.plain(text)
     values = {one[0]: _value(one, where, folder, environ) for one in trust.REFERENCE.finditer(plain)}
-    checked = _checked(_filled(plain, values), where)
+    filled = _filled(plain, values)
+    checked = _checked(filled, where)
     literals = [one[0] for one in _STRING.finditer(plain) if trust.REFERENCE.search(one[0])]
     became = {json.loads(_filled(one, values)): json.loads(one) for one in literals}
-    return SettingsSource(where, checked, bool(values), became, misspelt=settings.near_misses(checked))
+    return SettingsSource(where, checked, bool(values), became, misspelt=_misspelt(filled, where))
 
 
 def _checked(text: str, where: str) -> JsonObject:
     checked = settings.checked(_parsed(text, where) if text.strip() else {}, where)
     _check_timezone(checked.get("timezone"), where)
     return checked
+
+
+def _misspelt(text: str, where: str) -> tuple[tuple[str, str], ...]:
+    """The misspelt keys as the file has them: checking turns unknown keys of an agent into its options."""
+    given = _parsed(text, where) if text.strip() else None
+    return settings.near_misses(given) if isinstance(given, dict) else ()
 
 
 def _check_timezone(name: Json, where: str) -> None:
@@ -384,7 +464,7 @@ def _path(name: str, folder: Path, environ: Mapping[str, str]) -> Path:
     return Path(home) / name[2:] if name.startswith("~/") and home else folder / name
 
 
-def _has(settings_: JsonObject, key: list[str]) -> bool:
+def _has(settings_: JsonObject, key: Sequence[str]) -> bool:
     value: Json = settings_
     for name in key:
         if not isinstance(value, dict) or name not in value:

@@ -47,7 +47,7 @@ async def location(call: PlainRequest) -> LocationInfo:
 async def agents(call: PlainRequest) -> Located[tuple[AgentInfo, ...]]:
     """The agents of a directory."""
     place = await call.place()
-    found = await call.service.part(Catalogue).agents(place)
+    found = call.service.part(Catalogue).agents(place)
     return Located(location=catalogue.location(place), data=tuple(map(catalogue.agent, found)))
 
 

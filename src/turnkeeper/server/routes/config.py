@@ -35,7 +35,7 @@ async def logins(call: PlainRequest) -> dict[str, tuple[JsonObject, ...]]:
 
 async def agents(call: PlainRequest) -> list[AgentEntry]:
     """The agents, with the effective permission rules of each."""
-    return await call.service.part(Catalogue).agents(await call.place())
+    return call.service.part(Catalogue).agents(await call.place())
 
 
 ROUTES = (

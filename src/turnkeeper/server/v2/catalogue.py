@@ -51,6 +51,7 @@ class AgentInfo(Value):
     description: str | None = None
     mode: Literal["primary", "subagent", "all"]
     hidden: bool
+    color: str | None = None
     steps: int | None = None
     permissions: tuple[RuleInfo, ...]
 
@@ -137,6 +138,7 @@ def agent(words: AgentEntry) -> AgentInfo:
         description=words.description,
         mode=words.mode,
         hidden=bool(words.hidden),
+        color=words.color,
         steps=words.steps,
         permissions=rules(words.permission),
     )
