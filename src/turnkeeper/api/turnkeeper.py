@@ -65,10 +65,12 @@ class Turnkeeper(Past, Reverting):
         if self._running is None:
             # Imported here, because programs that only read sessions should start fast.
             from turnkeeper.run.runtime import Runtime, Settings
+            from turnkeeper.sessions.child import CalledSessions
 
             assert self.group is not None, "the store was opened without a runtime"
             settings = self._settings() if callable(self._settings) else self._settings
-            self._running = Runtime(self.store, self.group, self._bus.publish, settings or Settings())
+            called = CalledSessions(self.store, lambda: self.runtime)
+            self._running = Runtime(self.store, self.group, self._bus.publish, settings or Settings(), called)
         return self._running
 
     @property

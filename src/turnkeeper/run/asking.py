@@ -230,7 +230,11 @@ class WaitingCall:
     restarts = True
     """Whether the call may be run again from its beginning if its process dies while it waits."""
     waits = False
-    """Whether a request of the call is recorded and its answer is not applied."""
+    """Whether the call waits for the user or for a Child Session, so that another process may go on with it."""
+
+    def is_stopped(self) -> bool:
+        """Whether the user stops the session. Else its process is ending."""
+        return True
 
 
 def is_answer(event: Event, request_id: str) -> bool:

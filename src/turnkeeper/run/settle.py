@@ -11,6 +11,7 @@ from anyio.abc import TaskGroup
 
 from turnkeeper.core.limits import CALLS_PARALLEL_MAX, ENTRY_DEPTH_MAX, PROGRESS_MS
 from turnkeeper.core.lowering import LEFT
+from turnkeeper.core.next_action import DETACHED
 from turnkeeper.core.permission import Allow, Ask, Deny, decide, offered
 from turnkeeper.core.sandbox import Confinement
 from turnkeeper.core.settling import AnswerTaken, Refused, Runs, completed, failed, judge_call, reported
@@ -33,9 +34,10 @@ from turnkeeper.run.turn_snapshots import TurnSnapshots
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.engine import StoreUnavailable
 from turnkeeper.text.surrogates import clean, clean_object
+from turnkeeper.tools.delegation import Delegation
 from turnkeeper.tools.output import BoundOutput, Bounds
 from turnkeeper.tools.services import ToolServices
-from turnkeeper.tools.tool import Attachment, Denied, NoRecall, Recall, Rejected, ToolContext, ToolFailure
+from turnkeeper.tools.tool import Attachment, Denied, Interrupted, NoRecall, Recall, Rejected, ToolContext, ToolFailure
 from turnkeeper.tools.toolbox import Toolbox
 from turnkeeper.workspace.jobs import Jobs
 
@@ -70,6 +72,8 @@ class Settlement(msgspec.Struct):
     """How the kernel confines commands under these rules and approvals."""
     jobs: Jobs | None = None
     """The background jobs of this process."""
+    delegate: Callable[[WaitingCall, ToolPart], Delegation] | None = None
+    """How a call hands its work to a Child Session."""
     goes_on_when_rejected: bool = False
     """Whether the model goes on after the user rejected a call without a word."""
     is_interrupted: Callable[[], bool] = lambda: True
@@ -135,6 +139,10 @@ class _Call(WaitingCall):
         tool = turn.toolbox.find(part.tool)
         self.restarts = tool is None or tool.asks_first
 
+    def is_stopped(self) -> bool:
+        """Whether the user stops the session."""
+        return self._turn.is_interrupted()
+
     def leave(self) -> None:
         """Note that the tool has not ended though it was interrupted. From now on it can neither ask nor record."""
         self._is_left = True
@@ -170,6 +178,8 @@ class _Call(WaitingCall):
             # Without a word from the user the session rests; with one the model goes on by it.
             goes_on = bool(refusal.feedback) or turn.goes_on_when_rejected
             return self._failed(str(refusal), {} if goes_on else {"rejected": True})
+        except Interrupted as stop:
+            return self._failed(str(stop), {"interrupted": True, DETACHED: True})
         except ToolFailure as failure:
             return self._failed(str(failure), {})
         except Exception as error:
@@ -178,12 +188,17 @@ class _Call(WaitingCall):
 
     async def _run(self, is_doom_loop: bool) -> ToolState:
         part = self.part
-        if is_doom_loop:
+        delegation = self._delegation
+        if is_doom_loop and not (delegation is not None and await delegation.is_begun()):
             await self._ask("doom_loop", (part.tool,), always=(part.tool,), metadata={"input": dict(part.state.input)})
         turn = self._turn
         done = self._completed(await turn.toolbox.run(part.tool, part.state.input, self._context(), turn.bounds))
         storable(self.part.but(state=done), ToolPart, "its result", ENTRY_DEPTH_MAX)
         return done
+
+    @property
+    def _delegation(self) -> Delegation | None:
+        return self._turn.delegate(self, self.part) if self._turn.delegate is not None else None
 
     def _context(self) -> ToolContext:
         turn = self._turn
@@ -206,6 +221,7 @@ class _Call(WaitingCall):
             services=turn.services,
             confine=self._confine,
             jobs=turn.jobs,
+            delegation=self._delegation,
             acts=self._acts,
             goes_on=self.leave,
         )
