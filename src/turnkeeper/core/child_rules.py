@@ -43,7 +43,7 @@ def child_rules(
     if caller.name == PLAN and inherits_plan:
         inherited += [one for one in caller.permission if one.permission in _CHANGING and one.action != "allow"]
     named = {one.permission for one in agent.permission}
-    denied = [one for one in (*(own for own in _OWN if own not in named), *primary_tools)]
+    denied = (*(own for own in _OWN if own not in named), *primary_tools)
     loose = [one.permission for one in inherited if one.action != "deny"]
     again = [one for one in agent.permission if one.action == "deny" and any(_overlap(one, other) for other in loose)]
     return (*inherited, *(Rule(permission=one, pattern="*", action="deny") for one in denied), *again)

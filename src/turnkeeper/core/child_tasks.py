@@ -3,7 +3,7 @@
 | A child task | Leaves the view when |
 |---|---|
 | that its call waits for | the call is settled or removed, or its turn ends |
-| in the background | the session has its result, or its user has stopped it |
+| in the background | the session has its result, or its user has stopped it, and the call is settled |
 
 A child task is recorded before its Child Session exists. So a call that has one can be run again from its beginning in
 another process: it finds the session, and the prompt is admitted once, because its id is recorded, too.
@@ -26,20 +26,26 @@ def begun(view: SessionView, seq: int, task: ChildTask) -> SessionView:
 
 
 def ended(view: SessionView, session_id: str) -> SessionView:
-    """The view without the background tasks of a Child Session."""
-    return _without(view, lambda task: task.background and task.session_id == session_id)
+    """The view without the background tasks of a Child Session. One whose call is not settled stays until it is."""
+    own = background_tasks(view, session_id)
+    kept = [
+        task.but(is_over=True) if task in own else task
+        for task in view.children
+        if task not in own or has_open_call(view.turn, task.message_id, task.call_id)
+    ]
+    return view.but(children=tuple(kept))
 
 
 def without_call(view: SessionView, part: Part | None) -> SessionView:
-    """The view without the task that a call waits for."""
+    """The view without the task of a call, unless it goes on in the background."""
     if not view.children or not isinstance(part, ToolPart):
         return view
-    return _without(view, lambda task: not task.background and is_of(task, part))
+    return _without(view, lambda task: _goes_with_call(task) and is_of(task, part))
 
 
 def without_message(view: SessionView, message_id: str) -> SessionView:
-    """The view without the tasks that the calls of a message wait for."""
-    return _without(view, lambda task: not task.background and task.message_id == message_id)
+    """The view without the tasks of the calls of a message, unless they go on in the background."""
+    return _without(view, lambda task: _goes_with_call(task) and task.message_id == message_id)
 
 
 def is_of(task: ChildTask, part: Part) -> bool:
@@ -54,7 +60,12 @@ def task_of(view: SessionView, part: Part) -> ChildTask | None:
 
 def background_tasks(view: SessionView, session_id: str | None = None) -> list[ChildTask]:
     """The tasks whose results are to come as prompts; those of one Child Session, or all."""
-    return [task for task in view.children if task.background and session_id in (None, task.session_id)]
+    wanted = (task for task in view.children if session_id in (None, task.session_id))
+    return [task for task in wanted if task.background and not task.is_over]
+
+
+def _goes_with_call(task: ChildTask) -> bool:
+    return not task.background or task.is_over
 
 
 def _without(view: SessionView, is_gone: Callable[[ChildTask], bool]) -> SessionView:

@@ -5,7 +5,7 @@
 | an open turn whose only open calls wait for the user | Rest | they decide; nothing else can go on before |
 | the same, with an ask left to answer, and nobody here to answer it | Rest | it is not answered in the user's name |
 | the same, and one of them has its answer, or the user resumes it | ResumeTurn | the calls run again |
-| the same, and one of them waits for a Child Session that can go on or is done | ResumeTurn | the call takes its result |
+| the same, and one of them waits for a Child Session that can go on or is done | ResumeTurn | it takes the result |
 | an open turn, though no turn runs here | Abandon | a dead process left it; never run a side effect twice |
 | a compaction marker without a Summary | Compact | it makes room for the next request |
 | steering prompts in the inbox | Promote | all of them join the next boundary |

@@ -203,4 +203,3 @@ def prompt_of(session: Session, message_id: str, now: int) -> UserMessage | None
     return UserMessage(
         id=message_id, session_id=session.id, time=MessageTime(created=now), agent=session.agent, model=model
     )
-

@@ -20,7 +20,7 @@ from turnkeeper.model.parts import ToolPart
 from turnkeeper.model.refusal import Invalid, NotFound, Refusal
 from turnkeeper.model.session import Session
 from turnkeeper.run.asking import WaitingCall
-from turnkeeper.run.children import Children, ChildPrompt, NewChild
+from turnkeeper.run.children import ChildPrompt, Children, NewChild
 from turnkeeper.run.pen import Pen
 from turnkeeper.store.crash import crash_point
 from turnkeeper.tools.delegation import Assignment, Delegated, TaskResult

@@ -7,6 +7,7 @@ from typing import assert_never
 import msgspec
 
 from turnkeeper.core.asks import waiting_calls
+from turnkeeper.core.history import History
 from turnkeeper.core.next_action import (
     Abandon,
     Action,
@@ -19,7 +20,6 @@ from turnkeeper.core.next_action import (
     next_action,
     promotion,
 )
-from turnkeeper.core.history import History
 from turnkeeper.core.restores import is_open, is_pending
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.refusal import Busy
