@@ -57,9 +57,10 @@ async def test_a_task_is_done_in_a_session_of_its_own_and_comes_back_as_one_resu
 async def test_the_model_is_told_of_the_agents_that_it_may_call(play: Play) -> None:
     config = {"agent": {**AGENTS["agent"], "secret": {"mode": "subagent", "hidden": True}}}
     config["permission"] = {"task": {"scout": "deny"}}
-    async with play(BySession(root=Scripted().says("Hello.")), tools=TOOLS_AND_TASK, config=config) as stage:
+    model = BySession(root=Scripted().says("Hello."))
+    async with play(model, tools=TOOLS_AND_TASK, config=config) as stage:
         await stage.ask(await stage.session(), "root: hello")
-        told = description(stage.provider.requests[0])
+        told = description(model.requests[0])
     assert "- helper: Helps with anything." in told
     assert "scout" not in told
     assert "build" not in told
@@ -67,9 +68,10 @@ async def test_the_model_is_told_of_the_agents_that_it_may_call(play: Play) -> N
 
 
 async def test_without_an_agent_to_call_the_tool_is_not_offered(play: Play) -> None:
-    async with play(BySession(root=Scripted().says("Hello.")), tools=TOOLS_AND_TASK) as stage:
+    model = BySession(root=Scripted().says("Hello."))
+    async with play(model, tools=TOOLS_AND_TASK) as stage:
         await stage.ask(await stage.session(), "root: hello")
-        assert "task" not in [tool.name for tool in stage.provider.requests[0].tools]
+        assert "task" not in [tool.name for tool in model.requests[0].tools]
 
 
 @pytest.mark.parametrize(
@@ -130,7 +132,7 @@ async def test_a_child_session_cannot_start_others_by_default(play: Play) -> Non
     async with play(model, **GIVEN) as stage:
         session = await stage.session()
         await stage.ask(session, "root: go")
-        [of_root, of_child, _] = stage.provider.requests
+        [of_root, of_child, _] = model.requests
         assert {"task", "todowrite"} <= {tool.name for tool in of_root.tools}
         assert {tool.name for tool in of_child.tools} & {"task", "todowrite"} == set()
 
@@ -256,7 +258,7 @@ async def test_a_child_session_may_not_do_what_its_parent_may_not(play: Play) ->
     async with play(model, **GIVEN) as stage:
         session = await stage.session(permission=rules)
         await stage.ask(session, "root: go")
-        assert "echo" not in [tool.name for tool in stage.provider.requests[1].tools]
+        assert "echo" not in [tool.name for tool in model.requests[1].tools]
         [made] = await stage.tk.children(session)
         assert (made.permission or ())[0] == rules[0]
 
@@ -356,7 +358,7 @@ async def test_a_child_session_that_is_stopped_alone_interrupts_the_call_and_the
         [state] = await calls(stage, session)
         assert (of_type(ToolError, state).metadata or {})["interrupted"] is True
         assert (await texts(stage, session))[-1] == "It was stopped."
-        assert "was stopped before it was done" in result_text(stage.provider.requests[-1].messages[-1])
+        assert "was stopped before it was done" in result_text(model.requests[-1].messages[-1])
 
 
 async def test_a_task_in_the_background_is_reported_as_a_prompt_when_it_is_done(play: Play) -> None:

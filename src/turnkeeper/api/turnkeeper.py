@@ -150,6 +150,11 @@ class Turnkeeper(Past, Reverting):
 
         return await wait.wait(self.store, self.runtime, session_id)
 
+    async def wait_family(self, session_id: str) -> "Outcome":
+        """Wait as ``wait`` does, and also for the Child Sessions that work for the session in the background."""
+        outcome = await self.wait(session_id)
+        return await self._running.wait_family(session_id) if self._running is not None else outcome
+
     async def is_abandoned(self, session_id: str) -> bool:
         """Whether the process that ran a session died. The status stays busy until the open turn is closed.
 

@@ -7,8 +7,8 @@ class ChildTask(Value):
     """Work that a call of a session hands to one of its Child Sessions.
 
     ``session_id`` is the Child Session, ``prompt_id`` the message of the prompt that it is given. ``message_id`` and
-    ``call_id`` name the call. ``background``: the call does not wait, and the result comes as a prompt. ``is_over``: the
-    prompt has come, and the call is not settled yet.
+    ``call_id`` name the call. ``background``: the call does not wait, and the result comes as a prompt. ``is_over``:
+    that prompt has come, and the call is not settled yet.
     """
 
     session_id: str

@@ -116,6 +116,22 @@ class Children(msgspec.Struct, frozen=True):
             waiting += below
         return found
 
+    async def root_of(self, session_id: str) -> str:
+        """The session that a Child Session works for in the end; itself, if it works for none."""
+        while (parent := await self.waiting_parent(session_id)) is not None:
+            session_id = parent
+        return session_id
+
+    async def waiting_parent(self, session_id: str) -> str | None:
+        """The parent of a session, if that one waits for it."""
+        parent_id = (await self.store.queries.session(session_id)).parent_id
+        try:
+            parent = await self.store.journal.view(parent_id) if parent_id is not None else None
+        except NotFound:
+            return None
+        is_wanted = parent is not None and any(one.session_id == session_id for one in parent.children)
+        return parent_id if is_wanted else None
+
     async def rested(self, session_id: str, *, is_wanted: bool = True) -> None:
         """Report a Child Session that rests to its parent, if that one wants its result.
 

@@ -347,6 +347,20 @@ class Runtime:
             for one in left:
                 if not one.rests:
                     group.start_soon(run, one)
+        for one in left:
+            await self.wait_family(await self.children.root_of(one.session_id))
+
+    async def wait_family(self, session_id: str) -> Outcome:
+        """Wait until a session rests and no Child Session of this process works for it in the background."""
+        outcome = Outcome(kind="rested")
+        while True:
+            now = await self.wait(session_id)
+            outcome = now if now.reason or now.kind != "rested" else outcome
+            below = [one for one in await self.children.running_below(session_id) if one in self.active]
+            if not below and session_id not in self.active:
+                return outcome
+            for one in below:
+                await self.wait(one)
 
     async def recover(self, policy: Recovery | None = None, *, ask: AskToContinue | None = None) -> list[str]:
         """Close what dead processes left open, and run on what may be: the sessions that were found."""
