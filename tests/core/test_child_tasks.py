@@ -23,9 +23,7 @@ DONE = CALL.but(state=completed())
 MARK = StepFinishPart(
     id="prt_m", session_id="ses_one", message_id="msg_a", reason="tool-calls", cost=0, tokens=SOME_TOKENS, seq=1
 )
-TASK = ChildTask(
-    session_id="ses_child", prompt_id="msg_p", message_id="msg_a", call_id=CALL.call_id, agent="helper"
-)
+TASK = ChildTask(session_id="ses_child", prompt_id="msg_p", message_id="msg_a", call_id=CALL.call_id, agent="helper")
 BEHIND = TASK.but(background=True)
 BEGUN, BEGUN_BEHIND, ENDED = e.ChildBegun(task=TASK), e.ChildBegun(task=BEHIND), e.ChildEnded(session_id="ses_child")
 SETTLED, TURN_ENDED = e.PartRecorded(part=DONE), e.TurnEnded(message=TURN.but(seq=0))
