@@ -138,6 +138,8 @@ def test_the_names_in_the_log_never_change() -> None:
         "instruction.discovered.1",
         "turn.started.1",
         "turn.ended.1",
+        "child.begun.1",
+        "child.ended.1",
         "usage.recorded.1",
         "status.changed.1",
     } <= {*entry.KINDS, *entry.UPCASTS}

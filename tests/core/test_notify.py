@@ -55,6 +55,8 @@ HEARD = {
     e.QuestionReplied: {"question.replied"},
     e.QuestionRejected: {"question.rejected"},
     e.AnswerApplied: set(),
+    e.ChildBegun: set(),
+    e.ChildEnded: set(),
     e.UsageRecorded: {"session.updated"},
     e.StatusChanged: {"session.status", "session.idle"},
 }

@@ -18,6 +18,7 @@ from turnkeeper.testing.builders import (
     NOW,
     SOME_TOKENS,
     a_call,
+    a_child_task,
     a_permission,
     a_question,
     a_session,
@@ -197,6 +198,8 @@ TABLE: list[tuple[SessionView, Event, SessionView]] = [
         e.QuestionRejected(request_id="que_1"),
         WAITING.but(asks=(QuestionAsk(request=QUESTION, reply=QuestionReply()),)),
     ),
+    (WAITING, e.ChildBegun(task=a_child_task(CALL)), WAITING.but(children=(a_child_task(CALL),))),
+    (BARE.but(children=(a_child_task(CALL),)), e.ChildEnded(session_id="ses_child"), BARE),
     (
         WAITING,
         e.PartRecorded(part=CALL.but(state=completed())),

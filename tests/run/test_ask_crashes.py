@@ -15,6 +15,7 @@ from turnkeeper.model.parts import ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError
 from turnkeeper.store.crash import ASKS
 from turnkeeper.testing import loop_child
+from turnkeeper.testing.appended import EFFECTS
 from turnkeeper.testing.harness import Stage
 
 POINTS = [
@@ -57,7 +58,7 @@ async def check(url: str, directory: Path) -> None:
             events = await stage.events(loop_child.SESSION)
             assert await stage.is_sound(loop_child.SESSION)
     done = sorted(name for name, state in calls.items() if isinstance(state, ToolCompleted))
-    effects = lines(directory / loop_child.EFFECTS)
+    effects = lines(directory / EFFECTS)
     assert set(waited) <= set(done), "a call that waited for the user was given up"
     assert sorted(set(effects)) == sorted(effects), "a call ran twice"
     assert set(done) <= set(effects), "a call is completed and did nothing"

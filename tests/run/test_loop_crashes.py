@@ -18,6 +18,7 @@ from turnkeeper.model.parts.tool import ToolCompleted, ToolError
 from turnkeeper.run.recover import Recovery
 from turnkeeper.store.crash import COMPACTIONS, WRITES
 from turnkeeper.testing import loop_child
+from turnkeeper.testing.appended import ACKNOWLEDGED, EFFECTS
 from turnkeeper.testing.harness import Stage
 from turnkeeper.testing.windowed import Windowed
 
@@ -83,7 +84,7 @@ def agrees(found: list[Shown], whole: list[Shown]) -> bool:
 
 async def check(url: str, directory: Path, whole: list[Shown], policy: Recovery) -> None:
     """Recover as a new process does, let the client send again, and look at everything."""
-    before = lines(directory / loop_child.ACKNOWLEDGED)
+    before = lines(directory / ACKNOWLEDGED)
     later = Mint.fixed(FIXED_START_MS + 1_000_000, 1)
     async with loop_child.opened(url, directory, mint=later) as stage:
         kept = await prompts(stage)
@@ -99,7 +100,7 @@ async def check(url: str, directory: Path, whole: list[Shown], policy: Recovery)
         assert found[-1][0] == "AssistantMessage", "a prompt is left without an answer"
         assert policy == "rest" or not found[-1][1], "a session that is to go on has stopped"
         assert await stage.is_sound(loop_child.SESSION)
-    effects = lines(directory / loop_child.EFFECTS)
+    effects = lines(directory / EFFECTS)
     assert sorted(set(effects)) == sorted(effects), "something was done twice"
 
 
@@ -145,7 +146,7 @@ async def test_killed_at_every_hit_of_a_write_of_the_loop_a_session_is_recovered
 
 async def check_growing(url: str, directory: Path, policy: Recovery) -> None:
     """Recover a session that was killed while room was made in it, and let it live to its end."""
-    before = lines(directory / loop_child.ACKNOWLEDGED)
+    before = lines(directory / ACKNOWLEDGED)
     later = Mint.fixed(FIXED_START_MS + 1_000_000, 1)
     async with loop_child.growing(url, directory, mint=later) as stage:
         kept = await prompts(stage)
@@ -158,7 +159,7 @@ async def check_growing(url: str, directory: Path, policy: Recovery) -> None:
         assert isinstance(stage.provider, Windowed)
         assert stage.provider.refused == 0
         messages = await stage.messages(loop_child.SESSION)
-        asked = [message for message in messages if message.info.id in lines(directory / loop_child.ACKNOWLEDGED)]
+        asked = [message for message in messages if message.info.id in lines(directory / ACKNOWLEDGED)]
         assert len(asked) == loop_child.GROWING
         summaries = [m.info for m in messages if isinstance(m.info, AssistantMessage) and m.info.summary]
         assert summaries
@@ -170,7 +171,7 @@ async def check_growing(url: str, directory: Path, policy: Recovery) -> None:
             for piece in pieces(HistoryItem(message=message.info, parts=message.parts)):
                 assert (await stage.tk.recall(loop_child.SESSION, piece.handle, limit=None)).text == piece.text
         assert await stage.is_sound(loop_child.SESSION)
-    effects = lines(directory / loop_child.EFFECTS)
+    effects = lines(directory / EFFECTS)
     assert sorted(set(effects)) == sorted(effects), "something was done twice"
 
 

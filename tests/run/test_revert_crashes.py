@@ -11,6 +11,7 @@ from turnkeeper.mint import FIXED_START_MS, Mint
 from turnkeeper.model.message import AssistantMessage
 from turnkeeper.store.crash import REVERTS
 from turnkeeper.testing import loop_child, reverting
+from turnkeeper.testing.appended import ACKNOWLEDGED
 from turnkeeper.testing.harness import Stage
 
 POINTS = [
@@ -41,10 +42,10 @@ async def check(url: str, directory: Path, logged: pytest.LogCaptureFixture) -> 
             await stage.tk.recover()
         assert ("cut off is finished now" in logged.text) is was_open
         session = await stage.tk.get(loop_child.SESSION)
-        is_said = "said" in lines(directory / loop_child.ACKNOWLEDGED) or await _is_said(stage)
+        is_said = "said" in lines(directory / ACKNOWLEDGED) or await _is_said(stage)
         is_undone = session.revert is not None or is_said
         assert files(directory) == (BEFORE if is_undone else AFTER)
-        done = lines(directory / loop_child.ACKNOWLEDGED).count("done")
+        done = lines(directory / ACKNOWLEDGED).count("done")
         assert is_said or is_undone in ([done % 2 == 1] if not _is_under_way(directory) else [True, False])
         assert await stage.is_sound(loop_child.SESSION)
         if not is_said:
@@ -61,7 +62,7 @@ async def _is_said(stage: Stage) -> bool:
 
 
 def _is_under_way(directory: Path) -> bool:
-    said = lines(directory / loop_child.ACKNOWLEDGED)
+    said = lines(directory / ACKNOWLEDGED)
     return said.count("begun") > said.count("done")
 
 

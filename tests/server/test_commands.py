@@ -2,14 +2,16 @@
 
 from pathlib import Path
 
+import pytest
 from served import served
 
 from turnkeeper.model.notification import Notification
 from turnkeeper.providers.scripted import Scripted
+from turnkeeper.tools import load
 
 COMMANDS = {
     "greet": {"template": "Greet $1 in $2", "description": "A greeting", "agent": "plan"},
-    "later": {"template": "x", "subtask": True},
+    "later": {"template": "Look at $1", "subtask": True, "description": "A look"},
     "state": {"template": "Look: !`git status`"},
 }
 
@@ -47,7 +49,7 @@ async def test_commands_of_the_configuration_are_listed_and_said(tmp_path: Path)
 async def test_what_cannot_be_said_is_refused_with_a_reason(tmp_path: Path) -> None:
     async with served(tmp_path, config={"command": COMMANDS}) as server:
         session = await server.session()
-        for name, status, words in (("none", 404, "greet"), ("later", 400, "subagent"), ("state", 400, "program")):
+        for name, status, words in (("none", 404, "greet"), ("state", 400, "program")):
             body = {"command": name, "arguments": ""}
             refused = await server.post(f"/session/{session}/command", body, status=status)
             assert words in str(refused)
@@ -74,3 +76,22 @@ async def test_a_configuration_may_say_what_init_is(tmp_path: Path) -> None:
         session = await server.session()
         await server.post(f"/session/{session}/command", {"command": "init", "arguments": ""})
         assert (await server.get(f"/session/{session}/message"))[0]["parts"][0]["text"] == "Mine"
+
+
+@pytest.mark.parametrize("name", ["later", "helped"])
+async def test_a_command_for_a_subagent_is_run_in_a_child_session(tmp_path: Path, name: str) -> None:
+    agents = {"helper": {"mode": "subagent"}}
+    commands = {**COMMANDS, "helped": {"template": "Look at $1", "agent": "helper"}}
+    provider = Scripted().says("It is large.").then().says("I have looked.")
+    config = {"command": commands, "agent": agents}
+    async with served(tmp_path, provider, config=config, tools=load(["task"])) as server:
+        session = await server.session()
+        answer = await server.post(f"/session/{session}/command", {"command": name, "arguments": "README"})
+        assert answer["parts"][1]["text"] == "I have looked."
+        [child] = await server.get(f"/session/{session}/children")
+        assert child["agent"] == ("helper" if name == "helped" else "build")
+        [asked, handed_on, go_on, _] = await server.get(f"/session/{session}/message")
+        [subtask] = asked["parts"]
+        assert (subtask["type"], subtask["prompt"], subtask["command"]) == ("subtask", "Look at README", name)
+        assert handed_on["parts"][0]["state"]["metadata"]["sessionId"] == child["id"]
+        assert go_on["parts"][0]["synthetic"] is True

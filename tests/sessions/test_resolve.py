@@ -12,7 +12,7 @@ from PIL import Image
 from turnkeeper.core.limits import IMAGE_READ_MAX, MEDIA_BYTES_MAX
 from turnkeeper.mint import Mint
 from turnkeeper.model.agent import Agent
-from turnkeeper.model.parts import AgentPart, FilePart, Part, TextPart
+from turnkeeper.model.parts import AgentPart, FilePart, Part, SubtaskPart, TextPart
 from turnkeeper.model.parts.base import Mention, Span
 from turnkeeper.model.parts.file import FileSource, Position, Range, ResourceSource, SymbolSource
 from turnkeeper.model.permission import Action, Rule, Ruleset
@@ -82,9 +82,24 @@ async def test_text_is_stored_as_given(tmp_path: Path) -> None:
     )
 
 
-async def test_a_subtask_is_refused_because_none_is_run(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="not run yet; send the words of the subtask as text"):
-        await resolved(tmp_path, SubtaskInput(prompt="look", description="a look", agent="explore"))
+async def test_a_subtask_is_stored_as_given(tmp_path: Path) -> None:
+    given = SubtaskInput(id="prt_mine", prompt="look", description="a look", agent="explore", command="review")
+    assert await resolved(tmp_path, given) == (
+        SubtaskPart(
+            id="prt_mine",
+            session_id="ses_1",
+            message_id="msg_1",
+            prompt="look",
+            description="a look",
+            agent="explore",
+            command="review",
+        ),
+    )
+
+
+async def test_a_subtask_for_an_agent_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="no agent 'nope'; the agents are: explore"):
+        await resolved(tmp_path, SubtaskInput(prompt="look", description="a look", agent="nope"))
 
 
 async def test_an_agent_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:

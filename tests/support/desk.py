@@ -9,17 +9,41 @@ from typing import Any
 from turnkeeper.core.permission import Allow, Ask, Deny, decide
 from turnkeeper.core.recall import Recalled, RecallHit
 from turnkeeper.core.sandbox import Confinement
+from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.permission import Action, Rule
 from turnkeeper.model.question import Question
-from turnkeeper.model.refusal import NotFound
+from turnkeeper.model.refusal import Invalid, NotFound
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject
 from turnkeeper.tools import load
+from turnkeeper.tools.delegation import Assignment, Delegated, TaskResult
 from turnkeeper.tools.output import BoundOutput
 from turnkeeper.tools.services import ToolServices
 from turnkeeper.tools.tool import Denied, Rejected, ToolContext, ToolOutput
 from turnkeeper.tools.toolbox import Toolbox
 from turnkeeper.workspace.jobs import Jobs
+
+
+@dataclass
+class DeskDelegation:
+    """Other agents that do their work at once."""
+
+    desk: "Desk"
+
+    async def is_begun(self) -> bool:
+        return False
+
+    async def check(self, wanted: Assignment) -> None:
+        if wanted.agent == "nobody":
+            raise Invalid("there is no agent 'nobody'")
+
+    async def begin(self, wanted: Assignment) -> Delegated:
+        self.desk.tasks.append(wanted)
+        model = ModelChoice(provider_id="acme", model_id="large")
+        return Delegated(session_id="ses_child", parent_session_id="ses_1", model=model, background=wanted.background)
+
+    async def result(self, work: Delegated) -> TaskResult:
+        return self.desk.task_result
 
 
 @dataclass
@@ -43,6 +67,9 @@ class Desk:
     confined: Confinement | None = None
     jobs: Jobs | None = None
     handed_over: list[tuple[str, str]] = field(default_factory=list)
+    tasks: list[Assignment] = field(default_factory=list)
+    """What was handed to other agents. All of them say "done"; none is named "nobody"."""
+    task_result: TaskResult = field(default_factory=lambda: TaskResult(state="completed", text="done"))
     says_yes: bool = False
     """Whether the user allows what the rules ask about."""
 
@@ -78,6 +105,7 @@ class Desk:
             may=lambda permission, patterns: isinstance(decide(self.rules, permission, patterns), Allow),
             refuse_denied=self._refuse_denied,
             services=self.services,
+            delegation=DeskDelegation(self),
         )
 
     def know(self, *names: str) -> None:

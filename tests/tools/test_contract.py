@@ -19,6 +19,7 @@ from turnkeeper.model.request import ToolDefinition
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import Value
 from turnkeeper.tools import BUILT_IN, load
+from turnkeeper.tools.delegation import TaskResult
 from turnkeeper.tools.schema import schema_of
 from turnkeeper.tools.tool import AnyTool, Denied, Rejected, Tool, ToolContext, ToolFailure, ToolOutput
 from turnkeeper.tools.toolbox import Toolbox
@@ -43,6 +44,7 @@ WORKING: dict[str, dict[str, object]] = {
     "question": {"questions": [{"question": "Which?", "options": [{"label": "A"}, {"label": "B"}]}]},
     "read": {"filePath": "a.txt"},
     "recall": {"query": "one"},
+    "task": {"description": "Look", "prompt": "look", "subagent_type": "helper"},
     "todoread": {},
     "todowrite": {"todos": []},
     "webfetch": {"url": PAGE},
@@ -96,6 +98,7 @@ FAILING: dict[str, list[dict[str, object]]] = {
         {"filePath": "a\0b"},
     ],
     "recall": [{"handle": "r0123456789"}, {"handle": "r0123456789", "query": "one"}, {"handle": " "}],
+    "task": [{"description": "Look", "prompt": "look", "subagent_type": "nobody"}],
     "todoread": [],
     "todowrite": [],
     "webfetch": [
@@ -133,6 +136,7 @@ LARGE: dict[str, dict[str, object]] = {
     "question": {"questions": [{"question": "Why? " * 200}] * 10},
     "read": {"filePath": "large.txt"},
     "recall": {"query": "one"},
+    "task": {"description": "Look", "prompt": "look " * 100_000, "subagent_type": "helper"},
     "todoread": {},
     "todowrite": {"todos": [{"content": "x" * 1000}] * 200},
     "webfetch": {"url": f"{PAGE}/large"},
@@ -278,6 +282,7 @@ async def test_a_large_result_is_bounded_and_the_rest_is_kept(tool: AnyTool, des
         RecallHit(handle="r0123456789", label="l", message_id="m", total=9, snippet="x" * RECALL_SNIPPET_CHARS)
         for _ in range(20)
     ]
+    desk.task_result = TaskResult(state="completed", text="one\n" * 100_000)
     output = await call(desk, tool.name, LARGE[tool.name])
     assert len(output.output.encode()) <= OUTPUT_BYTES_MAX + 1024
     assert len(msgspec.json.encode(output.metadata)) <= 3 * DIFF_BYTES_MAX

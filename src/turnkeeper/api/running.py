@@ -58,10 +58,12 @@ class Running(Records):
         if self._running is None:
             # Imported here, because programs that only read sessions should start fast.
             from turnkeeper.run.runtime import Runtime, Settings
+            from turnkeeper.sessions.child import CalledSessions
 
             assert self.group is not None, "the store was opened without a runtime"
             settings = self._settings() if callable(self._settings) else self._settings
-            self._running = Runtime(self.store, self.group, self._bus.publish, settings or Settings())
+            called = CalledSessions(self.store, lambda: self.runtime)
+            self._running = Runtime(self.store, self.group, self._bus.publish, settings or Settings(), called)
         return self._running
 
     @property
@@ -137,6 +139,11 @@ class Running(Records):
         from turnkeeper.sessions import wait
 
         return await wait.wait(self.store, self.runtime, session_id)
+
+    async def wait_family(self, session_id: str) -> "Outcome":
+        """Wait as ``wait`` does, and also for the Child Sessions that work for the session in the background."""
+        outcome = await self.wait(session_id)
+        return await self._running.wait_family(session_id) if self._running is not None else outcome
 
     async def is_abandoned(self, session_id: str) -> bool:
         """Whether the process that ran a session died. The status stays busy until the open turn is closed.

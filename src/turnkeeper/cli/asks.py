@@ -12,7 +12,7 @@ from turnkeeper.cli import names
 from turnkeeper.cli.failures import UsageError
 from turnkeeper.cli.options import Options, local_store
 from turnkeeper.cli.output import answer as show_answer
-from turnkeeper.cli.request_lines import command_lines, covered_by_always
+from turnkeeper.cli.request_lines import command_lines, covered_by_always, origin
 from turnkeeper.cli.screen import Column, Screen, one_line, table
 from turnkeeper.model.refusal import Conflict, NotFound
 
@@ -43,7 +43,9 @@ async def list_permissions(*, directory: Place = None, options: Options) -> None
     async with options.sessions(read_only=True) as tk:
         found: list[PermissionRequest] = []
         found += await tk.permissions(directory=_place(directory, options))
-    show_answer(options, found, lambda screen: _permissions(screen, found), empty="No permission request waits.")
+        origins = await _origins(tk, found)
+    text = "No permission request waits."
+    show_answer(options, found, lambda screen: _permissions(screen, found, origins), empty=text)
 
 
 async def allow(
@@ -151,7 +153,8 @@ async def list_questions(*, directory: Place = None, options: Options) -> None:
     """
     async with options.sessions(read_only=True) as tk:
         found = list(await tk.questions(directory=_place(directory, options)))
-    show_answer(options, found, lambda screen: _questions(screen, found), empty="No question waits.")
+        origins = await _origins(tk, found)
+    show_answer(options, found, lambda screen: _questions(screen, found, origins), empty="No question waits.")
 
 
 async def answer(
@@ -242,10 +245,12 @@ async def _answer(
         await give(tk, found)
         store = local_store(tk)
         if store is not None and not record_only and await _is_free(store, session_id):
+            # The sessions that wait for this one go on, too: the first of them runs the others.
+            first = await store.runtime.children.root_of(session_id)
             if is_shown:
-                code = await live.run(store, session_id, partial(store.run, session_id))
+                code = await live.run(store, first, partial(store.run, first))
             else:
-                outcome = await _until_it_asks(store, session_id)
+                outcome = await _until_it_asks(store, first)
                 reason = {"outcome": outcome.reason or outcome.kind}
     report = {"id": found, "sessionID": session_id, "answer": said, **reason}
     then = f"; the session went on and rests: {reason['outcome']}" if reason else ""
@@ -283,7 +288,7 @@ async def _until_it_asks(tk: "Turnkeeper", session_id: str) -> "Outcome":
     from turnkeeper.run.coordinator import Outcome
 
     outcome = Outcome(kind="rested", reason=WAITS)
-    async with tk.subscribe(session_id=session_id) as heard, anyio.create_task_group() as group:
+    async with tk.subscribe() as heard, anyio.create_task_group() as group:
 
         async def rest() -> None:
             nonlocal outcome
@@ -291,7 +296,7 @@ async def _until_it_asks(tk: "Turnkeeper", session_id: str) -> "Outcome":
             group.cancel_scope.cancel()
 
         group.start_soon(rest)
-        async for one in heard:
+        async for one in heard:  # Also what Child Sessions ask: this process runs no others.
             if one.type in ("permission.asked", "question.asked"):
                 break
         group.cancel_scope.cancel()
@@ -314,20 +319,31 @@ def _place(directory: Path | None, options: Options) -> Path | None:
     return names.directory(directory, is_near=options.is_near) if directory is not None else None
 
 
-def _permissions(screen: Screen, found: "Sequence[PermissionRequest]") -> str:
+async def _origins(tk: "Turnkeeper | Client", found: "Sequence[PermissionRequest | QuestionRequest]") -> dict[str, str]:
+    """By session, which Child Session asks, and for whom."""
+    return {one: await origin(tk.get, one) for one in {request.session_id for request in found}}
+
+
+def _head(screen: Screen, request: "PermissionRequest | QuestionRequest", origins: dict[str, str]) -> list[str]:
+    head = f"{screen.paint(request.id, 'cyan')}  {screen.paint(request.session_id, 'dim')}"
+    asked_by = origins[request.session_id]
+    return [head, f"  {asked_by}"] if asked_by else [head]
+
+
+def _permissions(screen: Screen, found: "Sequence[PermissionRequest]", origins: dict[str, str]) -> str:
     lines: list[str] = []
     for one in found:
-        lines.append(f"{screen.paint(one.id, 'cyan')}  {screen.paint(one.session_id, 'dim')}")
+        lines += _head(screen, one, origins)
         lines.append(f"  {one_line(one.permission)}: {', '.join(map(one_line, one.patterns))}")
         lines += [f"  {line}" for line in command_lines(one)]
         lines.append(f"  always allows: {covered_by_always(one)}")
     return "\n".join(lines)
 
 
-def _questions(screen: Screen, found: "Sequence[QuestionRequest]") -> str:
+def _questions(screen: Screen, found: "Sequence[QuestionRequest]", origins: dict[str, str]) -> str:
     lines: list[str] = []
     for request in found:
-        lines.append(f"{screen.paint(request.id, 'cyan')}  {screen.paint(request.session_id, 'dim')}")
+        lines += _head(screen, request, origins)
         for one in request.questions:
             lines.append(f"  {one_line(one.question)}")
             lines += [f"    - {one_line(option.label)}  {one_line(option.description)}" for option in one.options]

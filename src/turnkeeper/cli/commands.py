@@ -96,6 +96,7 @@ SESSION: Final = {
     "move": "editing:move",
     "delete": "editing:delete",
     "children": "listing:children",
+    "tree": "tree:tree",
     "messages": "reading:messages",
     "diff": "diff:diff",
     "blame": "blame:blame",

@@ -21,6 +21,8 @@ from turnkeeper.cli.permission_prompt import NoTerminal, RemotePermissions, Term
 from turnkeeper.cli.plain import Plain, failure_text
 from turnkeeper.cli.screen import Screen, money, one_line, plural
 from turnkeeper.core.asks import is_waiting
+from turnkeeper.core.child_tasks import task_of
+from turnkeeper.core.family import total_cost
 from turnkeeper.core.next_action import REFUSED, WAITS
 from turnkeeper.core.prefix import reuse_percent
 from turnkeeper.core.usage import add_costs
@@ -90,6 +92,9 @@ class Live:
         """Display the session while ``work`` runs; the exit code. ``shows_summary`` if the user asked for a Summary."""
         self._session_id = session_id
         before, start = await tk.get(session_id), time.monotonic()
+        spent = await _total_cost(tk, before)
+        if self._prompt is not None:
+            self._prompt.sessions = tk.get
         store = local_store(tk)
         seq = (await store.store.queries.state(session_id)).seq if store is not None else 0
         feed = Feed(self.display, shows_summary=shows_summary)
@@ -119,7 +124,9 @@ class Live:
             self.display.note(f"Nothing to do: {outcome.reason}.")
         if not self._as_json:
             reuse = await _reuse(store, session_id, seq) if store is not None else []
-            self._summary(before, await tk.get(session_id), feed, reuse, time.monotonic() - start)
+            after = await tk.get(session_id)
+            cost = add_costs(await _total_cost(tk, after), -spent)
+            self._summary(before, after, feed, cost, reuse, time.monotonic() - start)
         return code
 
     async def _remote_permissions(
@@ -135,8 +142,14 @@ class Live:
         assert isinstance(notifications, Subscription), "a client's subscription is one to its server"
         group.start_soon(self._watch, notifications)
         remote = RemotePermissions(tk, self._session_id, self.ask, self.question, group)
+        group.start_soon(self._follow_family, tk, remote)
         await remote.begin()
         return remote
+
+    async def _follow_family(self, client: "Client", remote: RemotePermissions) -> None:
+        """Ask what Child Sessions on a server ask."""
+        async with client.subscribe() as notifications:
+            await remote.follow(notifications)
 
     async def _pump(
         self, feed: Feed, notifications: "AsyncIterator[Notification | Delta]", remote: RemotePermissions | None
@@ -244,8 +257,10 @@ class Live:
     def _say(self, text: str, style: str) -> None:
         self.display.note(Screen.of(sys.stderr).paint(text, style))
 
-    def _summary(self, before: "Session", after: "Session", feed: Feed, reuse: list[str], seconds: float) -> None:
-        """Display the tokens, the cost and the time of the run: the difference of the session's totals."""
+    def _summary(
+        self, before: "Session", after: "Session", feed: Feed, cost: float, reuse: list[str], seconds: float
+    ) -> None:
+        """Display the tokens of the session, the cost with its Child Sessions, and the time of the run."""
         if not feed.turns:
             return
         used, had = after.tokens, before.tokens
@@ -256,13 +271,23 @@ class Live:
             f"{used.input + used.cache.write - had.input - had.cache.write:,} in",
             f"{used.output + used.reasoning - had.output - had.reasoning:,} out",
             f"{used.cache.read - had.cache.read:,} cached",
-            money(add_costs(after.cost, -before.cost)),
+            _spent(cost, add_costs(after.cost, -before.cost)),
             *reuse,
             f"{seconds:.1f} s",
         ]
         screen = Screen.of(sys.stderr)
         more = screen.paint('go on with: tk run -c "…"', "dim")
         self.display.note(f"{screen.paint(' · '.join(facts), 'dim')}\n{screen.paint(after.id, 'cyan')}  {more}")
+
+
+async def _total_cost(tk: "Turnkeeper | Client", session: "Session") -> float:
+    """The cost of a session and of all below it."""
+    return total_cost(session, await tk.children(session.id, recursive=True))
+
+
+def _spent(total: float, own: float) -> str:
+    """The cost of a run; of the session itself, too, if Child Sessions worked for it."""
+    return money(total) if total == own else f"{money(total)} ({money(own)} without child sessions)"
 
 
 async def _reuse(tk: "Turnkeeper", session_id: str, after: int) -> list[str]:
@@ -286,10 +311,15 @@ def found_open(view: "SessionView") -> str | None:
     cut = [part for part in cut if part not in waiting]
     facts = [f"{plural(kept, 'character')} of its answer are kept"] if kept else []
     facts += [f"{part.tool} ({one_line(subject(part))}) is marked as interrupted and not run again" for part in cut]
-    facts += [f"{part.tool} ({one_line(subject(part))}) waits for your answer" for part in waiting]
+    facts += [f"{part.tool} ({one_line(subject(part))}) waits for {_awaited(view, part)}" for part in waiting]
     return (
         f"{said}: {'; '.join(facts)}." if facts else f"{said}: nothing of its answer was recorded, so it is asked anew."
     )
+
+
+def _awaited(view: "SessionView", part: ToolPart) -> str:
+    task = task_of(view, part)
+    return f"its child session {task.session_id}" if task is not None else "your answer"
 
 
 def _display(*, as_json: bool, thinking: bool) -> Display:

@@ -3,14 +3,14 @@
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
 
 from turnkeeper.cli.part_lines import arguments, patch_lines
-from turnkeeper.cli.request_lines import command_lines, covered_by_always
+from turnkeeper.cli.request_lines import command_lines, covered_by_always, origin
 from turnkeeper.cli.screen import Screen, harmless, one_line, show
 from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.model.question import Question, QuestionReply, QuestionRequest
@@ -20,6 +20,7 @@ from turnkeeper.run.permission import Asker, NobodyToAsk, PermissionRequest, Que
 if TYPE_CHECKING:
     from turnkeeper.cli.feed import Display
     from turnkeeper.client import Client
+    from turnkeeper.model.session import Session
 
 LINE_BYTES_MAX: Final = 64 * 1024
 _COVERED_CHARS: Final = 40
@@ -35,13 +36,15 @@ class TerminalPrompt:
         self._display = display
         self.lock = anyio.Lock()
         """Held while a question is on the screen."""
+        self.sessions: Callable[[str], Awaitable[Session]] | None = None
+        """Finds the session that asks, once there is a store or a server."""
 
     async def ask(self, request: PermissionRequest) -> Reply:
         """Ask until there is a valid answer."""
         async with self.lock:
             self._display.close()
             screen = Screen.of(sys.stderr)
-            show("\n".join(["", *_question(screen, request)]), to=sys.stderr)
+            show("\n".join(["", *_question(screen, request), *await self._origin(request)]), to=sys.stderr)
             while True:
                 reply = parse_reply(await self._line(_choices(screen, request)))
                 if reply is not None:
@@ -53,6 +56,8 @@ class TerminalPrompt:
         async with self.lock:
             self._display.close()
             screen = Screen.of(sys.stderr)
+            if asked_by := await self._origin(request):
+                show("\n".join(["", *asked_by]), to=sys.stderr)
             for question in request.questions:
                 show("\n".join(["", *_choice(screen, question)]), to=sys.stderr)
                 chosen = None
@@ -63,6 +68,11 @@ class TerminalPrompt:
                     chosen = parse_choice(question, line)
                 given.append(chosen)
         return QuestionReply(answers=tuple(given))
+
+    async def _origin(self, request: PermissionRequest | QuestionRequest) -> list[str]:
+        """A line that names the Child Session which asks."""
+        found = await origin(self.sessions, request.session_id) if self.sessions is not None else ""
+        return [f"  {found}"] if found else []
 
     async def _line(self, prompt: str) -> str | None:
         """Read a line; None at the end of input. It can be cancelled, because no thread waits for a key."""
@@ -99,16 +109,32 @@ class RemotePermissions:
             group,
         )
         self._asked: dict[str, anyio.CancelScope] = {}
+        self._family = {session_id}
+        """The session and its descendants, whose requests are asked here, too."""
 
     async def begin(self) -> None:
         """Ask the requests that are already open."""
         directory = (await self._client.get(self._session_id)).directory
+        self._family |= {one.id for one in await self._client.children(self._session_id, recursive=True)}
         for one in await self._client.permissions(directory=directory):
-            if one.session_id == self._session_id:
+            if one.session_id in self._family:
                 self._start(one.id, self._answer, one)
         for asked in await self._client.questions(directory=directory):
-            if asked.session_id == self._session_id:
+            if asked.session_id in self._family:
                 self._start(asked.id, self._answer_questions, asked)
+
+    async def follow(self, notifications: "AsyncIterator[Notification | Delta]") -> None:
+        """Ask what the descendants of the session ask from now on. ``notifications`` are those of all sessions."""
+        from turnkeeper.model.session import Session
+
+        async for one in notifications:
+            if not isinstance(one, Notification):
+                continue
+            match one.type, one.properties:
+                case "session.created", {"info": Session(id=made, parent_id=parent_id)} if parent_id in self._family:
+                    self._family.add(made)
+            if one.session_id in self._family and one.session_id != self._session_id:
+                self.take(one)
 
     def take(self, one: Notification | Delta) -> None:
         """Ask a new request, or withdraw one that was answered."""

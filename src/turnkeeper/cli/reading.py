@@ -1,5 +1,6 @@
 """Commands that read one session: show, messages, todo."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 async def show(id: names.SessionName, /, *, at: names.Seq = None, options: Options) -> None:
     """Show a session: title, directory, times, usage, cost.
 
-    With --json the answer is the session as the HTTP API has it.
+    The cost is that of the session itself; that of its Child Sessions is added
+    behind it, and `session tree` shows each. With --json the answer is the
+    session as the HTTP API has it.
 
     For example:
       turnkeeper session show calm-otter
@@ -35,7 +38,7 @@ async def show(id: names.SessionName, /, *, at: names.Seq = None, options: Optio
     if at is not None:
         options.require_store("--at")
     state: ViewState | None = None
-    children = 0
+    below: Sequence[Session] = ()
     async with options.sessions(read_only=True) as tk:
         session_id = await names.session(tk, id)
         store = local_store(tk)
@@ -45,8 +48,8 @@ async def show(id: names.SessionName, /, *, at: names.Seq = None, options: Optio
         else:
             session = await tk.get(session_id)
             state = await store.store.queries.state(session_id) if store is not None else None
-            children = 0 if options.json else len(await tk.children(session_id))
-    answer(options, session, lambda screen: _session(screen, session, state, children))
+            below = () if options.json else await tk.children(session_id, recursive=True)
+    answer(options, session, lambda screen: _session(screen, session, state, below))
 
 
 async def messages(
@@ -124,8 +127,8 @@ def _by_call(requests: "Sequence[PermissionRequest | QuestionRequest]") -> "Wait
     return {one.tool: one for one in requests}
 
 
-def _session(screen: Screen, session: "Session", state: "ViewState | None", children: int) -> str:
-    moment = session.time
+def _session(screen: Screen, session: "Session", state: "ViewState | None", below: "Sequence[Session]") -> str:
+    moment, children = session.time, sum(one.parent_id == session.id for one in below)
     size = f"{state.messages:,} with {plural(state.parts, 'part')}, in {plural(state.seq, 'event')}" if state else ""
     rows = [
         ("Title", screen.paint(one_line(session.title), "bold")),
@@ -142,12 +145,20 @@ def _session(screen: Screen, session: "Session", state: "ViewState | None", chil
         ("Archived", screen.paint(screen.date(moment.archived), "yellow") if moment.archived is not None else ""),
         ("Messages", size),
         ("Children", f"{children:,}" if children else ""),
-        ("Cost", f"${session.cost:,.4f}" if session.cost else ""),
+        ("Cost", _cost(session, below)),
         ("Tokens", ", ".join(f"{count:,} {kind}" for kind, count in token_kinds(session.tokens).items() if count)),
         ("Changed", _changed(session)),
         ("Shared at", harmless(session.share.url) if session.share else ""),
     ]
     return fields(screen, rows)
+
+
+def _cost(session: "Session", below: "Sequence[Session]") -> str:
+    from turnkeeper.core.family import total_cost
+
+    total = total_cost(session, below)
+    own = f"${session.cost:,.4f}" if session.cost or total else ""
+    return f"{own}, with child sessions ${total:,.4f}" if below and total else own
 
 
 def _origin(session: "Session") -> str:

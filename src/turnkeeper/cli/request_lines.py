@@ -1,12 +1,26 @@
 """What a request to the user is about, and how it is answered, as lines for people."""
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from turnkeeper.cli.screen import harmless, one_line
+from turnkeeper.model.refusal import NotFound
 
 if TYPE_CHECKING:
     from turnkeeper.model.permission import PermissionRequest
     from turnkeeper.model.question import QuestionRequest
+    from turnkeeper.model.session import Session
+
+
+async def origin(get: "Callable[[str], Awaitable[Session]]", session_id: str) -> str:
+    """Which Child Session asks, and for which session it works in the end; nothing for a session without a parent."""
+    try:
+        session = root = await get(session_id)
+        while root.parent_id is not None:
+            root = await get(root.parent_id)
+    except NotFound:  # Removed meanwhile.
+        return ""
+    return f"asked by {one_line(session.title)}, for {root.id}" if root is not session else ""
 
 
 def command_lines(request: "PermissionRequest") -> list[str]:

@@ -1,19 +1,22 @@
 """Requests to the user: how the fold keeps them, and what they mean for the turn whose calls wait.
 
+A call that has handed its work to a Child Session (``child_tasks``) waits likewise.
+
 An ask belongs to a running call of the open turn. It leaves the view when the call is settled, its part or message is
 removed, or the turn ends. A turn is **suspended** once its answer is closed and paid for and only calls that wait are
 left; the mark of the step in an open turn says so. A suspended turn needs no process: its calls are run again from
 their beginning as soon as one of them has its answer.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Literal, TypeAlias
 
 from turnkeeper.core.changes import AskAnswered, AskGone, AskPut, Change
+from turnkeeper.core.child_tasks import task_of
 from turnkeeper.core.entry import Damaged
+from turnkeeper.core.open_calls import has_open_call, is_open
 from turnkeeper.core.view import OpenAsk, OpenTurn, PermissionAsk, SessionView
 from turnkeeper.model.parts import Part, StepFinishPart, ToolPart
-from turnkeeper.model.parts.tool import ToolPending, ToolRunning
 from turnkeeper.model.permission import Reply
 from turnkeeper.model.question import QuestionReply
 
@@ -29,8 +32,7 @@ TurnState: TypeAlias = Literal["lost", "waits", "answered"]
 def asked(view: SessionView, seq: int, ask: OpenAsk) -> Step:
     """The view with one more ask. A call that asks again has done nothing yet, so its earlier answers are unused."""
     by, turn = ask.request.tool, view.turn
-    calls = turn.parts.values() if turn is not None and turn.message.id == by.message_id else ()
-    if not any(isinstance(part, ToolPart) and part.call_id == by.call_id and is_open(part) for part in calls):
+    if not has_open_call(turn, by.message_id, by.call_id):
         raise Damaged(seq, f"asks for the call {by.call_id}, which is not running")
     earlier = view.asks
     if ask.restarts:
@@ -74,11 +76,6 @@ def without_call(view: SessionView, part: Part | None) -> Step:
 # What they mean for a turn.
 
 
-def is_open(part: Part) -> bool:
-    """Whether a part is a call that is not settled."""
-    return isinstance(part, ToolPart) and isinstance(part.state, ToolPending | ToolRunning)
-
-
 def is_of(ask: OpenAsk, part: Part) -> bool:
     """Whether an ask is one of this call."""
     by = ask.request.tool
@@ -86,7 +83,12 @@ def is_of(ask: OpenAsk, part: Part) -> bool:
 
 
 def is_waiting(view: SessionView, part: Part) -> bool:
-    """Whether a call waits for the user, or for a process to go on with the answer: it can have done nothing yet."""
+    """Whether a call waits for the user, for its Child Session, or for a process to go on with what came of that.
+
+    It can be run again from its beginning: it has done nothing yet, or finds the Child Session that does its work.
+    """
+    if is_open(part) and task_of(view, part) is not None:
+        return True
     own = [ask for ask in view.asks if is_of(ask, part)]
     return bool(own) and is_open(part) and all(ask.restarts and not ask.is_applied for ask in own)
 
@@ -102,8 +104,11 @@ def is_suspended(turn: OpenTurn) -> bool:
     return any(isinstance(part, StepFinishPart) for part in turn.parts.values())
 
 
-def turn_state(view: SessionView) -> TurnState:
-    """What the open turn needs, if no process runs it. An ask with a deadline needs a process that keeps it."""
+def turn_state(view: SessionView, held: Collection[str] = ()) -> TurnState:
+    """What the open turn needs, if no process runs it. An ask with a deadline needs a process that keeps it.
+
+    ``held`` are the Child Sessions that only the user can help on. The calls that wait for others run again.
+    """
     turn = view.turn
     assert turn is not None, "only an open turn is judged"
     if not is_suspended(turn):
@@ -112,6 +117,8 @@ def turn_state(view: SessionView) -> TurnState:
     if not all(is_waiting(view, part) for part in calls):
         return "lost"
     is_due = any(ask.reply is not None or ask.request.deadline is not None for ask in view.asks)
+    tasks = [task for part in calls if (task := task_of(view, part)) is not None]
+    is_due = is_due or any(task.session_id not in held for task in tasks)
     return "answered" if is_due or not calls else "waits"
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from turnkeeper.model.agent import Agent
 from turnkeeper.model.config import CommandConfig
 from turnkeeper.model.refusal import Invalid, NotFound
 
@@ -19,6 +20,11 @@ def find(commands: Mapping[str, CommandConfig], name: str) -> CommandConfig:
         known = ", ".join(sorted(commands)) or "there are none"
         raise NotFound(f"there is no command {name!r}; known are: {known}")
     return commands[name]
+
+
+def is_subtask(command: CommandConfig, agent: Agent) -> bool:
+    """Whether a Child Session runs a command: it says so, or its agent is a subagent and it does not say otherwise."""
+    return bool(command.subtask) or (agent.mode == "subagent" and command.subtask is not False)
 
 
 def expanded(template: str, arguments: str) -> str:

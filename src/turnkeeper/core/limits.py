@@ -35,6 +35,8 @@ TITLE_CHARS_MAX = 1000
 """Characters of a title."""
 NESTING_MAX = 16
 """Nesting depth of Child Sessions."""
+SUBAGENT_DEPTH = 1
+"""How deep Child Sessions nest that agents start, unless the configuration says otherwise."""
 
 # Prompts.
 

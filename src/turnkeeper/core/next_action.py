@@ -5,9 +5,11 @@
 | an open turn whose only open calls wait for the user | Rest | they decide; nothing else can go on before |
 | the same, with an ask left to answer, and nobody here to answer it | Rest | it is not answered in the user's name |
 | the same, and one of them has its answer, or the user resumes it | ResumeTurn | the calls run again |
+| the same, and one of them waits for a Child Session that can go on or is done | ResumeTurn | it takes the result |
 | an open turn, though no turn runs here | Abandon | a dead process left it; never run a side effect twice |
 | a compaction marker without a Summary | Compact | it makes room for the next request |
 | steering prompts in the inbox | Promote | all of them join the next boundary |
+| a subtask that was not run | RunSubtask | the user asked for it, not the model |
 | a tool call that the user refused | Rest | nothing runs until the next prompt |
 | a command that the user ran | Rest | the model reads it with the next prompt |
 | an unanswered user message, or calls that were settled | RunTurn | the model owes an answer |
@@ -19,7 +21,7 @@
 | anything else | Rest | |
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import takewhile
 from typing import TypeAlias
 
@@ -27,10 +29,11 @@ from turnkeeper.core.asks import turn_state
 from turnkeeper.core.history import History, HistoryItem, compaction_of
 from turnkeeper.core.limits import EMPTY_TURNS_MAX, PAUSED_TURNS_MAX, STEERS_MAX
 from turnkeeper.core.lowering import DELEGATED
+from turnkeeper.core.subtasks import pending_subtask
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.event import Event, PromptPromoted
 from turnkeeper.model.message import AssistantMessage, JsonSchemaFormat, UserMessage
-from turnkeeper.model.parts import FilePart, Part, ReasoningPart, TextPart, ToolPart
+from turnkeeper.model.parts import FilePart, Part, ReasoningPart, SubtaskPart, TextPart, ToolPart
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError
 from turnkeeper.model.value import Value
 
@@ -67,28 +70,45 @@ class RunTurn(Value):
     tries_left: int | None = None
 
 
+class RunSubtask(Value):
+    """Hand a subtask of this user message to a Child Session."""
+
+    user: HistoryItem
+    part: SubtaskPart
+
+
 class Rest(Value):
     """Nothing to do."""
 
     reason: str
 
 
-Action: TypeAlias = Abandon | ResumeTurn | Promote | Compact | RunTurn | Rest
+Action: TypeAlias = Abandon | ResumeTurn | Promote | Compact | RunTurn | RunSubtask | Rest
 
 
-def next_action(view: SessionView, history: History, *, resume: bool = False, is_attended: bool = True) -> Action:
+def next_action(
+    view: SessionView,
+    history: History,
+    *,
+    resume: bool = False,
+    is_attended: bool = True,
+    held: Collection[str] = (),
+) -> Action:
     """The next action. ``resume``: the user wants one more turn although the last one failed or was stopped.
 
-    ``is_attended``: what waits for the user can be answered while this process runs the session.
+    ``is_attended``: what waits for the user can be answered while this process runs the session. ``held`` are the Child
+    Sessions of the open turn that wait for the user.
     """
     if view.turn is not None:
-        return _left_open(view, resume=resume, is_attended=is_attended)
+        return _left_open(view, held, resume=resume, is_attended=is_attended)
     user, turns = _since_user(history)
     if (marker := _unanswered_marker(user, turns, resume=resume)) is not None:
         return Compact(marker=marker)
     steers = [prompt.message.id for prompt in view.inbox if prompt.delivery == "steer"]
     if steers:
         return Promote(message_ids=tuple(steers[:STEERS_MAX]))
+    if (subtask := pending_subtask(history)) is not None:
+        return RunSubtask(user=subtask.user, part=subtask.part)
     owed = _owed(user, turns, resume=resume or _is_remedied(view, history))
     if isinstance(owed, RunTurn):
         return owed
@@ -98,11 +118,13 @@ def next_action(view: SessionView, history: History, *, resume: bool = False, is
     return owed
 
 
-def _left_open(view: SessionView, *, resume: bool, is_attended: bool) -> Abandon | ResumeTurn | Rest:
-    match turn_state(view):
+def _left_open(
+    view: SessionView, held: Collection[str], *, resume: bool, is_attended: bool
+) -> Abandon | ResumeTurn | Rest:
+    match turn_state(view, held):
         case "lost":
             return Abandon()
-        case _ if not is_attended and any(ask.reply is None for ask in view.asks):
+        case _ if not is_attended and (held or any(ask.reply is None for ask in view.asks)):
             return Rest(reason=WAITS)
         case "waits":
             return ResumeTurn() if resume else Rest(reason=WAITS)
@@ -138,6 +160,8 @@ WAITS = "it waits for an answer of the user"
 STRUCTURED_TOOL = "StructuredOutput"
 PAUSED = "pause"
 """The finish of an answer that the provider continues on the next request."""
+DETACHED = "detached"
+"""Metadata key of a call whose Child Session was stopped while the session itself went on; the model is told."""
 DISABLED = "disabled"
 """Metadata key of a call in the last step, which has no tools; no further step answers the call."""
 
@@ -223,7 +247,8 @@ def is_continuable(part: Part) -> bool:
         case ToolCompleted(metadata=metadata):
             return metadata.get("structured") is not True
         case ToolError(metadata=metadata):
-            return not any((metadata or {}).get(mark) for mark in ("interrupted", DISABLED))
+            given = metadata or {}
+            return not given.get(DISABLED) and (not given.get("interrupted") or bool(given.get(DETACHED)))
         case _:
             return False
 

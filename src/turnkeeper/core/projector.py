@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeAlias, TypeVar, assert_never
 
-from turnkeeper.core import asks, restores
+from turnkeeper.core import asks, child_tasks, restores
 from turnkeeper.core import changes as c
 from turnkeeper.core.changes import Change
 from turnkeeper.core.entry import Damaged, Recorded
+from turnkeeper.core.open_calls import is_open
 from turnkeeper.core.usage import add_costs, add_tokens
 from turnkeeper.core.view import Admitted, FirstPatch, OpenTurn, PermissionAsk, QuestionAsk, Rewritten, SessionView
 from turnkeeper.model import event as e
@@ -129,7 +130,7 @@ def _apply(view: SessionView, recorded: Recorded) -> _Step:
             turn = _turn_of(view, message_id)
             counts = {"messages": view.messages - 1, "parts": view.parts - len(ids)}
             kept, gone = asks.without(view, lambda ask: ask.request.tool.message_id == message_id)
-            after = kept.but(
+            after = child_tasks.without_message(kept, message_id).but(
                 turn=None if turn is not None else view.turn,
                 first_patch=_first_patch_without(view, message_id),
                 **counts,
@@ -168,7 +169,7 @@ def _apply(view: SessionView, recorded: Recorded) -> _Step:
                 raise Damaged(seq, f"ends the turn {message.id}, which is not open")
             closed = c.TurnClosed(message.but(seq=view.turn.message.seq), view.turn)
             kept, gone = asks.without(view, lambda ask: ask.request.tool.message_id == message.id)
-            return _active(kept.but(turn=None), time), (*gone, closed)
+            return _active(child_tasks.without_message(kept, message.id).but(turn=None), time), (*gone, closed)
         case e.PermissionAsked(request=permission, restarts=restarts):
             return asks.asked(view, seq, PermissionAsk(request=permission, restarts=restarts))
         case e.PermissionReplied(request_id=request_id, reply=answer, feedback=feedback):
@@ -181,6 +182,10 @@ def _apply(view: SessionView, recorded: Recorded) -> _Step:
             return asks.replied(view, seq, request_id, QuestionReply())
         case e.AnswerApplied(request_id=request_id):
             return asks.applied(view, seq, request_id)
+        case e.ChildBegun(task=task):
+            return child_tasks.begun(view, seq, task), ()
+        case e.ChildEnded(session_id=child_id):
+            return child_tasks.ended(view, child_id), ()
         case e.UsageRecorded():
             return _spent(view, time, event)
         case e.StatusChanged(status=status, owner=owner):
@@ -270,7 +275,7 @@ def _part_recorded(view: SessionView, seq: int, part: Part) -> _Step:
     if isinstance(before, ToolPart) and isinstance(part, ToolPart) and not may_follow(before.state, part.state):
         raise Damaged(seq, f"takes the call {part.call_id} back from a later state")
     grown = turn.but(parts={**turn.parts, part.id: part}, extended=_others(turn.extended, part.id))
-    after, gone = (view, ()) if asks.is_open(part) else asks.without_call(view, part)
+    after, gone = (view, ()) if is_open(part) else asks.without_call(child_tasks.without_call(view, part), part)
     return after.but(turn=grown, parts=view.parts + (before is None)), (c.PartPut(part, turn), *gone)
 
 
@@ -294,7 +299,8 @@ def _part_extended(view: SessionView, seq: int, event: e.PartExtended) -> _Step:
 
 def _part_removed(view: SessionView, event: e.PartRemoved) -> _Step:
     part_id, turn, left = event.part_id, view.turn, view.turn
-    view, gone = asks.without_call(view, turn.parts.get(part_id) if turn is not None else None)
+    part = turn.parts.get(part_id) if turn is not None else None
+    view, gone = asks.without_call(child_tasks.without_call(view, part), part)
     if left is not None and part_id in left.parts:
         left = left.but(parts=_others(left.parts, part_id), extended=_others(left.extended, part_id))
     return view.but(turn=left, parts=view.parts - 1), (*gone, c.PartGone(event.message_id, part_id, turn))

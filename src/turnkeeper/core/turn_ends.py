@@ -10,13 +10,14 @@
 | was left by a dead process | aborted | none | its open parts, closed | its removal if it has no output |
 | was left with calls that wait for the user | stays open | | its other parts, closed, the bill and the mark | |
 | has been resumed, and its calls are settled | none | tool-calls | | |
+| has been resumed, and the Child Session of a call was cut off | aborted | none | | |
 """
 
 from collections.abc import Callable, Sequence
 
 from turnkeeper.core.asks import is_suspended, is_waiting, waiting_calls
 from turnkeeper.core.file_changes import TurnFiles
-from turnkeeper.core.next_action import PAUSED
+from turnkeeper.core.next_action import DETACHED, PAUSED
 from turnkeeper.core.transcribe import interrupted
 from turnkeeper.core.usage import add_costs
 from turnkeeper.core.view import OpenTurn, SessionView
@@ -32,13 +33,14 @@ from turnkeeper.model.event import (
 from turnkeeper.model.failure import AbortedFailure, Failure, MessageData, UnknownData, UnknownFailure
 from turnkeeper.model.message import AssistantMessage, AssistantTime, TurnPath, UserMessage
 from turnkeeper.model.parts import Part, ReasoningPart, RetryPart, StepFinishPart, StepStartPart, TextPart, ToolPart
-from turnkeeper.model.parts.tool import ToolPending, ToolRunning
+from turnkeeper.model.parts.tool import ToolError, ToolPending, ToolRunning
 from turnkeeper.model.session import ZERO_TOKENS
 from turnkeeper.model.status import Retrying
 from turnkeeper.model.stream import FinishStep
 from turnkeeper.model.value import Json, Value
 
 LOST = "the process that ran this turn is gone"
+CUT_OFF = "the process that ran a child session is gone"
 RESUMED = "tool-calls"
 """How the answer of a suspended turn finishes: with calls whose results are owed to the model."""
 
@@ -186,12 +188,22 @@ def suspend_turn(
 
 
 def close_resumed_turn(
-    view: SessionView, now: int, *, files: TurnFiles | None = None, part_id: Callable[[], str] | None = None
+    view: SessionView,
+    now: int,
+    *,
+    files: TurnFiles | None = None,
+    part_id: Callable[[], str] | None = None,
+    may_be_cut_off: bool = True,
 ) -> list[Event]:
-    """The events that end a turn whose waiting calls were run after its process was gone."""
+    """The events that end a turn whose waiting calls were run after its process was gone.
+
+    ``may_be_cut_off``: what came of a Child Session that was cut off is no result that the model goes on with.
+    """
     turn = view.turn
     assert turn is not None, "only an open turn is resumed"
     ending = Ending(finish=RESUMED, files=files)
+    if may_be_cut_off and any(map(_is_detached, turn.parts.values())):
+        ending = Ending(failure=AbortedFailure(data=MessageData(message=CUT_OFF)), files=files)
     return close_turn(turn.message, ending, now, spent=turn.message.cost, part_id=part_id)
 
 
@@ -247,6 +259,12 @@ def _lost_bill(view: SessionView, turn: OpenTurn, billed: Sequence[float]) -> li
         cost=max(add_costs(message.cost, *(-cost for cost in billed)), 0),
     )
     return [row]
+
+
+def _is_detached(part: Part) -> bool:
+    """Whether a part is a call whose Child Session was stopped."""
+    state = part.state if isinstance(part, ToolPart) else None
+    return isinstance(state, ToolError) and bool((state.metadata or {}).get(DETACHED))
 
 
 def _is_command(turn: OpenTurn) -> bool:

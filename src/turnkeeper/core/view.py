@@ -7,6 +7,7 @@ append does not depend on the length of the history.
 from collections.abc import Mapping
 from typing import TypeAlias
 
+from turnkeeper.model.child import ChildTask
 from turnkeeper.model.context import Epoch, Prefix
 from turnkeeper.model.event import Delivery
 from turnkeeper.model.message import AssistantMessage, UserMessage
@@ -111,6 +112,8 @@ class ViewState(Value):
     owner: Owner | None = None
     messages: int = 0
     parts: int = 0
+    children: tuple[ChildTask, ...] = ()
+    """Work of Child Sessions whose results the session does not have yet, in the order it was handed on."""
 
 
 class SessionView(ViewState):

@@ -250,6 +250,10 @@ class ExperimentalConfig(Setting):
 
     continue_loop_on_deny: bool | None = None
     """Whether the model goes on after the user rejected a call without a word."""
+    primary_tools: tuple[str, ...] = ()
+    """Tools that Child Sessions do not have."""
+    inherit_plan: bool | None = None
+    """False: Child Sessions of the agent plan may edit and run commands as their own agent may."""
 
 
 class CommandConfig(Setting):
@@ -312,6 +316,8 @@ class Config(Setting):
     provider: dict[str, ProviderConfig] = {}
     enabled_providers: tuple[str, ...] | None = None
     disabled_providers: tuple[str, ...] = ()
+    subagent_depth: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """How deep Child Sessions nest that agents start; 1 by default, so that they start none themselves."""
     recovery: Literal["rest", "continue", "ask"] | None = None
     """How to treat turns that a dead process left open."""
     instructions: tuple[str, ...] = ()

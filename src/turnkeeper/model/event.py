@@ -6,6 +6,7 @@ an upcast from the old version (core/entry.py) and a golden log of the old versi
 
 from typing import ClassVar, Literal, TypeAlias
 
+from turnkeeper.model.child import ChildTask
 from turnkeeper.model.context import Epoch, Prefix
 from turnkeeper.model.message import AssistantMessage, Message, SystemMessage, UserMessage
 from turnkeeper.model.parts import Part
@@ -360,6 +361,23 @@ class AnswerApplied(EventBase):
     request_id: str
 
 
+# Child Sessions.
+
+
+class ChildBegun(EventBase):
+    """A running call hands its work to a Child Session, which is created and given its prompt after this."""
+
+    KIND = "child.begun"
+    task: ChildTask
+
+
+class ChildEnded(EventBase):
+    """The background work of a Child Session is over for this session. A prompt with its result may come with this."""
+
+    KIND = "child.ended"
+    session_id: str
+
+
 class UsageRecorded(EventBase):
     """One row of the ledger: the usage and cost of one attempt, also of a failed one."""
 
@@ -422,6 +440,8 @@ Event: TypeAlias = (
     | QuestionReplied
     | QuestionRejected
     | AnswerApplied
+    | ChildBegun
+    | ChildEnded
     | UsageRecorded
     | StatusChanged
 )

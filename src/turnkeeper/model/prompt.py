@@ -43,7 +43,7 @@ class AgentInput(Value, tag_field="type", tag="agent"):
 
 
 class SubtaskInput(Value, tag_field="type", tag="subtask"):
-    """A task for a Child Session. Refused: subtasks do not run yet, but clients of opencode may send one."""
+    """A task for a Child Session, which is run before the model is asked; refused if its agent does not exist."""
 
     id: str | None = None
     prompt: str

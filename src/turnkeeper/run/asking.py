@@ -243,7 +243,11 @@ class WaitingCall:
     restarts = True
     """Whether the call may be run again from its beginning if its process dies while it waits."""
     waits = False
-    """Whether a request of the call is recorded and its answer is not applied."""
+    """Whether the call waits for the user or for a Child Session, so that another process may go on with it."""
+
+    def is_stopped(self) -> bool:
+        """Whether the user stops the session. Else its process is ending."""
+        return True
 
 
 async def _given_by(name: str, callback: Callable[[R], Awaitable[T]], request: R) -> T:

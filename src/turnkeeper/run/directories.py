@@ -14,7 +14,7 @@ from anyio.abc import TaskGroup
 from turnkeeper.context.texts import agent_prompts
 from turnkeeper.core.agents import agents, default_agent, default_agent_problem, find_agent
 from turnkeeper.core.command_environ import command_environ
-from turnkeeper.core.limits import OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX
+from turnkeeper.core.limits import OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX, SUBAGENT_DEPTH
 from turnkeeper.core.permission import from_top
 from turnkeeper.core.sandbox import Confinement, confinement
 from turnkeeper.core.window import Window, window
@@ -30,6 +30,7 @@ from turnkeeper.providers.catalog import Catalog
 from turnkeeper.providers.endpoint import Endpoint
 from turnkeeper.providers.provider import Provider
 from turnkeeper.providers.refresh import location
+from turnkeeper.run.delegation import Delegating
 from turnkeeper.run.turn_snapshots import OpenRepository, no_snapshots
 from turnkeeper.tools.custom import CustomTools
 from turnkeeper.tools.output import Bounds
@@ -94,6 +95,7 @@ class DirectorySetup(msgspec.Struct, frozen=True):
     snapshots: OpenRepository = no_snapshots
     """Opens the shadow repository of the project."""
     ask: AskConfig = AskConfig()
+    delegating: Delegating = Delegating()
     goes_on_when_rejected: bool = False
 
 
@@ -182,6 +184,11 @@ class Directories:
             confine=partial(self._confine, config, place),
             snapshots=partial(self._snapshots.of, place, config) if self._snapshots is not None else no_snapshots,
             ask=config.ask,
+            delegating=Delegating(
+                depth_max=config.subagent_depth if config.subagent_depth is not None else SUBAGENT_DEPTH,
+                primary_tools=config.experimental.primary_tools,
+                inherits_plan=config.experimental.inherit_plan is not False,
+            ),
             goes_on_when_rejected=bool(config.experimental.continue_loop_on_deny),
         )
 

@@ -7,6 +7,7 @@ from typing import assert_never
 import msgspec
 
 from turnkeeper.core.asks import waiting_calls
+from turnkeeper.core.history import History
 from turnkeeper.core.next_action import (
     Abandon,
     Action,
@@ -14,11 +15,13 @@ from turnkeeper.core.next_action import (
     Promote,
     Rest,
     ResumeTurn,
+    RunSubtask,
     RunTurn,
     next_action,
     promotion,
 )
 from turnkeeper.core.restores import is_open, is_pending
+from turnkeeper.core.view import SessionView
 from turnkeeper.model.refusal import Busy
 from turnkeeper.model.status import Idle, Owner
 from turnkeeper.run.compact import Compaction
@@ -70,7 +73,10 @@ class Drain(msgspec.Struct, frozen=True):
         """
         await self.releases.finish(session_id)
         if waiting_calls(await self.store.journal.view(session_id)):
-            raise Busy(f"session {session_id!r} waits for an answer of the user; give it, or abort the turn")
+            raise Busy(
+                f"a call of session {session_id!r} waits for an answer of the user or for a Child Session; "
+                "let it go on, or abort the turn"
+            )
         pen = await take_pen(self.store, session_id, self.owner)
         try:
             before = await self.store.journal.view(session_id)
@@ -91,8 +97,11 @@ class Drain(msgspec.Struct, frozen=True):
         view = await self.store.journal.view(session_id)
         if view.owner is not None or not isinstance(view.status, Idle):
             return None
-        history = await self.histories.get(session_id)
-        return next_action(view, history, resume=resume, is_attended=self.prepare.responders.is_attended)
+        return await self._next(view, await self.histories.get(session_id), resume)
+
+    async def _next(self, view: SessionView, history: History, resume: bool) -> Action:
+        is_attended, held = self.prepare.responders.is_attended, await self.prepare.children.held(view)
+        return next_action(view, history, resume=resume, is_attended=is_attended, held=held)
 
     async def _loop(self, pen: Pen, resume: bool) -> str:
         while True:
@@ -102,8 +111,8 @@ class Drain(msgspec.Struct, frozen=True):
                 await self.reverts.finish(pen)
                 continue
             history = await self.histories.follow(pen)
-            match next_action(view, history, resume=resume, is_attended=self.prepare.responders.is_attended):
-                case Promote() | Compact() | RunTurn() if view.session.revert is not None:
+            match await self._next(view, history, resume):
+                case Promote() | Compact() | RunTurn() | RunSubtask() if view.session.revert is not None:
                     await self.reverts.commit(pen)
                 case Abandon():
                     await pen.leave_turn(view)
@@ -121,6 +130,9 @@ class Drain(msgspec.Struct, frozen=True):
                 case RunTurn() as action:
                     resume = False
                     await self.prepare.run(pen, view, history, action)
+                case RunSubtask() as action:
+                    resume = False
+                    await self.prepare.run_subtask(pen, view, history, action)
                 case Rest(reason=reason):
                     if view.turn is None:
                         await self.fitter.tidy(pen, view, history)

@@ -2,18 +2,22 @@
 
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import anyio
 import msgspec
 
 from turnkeeper.core.asks import turn_state
+from turnkeeper.core.child_tasks import background_tasks
 from turnkeeper.core.next_action import Rest, next_action
+from turnkeeper.core.restores import is_open
 from turnkeeper.model.config import Config
-from turnkeeper.model.refusal import Invalid, Refusal
+from turnkeeper.model.refusal import Invalid, NotFound, Refusal
 from turnkeeper.model.session import Session
 from turnkeeper.model.status import Owner
 from turnkeeper.outside_code import contained
+from turnkeeper.run.children import Children
 from turnkeeper.run.histories import Histories
 from turnkeeper.run.pen import take_pen
 from turnkeeper.run.reverts import Reverts
@@ -37,6 +41,7 @@ class Left(NamedTuple):
     """A session that a dead process left. Its turn is closed, and if it ``rests`` it is idle.
 
     One that does not is owned by this process: it is busy until it is run, and left again if this process dies first.
+    Or it is idle, and waits for Child Sessions in the background.
     """
 
     session_id: str
@@ -53,6 +58,7 @@ class TakeOver(msgspec.Struct, frozen=True):
     config: Callable[[ProjectPlace], Config]
     """The configuration that holds in a place. May raise a Refusal."""
     reverts: Reverts
+    children: Children
     is_attended: bool = True
 
     async def all(self, active: frozenset[str], policy: Recovery | None, ask: AskToContinue | None) -> list[Left]:
@@ -63,7 +69,9 @@ class TakeOver(msgspec.Struct, frozen=True):
 
         async def take(session_id: str) -> None:
             try:
-                if await self._is_orphan(session_id):
+                if await self._only_has_children(session_id):
+                    left[session_id] = Left(session_id, resumes=False, rests=False)
+                elif await self._is_orphan(session_id):
                     left[session_id] = await self._take(session_id, await self._goes_on(session_id, policy, ask))
             except Exception as error:
                 # One that cannot be closed, or that another process took first, must not keep the others open.
@@ -90,9 +98,16 @@ class TakeOver(msgspec.Struct, frozen=True):
             # A call that waits for the user is theirs to answer, whatever the policy says.
             resumes = resumes and view.turn is None
             history = await self.histories.get(session_id)
-            action = next_action(view, history, resume=resumes, is_attended=self.is_attended)
+            held = await self.children.held(view)
+            action = next_action(view, history, resume=resumes, is_attended=self.is_attended, held=held)
             rests = isinstance(action, Rest) and await pen.lay_down(view.seq)
         return Left(session_id, resumes, rests)
+
+    async def _only_has_children(self, session_id: str) -> bool:
+        """Whether nothing of a session is open but the tasks of Child Sessions in the background."""
+        view = await self.store.journal.view(session_id)
+        is_idle = view.owner is None and view.turn is None and not is_open(view)
+        return is_idle and bool(background_tasks(view))
 
     async def _is_orphan(self, session_id: str) -> bool:
         view = await self.store.journal.view(session_id)
@@ -108,11 +123,14 @@ class TakeOver(msgspec.Struct, frozen=True):
         return policy == "continue"
 
     async def _policy(self, session: Session) -> Recovery:
-        """What the session says of its recovery, else the configuration of its directory."""
+        """What the session, or the next ancestor that does, says of its recovery; else the configuration."""
         own = (session.metadata or {}).get("recovery")
         for known in RECOVERIES:
             if own == known:
                 return known
+        if session.parent_id is not None:
+            with suppress(NotFound):
+                return await self._policy(await self.store.queries.session(session.parent_id))
         try:
             config = self.config(await stored_place(session.directory))
         except Refusal:

@@ -34,6 +34,7 @@ from turnkeeper.run.answers import AnswerDoor
 from turnkeeper.run.asking import Responders
 from turnkeeper.run.boundary import Boundary
 from turnkeeper.run.change_summaries import ChangeSummaries
+from turnkeeper.run.children import Children, ChildSessions
 from turnkeeper.run.compact import Compaction
 from turnkeeper.run.context_window import ContextFitter
 from turnkeeper.run.coordinator import Coordinator, Outcome
@@ -102,7 +103,9 @@ class Runtime:
         group: TaskGroup,
         publish: Callable[[Delta], None],
         settings: Settings,
+        sessions: ChildSessions,
     ) -> None:
+        """``sessions`` makes Child Sessions and gives them prompts."""
         self._store, self._environ = store, settings.environ
         self.group = group
         """Where all that runs beside its caller lives."""
@@ -140,6 +143,15 @@ class Runtime:
         fitter = ContextFitter(store, self.directories.setup)
         is_attended = settings.is_attended and settings.ask is not reject_all
         responders = Responders(permission=settings.ask, question=settings.question, is_attended=is_attended)
+        self.children = Children(
+            store,
+            sessions,
+            run=self.run,
+            wake=self.wake,
+            stop=lambda session_id: group.start_soon(self.interrupt, session_id),
+            is_active=lambda session_id: session_id in self.active,
+            is_attended=is_attended,
+        )
         preparation = Preparation(
             store=store,
             group=group,
@@ -151,6 +163,7 @@ class Runtime:
             boundary=Boundary(store, settings.environ, self.components),
             fitter=fitter,
             changes=self._changes,
+            children=self.children,
             jobs=self.jobs,
             begun=self._titles.begin if settings.titles else None,
         )
@@ -164,12 +177,15 @@ class Runtime:
         )
         self._collection = SnapshotCollection(store, self.snapshots, group, settings.sleep)
         self._coordinator = Coordinator(group, self._run_drain)
+        self._resuming: set[str] = set()
+        """Sessions whose cut-off turn goes on when they are run next."""
         self._taking_over = TakeOver(
             store,
             self._histories,
             self.owner,
             lambda place: self.directories.catalog(place)[0],
             self.reverts,
+            self.children,
             is_attended=is_attended,
         )
 
@@ -180,6 +196,26 @@ class Runtime:
     async def run(self, session_id: str, *, resume: bool = False) -> Outcome:
         """Run a session until it rests."""
         return await self._coordinator.run(session_id, resume=resume)
+
+    async def _run_drain(self, session_id: str, resume: bool) -> str:
+        """A drain of a session, and the report to its parent if it is a Child Session that rests then."""
+        resume = resume or session_id in self._resuming
+        self._resuming.discard(session_id)
+        try:
+            with self._collection.paused():
+                reason = await self._drain.run(session_id, resume)
+        except BaseException:
+            if session_id in self._interrupted:
+                with anyio.CancelScope(shield=True):
+                    await self._report(session_id)
+            raise
+        await self._report(session_id)
+        return reason
+
+    async def _report(self, session_id: str) -> None:
+        parent_id = (await self._store.journal.view(session_id)).session.parent_id
+        if parent_id is not None:
+            await self.children.rested(session_id, is_wanted=parent_id not in self._interrupted)
 
     async def alone(self, session_id: str, work: Callable[[Pen], Awaitable[None]], *, commits: bool = True) -> Outcome:
         """Do something else than a turn as the owner of a session; prompts that come meanwhile are run after it.
@@ -193,10 +229,6 @@ class Runtime:
                 return await self._drain.alone(session_id, work, commits=commits)
 
         return await self._coordinator.alone(session_id, done)
-
-    async def _run_drain(self, session_id: str, resume: bool) -> str:
-        with self._collection.paused():
-            return await self._drain.run(session_id, resume)
 
     async def commit_revert(self, session_id: str) -> None:
         """Remove what a pending revert has set aside, if there is one, before something is added to the history."""
@@ -225,16 +257,31 @@ class Runtime:
         return await self._coordinator.wait(session_id)
 
     async def interrupt(self, session_id: str) -> bool:
-        """Stop a session's drain and wait until all is settled; whether one was running here.
+        """Stop a session's drain, with the Child Sessions that work for it, and wait until all is settled.
 
-        Its background jobs are told to end, and are not waited for.
+        Whether one was running here. Background jobs are told to end, and are not waited for.
         """
-        self.jobs.end_session(session_id)
-        self._interrupted.add(session_id)
+        family = [session_id, *(one for one in await self._family_below(session_id) if one != session_id)]
+        for one in family:
+            self.jobs.end_session(one)
+            self._interrupted.add(one)
+        stopped: list[bool] = []
+
+        async def stop(one: str) -> None:
+            stopped.append(await self._coordinator.interrupt(one) or await self._releases.finish(one))
+
         try:
-            return await self._coordinator.interrupt(session_id) or await self._releases.finish(session_id)
+            async with anyio.create_task_group() as group:
+                for one in family:  # Parents first: none goes on with what came of a Child Session.
+                    group.start_soon(stop, one)
         finally:
-            self._interrupted.discard(session_id)
+            self._interrupted.difference_update(family)
+        return any(stopped)
+
+    async def _family_below(self, session_id: str) -> list[str]:
+        """The Child Sessions that work for a session. The log is read only if it may have some."""
+        known = self._store.journal.cache.view(session_id)
+        return [] if known is None or not known.children else await self.children.running_below(session_id)
 
     async def forget(self, session_id: str) -> None:
         """Stop a session that is to be removed, and let go of what is held of it."""
@@ -322,18 +369,35 @@ class Runtime:
         session's ``metadata.recovery``, else the configuration of its directory, else ``rest``): ``continue`` goes on,
         ``rest`` waits for the user, ``ask`` asks.
         """
-        return await self._taking_over.all(self.active, policy, ask)
+        left = await self._taking_over.all(self.active, policy, ask)
+        self._resuming |= {one.session_id for one in left if one.resumes}
+        return left
 
     async def resume_taken_over(self, left: Sequence[Left]) -> None:
         """Run those of the sessions that were taken over that have something to do, until they rest."""
 
         async def run(one: Left) -> None:
+            await self.children.recover(one.session_id)
             await self.run(one.session_id, resume=one.resumes)
 
         async with anyio.create_task_group() as group:
             for one in left:
                 if not one.rests:
                     group.start_soon(run, one)
+        for one in left:
+            await self.wait_family(await self.children.root_of(one.session_id))
+
+    async def wait_family(self, session_id: str) -> Outcome:
+        """Wait until a session rests and no Child Session of this process works for it in the background."""
+        outcome = Outcome(kind="rested")
+        while True:
+            now = await self.wait(session_id)
+            outcome = now if now.reason or now.kind != "rested" else outcome
+            below = [one for one in await self.children.running_below(session_id) if one in self.active]
+            if not below and session_id not in self.active:
+                return outcome
+            for one in below:
+                await self.wait(one)
 
     async def recover(self, policy: Recovery | None = None, *, ask: AskToContinue | None = None) -> list[str]:
         """Close what dead processes left open, and run on what may be: the sessions that were found."""

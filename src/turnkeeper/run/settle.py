@@ -13,6 +13,7 @@ from anyio import to_thread
 
 from turnkeeper.core.limits import CALLS_PARALLEL_MAX, ENTRY_DEPTH_MAX, PROGRESS_MS
 from turnkeeper.core.lowering import LEFT
+from turnkeeper.core.next_action import DETACHED
 from turnkeeper.core.permission import Allow, Ask, Deny, decide, offered
 from turnkeeper.core.sandbox import Confinement
 from turnkeeper.core.settling import AnswerTaken, Refused, Runs, completed, failed, judge_call, reported
@@ -35,11 +36,13 @@ from turnkeeper.run.turn_snapshots import TurnSnapshots
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.engine import StoreUnavailable
 from turnkeeper.text.surrogates import clean, clean_object
+from turnkeeper.tools.delegation import Delegation
 from turnkeeper.tools.output import BoundOutput, Bounds
 from turnkeeper.tools.services import ToolServices
 from turnkeeper.tools.tool import (
     Attachment,
     Denied,
+    Interrupted,
     NoRecall,
     Recall,
     Rejected,
@@ -87,6 +90,8 @@ class Settlement(msgspec.Struct):
     """The plan file of the session."""
     handed_over: Callable[[str, str], Awaitable[list[Event]]] | None = None
     """The events by which another agent is given a prompt."""
+    delegate: Callable[[WaitingCall, ToolPart], Delegation] | None = None
+    """How a call hands its work to a Child Session."""
     goes_on_when_rejected: bool = False
     """Whether the model goes on after the user rejected a call without a word."""
     is_interrupted: Callable[[], bool] = lambda: True
@@ -168,6 +173,10 @@ class _Call(WaitingCall):
         self.restarts = tool is None or tool.asks_first
         self.may_write = tool is None or not tool.read_only
 
+    def is_stopped(self) -> bool:
+        """Whether the user stops the session."""
+        return self._turn.is_interrupted()
+
     def leave(self) -> None:
         """Note that the tool has not ended though it was interrupted. From now on it can neither ask nor record."""
         self._is_left = True
@@ -204,6 +213,8 @@ class _Call(WaitingCall):
             # Without a word from the user the session rests; with one the model goes on by it.
             goes_on = bool(refusal.feedback) or turn.goes_on_when_rejected
             return self._failed(str(refusal), {} if goes_on else {"rejected": True})
+        except Interrupted as stop:
+            return self._failed(str(stop), {"interrupted": True, DETACHED: True})
         except ToolFailure as failure:
             return self._failed(str(failure), {})
         except Exception as error:
@@ -212,12 +223,17 @@ class _Call(WaitingCall):
 
     async def _run(self, is_doom_loop: bool) -> ToolState:
         part = self.part
-        if is_doom_loop:
+        delegation = self._delegation
+        if is_doom_loop and not (delegation is not None and await delegation.is_begun()):
             await self._ask("doom_loop", (part.tool,), always=(part.tool,), metadata={"input": dict(part.state.input)})
         turn = self._turn
         done = self._completed(await turn.toolbox.run(part.tool, part.state.input, self._context(), turn.bounds))
         storable(self.part.but(state=done), ToolPart, "its result", ENTRY_DEPTH_MAX)
         return done
+
+    @property
+    def _delegation(self) -> Delegation | None:
+        return self._turn.delegate(self, self.part) if self._turn.delegate is not None else None
 
     def _context(self) -> ToolContext:
         turn = self._turn
@@ -240,6 +256,7 @@ class _Call(WaitingCall):
             services=turn.services,
             confine=self._confine,
             jobs=turn.jobs,
+            delegation=self._delegation,
             acts=self._acts,
             hand_over=self._hand_over,
             plan=turn.plan,

@@ -8,7 +8,9 @@ from typing import NamedTuple
 from anyio import to_thread
 
 from turnkeeper.core.admission import admission_events, model_of
+from turnkeeper.core.child_rules import TASK, callable_agents, mentioned
 from turnkeeper.core.limits import PROMPT_PARTS_MAX
+from turnkeeper.core.permission import merge
 from turnkeeper.core.restores import is_pending
 from turnkeeper.core.storable import storable
 from turnkeeper.core.view import SessionView
@@ -19,13 +21,13 @@ from turnkeeper.model.identifier import check
 from turnkeeper.model.message import UNKNOWN_MODEL, JsonSchemaFormat, MessageTime, ModelChoice, UserMessage
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.parts import Part
-from turnkeeper.model.prompt import AgentInput, FileInput, Prompt, Receipt
+from turnkeeper.model.prompt import AgentInput, FileInput, Prompt, Receipt, SubtaskInput
 from turnkeeper.model.refusal import Busy, Conflict, Invalid
 from turnkeeper.model.session import Session, SessionModel
 from turnkeeper.model.value import encode
 from turnkeeper.run.runtime import Runtime
 from turnkeeper.sessions.attach import Attaching
-from turnkeeper.sessions.resolve import TASK, Resolution, resolve
+from turnkeeper.sessions.resolve import Resolution, resolve
 from turnkeeper.store import documents, keys
 from turnkeeper.store.crash import crash_point
 from turnkeeper.store.journal import ATTEMPTS_MAX
@@ -132,9 +134,10 @@ async def _resolve(store: Store, runtime: Runtime, session: Session, prompt: Pro
     read: list[Path] = []
     reads = runtime.directories.reads(session.id)
     resolution = Resolution(store.mint, Attaching(session.id, message_id, place, limits, met=read.append, reads=reads))
-    if AgentInput in named:
+    if AgentInput in named or SubtaskInput in named:
         setup = await runtime.directories.setup(place)
-        has_task = setup.toolbox.find(TASK) is not None
+        rules = merge(who.permission, mentioned([part.name for part in prompt.parts if isinstance(part, AgentInput)]))
+        has_task = setup.toolbox.find(TASK) is not None and bool(callable_agents(config.agents.values(), rules))
         resolution = Resolution(store.mint, resolution.attaching, who.permission, config.agents, has_task)
     parts = await resolve(prompt.parts, resolution)
     # Files are read concurrently, so the paths are sorted for a fixed order.

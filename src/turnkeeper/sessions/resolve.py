@@ -7,19 +7,17 @@ import anyio
 import msgspec
 
 from turnkeeper.core.agents import find_agent
+from turnkeeper.core.child_rules import TASK
 from turnkeeper.core.limits import RESOLVED_PARALLEL_MAX
 from turnkeeper.core.permission import evaluate
 from turnkeeper.mint import Mint
 from turnkeeper.model.agent import Agent
 from turnkeeper.model.identifier import check
-from turnkeeper.model.parts import AgentPart, Part, TextPart
+from turnkeeper.model.parts import AgentPart, Part, SubtaskPart, TextPart
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.prompt import AgentInput, FileInput, PartInput, SubtaskInput, TextInput
 from turnkeeper.model.refusal import Invalid, Refusal
 from turnkeeper.sessions.attach import Attaching
-
-TASK = "task"
-"""The tool that calls another agent. It is not built in; a plugin may register one."""
 
 HINT = "Write a prompt out of what the user says above, and call the task tool with it and the subagent {name}."
 ALONE = "The user asks for the agent {name} here. No tool can call it, so do its work yourself."
@@ -106,7 +104,18 @@ def _as_given(part: TextInput | AgentInput | SubtaskInput, at: Resolution) -> li
             agent = AgentPart(id=own, session_id=session_id, message_id=message_id, name=name, source=part.source)
             return [agent, at.attaching.said(_hint(name, at))]
         case SubtaskInput():
-            raise Invalid("subtasks are not run yet; send the words of the subtask as text")
+            find_agent(at.agents, part.agent)
+            subtask = SubtaskPart(
+                id=own,
+                session_id=session_id,
+                message_id=message_id,
+                prompt=part.prompt,
+                description=part.description,
+                agent=part.agent,
+                model=part.model,
+                command=part.command,
+            )
+            return [subtask]
         case _:
             assert_never(part)
 

@@ -13,6 +13,9 @@ WRITES: tuple[str, ...] = ("admit", "promote", "attempt", "record", "settle", "e
 ASKS: tuple[str, ...] = ("ask", "reply", "answer", "leave")
 """What is written of a request to the user: that it is asked, its answer, that its call goes on or is left waiting."""
 
+CHILDREN: tuple[str, ...] = ("child", "create", "deliver")
+"""What is written of a Child Session: that a call begins it, the session, and a result that comes as a prompt."""
+
 COMPACTIONS: tuple[str, ...] = ("marker", "compact", "compacted", "prune")
 """Writes of a compaction: its marker, its start, its end with the repeated prompts, and a pruning."""
 
@@ -20,7 +23,11 @@ REVERTS: tuple[str, ...] = ("restore", "revert", "commit")
 """Writes of a revert: that files are about to be restored, that they are, and the removal of what was set aside."""
 
 POINTS: tuple[str, ...] = (
-    *(f"run.{when}-{what}" for what in (*WRITES, *ASKS, *COMPACTIONS, *REVERTS) for when in ("before", "after")),
+    *(
+        f"run.{when}-{what}"
+        for what in (*WRITES, *ASKS, *CHILDREN, *COMPACTIONS, *REVERTS)
+        for when in ("before", "after")
+    ),
     "restore.before-file",
     "restore.file-written",
     "restore.after-file",

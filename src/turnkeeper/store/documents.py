@@ -301,8 +301,10 @@ def _asks_of(view: SessionView | None) -> SessionAsks | None:
 
 
 def _at_work(view: SessionView | None) -> bool:
-    """Whether a process runs the session, or died while it ran it."""
-    return view is not None and (view.turn is not None or not isinstance(view.status, Idle) or is_open(view))
+    """Whether a process runs the session, or died while it ran it, or Child Sessions work for it."""
+    if view is None:
+        return False
+    return view.turn is not None or not isinstance(view.status, Idle) or is_open(view) or bool(view.children)
 
 
 def searchable(part: Part) -> str | None:

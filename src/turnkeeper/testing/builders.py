@@ -7,6 +7,7 @@ from turnkeeper.core.history import History, HistoryItem
 from turnkeeper.core.view import SessionView
 from turnkeeper.mint import Mint
 from turnkeeper.model import event as e
+from turnkeeper.model.child import ChildTask
 from turnkeeper.model.context import ComponentText, Epoch, Prefix
 from turnkeeper.model.event import Event
 from turnkeeper.model.failure import AbortedFailure, MessageData
@@ -236,6 +237,18 @@ def _settings() -> list[Event]:
     ]
 
 
+def a_child_task(call: ToolPart) -> ChildTask:
+    """Work that a call hands to a Child Session in the background."""
+    return ChildTask(
+        session_id="ses_child",
+        prompt_id="msg_given",
+        message_id=call.message_id,
+        call_id=call.call_id,
+        agent="helper",
+        background=True,
+    )
+
+
 def _input(session_id: str, ids: Iterator[str], parts: Iterator[str]) -> list[Event]:
     taken, kept = (a_user(session_id, id) for id in islice(ids, 2))
     words, other = islice(parts, 2)
@@ -280,7 +293,9 @@ def _turn(session_id: str, ids: Iterator[str], parts: Iterator[str]) -> list[Eve
         e.AnswerApplied(request_id="que_1"),
         e.QuestionAsked(request=a_question(call, "que_2", deadline=NOW + 60_000)),
         e.QuestionRejected(request_id="que_2"),
+        e.ChildBegun(task=a_child_task(call)),
         e.PartRecorded(part=call.but(state=completed())),
+        e.ChildEnded(session_id="ses_child"),
         e.PartRecorded(part=slip),
         e.PartRemoved(message_id=answer.id, part_id=slip.id),
         e.PartRecorded(part=patch),

@@ -20,7 +20,8 @@ from turnkeeper.model.request import ModelRequest, Text, ToolTurn, UserTurn
 from turnkeeper.model.stream import StreamEvent
 from turnkeeper.run.permission import Asker, allow_all
 from turnkeeper.store import crash
-from turnkeeper.testing import reverting
+from turnkeeper.testing import family_life, reverting
+from turnkeeper.testing.appended import ACKNOWLEDGED, EFFECTS, note
 from turnkeeper.testing.harness import Stage, StageOptions, a_tool, stage
 from turnkeeper.testing.windowed import Windowed, WindowedTurn
 from turnkeeper.tools.tool import ToolContext
@@ -28,8 +29,6 @@ from turnkeeper.tools.tool import ToolContext
 SESSION = "ses_e1f84e8c5ffeJ7iU4nZamE9866"
 PROMPTS = {"msg_1e07b173a001AAAAAAAAAAAAAA": "one", "msg_1e07b173a001BBBBBBBBBBBBBB": "two"}
 """The second prompt is queued: it is answered after the first."""
-
-ACKNOWLEDGED, EFFECTS = "acknowledged", "effects"
 
 
 class Rules:
@@ -75,13 +74,6 @@ def opened(url: str, directory: Path, *, mint: FixedMint | None = None) -> Abstr
 
     options = StageOptions(tools=(a_tool("works", works),), in_a_hurry=True)
     return stage(url, directory / "place", Rules(), options, mint=mint)
-
-
-def note(file: Path, text: str) -> None:
-    """Append a line to a file in one write, because the process may exit before another."""
-    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.write(handle, f"{text}\n".encode())
-    os.close(handle)
 
 
 async def send(runtime: Stage, directory: Path) -> None:
@@ -226,6 +218,9 @@ async def live_finishing(url: str, directory: Path) -> None:
 LIVES = {"turns": live, "growing": live_growing, "asking": live_asking, "recovering": live_recovering} | {
     "reverting": live_reverting,
     "finishing": live_finishing,
+    "family": family_life.live,
+    "subtasks": family_life.live_subtasks,
+    "family-recovering": family_life.live_recovering,
 }
 
 

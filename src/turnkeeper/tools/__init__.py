@@ -21,6 +21,7 @@ BUILT_IN: Final[dict[str, str]] = {
     "question": "turnkeeper.tools.question:QUESTION",
     "read": "turnkeeper.tools.read:READ",
     "recall": "turnkeeper.tools.recall:RECALL",
+    "task": "turnkeeper.tools.task:TASK",
     "todoread": "turnkeeper.tools.todoread:TODOREAD",
     "todowrite": "turnkeeper.tools.todowrite:TODOWRITE",
     "webfetch": "turnkeeper.tools.webfetch:WEBFETCH",

@@ -2,6 +2,7 @@
 
     ToolFailure             what went wrong, in words that the model reads and can act on
     ├── Denied              a rule says no; the model goes on without
+    ├── Interrupted         what the call waited for was stopped from elsewhere; the model is told
     └── Rejected            the user said no; without feedback the session rests
 
 A tool knows neither the store nor the loop: whoever runs it hands it callbacks.
@@ -19,11 +20,13 @@ import msgspec
 from turnkeeper.core.permission import Deny
 from turnkeeper.core.recall import Recalled, RecallHit
 from turnkeeper.core.sandbox import Confinement
+from turnkeeper.model.agent import Agent
 from turnkeeper.model.question import Question
 from turnkeeper.model.refusal import NotFound, Refusal
 from turnkeeper.model.request import ToolDefinition
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject, Value
+from turnkeeper.tools.delegation import Delegation
 from turnkeeper.tools.schema import schema_of
 from turnkeeper.tools.services import ToolServices
 from turnkeeper.workspace import files
@@ -51,6 +54,10 @@ class Rejected(ToolFailure):
         said = f" The user says: {feedback}" if feedback else ""
         super().__init__(f"{words}{said}")
         self.feedback = feedback
+
+
+class Interrupted(ToolFailure):
+    """The work of the call was stopped, and not through the call itself."""
 
 
 class Attachment(Value):
@@ -175,6 +182,8 @@ class ToolContext(msgspec.Struct, frozen=True):
     hand_over: HandOver = nobody_takes_over
     plan: Path | None = None
     """The plan file of the session, which need not exist."""
+    delegation: Delegation | None = None
+    """Hands the work of the call to another agent; None where none can be run."""
     acts: Callable[[], None] = lambda: None
     """To be called before a tool acts that may ask again later: if its process ends then, it is not run again."""
 
@@ -200,6 +209,8 @@ class Tool(msgspec.Struct, Generic[Arguments], frozen=True):
     """Other names that models use for parameters, and what they mean."""
     is_offered: bool = True
     """Whether models are told of it."""
+    describe: Callable[[Sequence[Agent]], str] | None = None
+    """Its description where other agents can be called: these. It is offered only if there are some."""
     suits: Callable[[str], bool] = lambda model_id: True
     """Whether models of this id are given it."""
     asks_first: bool = True

@@ -5,7 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
+import msgspec
+
 from turnkeeper.core import permission
+from turnkeeper.core.child_rules import callable_agents
+from turnkeeper.model.agent import Agent
 from turnkeeper.model.permission import Rule, Ruleset
 from turnkeeper.model.refusal import Invalid
 from turnkeeper.model.request import ToolDefinition
@@ -33,21 +37,27 @@ class Toolbox:
             if tool.name in self._tools:
                 raise Invalid(f"two tools are named {tool.name!r}; give one of them another name")
             self._tools[tool.name] = tool
-        self._selections: dict[tuple[Ruleset, frozenset[str], str | None], Toolbox] = {}
+        self._selections: dict[tuple[Ruleset, frozenset[str], str | None, tuple[str, ...]], Toolbox] = {}
 
     def visible(
-        self, rules: Sequence[Rule], switches: Mapping[str, bool] | None = None, *, model_id: str | None = None
+        self,
+        rules: Sequence[Rule],
+        switches: Mapping[str, bool] | None = None,
+        *,
+        model_id: str | None = None,
+        agents: Iterable[Agent] = (),
     ) -> "Toolbox":
         """Those that the rules do not wholly deny, that the user's message (``tools``) did not switch off, and that
-        suit the model, if one is named."""
+        suit the model, if one is named. ``agents`` are all that there are."""
         off = frozenset(name for name, on in (switches or {}).items() if not on)
-        wanted = (tuple(rules), off, model_id)
+        others = callable_agents(agents, rules)
+        wanted = (tuple(rules), off, model_id, tuple(f"{one.name}\n{one.description}" for one in others))
         known = self._selections.get(wanted)
         if known is None:
             if len(self._selections) >= SELECTIONS_MAX:
                 self._selections.clear()
             known = self._selections[wanted] = Toolbox(
-                tool
+                _described(tool, others)
                 for tool in self._tools.values()
                 if tool.name not in off
                 and not permission.hides(rules, tool.permission)
@@ -80,6 +90,13 @@ class Toolbox:
         if tool is None:
             raise ToolFailure(explanation(name, self._tools))
         return await (bounds or Bounds()).bound(await tool.run(decode(tool, input), context))
+
+
+def _described(tool: AnyTool, agents: Sequence[Agent]) -> AnyTool:
+    """The tool as it is described to a model that may call these agents."""
+    if tool.describe is None:
+        return tool
+    return msgspec.structs.replace(tool, description=tool.describe(agents), is_offered=bool(agents))
 
 
 def decode(tool: AnyTool, input: object) -> object:

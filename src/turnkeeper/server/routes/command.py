@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from typing import Final, Literal, TypeVar
 
 from turnkeeper.context.texts import text
-from turnkeeper.core.commands import expanded, find, hints
+from turnkeeper.core.commands import expanded, find, hints, is_subtask
+from turnkeeper.model.agent import Agent
 from turnkeeper.model.config import CommandConfig
 from turnkeeper.model.message import ModelChoice
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.notification import Notification
-from turnkeeper.model.prompt import FileInput, Prompt, TextInput
+from turnkeeper.model.prompt import FileInput, Prompt, SubtaskInput, TextInput
 from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
 from turnkeeper.model.value import Value
 from turnkeeper.server.catalogue import Catalogue
@@ -87,17 +88,10 @@ def _known(call: HttpRequest[None, B], place: ProjectPlace) -> Mapping[str, Comm
 
 
 async def _send(call: HttpRequest[None, B], given: CommandBody) -> MessageWithParts:
-    chosen = find(_known(call, await call.place()), given.command)
-    if chosen.subtask:
-        raise Invalid(f"the command {given.command!r} is for a subagent, which is not supported yet")
-    model = chosen.model or given.model
-    prompt = Prompt(
-        message_id=given.message_id,
-        parts=(TextInput(text=expanded(chosen.template, given.arguments)), *given.parts),
-        agent=chosen.agent or given.agent,
-        model=_choice(model) if model is not None else None,
-        variant=given.variant,
-    )
+    place = await call.place()
+    chosen = find(_known(call, place), given.command)
+    agent = await call.turnkeeper.runtime.agent(chosen.agent or given.agent, place)
+    prompt = _subtask(chosen, given, agent) if is_subtask(chosen, agent) else _prompt(chosen, given)
     receipt = await call.turnkeeper.prompt(call.session_id, prompt)
     session = await call.turnkeeper.get(call.session_id)
     answer = await answered(call)
@@ -113,6 +107,36 @@ async def _send(call: HttpRequest[None, B], given: CommandBody) -> MessageWithPa
         )
     )
     return answer
+
+
+def _prompt(chosen: CommandConfig, given: CommandBody) -> Prompt:
+    """The template as a prompt for the command's agent and model."""
+    model = chosen.model or given.model
+    return Prompt(
+        message_id=given.message_id,
+        parts=(TextInput(text=expanded(chosen.template, given.arguments)), *given.parts),
+        agent=chosen.agent or given.agent,
+        model=_choice(model) if model is not None else None,
+        variant=given.variant,
+    )
+
+
+def _subtask(chosen: CommandConfig, given: CommandBody, agent: Agent) -> Prompt:
+    """The template as a subtask for the command's agent. The model of the request answers then."""
+    subtask = SubtaskInput(
+        prompt=expanded(chosen.template, given.arguments),
+        description=chosen.description or given.command,
+        agent=agent.name,
+        model=_choice(chosen.model) if chosen.model is not None else agent.model,
+        command=given.command,
+    )
+    return Prompt(
+        message_id=given.message_id,
+        parts=(subtask,),
+        agent=given.agent,
+        model=_choice(given.model) if given.model is not None else None,
+        variant=given.variant,
+    )
 
 
 def _entry(name: str, command: CommandConfig, mask: Mask) -> CommandEntry:

@@ -1,0 +1,67 @@
+"""The command that draws a session with its Child Sessions."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from turnkeeper.cli import names
+from turnkeeper.cli.options import Options
+from turnkeeper.cli.output import answer
+from turnkeeper.cli.screen import Screen, money, one_line
+
+if TYPE_CHECKING:
+    from turnkeeper.app import Turnkeeper
+    from turnkeeper.client import Client
+    from turnkeeper.core.family import Kin
+    from turnkeeper.model.session import Session
+
+COLORS = {"busy": "green", "retry": "yellow", "waits": "yellow"}
+
+
+async def tree(id: names.SessionName, /, *, options: Options) -> None:
+    """Draw a session and all its descendants, with status, agent and cost.
+
+    The cost of a session with children is shown twice: its own, and the total
+    with all below it. The status is idle, busy, retry, or waits, for one whose
+    call waits for your answer. With --json the answer is {"id", "title",
+    "agent", "status", "cost", "totalCost", "children"}.
+
+    For example:
+      turnkeeper session tree calm-otter
+      turnkeeper session tree ses_e1f51c506ffe --json | jq .totalCost
+    """
+    from turnkeeper.core.family import family
+
+    async with options.sessions(read_only=True) as tk:
+        root = await tk.get(await names.session(tk, id))
+        below = await tk.children(root.id, recursive=True)
+        found = family(root, below, await _statuses(tk, [root, *below]))
+    answer(options, found, lambda screen: "\n".join(_lines(screen, found)))
+
+
+async def _statuses(tk: "Turnkeeper | Client", sessions: "Sequence[Session]") -> dict[str, str]:
+    """The statuses of those that are not idle."""
+    from turnkeeper.model.status import Busy, Retrying
+
+    found: dict[str, str] = {}
+    for one in sessions:
+        match await tk.status(one.id):
+            case Busy():
+                found[one.id] = "busy"
+            case Retrying():
+                found[one.id] = "retry"
+    for directory in {one.directory for one in sessions}:
+        asking = [one.session_id for one in await tk.permissions(directory=directory)]
+        asking += [one.session_id for one in await tk.questions(directory=directory)]
+        found.update(dict.fromkeys(asking, "waits"))
+    return found
+
+
+def _lines(screen: Screen, kin: "Kin", before: str = "", below: str = "") -> Iterator[str]:
+    status = screen.paint(kin.status, *([COLORS[kin.status]] if kin.status in COLORS else ["dim"]))
+    agent = f"@{one_line(kin.agent)}" if kin.agent else ""
+    cost = money(kin.cost) if not kin.children else f"{money(kin.cost)} of {money(kin.total_cost)}"
+    facts = "  ".join(filter(None, (screen.paint(kin.id, "cyan"), status, agent, cost)))
+    yield f"{before}{facts}  {screen.paint(one_line(kin.title), 'bold' if not before else 'dim')}"
+    for place, child in enumerate(kin.children):
+        is_last = place == len(kin.children) - 1
+        yield from _lines(screen, child, below + ("└─ " if is_last else "├─ "), below + ("   " if is_last else "│  "))

@@ -1,0 +1,46 @@
+"""A session with its descendants: what each of them cost, and what they cost together."""
+
+from collections.abc import Mapping, Sequence
+
+from turnkeeper.core.usage import add_costs
+from turnkeeper.model.session import Session
+from turnkeeper.model.value import Value
+
+
+class Kin(Value):
+    """A session of a family. ``cost`` is its own; ``total_cost`` adds that of all below it, each once."""
+
+    id: str
+    title: str
+    agent: str | None = None
+    status: str
+    cost: int | float
+    total_cost: int | float
+    children: tuple["Kin", ...] = ()
+
+
+def family(root: Session, descendants: Sequence[Session], statuses: Mapping[str, str]) -> Kin:
+    """The tree of a session. Children are in the order they were created; ``statuses`` has those that are not idle."""
+    below: dict[str, list[Session]] = {}
+    known = {one.id: one for one in sorted(descendants, key=lambda one: one.id, reverse=True)}
+    for one in sorted(known.values(), key=lambda one: one.time.created):  # Of one moment, later ones have lower ids.
+        below.setdefault(one.parent_id or "", []).append(one)
+
+    def kin(session: Session) -> Kin:
+        children = tuple(kin(one) for one in below.pop(session.id, ()))  # Popped: none is counted twice.
+        return Kin(
+            id=session.id,
+            title=session.title,
+            agent=session.agent,
+            status=statuses.get(session.id, "idle"),
+            cost=session.cost,
+            total_cost=add_costs(session.cost, *(one.total_cost for one in children)),
+            children=children,
+        )
+
+    return kin(root)
+
+
+def total_cost(root: Session, descendants: Sequence[Session]) -> float:
+    """What a session and all below it cost."""
+    return add_costs(*{one.id: one.cost for one in (root, *descendants)}.values())

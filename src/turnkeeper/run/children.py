@@ -1,0 +1,221 @@
+"""Child Sessions of calls: begun durably, run until they rest, and reported to the session that wants their results.
+
+| A Child Session rests | Its parent |
+|---|---|
+| and a call of this process waits for it | the call takes the result |
+| and a call waits that no process runs | is woken; the call is run again and takes the result |
+| in the background | is given the result as a steering prompt, in one append with the end of the task |
+| in the background, stopped with its parent | is told nothing |
+"""
+
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from typing import Protocol
+
+import msgspec
+
+from turnkeeper.core.asks import turn_state
+from turnkeeper.core.child_results import ChildResult, child_result, task_block
+from turnkeeper.core.child_tasks import background_tasks
+from turnkeeper.core.view import SessionView
+from turnkeeper.model.event import ChildEnded, Event, PromptAdmitted, StatusChanged, TurnEnded
+from turnkeeper.model.message import AssistantMessage, MessageTime, ModelChoice, UserMessage
+from turnkeeper.model.message_with_parts import MessageWithParts
+from turnkeeper.model.parts import TextPart
+from turnkeeper.model.permission import Ruleset
+from turnkeeper.model.refusal import NotFound
+from turnkeeper.model.session import NO_VARIANT, Session
+from turnkeeper.model.value import Value
+from turnkeeper.run.coordinator import Outcome
+from turnkeeper.store.crash import crash_point
+from turnkeeper.store.store import Store
+
+
+class NewChild(Value):
+    """A Child Session that is to be made."""
+
+    id: str
+    parent: Session
+    title: str
+    agent: str
+    permission: Ruleset
+
+
+class ChildPrompt(Value):
+    """The prompt of a task. It is admitted once, by its id."""
+
+    id: str
+    text: str
+    agent: str
+    model: ModelChoice
+
+
+class ChildSessions(Protocol):
+    """Makes Child Sessions and gives them prompts: use cases, which the loop is lent."""
+
+    async def create(self, new: NewChild) -> None:
+        """Create the session, unless it exists."""
+        ...
+
+    async def admit(self, session_id: str, prompt: ChildPrompt) -> None:
+        """Admit the prompt, unless it was. Raises a Refusal if it cannot be answered."""
+        ...
+
+
+class Children(msgspec.Struct, frozen=True):
+    """Runs Child Sessions for calls, and reports what came of them."""
+
+    store: Store
+    sessions: ChildSessions
+    run: Callable[[str], Awaitable[Outcome]]
+    wake: Callable[[str], None]
+    stop: Callable[[str], object]
+    """Interrupts a session without waiting for it."""
+    is_active: Callable[[str], bool]
+    """Whether this process runs a session."""
+    is_attended: bool = True
+
+    async def settled(self, session_id: str, prompt_id: str) -> ChildResult:
+        """Run a Child Session until it rests; what came of a prompt of it. Another process may be running it."""
+        while True:
+            outcome = await self.run(session_id)
+            view = await self.store.journal.view(session_id)
+            if outcome.kind in ("refused", "crashed") and not outcome.is_busy:
+                return ChildResult(state="failed", text=outcome.reason)
+            if is_at_rest(view):
+                return await self.result(session_id, prompt_id)
+            await self._news(session_id, view.seq)
+
+    async def result(self, session_id: str, prompt_id: str | None = None) -> ChildResult:
+        """What a Child Session that rests has answered; since a prompt, if one is named."""
+        found: MessageWithParts | None = None
+        async for message in self.store.queries.stream(session_id):
+            if isinstance(message.info, AssistantMessage) and not message.info.summary and found is None:
+                found = message
+            if message.info.id == prompt_id or (found is not None and prompt_id is None):
+                return child_result(found)
+        return child_result(found if prompt_id is None else None)
+
+    async def held(self, view: SessionView) -> frozenset[str]:
+        """The Child Sessions of an open turn that wait for the user, and that nobody runs."""
+        if view.turn is None:
+            return frozenset()
+        return frozenset([one.session_id for one in view.children if await self._is_held(one.session_id)])
+
+    async def running_below(self, session_id: str) -> list[str]:
+        """The Child Sessions that work for a session, with theirs, parents first."""
+        found: list[str] = []
+        waiting = [session_id]
+        for one in waiting:  # The list grows during the iteration.
+            try:
+                view = await self.store.journal.view(one)
+            except NotFound:
+                continue
+            below = [task.session_id for task in view.children if task.session_id not in found]
+            found += below
+            waiting += below
+        return found
+
+    async def root_of(self, session_id: str) -> str:
+        """The session that a Child Session works for in the end; itself, if it works for none."""
+        while (parent := await self.waiting_parent(session_id)) is not None:
+            session_id = parent
+        return session_id
+
+    async def waiting_parent(self, session_id: str) -> str | None:
+        """The parent of a session, if that one waits for it."""
+        parent_id = (await self.store.queries.session(session_id)).parent_id
+        try:
+            parent = await self.store.journal.view(parent_id) if parent_id is not None else None
+        except NotFound:
+            return None
+        is_wanted = parent is not None and any(one.session_id == session_id for one in parent.children)
+        return parent_id if is_wanted else None
+
+    async def rested(self, session_id: str, *, is_wanted: bool = True) -> None:
+        """Report a Child Session that rests to its parent, if that one wants its result.
+
+        ``is_wanted``: the parent was not stopped itself.
+        """
+        view = await self.store.journal.view(session_id)
+        parent_id = view.session.parent_id
+        if parent_id is None or not is_at_rest(view):
+            return
+        try:
+            parent = await self.store.journal.view(parent_id)
+        except NotFound:
+            return
+        if background_tasks(parent, session_id):
+            await self._deliver(parent_id, view.session, is_wanted=is_wanted)
+        elif not any(one.session_id == session_id for one in parent.children) or self.is_active(parent_id):
+            return
+        if is_wanted and parent.session.revert is None:  # What the user has undone waits for the user.
+            self.wake(parent_id)
+
+    async def recover(self, session_id: str) -> None:
+        """See to the background tasks of a session: report those that are done, and run those that nobody runs."""
+        for task in background_tasks(await self.store.journal.view(session_id)):
+            try:
+                child = await self.store.journal.view(task.session_id)
+            except NotFound:  # The call that makes it runs again.
+                continue
+            if child.owner is None and child.turn is None and child.inbox:
+                self.wake(task.session_id)
+            else:
+                await self.rested(task.session_id)
+
+    async def _deliver(self, parent_id: str, child: Session, *, is_wanted: bool) -> None:
+        """Give the result of a background task to its parent, once."""
+        result = await self.result(child.id)
+        message_id, part_id, now = self.store.mint.message_id(), self.store.mint.part_id(), self.store.mint.now()
+        is_done = result.state == "completed"
+        summary = f"Background task {'completed' if is_done else 'failed'}: {child.title}"
+        text = task_block(child.id, "completed" if is_done else "error", result.text, summary=summary)
+
+        def decide(view: SessionView) -> list[Event]:
+            if not background_tasks(view, child.id):
+                return []
+            ended = ChildEnded(session_id=child.id)
+            message = prompt_of(view.session, message_id, now)
+            if not is_wanted or message is None:
+                return [ended]
+            said = TextPart(id=part_id, session_id=parent_id, message_id=message_id, text=text, synthetic=True)
+            return [PromptAdmitted(message=message, parts=(said,), delivery="steer"), ended]
+
+        crash_point("run.before-deliver")
+        await self.store.journal.change(parent_id, decide)
+        crash_point("run.after-deliver")
+
+    async def _is_held(self, session_id: str) -> bool:
+        try:
+            view = await self.store.journal.view(session_id)
+        except NotFound:
+            return False
+        if view.turn is None or view.owner is not None:
+            return False
+        below = await self.held(view)
+        is_unanswered = not self.is_attended and (below or any(ask.reply is None for ask in view.asks))
+        return bool(is_unanswered) or turn_state(view, below) == "waits"
+
+    async def _news(self, session_id: str, seq: int) -> None:
+        """Wait until a session that another process runs, or that waits for the user, may rest."""
+        async with aclosing(self.store.journal.tail(session_id, seq)) as news:
+            async for recorded in news:
+                if isinstance(recorded.event, StatusChanged | TurnEnded):
+                    return
+
+
+def is_at_rest(view: SessionView) -> bool:
+    """Whether a session has done what it was given. One whose calls wait for the user has not."""
+    return view.turn is None and view.owner is None
+
+
+def prompt_of(session: Session, message_id: str, now: int) -> UserMessage | None:
+    """An empty prompt in the name of a session's agent; None if the session never had one."""
+    if session.agent is None or session.model is None:
+        return None
+    variant = session.model.variant if session.model.variant != NO_VARIANT else None
+    model = ModelChoice(provider_id=session.model.provider_id, model_id=session.model.id, variant=variant)
+    return UserMessage(
+        id=message_id, session_id=session.id, time=MessageTime(created=now), agent=session.agent, model=model
+    )
