@@ -14,7 +14,7 @@ from turnkeeper.model.session import Session
 from turnkeeper.model.value import Value
 
 READERS: Final = frozenset(
-    {"glob", "grep", "invalid", "list", "question", "read", "recall", "todoread", "todowrite", "webfetch"}
+    {"glob", "grep", "invalid", "list", "plan_exit", "question", "read", "recall", "todoread", "todowrite", "webfetch"}
 )
 """Built-in tools that write no file."""
 _PATH_ARGUMENTS: Final = ("filePath", "file_path", "path")
