@@ -42,7 +42,7 @@ def test_create_with_the_id_of_a_session_leaves_it_unchanged_and_says_so(data: P
 @pytest.mark.parametrize(
     ("words", "known"),
     [
-        (["--agent", "plam"], "there is no agent 'plam'; the agents are: build, plan"),
+        (["--agent", "plam"], "there is no agent 'plam'; the agents are: build, explore, general, plan"),
         (["--model", "anthropic/claude-opus-4-5x"], "did you mean 'claude-opus-4-5' or"),
         (["--model", "antropic/claude"], "there is no provider 'antropic'; did you mean 'anthropic'"),
     ],

@@ -6,7 +6,7 @@ from turnkeeper.model.parts import ToolPart
 from turnkeeper.model.parts.tool import ToolPending
 
 READERS: Final = frozenset(
-    {"glob", "grep", "invalid", "list", "question", "read", "recall", "todoread", "todowrite", "webfetch"}
+    {"glob", "grep", "invalid", "list", "plan_exit", "question", "read", "recall", "todoread", "todowrite", "webfetch"}
 )
 """Built-in tools that write no file."""
 
