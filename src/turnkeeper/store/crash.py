@@ -23,6 +23,8 @@ POINTS: tuple[str, ...] = (
     *(f"run.{when}-{what}" for what in (*WRITES, *ASKS, *COMPACTIONS, *REVERTS) for when in ("before", "after")),
     "restore.before-file",
     "restore.file-written",
+    "restore.file-linked",
+    "restore.file-replaced",
     "restore.after-file",
     "run.tool-begin",
     "boundary.before-admit",
