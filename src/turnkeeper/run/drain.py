@@ -103,7 +103,7 @@ class Drain(msgspec.Struct, frozen=True):
                 continue
             history = await self.histories.follow(pen)
             match next_action(view, history, resume=resume, is_attended=self.prepare.responders.is_attended):
-                case Promote() | Compact() | RunTurn() if view.session.revert is not None:
+                case Promote() | Compact() | RunTurn() if is_pending(view):
                     await self.reverts.commit(pen)
                 case Abandon():
                     await pen.leave_turn(view)
