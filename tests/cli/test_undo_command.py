@@ -149,3 +149,29 @@ def test_it_can_be_said_as_a_message(place: Path) -> None:
     assert (code, files(place)) == (0, AFTER), said
     lost = run(place, "run", "/undo")
     assert (lost.returncode, "/undo needs a session" in lost.stderr) == (2, True)
+
+
+def test_a_pending_undo_is_shown_wherever_the_session_is(place: Path) -> None:
+    assert "undone" not in run(place, "session", "messages", SESSION).stdout
+    run(place, "session", "undo", SESSION, "--yes")
+    heads = [line for line in run(place, "session", "messages", SESSION).stdout.splitlines() if "msg_" in line]
+    assert len(heads) == 2
+    assert all(line.endswith("undone") for line in heads)
+    assert "undo pending" in run(place, "session", "list").stdout
+    for command in ("show", "status"):
+        assert "`session redo` brings it back" in run(place, "session", command, SESSION).stdout
+    diff = run(place, "session", "diff", SESSION)
+    assert (diff.stdout, diff.stderr) == ("", "No file was changed.\n")
+
+
+def test_after_an_undo_became_final_what_it_took_back_is_not_reported(place: Path) -> None:
+    run(place, "session", "undo", SESSION, "--yes")
+
+    async def say() -> None:
+        async with opened(f"sqlite:{place.parent}/store.db", place.parent) as stage:
+            await stage.ask(SESSION, "Something else")
+            assert await stage.tk.diffs(SESSION) == ()
+            assert await stage.tk.changes(SESSION) == ()
+
+    anyio.run(say)
+    assert "Changed" not in run(place, "session", "show", SESSION).stdout

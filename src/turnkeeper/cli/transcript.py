@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from turnkeeper.cli.part_lines import arguments, source_lines, took
 from turnkeeper.cli.screen import Screen, harmless, one_line
@@ -30,14 +31,28 @@ OUTPUT_LINES = 4
 INDENT = "  "
 
 
-def transcript(screen: Screen, messages: Sequence[MessageWithParts]) -> str:
-    """Messages, separated by empty lines."""
-    return "\n\n".join("\n".join(_message(screen, one)) for one in messages)
+class Undone(NamedTuple):
+    """Where a pending undo begins. ``is_inside``: not with the message itself, but inside of it or after it."""
+
+    message: Message
+    is_inside: bool
+
+    def has(self, message: Message) -> bool:
+        """Whether a message is undone. A server does not tell the seq; then the ids tell the order."""
+        if message.id == self.message.id:
+            return not self.is_inside
+        return (message.seq, message.id) > (self.message.seq, self.message.id)
 
 
-def _message(screen: Screen, message: MessageWithParts) -> Iterator[str]:
+def transcript(screen: Screen, messages: Sequence[MessageWithParts], undone: Undone | None = None) -> str:
+    """Messages, separated by empty lines. Those that are undone say so."""
+    return "\n\n".join("\n".join(_message(screen, one, undone)) for one in messages)
+
+
+def _message(screen: Screen, message: MessageWithParts, undone: Undone | None) -> Iterator[str]:
     info = message.info
-    yield _head(screen, info)
+    mark = screen.paint("  undone", "yellow") if undone is not None and undone.has(info) else ""
+    yield _head(screen, info) + mark
     for update in info.updates if isinstance(info, SystemMessage) else ():
         yield f"{INDENT}{screen.paint(harmless(update.key), 'dim')}"
         yield from _prose(screen, update.text, "dim")

@@ -125,9 +125,20 @@ class Reverts(msgspec.Struct, frozen=True):
         entries = await self._entries_from(pen.session_id, revert.message_id, revert.part_id)
         aside = set_aside(entries, point)
         committed = RevertCommitted(message_id=revert.message_id, ends_epoch=ends_epoch(aside, view.epoch))
-        events = [*removal(aside, point), committed]
+        events = [*removal(aside, point), committed, *await self._summary_without(view, aside)]
         await pen.append(*(_withdrawn(view, entries, point) if point.keeps_message else ()), *events, at="commit")
         self.histories.forget(pen.session_id)
+
+    async def _summary_without(self, view: SessionView, aside: Iterable[HistoryItem]) -> list[Event]:
+        """What the messages changed that stay: until now the summary tells what was set aside."""
+        if view.session.summary is None:
+            return []
+        gone = {part.id for entry in aside for part in entry.parts}
+        all_entries = await self._entries_from(view.session.id, None)
+        entries = [one.but(parts=tuple(part for part in one.parts if part.id not in gone)) for one in all_entries]
+        if first_and_last_tree(entries) is None:
+            return [SummaryRecorded(summary=Summary(additions=0, deletions=0, files=0), diffs=())]
+        return [] if _is_away(view.session) else await _summary(await self._restoring(view.session), entries)
 
     async def finish(self, pen: Pen, progress: Progress = no_progress) -> Planned | None:
         """Carry out what a process began and did not finish: what it does to the files; None if there was nothing."""
