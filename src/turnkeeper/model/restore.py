@@ -50,6 +50,8 @@ class Reverted(Value):
     """A revert, or its end: the session after it and what became of each file. ``is_plan``: nothing was done yet."""
 
     session: Session
+    message_id: str | None = None
+    """From which message on the history is, or would be, set aside; None: it is whole."""
     files: tuple[FileRestore, ...] = ()
     problem: str | None = None
     """What is not put back besides conflicts, and why."""

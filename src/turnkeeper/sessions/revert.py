@@ -161,7 +161,10 @@ async def _alone(store: Store, runtime: Runtime, session_id: str, do: Callable[[
 
 async def _result(store: Store, session_id: str, planned: Planned, *, is_plan: bool = False) -> Reverted:
     session = await store.queries.session(session_id)
-    return Reverted(session=session, files=planned.files, problem=planned.problem, is_plan=is_plan)
+    message_id = planned.revert.message_id if planned.revert is not None else None
+    return Reverted(
+        session=session, message_id=message_id, files=planned.files, problem=planned.problem, is_plan=is_plan
+    )
 
 
 async def _check_rests(store: Store, runtime: Runtime, session_id: str) -> None:
