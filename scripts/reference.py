@@ -18,12 +18,16 @@ import turnkeeper
 from turnkeeper.api import Turnkeeper
 from turnkeeper.client import Client
 from turnkeeper.client.records import Records
+from turnkeeper.core.blame import Blame, BlamedLine, LineOrigin
+from turnkeeper.core.session_diff import SessionDiff
 from turnkeeper.model import event
 from turnkeeper.model.event import Event
 from turnkeeper.model.failure import Failure
+from turnkeeper.model.file_change import FileChange
 from turnkeeper.model.message import Message
 from turnkeeper.model.parts import Part
 from turnkeeper.model.prompt import PartInput, Prompt, Receipt
+from turnkeeper.model.restore import FileEdit, FileRestore, FileState, Reverted
 from turnkeeper.model.session import Session
 from turnkeeper.model.status import Status
 from turnkeeper.model.todo import Todo
@@ -31,6 +35,7 @@ from turnkeeper.run.coordinator import Outcome
 from turnkeeper.run.permission import PermissionRequest, Reply
 from turnkeeper.run.runtime import Settings
 from turnkeeper.sessions.compact import Compacted
+from turnkeeper.sessions.past import PastSession
 from turnkeeper.tools import load as load_tools
 from turnkeeper.tools.tool import AnyTool
 
@@ -271,9 +276,24 @@ def spelt(annotation: object) -> str:
 
 def python_page() -> str:
     """Every public method with its signature and its contract."""
-    shown = (Prompt, *get_args(PartInput), Receipt, Outcome, Compacted, Settings, PermissionRequest, Reply)
+    of_files = (Reverted, FileRestore, FileState, FileEdit, FileChange, Blame, BlamedLine, LineOrigin, SessionDiff)
+    shown = (Prompt, *get_args(PartInput), Receipt, Outcome, Compacted, *of_files, Settings, PermissionRequest, Reply)
     kinds = [kind for kind in reversed(Turnkeeper.__mro__) if kind.__module__.startswith("turnkeeper.api.")]
-    return PYTHON + "".join(methods(kind, "tk") for kind in kinds) + VALUES + "".join(map(value, shown))
+    return (
+        PYTHON
+        + "".join(methods(kind, "tk") for kind in kinds)
+        + VALUES
+        + "".join(map(value, shown))
+        + reader(PastSession)
+    )
+
+
+def reader(kind: type) -> str:
+    """What an object of Python can be asked for."""
+    asked = [(name, one) for name, one in vars(kind).items() if inspect.isfunction(one) and not name.startswith("_")]
+    asked_for = [(name + " ".join(signature(one).split()).replace("|", "\\|"), said(one)) for name, one in asked]
+    rows = "".join(f"| `{call}` | {answer} |\n" for call, answer in asked_for)
+    return f"\n### `{kind.__name__}`\n\n`{kind.__module__}`. {said(kind)}\n\n| Method | Answer |\n|---|---|\n{rows}"
 
 
 def value(kind: type) -> str:

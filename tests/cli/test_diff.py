@@ -133,7 +133,7 @@ def test_a_binary_file_is_one_line_on_a_terminal() -> None:
 
 
 def test_a_name_with_a_line_break_stays_on_its_line() -> None:
-    assert list(stat_lines(Screen(), [a_change("a\nb")]))[0].startswith("a\\nb  modified")
+    assert next(stat_lines(Screen(), [a_change("a\nb")])).startswith("a\\nb  modified")
 
 
 def test_a_patch_that_would_be_long_is_named() -> None:
