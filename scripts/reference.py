@@ -29,6 +29,7 @@ from turnkeeper.model.session import Session
 from turnkeeper.model.status import Status
 from turnkeeper.model.todo import Todo
 from turnkeeper.providers.script import Script
+from turnkeeper.sessions.past import PastSession
 from turnkeeper.tools import load as load_tools
 from turnkeeper.tools.tool import AnyTool
 
@@ -314,6 +315,7 @@ def python_page() -> str:
         + "".join(methods(kind, "tk") for kind in kinds)
         + VALUES
         + "".join(map(value, values.values()))
+        + reader(PastSession)
         + NOTIFICATIONS_OF_PYTHON
         + "".join(notification_row(one) for one in notifications.values())
         + OTHER_NAMES
@@ -354,6 +356,14 @@ def meaning(name: str, thing: object) -> str:
 
 
 ALIASES = {"AnyTool": "A tool with arguments of any type, as `tool` makes it."}
+
+
+def reader(kind: type) -> str:
+    """What an object of Python can be asked for."""
+    asked = [(name, one) for name, one in vars(kind).items() if inspect.isfunction(one) and not name.startswith("_")]
+    asked_for = [(name + " ".join(signature(one).split()).replace("|", "\\|"), said(one)) for name, one in asked]
+    rows = "".join(f"| `{call}` | {answer} |\n" for call, answer in asked_for)
+    return f"\n### `{kind.__name__}`\n\n`{kind.__module__}`. {said(kind)}\n\n| Method | Answer |\n|---|---|\n{rows}"
 
 
 def value(kind: type) -> str:

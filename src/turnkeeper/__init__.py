@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from turnkeeper.context.component import ContextComponent as ContextComponent
     from turnkeeper.context.component import Sampling as Sampling
     from turnkeeper.context.custom import component as component
+    from turnkeeper.core.blame import Blame as Blame
+    from turnkeeper.core.blame import BlamedLine as BlamedLine
+    from turnkeeper.core.blame import LineOrigin as LineOrigin
     from turnkeeper.core.entry import Damaged as Damaged
+    from turnkeeper.core.session_diff import SessionDiff as SessionDiff
     from turnkeeper.mint import Mint as Mint
     from turnkeeper.model.answer import Answer as Answer
     from turnkeeper.model.answer import TurnFailed as TurnFailed
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
     from turnkeeper.model.failure import OverflowFailure as OverflowFailure
     from turnkeeper.model.failure import StructuredOutputFailure as StructuredOutputFailure
     from turnkeeper.model.failure import UnknownFailure as UnknownFailure
+    from turnkeeper.model.file_change import FileChange as FileChange
     from turnkeeper.model.message import AssistantMessage as AssistantMessage
     from turnkeeper.model.message import Message as Message
     from turnkeeper.model.message import ModelChoice as ModelChoice
@@ -107,7 +112,9 @@ if TYPE_CHECKING:
     from turnkeeper.model.request import Text as Text
     from turnkeeper.model.request import ToolTurn as ToolTurn
     from turnkeeper.model.request import UserTurn as UserTurn
+    from turnkeeper.model.restore import FileEdit as FileEdit
     from turnkeeper.model.restore import FileRestore as FileRestore
+    from turnkeeper.model.restore import FileState as FileState
     from turnkeeper.model.restore import Reverted as Reverted
     from turnkeeper.model.session import FileDiff as FileDiff
     from turnkeeper.model.session import Session as Session
@@ -123,6 +130,7 @@ if TYPE_CHECKING:
     from turnkeeper.run.permission import reject_all as reject_all
     from turnkeeper.run.runtime import Settings as Settings
     from turnkeeper.sessions.compact import Compacted as Compacted
+    from turnkeeper.sessions.past import PastSession as PastSession
     from turnkeeper.sessions.session_state import SessionState as SessionState
     from turnkeeper.store.damaged import DamagedDocument as DamagedDocument
     from turnkeeper.store.engine import Engine as Engine
@@ -146,7 +154,9 @@ _PLACES = {
     "turnkeeper.bus": "Overflow",
     "turnkeeper.context.component": "ContextComponent Sampling",
     "turnkeeper.context.custom": "component",
+    "turnkeeper.core.blame": "Blame BlamedLine LineOrigin",
     "turnkeeper.core.entry": "Damaged",
+    "turnkeeper.core.session_diff": "SessionDiff",
     "turnkeeper.mint": "Mint",
     "turnkeeper.model.answer": "Answer TurnFailed",
     "turnkeeper.model.context": "Absent Loaded Unavailable",
@@ -154,6 +164,7 @@ _PLACES = {
         "AbortedFailure ApiFailure AuthFailure ContentFilterFailure Failure OutputLengthFailure "
         "OverflowFailure StructuredOutputFailure UnknownFailure"
     ),
+    "turnkeeper.model.file_change": "FileChange",
     "turnkeeper.model.message": "AssistantMessage Message ModelChoice SystemMessage UserMessage",
     "turnkeeper.model.message_with_parts": "MessageWithParts",
     "turnkeeper.model.notification": (
@@ -171,7 +182,7 @@ _PLACES = {
     "turnkeeper.model.request": (
         "AssistantTurn Call Media ModelMessage ModelRequest Reasoning Result SystemTurn Text ToolTurn UserTurn"
     ),
-    "turnkeeper.model.restore": "FileRestore Reverted",
+    "turnkeeper.model.restore": "FileEdit FileRestore FileState Reverted",
     "turnkeeper.model.session": "FileDiff Session Tokens",
     "turnkeeper.model.stream": "StreamEvent",
     "turnkeeper.model.todo": "Todo",
@@ -182,6 +193,7 @@ _PLACES = {
     "turnkeeper.run.permission": "NobodyToAsk allow_all reject_all",
     "turnkeeper.run.runtime": "Settings",
     "turnkeeper.sessions.compact": "Compacted",
+    "turnkeeper.sessions.past": "PastSession",
     "turnkeeper.sessions.session_state": "SessionState",
     "turnkeeper.store.damaged": "DamagedDocument",
     "turnkeeper.store.engine": "Engine StoreDamaged StoreFull StoreUnavailable",

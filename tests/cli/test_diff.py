@@ -45,6 +45,15 @@ def test_a_diff_in_a_pipe_can_be_applied_and_taken_back(project: AttemptProject)
     assert (project.top / "a.txt").read_text() == LINES
 
 
+def test_a_binary_file_is_taken_back_too(project: AttemptProject) -> None:
+    (project.top / "logo.bin").write_bytes(bytes(range(256)))
+    project.commit()
+    session_id = asyncio.run(project.live([[bash("printf '\\0\\1' > logo.bin; printf '\\0' > new.bin")]]))
+    project.git("apply", "--reverse", given=shown(project, session_id).out.encode())
+    assert project.git("status", "--porcelain") == ""
+    assert (project.top / "logo.bin").read_bytes() == bytes(range(256))
+
+
 def test_renames_and_binaries_are_named_as_such(project: AttemptProject) -> None:
     session_id = asyncio.run(project.live(FIRST, SECOND))
 
@@ -61,7 +70,8 @@ def test_renames_and_binaries_are_named_as_such(project: AttemptProject) -> None
     assert shown(project, session_id, "--message", second, "--stat").out == (
         "old.txt => new.txt  renamed   2 +-\n1 file, +1 -1 lines\n"
     )
-    assert "Binary files /dev/null and b/logo.bin differ" in shown(project, session_id, "--message", first).out
+    assert "new file mode 100644\nindex " in shown(project, session_id, "--message", first).out
+    assert "\nGIT binary patch\n" in shown(project, session_id, "--message", first).out
     assert shown(project, session_id, "--from", first, "--to", second, "--stat").out == STAT
     binary = shown(project, session_id, "--from", first, "--to", second, "--json").json[0]
     assert (binary["file"], binary["binary"]) == ("logo.bin", True)
@@ -114,6 +124,16 @@ def test_a_deleted_line_that_looks_like_a_head_is_painted_as_deleted() -> None:
 def test_a_name_cannot_move_the_cursor() -> None:
     [line, _] = stat_lines(Screen(), [a_change("evil\x1b[2J.txt", additions=1)])
     assert "\x1b" not in line
+
+
+def test_a_binary_file_is_one_line_on_a_terminal() -> None:
+    patch = "diff --git a/x b/x\nindex 1..2 100644\nGIT binary patch\nliteral 1\nIc${MZ0RjL7\n\n"
+    [*_, last] = patch_lines(Screen(width=80), [a_change("x", patch=patch)])
+    assert last == "Binary files differ"
+
+
+def test_a_name_with_a_line_break_stays_on_its_line() -> None:
+    assert next(stat_lines(Screen(), [a_change("a\nb")])).startswith("a\\nb  modified")
 
 
 def test_a_patch_that_would_be_long_is_named() -> None:

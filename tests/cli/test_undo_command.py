@@ -10,6 +10,9 @@ from pathlib import Path
 import anyio
 import pytest
 
+from turnkeeper.cli import undoing
+from turnkeeper.cli.screen import Screen
+from turnkeeper.model.restore import FileRestore
 from turnkeeper.testing.reverting import opened, record_turn
 
 SESSION = "ses_e1f84e8c5ffeJ7iU4nZamE9866"
@@ -97,13 +100,13 @@ def test_a_dry_run_lists_what_would_happen(place: Path) -> None:
 
 def test_without_a_terminal_it_is_not_done_unless_told_so(place: Path) -> None:
     refused = run(place, "session", "undo", SESSION)
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert LISTED in refused.stderr
     assert f"`turnkeeper session undo {SESSION} --yes` does not ask" in refused.stderr
     assert files(place) == AFTER
     done = run(place, "session", "undo", SESSION, "--yes")
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == f"{LISTED}A revert is pending. 3 files changed.\n"
+    assert done.stderr == f"{LISTED}An undo is pending. 3 files changed.\n"
     assert files(place) == BEFORE
     again = run(place, "session", "redo", SESSION, "-y")
     assert again.returncode == 0
@@ -116,7 +119,6 @@ def test_without_a_terminal_it_is_not_done_unless_told_so(place: Path) -> None:
 def test_on_a_terminal_it_is_asked(place: Path) -> None:
     code, said = on_terminal(place, "n\n", "session", "undo", SESSION)
     assert (code, files(place)) == (1, AFTER)
-    assert "Undo? [y/N]" in said
     assert "nothing was changed" in said
     assert on_terminal(place, "y\n", "session", "undo", SESSION)[0] == 0
     assert files(place) == BEFORE
@@ -149,3 +151,69 @@ def test_it_can_be_said_as_a_message(place: Path) -> None:
     assert (code, files(place)) == (0, AFTER), said
     lost = run(place, "run", "/undo")
     assert (lost.returncode, "/undo needs a session" in lost.stderr) == (2, True)
+
+
+def test_a_pending_undo_is_shown_wherever_the_session_is(place: Path) -> None:
+    assert "undone" not in run(place, "session", "messages", SESSION).stdout
+    run(place, "session", "undo", SESSION, "--yes")
+    heads = [line for line in run(place, "session", "messages", SESSION).stdout.splitlines() if "msg_" in line]
+    assert len(heads) == 2
+    assert all(line.endswith("undone") for line in heads)
+    assert "undo pending" in run(place, "session", "list").stdout
+    for command in ("show", "status"):
+        assert "`session redo` brings it back" in run(place, "session", command, SESSION).stdout
+    diff = run(place, "session", "diff", SESSION)
+    assert (diff.stdout, diff.stderr) == ("", "No file was changed.\n")
+
+
+def test_after_an_undo_became_final_what_it_took_back_is_not_reported(place: Path) -> None:
+    run(place, "session", "undo", SESSION, "--yes")
+
+    async def say() -> None:
+        async with opened(f"sqlite:{place.parent}/store.db", place.parent) as stage:
+            await stage.ask(SESSION, "Something else")
+            assert await stage.tk.diffs(SESSION) == ()
+            assert await stage.tk.changes(SESSION) == ()
+
+    anyio.run(say)
+    assert "Changed" not in run(place, "session", "show", SESSION).stdout
+
+
+def test_the_question_names_the_prompt_and_the_list_is_cut_on_a_terminal(place: Path) -> None:
+    code, said = on_terminal(place, "n\n", "session", "undo", SESSION)
+    assert (code, 'Undo "Do it"? [y/N]' in said) == (1, True)
+    made = [FileRestore(file=f"f{number}", kind="delete") for number in range(80)]
+    files = (*made, FileRestore(file="odd\nname", kind="conflict", reason="why"))
+    narrow, pipe = Screen(width=80), Screen()
+    lines = undoing._cut(narrow, undoing._lines(narrow, files))
+    assert (len(lines), lines[0]) == (51, "! odd\\nname  stays as it is: why")
+    assert lines[-1].startswith("... and 31 more")
+    assert len(undoing._cut(pipe, undoing._lines(pipe, files))) == 81
+
+
+def test_words_after_the_command_are_refused(place: Path) -> None:
+    refused = run(place, "run", "-s", SESSION, "/undo please")
+    assert (refused.returncode, "/undo goes alone" in refused.stderr) == (2, True)
+    assert files(place) == AFTER
+
+
+def test_conflicts_are_counted_at_the_end_and_listed_once(place: Path) -> None:
+    (place / "made").write_text("made, and mine\n")
+    done = run(place, "session", "undo", SESSION, "--yes")
+    assert done.returncode == 1
+    assert done.stderr.count("made") == 1
+    assert done.stderr.endswith("An undo is pending. 2 files changed; 1 file stays as it is.\n")
+
+
+def test_from_a_deleted_directory_it_is_said_what_is_wrong(place: Path) -> None:
+    command = f'mkdir lost && cd lost && rmdir ../lost && exec "{sys.executable}" -m turnkeeper session undo {SESSION}'
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=place, env=environ(place), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, "the working directory is no longer there" in done.stderr) == (1, True)
+
+
+def test_half_an_event_is_refused(place: Path) -> None:
+    for words in (["fork", SESSION, "--at", "1.5"], ["show", SESSION, "--at", "1.5"], ["diff", SESSION, "1.5", "2"]):
+        done = run(place, "session", *words)
+        assert (done.returncode, "1.5" in done.stderr) == (2, True), words

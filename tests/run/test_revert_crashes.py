@@ -16,7 +16,13 @@ from turnkeeper.testing.harness import Stage
 
 POINTS = [
     *(f"run.{when}-{what}" for what in REVERTS for when in ("before", "after")),
-    *("restore.before-file", "restore.file-written", "restore.after-file"),
+    *(
+        "restore.before-file",
+        "restore.file-written",
+        "restore.file-linked",
+        "restore.file-replaced",
+        "restore.after-file",
+    ),
 ]
 ENGINES = ["sqlite", "files"]
 

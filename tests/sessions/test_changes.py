@@ -32,7 +32,7 @@ def committed(project: AttemptProject, since: str = "HEAD") -> str:
     shutil.copytree(project.top, copy, symlinks=True)
     project.git("add", "-A", at=copy)
     project.git("commit", "-qm", "now", "--allow-empty", at=copy)
-    return project.git("-c", "core.quotePath=false", "diff", "-M", since, "HEAD", at=copy)
+    return project.git("-c", "core.quotePath=false", "diff", "-M", "--binary", since, "HEAD", at=copy)
 
 
 def text(changes: Sequence[FileChange]) -> str:

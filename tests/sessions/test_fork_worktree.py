@@ -1,5 +1,6 @@
 """Two attempts side by side: a fork in a new worktree with the files of a moment."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -91,7 +92,6 @@ async def test_a_failure_leaves_neither_a_session_nor_a_worktree(project: Attemp
         await ask(tk, source)
         refused: list[tuple[dict[str, object], type[Exception]]] = [
             ({"worktree": tmp_path / "full"}, Conflict),
-            ({"worktree": "relative"}, Invalid),
             ({"worktree": tmp_path / "new", "at": 999}, Invalid),
             ({"worktree": tmp_path / "new", "message_id": "msg_none"}, NotFound),
             # The files are there, and then the message is not.
@@ -107,3 +107,11 @@ async def test_a_failure_leaves_neither_a_session_nor_a_worktree(project: Attemp
     assert not (tmp_path / "new").exists()
     assert project.git("worktree", "list").count("\n") == 1
     assert not (project.top / ".git/worktrees").exists()
+
+
+async def test_a_relative_path_is_meant_from_the_working_directory(project: AttemptProject, tmp_path: Path) -> None:
+    async with project.opened(FIRST) as tk:
+        source = (await tk.create()).id
+        await ask(tk, source)
+        made = await tk.fork(source, worktree=os.path.relpath(tmp_path / "new"))
+        assert made.directory == str(tmp_path / "new")

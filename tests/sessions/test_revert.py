@@ -1,16 +1,17 @@
 """Revert: history and files are set aside and come back; what others wrote is kept or reported, never lost."""
 
 import os
+import shutil
 import subprocess
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import closing
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 import anyio
 import pytest
 from left_behind import DEAD
 
-from turnkeeper.core.revert import EDITED, SAME_LINES
+from turnkeeper.core.revert import EDITED, NO_FILE, NO_TEXT, SAME_LINES
 from turnkeeper.model import event as e
 from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.parts import StepStartPart, TextPart
@@ -18,11 +19,12 @@ from turnkeeper.model.parts.tool import RunningTime, ToolRunning
 from turnkeeper.model.prompt import Prompt, TextInput
 from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
 from turnkeeper.model.status import BUSY
-from turnkeeper.run.reverts import NO_SNAPSHOTS, UNKNOWN, RevertTarget
-from turnkeeper.testing.builders import a_call, a_text, a_user, an_assistant
+from turnkeeper.run.reverts import NO_SNAPSHOTS, UNKNOWN, UNSEEN, RevertTarget
+from turnkeeper.testing.builders import a_call, a_text, a_user, an_assistant, completed
 from turnkeeper.testing.harness import Stage
 from turnkeeper.testing.reverting import Short, opened, record_turn, repository
 from turnkeeper.workspace.owner import this_process
+from turnkeeper.workspace.restored_file import second_names
 
 SESSION = "ses_one"
 LINES = "".join(f"line {number}\n" for number in range(20))
@@ -479,3 +481,220 @@ async def test_what_a_turn_changed_whose_process_was_killed_stays_and_the_undo_s
     assert (planned.problem, done.problem) == (UNKNOWN.format("msg_2"),) * 2
     assert (done.files, files(stage)) == ((), found)
     assert done.session.revert is not None
+
+
+def unwritable(name: str) -> Callable[[Stage], AbstractContextManager[None]]:
+    """Files cannot take the place of this one: what is found beside it is in the way, as a full disk is."""
+
+    @contextmanager
+    def block(stage: Stage) -> Iterator[None]:
+        temporary, _ = second_names(name)
+        blocking = (stage.directory / name).parent / temporary
+        blocking.mkdir(parents=True)
+        (blocking / "x").write_text("")
+        yield
+        (blocking / "x").unlink()
+        blocking.rmdir()
+
+    return block
+
+
+async def test_a_redo_that_could_not_write_a_file_can_be_said_again(stage: Stage) -> None:
+    await record_turn(stage, SESSION, work)
+    after = files(stage)
+    await stage.tk.undo(SESSION)
+    with unwritable("kept")(stage):
+        done = await stage.tk.redo(SESSION)
+        assert [one.file for one in done.conflicts] == ["kept"]
+        assert done.session.revert is None
+    assert files(stage) == {**after, "kept": LINES}
+    assert await stage.is_sound(SESSION)
+    again = await stage.tk.redo(SESSION)
+    assert [(one.file, one.kind) for one in again.files] == [("kept", "restore")]
+    assert files(stage) == after
+    with pytest.raises(Invalid, match="nothing to redo"):
+        await stage.tk.redo(SESSION)
+    await stage.tk.undo(SESSION)
+    assert files(stage) == BEFORE
+
+
+async def test_the_next_prompt_ends_what_a_redo_could_not_write(stage: Stage) -> None:
+    await record_turn(stage, SESSION, work)
+    await stage.tk.undo(SESSION)
+    with unwritable("kept")(stage):
+        await stage.tk.redo(SESSION)
+    await stage.ask(SESSION, "Go on")
+    with pytest.raises(Invalid, match="nothing to redo"):
+        await stage.tk.redo(SESSION)
+    assert len(await stage.messages(SESSION)) == 4, "the history came back, and stays"
+    assert await stage.is_sound(SESSION)
+
+
+async def test_a_file_that_a_second_undo_could_not_write_comes_back_by_two_redos(stage: Stage) -> None:
+    await record_turn(stage, SESSION, lambda place: (place / "kept").write_text("v2\n"))
+    await record_turn(stage, SESSION, lambda place: (place / "kept").write_text("v3\n"))
+    await stage.tk.undo(SESSION)
+    with unwritable("kept")(stage):
+        assert (await stage.tk.undo(SESSION)).conflicts
+    assert (stage.directory / "kept").read_text() == "v2\n"
+    await stage.tk.redo(SESSION)
+    assert (stage.directory / "kept").read_text() == "v2\n"
+    await stage.tk.redo(SESSION)
+    assert (stage.directory / "kept").read_text() == "v3\n"
+
+
+async def test_an_undo_that_could_not_write_a_file_can_be_said_again(stage: Stage) -> None:
+    first, *_ = await record_turn(stage, SESSION)
+    user, *_ = await record_turn(stage, SESSION, work)
+    after = files(stage)
+    with unwritable("kept")(stage):
+        done = await stage.tk.undo(SESSION)
+    assert [one.file for one in done.conflicts] == ["kept"]
+    again = await stage.tk.undo(SESSION)
+    assert again.session.revert is not None
+    assert again.session.revert.message_id == user, "it goes no further before it is done"
+    assert files(stage) == BEFORE
+    once_more = await stage.tk.undo(SESSION)
+    assert once_more.session.revert is not None
+    assert once_more.session.revert.message_id == first
+    await stage.tk.unrevert(SESSION)
+    assert files(stage) == after
+
+
+async def test_a_revert_that_was_cut_off_stays_open_while_the_directory_is_away(stage: Stage) -> None:
+    user, _ = await record_turn(stage, SESSION, work)
+    await cut_off(stage, user)
+    half = files(stage)
+    away = stage.directory.with_name("away")
+    stage.directory.rename(away)
+    for move in (stage.tk.redo, stage.tk.undo, stage.tk.unrevert):
+        with pytest.raises(Conflict, match="is not there"):
+            await move(SESSION)
+    assert not stage.directory.exists()
+    stage.directory.symlink_to("away")
+    with pytest.raises(Conflict, match="has become a link"):
+        await stage.tk.redo(SESSION)
+    stage.directory.unlink()
+    away.rename(stage.directory)
+    assert files(stage) == half
+    await stage.tk.undo(SESSION)
+    assert files(stage) == BEFORE
+
+
+async def test_what_was_undone_waits_while_the_directory_is_away(stage: Stage) -> None:
+    await record_turn(stage, SESSION, work)
+    after = files(stage)
+    await stage.tk.undo(SESSION)
+    away = stage.directory.with_name("away")
+    stage.directory.rename(away)
+    for dry_run in (True, False):
+        with pytest.raises(Conflict, match="is not there"):
+            await stage.tk.redo(SESSION, dry_run=dry_run)
+    away.rename(stage.directory)
+    await stage.tk.redo(SESSION)
+    assert files(stage) == after
+
+
+async def test_what_was_cut_off_is_finished_before_anything_else_and_counted(stage: Stage) -> None:
+    user, _ = await record_turn(stage, SESSION, work)
+    after = files(stage)
+    await cut_off(stage, user)
+    planned = await stage.tk.undo(SESSION, dry_run=True)
+    done = await stage.tk.undo(SESSION)
+    assert {one.file for one in done.files} == {one.file for one in planned.files} == {"kept", "doomed", "sub/made"}
+    redo = await stage.tk.runtime.reverts.plan_clear(SESSION)
+    await stage.tk.store.journal.append(SESSION, e.RestoreBegun(root=redo.root, files=redo.files))
+    (stage.directory / "doomed").unlink()
+    undone = await stage.tk.undo(SESSION)
+    assert undone.session.revert is not None
+    assert files(stage) == BEFORE, "the redo was finished, and then undone"
+    await stage.tk.store.journal.append(SESSION, e.RestoreBegun(root=redo.root, files=redo.files))
+    (stage.directory / "doomed").unlink()
+    done = await stage.tk.redo(SESSION)
+    assert (len(done.files), done.session.revert) == (3, None)
+    assert files(stage) == after
+
+
+@pytest.mark.parametrize("is_outside", [True, False])
+async def test_a_folder_that_took_the_place_of_a_link_comes_back(stage: Stage, is_outside: bool) -> None:
+    target = stage.directory / "../elsewhere" if is_outside else stage.directory / "t"
+    target.mkdir()
+    (target / "x").write_text("x\n")
+    link = stage.directory / "link"
+    link.symlink_to(target)
+
+    def change(_: Path) -> None:
+        link.unlink()
+        link.mkdir()
+        (link / "y").write_text("important\n")
+        (link / "x").write_text("also\n")
+
+    await record_turn(stage, SESSION, change)
+    after = files(stage)
+    for _ in range(2):
+        await stage.tk.undo(SESSION)
+        assert os.readlink(link) == str(target)
+        assert {one.name: one.read_text() for one in target.iterdir()} == {"x": "x\n"}
+        done = await stage.tk.redo(SESSION)
+        assert (files(stage), done.conflicts) == (after, ())
+        assert not link.is_symlink()
+
+
+async def test_a_file_behind_a_link_of_others_is_a_conflict(stage: Stage) -> None:
+    await record_turn(stage, SESSION, work)
+    made = stage.directory / "sub"
+    made.rename(stage.directory / "moved")
+    made.symlink_to("moved")
+    done = await stage.tk.undo(SESSION)
+    assert {one.file: one.reason for one in done.conflicts} == {"sub/made": NO_FILE}
+    assert (stage.directory / "moved/made").read_text() == "made\n"
+
+
+async def test_a_binary_file_is_said_to_be_no_text(stage: Stage) -> None:
+    await record_turn(stage, SESSION, lambda place: (place / "kept").write_bytes(b"\0agent"))
+    (stage.directory / "kept").write_bytes(b"\0mine")
+    done = await stage.tk.undo(SESSION)
+    assert [(one.file, one.reason) for one in done.conflicts] == [("kept", NO_TEXT)]
+
+
+async def test_a_pipe_that_a_turn_put_in_the_place_of_a_file_is_named(stage: Stage) -> None:
+    def change(place: Path) -> None:
+        (place / "kept").unlink()
+        os.mkfifo(place / "kept")
+
+    await record_turn(stage, SESSION, change)
+    done = await stage.tk.undo(SESSION)
+    assert [(one.file, one.reason) for one in done.conflicts] == [("kept", NO_FILE)]
+
+
+async def test_turns_without_snapshots_are_named(stage: Stage) -> None:
+    user, turn = a_user(SESSION, "msg_1"), an_assistant(SESSION, "msg_2", "msg_1", finish="stop")
+    start = StepStartPart(id="prt_2", session_id=SESSION, message_id=turn.id)
+    call = a_call(turn, "prt_3", completed(), tool="bash")
+    await stage.tk.store.journal.append(
+        SESSION,
+        e.MessageRecorded(message=user, parts=(a_text(user, "prt_1", "Do it"),)),
+        e.MessageRecorded(message=turn, parts=(start, call)),
+    )
+    done = await stage.tk.undo(SESSION)
+    assert done.problem == UNSEEN.format("msg_2")
+
+
+async def test_files_of_another_directory_are_named(stage: Stage, tmp_path: Path) -> None:
+    await record_turn(stage, SESSION, work)
+    copy = tmp_path / "copy"
+    shutil.copytree(stage.directory, copy)
+    await stage.tk.move(SESSION, str(copy))
+    done = await stage.tk.undo(SESSION)
+    assert done.files == ()
+    assert done.problem is not None
+    assert str(stage.directory / "kept") in done.problem
+
+
+async def test_a_session_whose_directory_became_a_link_is_refused(stage: Stage) -> None:
+    await record_turn(stage, SESSION, work)
+    stage.directory.rename(stage.directory.with_name("copy"))
+    stage.directory.symlink_to("copy")
+    for dry_run in (True, False):
+        with pytest.raises(Conflict, match="has become a link"):
+            await stage.tk.undo(SESSION, dry_run=dry_run)

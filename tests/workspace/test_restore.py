@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from turnkeeper.model.refusal import Invalid
-from turnkeeper.model.restore import FileRestore, FileState, RestoreKind
+from turnkeeper.model.refusal import Conflict, Invalid
+from turnkeeper.model.restore import OTHER_MODE, FileRestore, FileState, RestoreKind
 from turnkeeper.workspace.files import CheckedPath
-from turnkeeper.workspace.restore import CHANGED, OTHER, READ_ONLY, DiskFile, Restorer, read
+from turnkeeper.workspace.restore import DiskFile, Restorer, read
+from turnkeeper.workspace.restored_file import CHANGED, FOLDER, READ_ONLY
 
 FILE, PROGRAM, LINK = "100644", "100755", "120000"
 
@@ -161,7 +162,7 @@ async def test_a_folder_that_became_a_link_leads_nowhere(tmp_path: Path) -> None
     left = await plan.apply(root)
     assert set(left) == {"sub/a", "sub/b", "sub/c", "sub/deep/d"}
     assert tree(outside) == {"a": "precious", "b": "precious"}
-    assert read(root, ["sub/a"]) == {"sub/a": DiskFile(OTHER, b"")}
+    assert read(root, ["sub/a"]) == {"sub/a": DiskFile(OTHER_MODE, b"", "sub")}
 
 
 @pytest.mark.parametrize(
@@ -222,7 +223,7 @@ async def test_a_read_only_file_is_left_alone(tmp_path: Path) -> None:
 async def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a")
     assert await Plan().add("a", None, (FILE, b"new")).apply(tmp_path) == {"a": CHANGED}
-    assert read(tmp_path, ["a"]) == {"a": DiskFile(OTHER, b"")}
+    assert read(tmp_path, ["a"]) == {"a": DiskFile(OTHER_MODE, b"")}
 
 
 async def test_what_a_killed_process_left_beside_a_file_goes(tmp_path: Path) -> None:
@@ -253,3 +254,103 @@ def test_files_are_read_as_git_sees_them(tmp_path: Path) -> None:
         "b": DiskFile(PROGRAM, b"program"),
         "c": DiskFile(LINK, b"a"),
     }
+
+
+WRITES_LATE = ["restore.file-written", "restore.file-linked", "restore.file-replaced"]
+
+
+@pytest.mark.parametrize("point", WRITES_LATE)
+@pytest.mark.parametrize("to", [(FILE, b"new"), None])
+@pytest.mark.parametrize("is_old", [True, False])
+async def test_what_is_written_into_a_file_at_the_last_moment_is_not_lost(
+    tmp_path: Path, point: str, to: tuple[str, bytes] | None, is_old: bool
+) -> None:
+    write(tmp_path, a="old")
+    if is_old:  # Otherwise two writes may have the same time.
+        os.utime(tmp_path / "a", (1, 1))
+    descriptor = os.open(tmp_path / "a", os.O_WRONLY)
+    reached = []
+
+    def meanwhile(at: str) -> None:
+        if at == point:
+            reached.append(os.pwrite(descriptor, b"EDI", 0))
+
+    left = await Plan().add("a", (FILE, b"old"), to).apply(tmp_path, crash=meanwhile)
+    os.close(descriptor)
+    if reached:
+        assert left == {"a": CHANGED}
+        assert tree(tmp_path) == {"a": "EDI"}
+    else:
+        assert to is None
+
+
+@pytest.mark.parametrize("to", [(FILE, b"new"), None])
+async def test_what_was_written_into_a_file_before_a_kill_comes_back(
+    tmp_path: Path, to: tuple[str, bytes] | None
+) -> None:
+    """The process was killed between giving the new file its name and the look at the old one."""
+    digest = sha1(b"a").hexdigest()
+    write(tmp_path, **{f".turnkeeper-restore-{digest}-old": "EDI"})
+    if to is not None:
+        write(tmp_path, a="new")
+    plan = Plan().add("a", (FILE, b"old"), to)
+    assert await plan.apply(tmp_path) == {"a": CHANGED}
+    assert tree(tmp_path) == {"a": "EDI"}
+    write(tmp_path, **{f".turnkeeper-restore-{digest}-old": "old", "a": "old"})
+    assert await plan.apply(tmp_path) == {}
+    assert tree(tmp_path) == ({} if to is None else {"a": "new"})
+
+
+async def test_many_files_go_and_come_in_batches_and_tell_how_far_they_are(tmp_path: Path) -> None:
+    plan, told = Plan(), []
+    for number in range(150):
+        write(tmp_path, **{f"gone{number}": "made"})
+        plan.add(f"gone{number}", (FILE, b"made"), None).add(f"x/{number % 7}/f", None, (FILE, b"new"))
+    plan.files = list({one.file: one for one in plan.files}.values())
+    restorer = Restorer(tmp_path, plan.read, progress=lambda *done: told.append(done))
+    assert await restorer.restore(plan.files) == {}
+    assert len(tree(tmp_path)) == 7
+    assert told == [(64, 157), (128, 157), (150, 157), (157, 157)]
+
+
+async def test_a_root_that_is_not_there_is_refused_and_not_made(tmp_path: Path) -> None:
+    plan = Plan().add("a", None, (FILE, b"new")).add("b", (FILE, b"old"), None)
+    with pytest.raises(Conflict, match="it is not there"):
+        await plan.apply(tmp_path / "away")
+    assert tree(tmp_path) == {}
+
+
+@pytest.mark.parametrize("is_outside", [True, False])
+async def test_a_folder_takes_the_place_of_a_link_to_a_folder_and_back(tmp_path: Path, is_outside: bool) -> None:
+    root, target = tmp_path / "root", tmp_path / "outside" if is_outside else tmp_path / "root/t"
+    root.mkdir()
+    target.mkdir()
+    (target / "y").write_text("precious")
+    (root / "link").symlink_to(target)
+    there, back = Plan(), Plan()
+    link, made = (LINK, os.fsencode(target)), (FILE, b"important")
+    there.add("link", link, None).add("link/y", None, made)
+    back.add("link", None, link).add("link/y", made, None)
+    assert await there.apply(root) == {}
+    assert (root / "link/y").read_text() == "important"
+    assert not (root / "link").is_symlink()
+    assert await back.apply(root) == {}
+    assert os.readlink(root / "link") == str(target)
+    assert (target / "y").read_text() == "precious"
+
+
+async def test_an_empty_folder_makes_room_for_a_file_and_another_one_does_not(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b/other").write_text("others")
+    plan = Plan().add("a", None, (FILE, b"was")).add("b", None, (FILE, b"was"))
+    assert await plan.apply(tmp_path) == {"b": FOLDER}
+    assert tree(tmp_path) == {"a": "was", "b/other": "others"}
+
+
+async def test_a_root_that_became_a_link_is_not_written_to(tmp_path: Path) -> None:
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "root").symlink_to("copy")
+    with pytest.raises(Conflict, match="has become a link"):
+        await Plan().add("a", None, (FILE, b"new")).apply(tmp_path / "root")
+    assert list((tmp_path / "copy").iterdir()) == []

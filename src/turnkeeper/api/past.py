@@ -90,8 +90,9 @@ class Past(Records):
         if worktree is not None:
             if directory is not None:
                 raise Invalid("give a directory that exists, or a new worktree, and not both")
+            target = Path(worktree).expanduser().absolute()
             return await fork_worktree.fork(
-                self.store, self._snapshots, session_id, Path(worktree), self._environ, message_id=message_id, at=at
+                self.store, self._snapshots, session_id, target, self._environ, message_id=message_id, at=at
             )
         place = await identify(directory) if directory is not None else None
         return await fork.fork(self.store, session_id, message_id=message_id, at=at, place=place)

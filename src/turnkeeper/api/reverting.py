@@ -1,5 +1,6 @@
 """Reverting: undo and redo what sessions did to their history and to files."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from turnkeeper.api.records import Records
@@ -40,17 +41,36 @@ class Reverting(Records):
 
         return await revert.unrevert(self.store, self.runtime, session_id, dry_run=dry_run)
 
-    async def undo(self, session_id: str, *, message_id: str | None = None, dry_run: bool = False) -> Reverted:
-        """Revert the last prompt and what followed it; if that is reverted already, the prompt before it, too."""
+    async def undo(
+        self,
+        session_id: str,
+        *,
+        message_id: str | None = None,
+        dry_run: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Reverted:
+        """Revert the last prompt and what followed it; if that is reverted already, the prompt before it, too.
+
+        One that was cut off is finished first, and files that could not be written are tried again. ``progress`` is
+        told how many files are done, and of how many.
+        """
         from turnkeeper.sessions import revert
+        from turnkeeper.workspace.restore import no_progress
 
-        return await revert.undo(self.store, self.runtime, session_id, message_id=message_id, dry_run=dry_run)
+        told = progress or no_progress
+        return await revert.undo(
+            self.store, self.runtime, session_id, message_id=message_id, dry_run=dry_run, progress=told
+        )
 
-    async def redo(self, session_id: str, *, dry_run: bool = False) -> Reverted:
-        """Bring back the first prompt that was undone, with what followed it."""
+    async def redo(
+        self, session_id: str, *, dry_run: bool = False, progress: Callable[[int, int], None] | None = None
+    ) -> Reverted:
+        """Bring back the first prompt that was undone, with what followed it. ``progress`` is as for ``undo``."""
         from turnkeeper.sessions import revert
+        from turnkeeper.workspace.restore import no_progress
 
-        return await revert.redo(self.store, self.runtime, session_id, dry_run=dry_run)
+        told = progress or no_progress
+        return await revert.redo(self.store, self.runtime, session_id, dry_run=dry_run, progress=told)
 
     async def stage_revert(self, session_id: str, message_id: str, *, files: bool = True) -> Reverted:
         """Revert what comes after a message, and keep the message: the second generation of the API."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from turnkeeper.cli.screen import Screen, cells, harmless, plural
+from turnkeeper.cli.screen import Screen, cells, file_name, harmless, plural
 
 if TYPE_CHECKING:
     from turnkeeper.model.file_change import FileChange
@@ -44,13 +44,16 @@ def stat_lines(screen: Screen, changes: "Sequence[FileChange]") -> Iterator[str]
 def _painted(screen: Screen, lines: Sequence[str]) -> Iterator[str]:
     is_head = True
     for line in lines:
+        if is_head and line == "GIT binary patch":  # Only git reads what follows.
+            yield screen.paint("Binary files differ", "bold")
+            return
         # A deleted line may begin like a head: with "-- ".
         is_head = not line.startswith("@@") and (is_head or line[:1] not in _STYLES)
         yield screen.paint(harmless(line), *(("bold",) if is_head else _STYLES[line[:1]]))
 
 
 def _name(change: "FileChange") -> str:
-    return harmless(f"{change.renamed_from} => {change.file}" if change.renamed_from else change.file)
+    return file_name(f"{change.renamed_from} => {change.file}" if change.renamed_from else change.file)
 
 
 def _lines(change: "FileChange") -> tuple[int, int]:

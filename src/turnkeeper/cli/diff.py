@@ -20,8 +20,12 @@ Moment = Annotated[str | None, Parameter(metavar="ID|SEQ")]
 
 async def diff(
     id: names.SessionName,
-    a: Annotated[int | None, Parameter(metavar="A", help="Compare the session after event A ...")] = None,
-    b: Annotated[int | None, Parameter(metavar="B", help="... with itself after event B.")] = None,
+    a: Annotated[
+        int | None, Parameter(metavar="A", converter=names.whole, help="Compare the session after event A ...")
+    ] = None,
+    b: Annotated[
+        int | None, Parameter(metavar="B", converter=names.whole, help="... with itself after event B.")
+    ] = None,
     /,
     *,
     stat: Annotated[bool, Parameter(help="Only the names of the files and how many lines changed.")] = False,

@@ -100,7 +100,10 @@ async def fork(
     /,
     *,
     message: Annotated[str | None, Parameter(metavar="ID", help="Copy only the messages before this one.")] = None,
-    at: Annotated[int | None, Parameter(metavar="SEQ", help="Copy it as it was after this event of its log.")] = None,
+    at: Annotated[
+        int | None,
+        Parameter(metavar="SEQ", converter=names.whole, help="Copy it as it was after this event."),
+    ] = None,
     directory: Annotated[Path | None, Parameter(metavar="DIR", help="The directory of the copy.")] = None,
     worktree: Annotated[
         Path | None, Parameter(metavar="DIR", help="A new git worktree for the copy, with the files of that moment.")

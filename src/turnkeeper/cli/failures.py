@@ -58,10 +58,21 @@ def _refused(error: BaseException) -> CliFailure | None:
             return CliFailure(name, str(error), REFUSED)
         case OSError(strerror=str(reason), filename=str() | bytes() as place):
             return CliFailure("System", f"{os.fsdecode(place)}: {reason}; check the path and its permissions", REFUSED)
+        case FileNotFoundError() if _is_lost():
+            return CliFailure("System", "the working directory is no longer there; change to another one", REFUSED)
         case OSError():
             return CliFailure("System", str(error), REFUSED)
         case _:
             return None
+
+
+def _is_lost() -> bool:
+    """Whether the working directory was deleted."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def report(found: CliFailure, *, as_json: bool) -> None:

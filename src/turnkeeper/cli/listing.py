@@ -105,6 +105,7 @@ def sessions_table(screen: Screen, sessions: "Sequence[Session]") -> str:
 
 def _marks(session: "Session") -> str:
     marks = {"child": session.parent_id is not None, "archived": session.time.archived is not None}
+    marks["undo pending"] = session.revert is not None
     return ", ".join(mark for mark, holds in marks.items() if holds)
 
 

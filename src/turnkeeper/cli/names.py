@@ -1,6 +1,6 @@
 """How users name a session, a message, a project, a directory or a model: by an id, a prefix of it, a slug, a path."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +13,8 @@ from turnkeeper.model.refusal import Conflict, Invalid, NotFound
 from turnkeeper.store.engine import Key, is_key
 
 if TYPE_CHECKING:
+    from cyclopts import Token
+
     from turnkeeper.app import Turnkeeper
     from turnkeeper.client import Client
     from turnkeeper.model.message import ModelChoice
@@ -27,7 +29,16 @@ Limit = Annotated[
     int, Parameter(name=("--limit", "-n"), metavar="N", help="How many at most.", validator=Number(gte=1))
 ]
 
-Seq = Annotated[int | None, Parameter(metavar="SEQ", help="As it was after this event of its log.")]
+
+def whole(_: object, tokens: "Sequence[Token]") -> int:
+    """The number of an event. Other numbers would be rounded."""
+    [given] = [token.value for token in tokens]
+    if not given.isdecimal():
+        raise ValueError(f"{given!r} is not the number of an event")
+    return int(given)
+
+
+Seq = Annotated[int | None, Parameter(metavar="SEQ", converter=whole, help="As it was after this event of its log.")]
 
 
 def model(given: str | None) -> "ModelChoice | None":

@@ -13,8 +13,8 @@ from turnkeeper.cli.screen import TODO_MARKS, Screen, fields, harmless, one_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from turnkeeper.app import Turnkeeper
-    from turnkeeper.cli.transcript import Waiting
+    from turnkeeper.api import Turnkeeper
+    from turnkeeper.cli.transcript import Undone, Waiting
     from turnkeeper.client import Client
     from turnkeeper.core.view import ViewState
     from turnkeeper.model.permission import PermissionRequest
@@ -87,19 +87,42 @@ async def messages(
         store = local_store(tk)
         if store is not None and at is not None:
             then = await store.at(session_id, at)
+            session = await then.session()
             page = await then.messages(limit=limit, before=before, after=after)
             waiting = _by_call(await then.requests())
         else:
+            session = await tk.get(session_id)
             page = await tk.messages(session_id, limit=limit, before=before, after=after)
             waiting = {} if options.json else _by_call(await _requests(tk, session_id))
+        undone = None if options.json else await _undone(tk, session)
     if not context:
         page = page.but(items=tuple(one for one in page.items if not isinstance(one.info, SystemMessage)))
-    answer(options, page, lambda screen: transcript(screen, page.items, waiting), empty="There are no messages here.")
+    answer(
+        options,
+        page,
+        lambda screen: transcript(screen, page.items, waiting, undone),
+        empty="There are no messages here.",
+    )
     if not options.json and page.older is not None:
         note(f"There are older ones: add --before {page.older}")
     if not options.json and page.newer is not None:
         note(f"There are newer ones: add --after {page.newer}")
     return note_damaged(page.damaged)
+
+
+async def _undone(tk: "Turnkeeper | Client", session: "Session") -> "Undone | None":
+    """Where a pending undo of a session begins."""
+    from turnkeeper.cli.transcript import Undone
+    from turnkeeper.model.refusal import NotFound
+
+    revert = session.revert
+    if revert is None:
+        return None
+    try:
+        begin = (await tk.message(session.id, revert.message_id)).info
+    except NotFound:
+        return None
+    return Undone(begin, is_inside=revert.part_id is not None or revert.keeps_message)
 
 
 async def todo(id: names.SessionName, /, *, options: Options) -> None:
@@ -147,7 +170,8 @@ def _session(screen: Screen, session: "Session", state: "ViewState | None", belo
         ("Children", f"{children:,}" if children else ""),
         ("Cost", _cost(session, below)),
         ("Tokens", ", ".join(f"{count:,} {kind}" for kind, count in token_kinds(session.tokens).items() if count)),
-        ("Changed", _changed(session)),
+        ("Changed", _changed(session) if session.revert is None else ""),
+        ("Undone", screen.paint(undone_words(session), "yellow")),
         ("Shared at", harmless(session.share.url) if session.share else ""),
     ]
     return fields(screen, rows)
@@ -174,6 +198,17 @@ def _changed(session: "Session") -> str:
         return ""
     changed = session.summary
     return f"{plural(changed.files, 'file')}, +{changed.additions:,} -{changed.deletions:,} lines"
+
+
+def undone_words(session: "Session") -> str:
+    """What a pending undo has set aside, and what becomes of it; empty if nothing is undone."""
+    if session.revert is None:
+        return ""
+    what = f" ({changed})" if (changed := _changed(session)) else ""
+    return (
+        f"from {harmless(session.revert.message_id)} on{what}; `session redo` brings it back, the next prompt makes it "
+        "final"
+    )
 
 
 def _todo(screen: Screen, todo: "Todo") -> str:

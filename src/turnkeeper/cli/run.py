@@ -120,11 +120,14 @@ async def _moved(
     """Undo or redo, if the message says so; the exit code. None for any other message."""
     from turnkeeper.cli import undoing
 
-    if text not in MOVES or len(prompt.parts) > 1:
+    word = text.split(maxsplit=1)[0] if text.strip() else ""
+    if word not in MOVES:
         return None
+    if text.strip() != word or len(prompt.parts) > 1:
+        raise UsageError(f"{word} goes alone; leave out the other words and files")
     if session is None:
         raise UsageError(f"{text} needs a session; add -c for the last one, or -s ID")
-    done = await undoing.move(tk, session.id, text == "/redo", yes=False)
+    done = await undoing.move(tk, session.id, word == "/redo", yes=False)
     live.display.note(undoing.outcome(done))
     return undoing.code(done)
 

@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from turnkeeper.cli import names
 from turnkeeper.cli.options import Options, local_store
 from turnkeeper.cli.output import answer, note
+from turnkeeper.cli.reading import undone_words
 from turnkeeper.cli.run_options import DEFAULT_DISPLAY, Auto, DisplayOptions
 from turnkeeper.cli.screen import Column, Screen, fields, one_line, plural, table
 from turnkeeper.model.refusal import Busy
@@ -217,6 +218,7 @@ def _details(screen: Screen, report: _Report) -> str:
         ("Title", one_line(report.session.title)),
         ("Status", _said(screen, report)),
         ("Owner", _owner(report)),
+        ("Undone", screen.paint(undone_words(report.session), "yellow")),
     ]
     rows += [
         ("Waiting" if place == 0 else " ", f"{one['delivery']}  {screen.fit(one_line(one['text']), WAITING_SHOWN)}")

@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from turnkeeper.cli.part_lines import arguments, source_lines, took
 from turnkeeper.cli.request_lines import permission_wait, question_wait
@@ -38,14 +38,33 @@ Waiting: TypeAlias = Mapping[AskedBy, PermissionRequest | QuestionRequest]
 """The requests that wait for an answer, by the call that asks."""
 
 
-def transcript(screen: Screen, messages: Sequence[MessageWithParts], waiting: Waiting = MappingProxyType({})) -> str:
-    """Messages, separated by empty lines."""
-    return "\n\n".join("\n".join(_message(screen, one, waiting)) for one in messages)
+class Undone(NamedTuple):
+    """Where a pending undo begins. ``is_inside``: not with the message itself, but inside of it or after it."""
+
+    message: Message
+    is_inside: bool
+
+    def has(self, message: Message) -> bool:
+        """Whether a message is undone. A server does not tell the seq; then the ids tell the order."""
+        if message.id == self.message.id:
+            return not self.is_inside
+        return (message.seq, message.id) > (self.message.seq, self.message.id)
 
 
-def _message(screen: Screen, message: MessageWithParts, waiting: Waiting) -> Iterator[str]:
+def transcript(
+    screen: Screen,
+    messages: Sequence[MessageWithParts],
+    waiting: Waiting = MappingProxyType({}),
+    undone: Undone | None = None,
+) -> str:
+    """Messages, separated by empty lines. Those that are undone say so."""
+    return "\n\n".join("\n".join(_message(screen, one, waiting, undone)) for one in messages)
+
+
+def _message(screen: Screen, message: MessageWithParts, waiting: Waiting, undone: Undone | None) -> Iterator[str]:
     info = message.info
-    yield _head(screen, info)
+    mark = screen.paint("  undone", "yellow") if undone is not None and undone.has(info) else ""
+    yield _head(screen, info) + mark
     for update in info.updates if isinstance(info, SystemMessage) else ():
         yield f"{INDENT}{screen.paint(harmless(update.key), 'dim')}"
         yield from _prose(screen, update.text, "dim")

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 from cyclopts import Parameter
 
 from turnkeeper.cli import names
-from turnkeeper.cli.failures import OK, REFUSED
-from turnkeeper.cli.options import Options
+from turnkeeper.cli.failures import OK, REFUSED, UsageError
+from turnkeeper.cli.options import Options, local_store
 from turnkeeper.cli.output import answer, confirm, note
-from turnkeeper.cli.screen import Screen, one_line, plural, show
+from turnkeeper.cli.progress import progress
+from turnkeeper.cli.screen import Screen, file_name, one_line, plural, shortened, show
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
 DryRun = Annotated[bool, Parameter(help="Only list what would become of each file.")]
 Yes = Annotated[bool, Parameter(name=("--yes", "-y"), help="Do not ask for confirmation.")]
+
+LINES_SHOWN: Final = 50
+"""How many files a terminal lists."""
+PROMPT_SHOWN: Final = 60
 
 MARKS: Final = {
     "restore": ("~", "yellow", "is put back"),
@@ -49,8 +54,9 @@ async def undo(
     stays as it is and is named. Undo again to go back one more prompt; `session
     redo` goes forth. The next prompt makes it final.
 
-    With --json the answer is {"session", "files", "problem", "isPlan"}. The exit
-    code is 1 if a file stays as it is that should have been put back.
+    With --json the answer is {"session", "messageID", "files", "problem",
+    "isPlan"}. The exit code is 1 if a file stays as it is that should have been
+    put back. If it could not be written, say `session undo` again.
 
     For example:
       turnkeeper session undo calm-otter --dry-run
@@ -80,7 +86,7 @@ async def _command(options: Options, id: str, message: str | None, *, is_redo: b
             done = await _moved(tk, session_id, message_id, is_redo=is_redo, dry_run=True)
         else:
             done = await move(tk, session_id, is_redo, message_id=message_id, yes=yes, is_quiet=options.json)
-    answer(options, done, lambda screen: "\n".join(_lines(screen, done.files)) if done.is_plan else "")
+    answer(options, done, lambda screen: "\n".join(_cut(screen, _lines(screen, done.files))) if done.is_plan else "")
     if not options.json:
         note(outcome(done))
     return code(done)
@@ -102,37 +108,76 @@ async def move(
     is_quiet: bool = False,
 ) -> "Reverted":
     """List what will become of files, ask, and undo or redo."""
-    if not (yes and is_quiet):
-        planned = await _moved(tk, session_id, message_id, is_redo=is_redo, dry_run=True)
-        screen = Screen.of(sys.stderr)
-        for line in (*_lines(screen, planned.files), *([planned.problem] if planned.problem else [])):
-            show(line, to=sys.stderr)
+    if yes and is_quiet:
+        return await _moved(tk, session_id, message_id, is_redo=is_redo, dry_run=False)
+    planned = await _moved(tk, session_id, message_id, is_redo=is_redo, dry_run=True)
+    screen = Screen.of(sys.stderr)
+    _list(screen, planned.files)
+    if planned.problem:
+        show(planned.problem, to=sys.stderr)
     if not yes:
-        verb = "redo" if is_redo else "undo"
-        confirm(
-            "Redo?" if is_redo else "Undo?",
-            no_terminal=f"there is no terminal to ask on; `turnkeeper session {verb} {session_id} --yes` does not ask",
-            refused="nothing was changed",
-        )
-    return await _moved(tk, session_id, message_id, is_redo=is_redo, dry_run=False)
+        await _ask(tk, screen, planned, is_redo=is_redo)
+    done = await _moved(tk, session_id, message_id, is_redo=is_redo, dry_run=False)
+    known = {one.file for one in planned.conflicts}
+    _list(screen, tuple(one for one in done.conflicts if one.file not in known))
+    return done
+
+
+async def _ask(tk: "Turnkeeper | Client", screen: Screen, planned: "Reverted", *, is_redo: bool) -> None:
+    """Ask whether this prompt is meant. Raises UsageError without a terminal, and Forbidden without a yes."""
+    verb, session_id = "redo" if is_redo else "undo", planned.session.id
+    if not sys.stdin.isatty():
+        raise UsageError(f"there is no terminal to ask on; `turnkeeper session {verb} {session_id} --yes` does not ask")
+    pending = planned.session.revert
+    message_id = (pending.message_id if pending is not None else None) if is_redo else planned.message_id
+    named = f" {await _said(tk, screen, session_id, message_id)}" if message_id is not None else ""
+    confirm(f"{verb.capitalize()}{named}?", no_terminal="", refused="nothing was changed")
+
+
+async def _said(tk: "Turnkeeper | Client", screen: Screen, session_id: str, message_id: str) -> str:
+    """A prompt by its first words."""
+    from turnkeeper.model.parts import TextPart
+
+    parts = (await tk.message(session_id, message_id)).parts
+    text = one_line(" ".join(one.text for one in parts if isinstance(one, TextPart) and not one.synthetic))
+    return f'"{shortened(text, PROMPT_SHOWN)}"' if text else message_id
+
+
+def _list(screen: Screen, files: "tuple[FileRestore, ...]") -> None:
+    for line in _cut(screen, _lines(screen, files)):
+        show(line, to=sys.stderr)
+
+
+def _cut(screen: Screen, lines: list[str]) -> list[str]:
+    """The lines; on a terminal as many as can be read."""
+    more = len(lines) - LINES_SHOWN
+    if screen.width is None or more <= 0:
+        return lines
+    return [*lines[:LINES_SHOWN], f"... and {more:,} more; --dry-run --json lists all"]
 
 
 async def _moved(
     tk: "Turnkeeper | Client", session_id: str, message_id: str | None, *, is_redo: bool, dry_run: bool
 ) -> "Reverted":
-    if is_redo:
-        return await tk.redo(session_id, dry_run=dry_run)
-    return await tk.undo(session_id, message_id=message_id, dry_run=dry_run)
+    if (store := local_store(tk)) is None:
+        if is_redo:
+            return await tk.redo(session_id, dry_run=dry_run)
+        return await tk.undo(session_id, message_id=message_id, dry_run=dry_run)
+    with progress("Redoing" if is_redo else "Undoing") as told:
+        if is_redo:
+            return await store.redo(session_id, dry_run=dry_run, progress=told)
+        return await store.undo(session_id, message_id=message_id, dry_run=dry_run, progress=told)
 
 
 def _lines(screen: Screen, files: "tuple[FileRestore, ...]") -> list[str]:
-    """A line for each file that changes, or that should and stays."""
+    """A line for each file that changes, or that should and stays: these first where not all fit."""
     lines = []
-    for one in files:
+    is_long = screen.width is not None and len(files) > LINES_SHOWN
+    for one in sorted(files, key=lambda one: one.kind != "conflict") if is_long else files:
         if one.kind in MARKS:
             mark, colour, words = MARKS[one.kind]
             why = f": {one.reason}" if one.reason else ""
-            lines.append(f"{screen.paint(mark, colour)} {one_line(one.file)}  {screen.paint(words + why, 'dim')}")
+            lines.append(f"{screen.paint(mark, colour)} {file_name(one.file)}  {screen.paint(words + why, 'dim')}")
     return lines
 
 
@@ -140,11 +185,13 @@ def outcome(done: "Reverted") -> str:
     """What was done, in a sentence."""
     changed = sum(one.writes for one in done.files)
     what = f"{plural(changed, 'file')} {'would change' if done.is_plan else 'changed'}"
-    left = [f"{one_line(one.file)} stays as it is: {one.reason}" for one in done.conflicts]
+    count = len(done.conflicts)
+    stays = "stays as it is" if count == 1 else "stay as they are"
+    left = [f"{plural(count, 'file')} {stays}"] if count else []
     rest = "; ".join([what, *left, *([done.problem] if done.problem else [])])
     if done.is_plan:
         return f"Nothing was done yet. {rest}."
-    state = "A revert is pending" if done.session.revert is not None else "Nothing is undone any more"
+    state = "An undo is pending" if done.session.revert is not None else "Nothing is undone any more"
     return f"{state}. {rest}."
 
 

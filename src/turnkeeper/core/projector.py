@@ -120,8 +120,8 @@ def _apply(view: SessionView, recorded: Recorded) -> _Step:
         case e.RevertStaged(revert=revert):
             ended = view.but(restore=restores.staged(view, revert))
             return _active(ended, time, revert=revert), (c.RevertPut(revert),)
-        case e.RevertCleared():
-            ended = view.but(restore=restores.cleared(view))
+        case e.RevertCleared(unwritten=unwritten):
+            ended = view.but(restore=restores.cleared(view, unwritten))
             return _active(ended, time, revert=None), (c.RevertGone(),)
         case e.RevertCommitted(message_id=message_id, ends_epoch=ends_epoch):
             epoch = view.epoch.but(is_over=True) if view.epoch is not None and ends_epoch else view.epoch

@@ -1,6 +1,6 @@
 """Restores in the view: what of the files of a revert is open, done, or known for a redo."""
 
-from itertools import compress
+from collections.abc import Sequence
 
 from turnkeeper.core.view import Restore, SessionView
 from turnkeeper.model.event import RestoreBegun
@@ -17,22 +17,31 @@ def staged(view: SessionView, revert: Revert) -> Restore | None:
     restore = view.restore
     if restore is None or not restore.is_open or not _leads_to(restore, revert):
         return restore
-    left = frozenset(revert.conflicts or ())
-    # A conflict that was planned keeps what an earlier revert did to the file. One that was found late did nothing.
-    is_known = [one.undone is not None and (one.kind == "conflict" or one.file not in left) for one in restore.files]
-    known = tuple(compress(restore.files, is_known))
-    return Restore(root=restore.root, files=known, is_open=False) if known else None
+    return _closed(restore, revert.conflicts or ())
 
 
-def cleared(view: SessionView) -> Restore | None:
-    """The restore after a revert was cleared: none, unless one is open that stages a revert."""
+def cleared(view: SessionView, unwritten: Sequence[str] = ()) -> Restore | None:
+    """The restore after a revert was cleared: what could not be written. One that stages a revert stays open."""
     restore = view.restore
-    return restore if restore is not None and restore.is_open and restore.revert is not None else None
+    if restore is None or not restore.is_open:
+        return None
+    return restore if restore.revert is not None else _closed(restore, unwritten)
+
+
+def _closed(restore: Restore, left: Sequence[str]) -> Restore | None:
+    """What is known after a restore. A file that could not be written is still what an earlier restore made of it."""
+    # A conflict that was planned is known: it is left as it is, and has what an earlier revert did to the file.
+    late = frozenset(left).intersection(one.file for one in restore.files if one.kind != "conflict")
+    after = [one.but(undone=one.earlier) if one.file in late else one for one in restore.files]
+    known = tuple(one for one in after if one.undone is not None)
+    if not known and not late:
+        return None
+    return Restore(root=restore.root, files=known, is_open=False, unwritten=tuple(sorted(late)))
 
 
 def is_pending(view: SessionView) -> bool:
-    """Whether a revert is staged, or one was begun and not finished."""
-    return view.session.revert is not None or is_open(view)
+    """Whether a revert is staged, or one was begun and not finished, or its end left files that were not written."""
+    return view.session.revert is not None or view.restore is not None
 
 
 def is_open(view: SessionView) -> bool:

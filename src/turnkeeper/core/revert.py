@@ -15,12 +15,14 @@ from turnkeeper.model.event import Event, MessageRemoved, PartRemoved
 from turnkeeper.model.failure import AbortedFailure, MessageData
 from turnkeeper.model.message import AssistantMessage, UserMessage
 from turnkeeper.model.parts import PatchPart, SnapshotPart, StepFinishPart, StepStartPart, TextPart, ToolPart
-from turnkeeper.model.restore import FileEdit, FileRestore, FileState, RestoreKind
+from turnkeeper.model.restore import OTHER_MODE, FileEdit, FileRestore, FileState, RestoreKind
 
 FILE_MODES: Final = frozenset({"100644", "100755"})
 LINK_MODE: Final = "120000"
 
-SAME_LINES: Final = "others changed the same lines since, or it is no text"
+SAME_LINES: Final = "others changed the same lines since"
+NO_TEXT: Final = "others changed it since, and it is no text that could be merged"
+NO_FILE: Final = "it is no regular file now, or a folder on its way is a link"
 REMOVED: Final = "others removed it since"
 CREATED: Final = "others made a file of this name since"
 EDITED: Final = "others changed it since, and before that step there was no such file"
@@ -126,6 +128,26 @@ def _relative(file: str, root: str) -> str | None:
     return file.removeprefix(top) if file.startswith(top) else None
 
 
+def unseen_turns(aside: Iterable[HistoryItem]) -> list[str]:
+    """The turns that may have changed files, and of which there is no snapshot at all."""
+    return [entry.message.id for entry in aside if _is_unseen(entry)]
+
+
+def _is_unseen(entry: HistoryItem) -> bool:
+    is_seen = any(
+        isinstance(part, PatchPart | SnapshotPart)
+        or (isinstance(part, StepStartPart | StepFinishPart) and part.snapshot is not None)
+        for part in entry.parts
+    )
+    return not is_seen and any(isinstance(part, ToolPart) and may_write(part) for part in entry.parts)
+
+
+def files_elsewhere(aside: Iterable[HistoryItem], root: str) -> list[str]:
+    """The files that turns changed, and that are not below the root: the session worked in another directory then."""
+    parts = [part for entry in aside for part in entry.parts if isinstance(part, PatchPart)]
+    return sorted({file for part in parts for file in part.files if _relative(file, root) is None})
+
+
 def unknown_turns(aside: Iterable[HistoryItem]) -> list[str]:
     """The turns that may have changed files and whose last tree is not known, because they were cut off.
 
@@ -179,15 +201,18 @@ def undo(
         for edit in edits:
             to = yield from _without(to, edit)
     except _Conflict as conflict:
-        return FileRestore(file=file, kind="conflict", now=now, to=now, undone=pending, reason=conflict.reason)
+        return FileRestore(
+            file=file, kind="conflict", now=now, to=now, undone=pending, earlier=pending, reason=conflict.reason
+        )
     undone = FileEdit(before=original, after=to) if original != to else None
-    return FileRestore(file=file, kind=_kind(now, to, (pending, *edits)), now=now, to=to, undone=undone)
+    kind = _kind(now, to, (pending, *edits))
+    return FileRestore(file=file, kind=kind, now=now, to=to, undone=undone, earlier=pending)
 
 
 def redo(file: str, now: FileState | None, undone: FileEdit) -> Merging:
     """Take back what a revert did to a file."""
     restored = yield from undo(file, now, [undone])
-    return restored.but(undone=None)
+    return restored.but(undone=None, earlier=undone)
 
 
 class _Conflict(Exception):
@@ -209,6 +234,8 @@ def _without(now: FileState | None, edit: FileEdit | None) -> Generator[Merge, s
         return before
     if now is None:
         raise _Conflict(REMOVED)
+    if now.mode == OTHER_MODE:
+        raise _Conflict(NO_FILE)
     if after is None:
         raise _Conflict(CREATED)
     if before is None:

@@ -70,13 +70,15 @@ class Restore(Value):
     """The files of a revert. ``is_open``: they are being written, or the process that wrote them died.
 
     Then ``revert`` is what is staged when all are written; None: the revert is cleared. Later, until the revert ends, a
-    redo knows by ``files`` what the revert has done to each of them.
+    redo knows by ``files`` what the revert has done to each of them. ``unwritten`` are those that could not be written:
+    the same undo or redo tries them again.
     """
 
     root: str
     files: tuple[FileRestore, ...]
     revert: Revert | None = None
     is_open: bool = True
+    unwritten: tuple[str, ...] = ()
 
 
 class Rewritten(Value):

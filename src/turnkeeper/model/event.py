@@ -158,9 +158,10 @@ class RevertStaged(EventBase):
 
 
 class RevertCleared(EventBase):
-    """The history that was set aside came back."""
+    """The history that was set aside came back. ``unwritten``: files that could not be written; a redo tries again."""
 
     KIND = "revert.cleared"
+    unwritten: tuple[str, ...] = ()
 
 
 class RevertCommitted(EventBase):

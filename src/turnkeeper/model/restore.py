@@ -1,12 +1,15 @@
 """File restores: what a revert, or its end, does to the files of a project; file by file."""
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from turnkeeper.model.session import Session
 from turnkeeper.model.value import Value
 
 RestoreKind: TypeAlias = Literal["restore", "create", "delete", "merged", "conflict", "unchanged"]
 """What becomes of a file. ``merged``: changes of others are kept. ``conflict``: the file is left as it is."""
+
+OTHER_MODE: Final = "other"
+"""The mode of what is no file and no link, such as a pipe, and of a file behind a link."""
 
 
 class FileState(Value):
@@ -32,6 +35,8 @@ class FileRestore(Value):
     to: FileState | None = None
     undone: FileEdit | None = None
     """What the pending revert has done to the file in all. A redo takes it back."""
+    earlier: FileEdit | None = None
+    """What the pending revert had done to the file before. It stays true if the file cannot be written."""
     reason: str | None = None
     """Why the file is left as it is."""
 
@@ -45,6 +50,8 @@ class Reverted(Value):
     """A revert, or its end: the session after it and what became of each file. ``is_plan``: nothing was done yet."""
 
     session: Session
+    message_id: str | None = None
+    """From which message on the history is, or would be, set aside; None: it is whole."""
     files: tuple[FileRestore, ...] = ()
     problem: str | None = None
     """What is not put back besides conflicts, and why."""

@@ -112,7 +112,7 @@ class Drain(msgspec.Struct, frozen=True):
                 continue
             history = await self.histories.follow(pen)
             match await self._next(view, history, resume):
-                case Promote() | Compact() | RunTurn() | RunSubtask() if view.session.revert is not None:
+                case Promote() | Compact() | RunTurn() | RunSubtask() if is_pending(view):
                     await self.reverts.commit(pen)
                 case Abandon():
                     await pen.leave_turn(view)

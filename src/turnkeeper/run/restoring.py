@@ -1,19 +1,24 @@
 """Restoring files: plans what a revert does to the files of a project, and carries the plan out."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Final, NamedTuple
 
 import msgspec
 from anyio import to_thread
 
-from turnkeeper.core.revert import FileStep, Merging, Trees, file_edits, redo, undo
+from turnkeeper.core.revert import NO_TEXT, SAME_LINES, FileStep, Merge, Merging, Trees, file_edits, redo, undo
 from turnkeeper.core.view import Restore
 from turnkeeper.model.refusal import NotFound
-from turnkeeper.model.restore import FileRestore, FileState
+from turnkeeper.model.restore import OTHER_MODE, FileEdit, FileRestore, FileState
 from turnkeeper.model.session import FileDiff
 from turnkeeper.store.crash import crash_point
-from turnkeeper.workspace.restore import OTHER, READ_AT_ONCE, Restorer, read
+from turnkeeper.workspace.restore import READ_AT_ONCE, Progress, Restorer, no_progress, read
+from turnkeeper.workspace.restored_file import blob_name
 from turnkeeper.workspace.snapshots import ShadowRepository
+
+_SNIFFED_BYTES: Final = 8000
+"""How much git looks at to tell whether a file is text."""
 
 
 class FileRestoring(msgspec.Struct):
@@ -33,27 +38,28 @@ class FileRestoring(msgspec.Struct):
 
     async def undo(self, steps: Sequence[FileStep], done: Restore | None) -> tuple[FileRestore, ...]:
         """What becomes of the files of these steps. ``done`` is what a revert that is still staged has done."""
-        pending = {one.file: one.undone for one in done.files if one.undone is not None} if done is not None else {}
+        pending = _pending(done)
         edits = file_edits(steps, await self._trees(steps))
-        names = sorted({*edits, *pending})
-        now = await self._now(names)
-        return await self._decided(undo(name, now.get(name), edits.get(name, ()), pending.get(name)) for name in names)
+        known = [*pending.values(), *(edit for found in edits.values() for edit in found)]
+        return await self._planned(
+            {*edits, *pending}, known, lambda name, now: undo(name, now, edits.get(name, ()), pending.get(name))
+        )
 
     async def redo(self, done: Restore) -> tuple[FileRestore, ...]:
         """What becomes of the files when the revert is cleared."""
-        pending = {one.file: one.undone for one in done.files if one.undone is not None}
-        now = await self._now(sorted(pending))
-        return await self._decided(redo(name, now.get(name), edit) for name, edit in sorted(pending.items()))
+        pending = _pending(done)
+        return await self._planned(pending, [*pending.values()], lambda name, now: redo(name, now, pending[name]))
 
     async def keep(self) -> None:
         """Keep what planning has stored until the session is removed or its snapshots are."""
         if self.stored:
             await self.repository.keep(self.session_id, sorted(self.stored))
 
-    async def write(self, files: Sequence[FileRestore]) -> dict[str, str]:
+    async def write(self, files: Sequence[FileRestore], progress: Progress = no_progress) -> dict[str, str]:
         """Bring the files to their new states; those that were left as they are, with the reasons."""
         permissions = await self.repository.permissions() if any(one.now is None for one in files) else {}
-        restorer = Restorer(self.repository.root, self._contents, self.directory, crash_point, permissions)
+        top = self.repository.root
+        restorer = Restorer(top, self._contents, self.directory, crash_point, permissions, progress)
         return await restorer.restore(files)
 
     async def diff_now(self, before: str | None, names: Iterable[str]) -> tuple[FileDiff, ...]:
@@ -89,24 +95,43 @@ class FileRestoring(msgspec.Struct):
             return None
         return {name: FileState(mode=one.mode, blob=one.blob) for name, one in found.items()}
 
-    async def _now(self, names: Sequence[str]) -> dict[str, FileState]:
-        """The files on disk. Their contents are stored, so that they can be merged and brought back."""
-        now: dict[str, FileState] = {}
-        for begin in range(0, len(names), READ_AT_ONCE):
-            found = await to_thread.run_sync(read, self.repository.root, names[begin : begin + READ_AT_ONCE])
-            kept = [(name, one) for name, one in found.items() if one.mode != OTHER]
-            blobs = await self.repository.store([one.content for _, one in kept])
-            self.stored.update(blobs)
-            now |= {name: FileState(mode=one.mode, blob=blob) for (name, one), blob in zip(kept, blobs, strict=True)}
-            now |= {name: FileState(mode=OTHER, blob="") for name, one in found.items() if one.mode == OTHER}
-        return now
-
-    async def _decided(self, decisions: Iterable[Merging]) -> tuple[FileRestore, ...]:
-        found = [await self._merged(decision) for decision in decisions]
+    async def _planned(
+        self,
+        names: Iterable[str],
+        known: Iterable[FileEdit | None],
+        decide: Callable[[str, FileState | None], Merging],
+    ) -> tuple[FileRestore, ...]:
+        """Decide about each file. Those behind a link come last: there is none of them if the link goes."""
+        now, links = await self._now(sorted(names), _blobs(known))
+        decided: dict[str, FileRestore] = {}
+        for name in sorted(names, key=lambda one: (one in links, one)):
+            link = decided.get(links.get(name, ""))
+            is_link_gone = link is not None and link.writes and link.to is None
+            decided[name] = await self._merged(decide(name, None if is_link_gone else now.get(name)))
+        found = [decided[name] for name in sorted(decided)]
         return tuple(one for one in found if one.kind != "unchanged" or one.undone is not None)
+
+    async def _now(self, names: Sequence[str], known: Collection[str]) -> tuple[dict[str, FileState], dict[str, str]]:
+        """The files on disk, and the links that others are behind.
+
+        Contents that are not ``known`` are stored, so that they can be merged and brought back.
+        """
+        now: dict[str, FileState] = {}
+        links: dict[str, str] = {}
+        digits = len(next(iter(known), ""))
+        for begin in range(0, len(names), READ_AT_ONCE):
+            found = await to_thread.run_sync(_hashed, self.repository.root, names[begin : begin + READ_AT_ONCE], digits)
+            new = [one for one in found if one.state.mode != OTHER_MODE and one.state.blob not in known]
+            blobs = await self.repository.store([one.content for one in new])
+            self.stored.update(blobs)
+            now |= {one.name: one.state for one in found}
+            now |= {one.name: one.state.but(blob=blob) for one, blob in zip(new, blobs, strict=True)}
+            links |= {one.name: one.link for one in found if one.link is not None}
+        return now, links
 
     async def _merged(self, decision: Merging) -> FileRestore:
         """Carry out the merges that a decision asks for."""
+        wanted = merged = None
         try:
             wanted = next(decision)
             while True:
@@ -115,7 +140,13 @@ class FileRestoring(msgspec.Struct):
                 wanted = decision.send(merged)
         except StopIteration as decided:
             restored: FileRestore = decided.value
-            return restored
+        if restored.reason == SAME_LINES and wanted is not None and await self._is_binary(wanted):
+            return restored.but(reason=NO_TEXT)
+        return restored
+
+    async def _is_binary(self, wanted: Merge) -> bool:
+        """Whether one of the contents is no text, as git sees it."""
+        return any(b"\0" in content[:_SNIFFED_BYTES] for content in (await self._contents(wanted)).values())
 
     async def _contents(self, blobs: Sequence[str]) -> Mapping[str, bytes]:
         try:
@@ -129,3 +160,31 @@ class FileRestoring(msgspec.Struct):
             return await self.repository.read([blob])
         except NotFound:
             return {}
+
+
+class _Hashed(NamedTuple):
+    """A file on disk."""
+
+    name: str
+    state: FileState
+    content: bytes
+    link: str | None
+
+
+def _hashed(root: Path, names: Sequence[str], digits: int) -> list[_Hashed]:
+    found = read(root, names)
+    blobs = {name: "" if one.mode == OTHER_MODE else blob_name(one.content, digits) for name, one in found.items()}
+    return [
+        _Hashed(name, FileState(mode=one.mode, blob=blobs[name]), one.content, one.link) for name, one in found.items()
+    ]
+
+
+def _pending(done: Restore | None) -> dict[str, FileEdit]:
+    """What a revert that is still staged has done to files."""
+    return {one.file: one.undone for one in done.files if one.undone is not None} if done is not None else {}
+
+
+def _blobs(edits: Iterable[FileEdit | None]) -> frozenset[str]:
+    """The contents that snapshots have."""
+    states = [state for edit in edits if edit is not None for state in (edit.before, edit.after)]
+    return frozenset(state.blob for state in states if state is not None and state.blob)

@@ -5,21 +5,25 @@ next carries it out to its end (``finish``), so that a revert is done wholly or 
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from turnkeeper.core.history import HistoryItem
+from turnkeeper.core.restores import is_pending
 from turnkeeper.core.revert import (
     RevertPoint,
     ends_epoch,
     file_steps,
+    files_elsewhere,
     first_and_last_tree,
     removal,
     revert_point,
     set_aside,
     unknown_turns,
+    unseen_turns,
 )
 from turnkeeper.core.view import Restore, SessionView
 from turnkeeper.model.event import (
@@ -41,14 +45,25 @@ from turnkeeper.run.histories import Histories
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.restoring import FileRestoring
 from turnkeeper.store.store import Store
+from turnkeeper.workspace.files import is_moved
+from turnkeeper.workspace.restore import Progress, no_progress
 from turnkeeper.workspace.snapshots import ShadowRepository
 
 log = logging.getLogger(__name__)
 
-NO_SNAPSHOTS = "files stay as they are: no snapshots are kept here (git is missing, or the setting 'snapshot' is off)"
-
-
+NO_SNAPSHOTS = (
+    "files stay as they are: no snapshots are kept here (git is missing, the setting 'snapshot' is off, or this is "
+    "your home directory)"
+)
 UNKNOWN = "what the calls of these turns changed is not known, because they were cut off, and stays as it is: {}"
+UNSEEN = "what the calls of these turns changed is not known, because no snapshot was taken, and stays as it is: {}"
+ELSEWHERE = "these files are not below {}, where the session works now, and stay as they are: {}"
+AWAY = (
+    "the directory {!r} of the session is not there, so its files cannot be put back; bring it back and say it again, "
+    "or let the session go on elsewhere with `turnkeeper session move`"
+)
+_NAMED_MAX = 10
+"""How many files or turns a sentence names."""
 
 
 class RevertTarget(Value):
@@ -85,17 +100,17 @@ class Reverts(msgspec.Struct, frozen=True):
         """What the end of the pending revert would do."""
         return (await self._plan_clear(session_id))[0]
 
-    async def stage(self, pen: Pen, target: RevertTarget) -> Planned:
+    async def stage(self, pen: Pen, target: RevertTarget, progress: Progress = no_progress) -> Planned:
         """Set history and files aside; what was done to each file. Raises NotFound like ``plan``."""
         await self.finish(pen)
-        return await self._carry_out(pen, *await self._plan(pen.session_id, target))
+        return await self._carry_out(pen, *await self._plan(pen.session_id, target), progress)
 
-    async def clear(self, pen: Pen) -> Planned:
+    async def clear(self, pen: Pen, progress: Progress = no_progress) -> Planned:
         """Bring back what was set aside; nothing if nothing was."""
         await self.finish(pen)
-        if (await self.store.journal.view(pen.session_id)).session.revert is None:
+        if not is_pending(await self.store.journal.view(pen.session_id)):
             return Planned()
-        return await self._carry_out(pen, *await self._plan_clear(pen.session_id))
+        return await self._carry_out(pen, *await self._plan_clear(pen.session_id), progress)
 
     async def commit(self, pen: Pen, *, keeps_message: bool = False) -> None:
         """Remove what was set aside from the history; nothing if nothing was. ``keeps_message`` keeps its message."""
@@ -103,25 +118,46 @@ class Reverts(msgspec.Struct, frozen=True):
         view = await self.store.journal.view(pen.session_id)
         revert = view.session.revert
         if revert is None:
+            if view.restore is not None:  # A redo could not write these files, and nobody tried again.
+                await pen.append(RevertCleared(), at="revert")
             return
         point = RevertPoint(revert.message_id, revert.part_id, keeps_message or revert.keeps_message)
         entries = await self._entries_from(pen.session_id, revert.message_id, revert.part_id)
         aside = set_aside(entries, point)
         committed = RevertCommitted(message_id=revert.message_id, ends_epoch=ends_epoch(aside, view.epoch))
-        events = [*removal(aside, point), committed]
+        events = [*removal(aside, point), committed, *await self._summary_without(view, aside)]
         await pen.append(*(_withdrawn(view, entries, point) if point.keeps_message else ()), *events, at="commit")
         self.histories.forget(pen.session_id)
 
-    async def finish(self, pen: Pen) -> bool:
-        """Carry out what a process began and did not finish; whether there was something."""
+    async def _summary_without(self, view: SessionView, aside: Iterable[HistoryItem]) -> list[Event]:
+        """What the messages changed that stay: until now the summary tells what was set aside."""
+        if view.session.summary is None:
+            return []
+        gone = {part.id for entry in aside for part in entry.parts}
+        all_entries = await self._entries_from(view.session.id, None)
+        entries = [one.but(parts=tuple(part for part in one.parts if part.id not in gone)) for one in all_entries]
+        if first_and_last_tree(entries) is None:
+            return [SummaryRecorded(summary=Summary(additions=0, deletions=0, files=0), diffs=())]
+        return [] if _is_away(view.session) else await _summary(await self._restoring(view.session), entries)
+
+    async def finish(self, pen: Pen, progress: Progress = no_progress) -> Planned | None:
+        """Carry out what a process began and did not finish: what it does to the files; None if there was nothing."""
         view = await self.store.journal.view(pen.session_id)
         restore = view.restore
         if restore is None or not restore.is_open:
-            return False
-        left = await self._write(pen, restore, await self._restoring(view.session, restore.root))
+            return None
+        left = await self._write(pen, restore, await self._restoring(view.session, restore.root), progress)
         words = f"; these files stay as they are: {', '.join(sorted(left))}" if left else ""
         log.warning("session %s: a revert that was cut off is finished now%s", pen.session_id, words)
-        return True
+        files = tuple(_left(one, left) for one in restore.files)
+        return Planned(revert=restore.revert, root=restore.root, files=files)
+
+    async def plan_finish(self, session_id: str) -> Planned | None:
+        """What finishing would do to the files; None if there is nothing to finish."""
+        restore = (await self.store.journal.view(session_id)).restore
+        if restore is None or not restore.is_open:
+            return None
+        return Planned(revert=restore.revert, root=restore.root, files=restore.files)
 
     async def _plan(self, session_id: str, target: RevertTarget) -> tuple[Planned, FileRestoring | None]:
         view = await self.store.journal.view(session_id)
@@ -132,43 +168,55 @@ class Reverts(msgspec.Struct, frozen=True):
             raise NotFound(f"there is no {what} with content in session {session_id!r}")
         revert = Revert(message_id=point.message_id, part_id=point.part_id, keeps_message=point.keeps_message)
         aside, pending = set_aside(entries, point), view.session.revert
+        if not _has_files(aside, target) and not (view.restore and view.restore.files) and _is_away(view.session):
+            return Planned(revert=revert), None  # Nothing is lost by a directory that is not there.
         restoring = await self._restoring(view.session)
         snapshot = pending.snapshot if pending is not None else None
         if restoring is not None and snapshot is None:
             snapshot = await restoring.repository.capture(session_id)
         if restoring is None or snapshot is None:
-            has_files = target.with_files and any(isinstance(part, PatchPart) for one in aside for part in one.parts)
-            return Planned(revert=revert, problem=NO_SNAPSHOTS if has_files or view.restore else None), None
+            return Planned(
+                revert=revert, problem=NO_SNAPSHOTS if _has_files(aside, target) or view.restore else None
+            ), None
+        if view.restore is not None and view.restore.files and view.restore.root != restoring.root:
+            raise Conflict(
+                f"an undo below {view.restore.root!r} is pending, and the session works in {restoring.root!r} by now; "
+                "redo it first, or give the session a prompt, which makes it final"
+            )
         steps = file_steps(entries, aside, restoring.root) if target.with_files else []
         files = await restoring.undo(steps, view.restore)
-        problem = _unknown(aside) if target.with_files else None
+        problem = _unknown(aside, restoring.root) if target.with_files else None
         planned = Planned(revert=revert.but(snapshot=snapshot), root=restoring.root, files=files, problem=problem)
         return planned, restoring
 
     async def _plan_clear(self, session_id: str) -> tuple[Planned, FileRestoring | None]:
         view = await self.store.journal.view(session_id)
-        if view.restore is None:
-            return Planned(), await self._restoring(view.session)
+        if view.restore is None or not view.restore.files:
+            return Planned(), None if _is_away(view.session) else await self._restoring(view.session)
         restoring = await self._restoring(view.session, view.restore.root)
         if restoring is None:
-            return Planned(problem=NO_SNAPSHOTS), None
+            raise Conflict(f"what was undone below {view.restore.root!r} cannot come back now: {NO_SNAPSHOTS}")
         return Planned(root=restoring.root, files=await restoring.redo(view.restore)), restoring
 
-    async def _carry_out(self, pen: Pen, planned: Planned, restoring: FileRestoring | None) -> Planned:
+    async def _carry_out(
+        self, pen: Pen, planned: Planned, restoring: FileRestoring | None, progress: Progress
+    ) -> Planned:
         restore = Restore(root=planned.root, files=planned.files, revert=planned.revert)
         if restoring is not None and planned.files:
             await restoring.keep()
             await pen.append(RestoreBegun(root=restore.root, files=restore.files, revert=restore.revert), at="restore")
-        left = await self._write(pen, restore, restoring)
+        left = await self._write(pen, restore, restoring, progress)
         return planned.but(files=tuple(_left(one, left) for one in planned.files))
 
-    async def _write(self, pen: Pen, restore: Restore, restoring: FileRestoring | None) -> dict[str, str]:
+    async def _write(
+        self, pen: Pen, restore: Restore, restoring: FileRestoring | None, progress: Progress
+    ) -> dict[str, str]:
         """Write the files of a restore and record that it is done; those that were left as they are."""
         left: dict[str, str] = {}
         if restore.files:
-            if restoring is None or restoring.root != restore.root:
+            if restoring is None:
                 raise Conflict(f"a revert of {restore.root!r} was cut off, and cannot be finished now: {NO_SNAPSHOTS}")
-            left = await restoring.write(restore.files)
+            left = await restoring.write(restore.files, progress)
         await pen.append(*await self._done(pen.session_id, restoring, restore, left), at="revert")
         return left
 
@@ -178,7 +226,7 @@ class Reverts(msgspec.Struct, frozen=True):
         revert = restore.revert
         if revert is None:
             entries = await self._entries_from(session_id, None) if restoring is not None else []
-            return [RevertCleared(), *await _summary(restoring, entries)]
+            return [RevertCleared(unwritten=tuple(sorted(left))), *await _summary(restoring, entries)]
         point = RevertPoint(revert.message_id, revert.part_id, revert.keeps_message)
         entries = await self._entries_from(session_id, revert.message_id, revert.part_id)
         conflicts = sorted({*left, *(one.file for one in restore.files if one.kind == "conflict")})
@@ -189,9 +237,25 @@ class Reverts(msgspec.Struct, frozen=True):
         return [staged, *await _summary(restoring, set_aside(entries, point))]
 
     async def _restoring(self, session: Session, root: str | None = None) -> FileRestoring | None:
-        """The files of a session's project, or of the one that a restore began in."""
-        repository = await self.repository(Path(root or session.directory))
-        return FileRestoring(repository, session.id, Path(session.directory)) if repository is not None else None
+        """The files of a session's project, or of the one that a restore began in. Raises Conflict if it is away."""
+        directory = Path(root or session.directory)
+        if not directory.is_dir():
+            raise Conflict(AWAY.format(str(directory)))
+        if is_moved(directory):
+            raise Conflict(
+                f"the session's directory {str(directory)!r} leads to {os.path.realpath(directory)!r} by now, because "
+                "a part of it has become a link, so no file is put back; put the directory back, or let the session go "
+                "on there with `turnkeeper session move`"
+            )
+        repository = await self.repository(directory)
+        if repository is None:
+            return None
+        if root is not None and str(repository.root) != root:
+            raise Conflict(
+                f"files below {root!r} are to be put back, and they belong to {str(repository.root)!r} by now: a "
+                "repository was made or removed there; undo that and say it again"
+            )
+        return FileRestoring(repository, session.id, Path(session.directory))
 
     async def _entries_from(
         self, session_id: str, message_id: str | None, part_id: str | None = None
@@ -215,9 +279,33 @@ def _point(entries: Iterable[HistoryItem], target: RevertTarget) -> RevertPoint 
     return RevertPoint(target.message_id, keeps_message=True) if known else None
 
 
-def _unknown(aside: Iterable[HistoryItem]) -> str | None:
-    turns = unknown_turns(aside)
-    return UNKNOWN.format(", ".join(turns)) if turns else None
+def _has_files(aside: Iterable[HistoryItem], target: RevertTarget) -> bool:
+    """Whether turns have changed files, or may have, and these are to be put back."""
+    has_patch = any(isinstance(part, PatchPart) for one in aside for part in one.parts)
+    return target.with_files and (has_patch or bool(unseen_turns(aside)))
+
+
+def _is_away(session: Session) -> bool:
+    return not os.path.isdir(session.directory) or is_moved(session.directory)
+
+
+def _unknown(aside: Sequence[HistoryItem], root: str) -> str | None:
+    """What is not put back, and why."""
+    found = [
+        words.format(*known, _named(some))
+        for words, known, some in (
+            (UNKNOWN, (), unknown_turns(aside)),
+            (UNSEEN, (), unseen_turns(aside)),
+            (ELSEWHERE, (root,), files_elsewhere(aside, root)),
+        )
+        if some
+    ]
+    return "; ".join(found) or None
+
+
+def _named(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED_MAX
+    return ", ".join(names[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 def _left(one: FileRestore, left: Mapping[str, str]) -> FileRestore:

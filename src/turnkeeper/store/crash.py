@@ -30,6 +30,8 @@ POINTS: tuple[str, ...] = (
     ),
     "restore.before-file",
     "restore.file-written",
+    "restore.file-linked",
+    "restore.file-replaced",
     "restore.after-file",
     "run.tool-begin",
     "boundary.before-admit",

@@ -34,7 +34,8 @@ async def changes(
     output = await repository.ask(
         *("-c", f"core.bigFileThreshold={SNAPSHOT_DIFFED_BYTES_MAX}", "-c", "core.quotePath=false"),
         *("diff-tree", "-r", "-z", "-M", "--raw", "--numstat", "-p", f"-U{CONTEXT_LINES}"),
-        *("--no-ext-diff", "--no-textconv", "--no-color"),
+        # With the contents of binary files, so that git can apply the text.
+        *("--no-ext-diff", "--no-textconv", "--no-color", "--binary"),
         *trees(before, after),
         *chosen,
     )

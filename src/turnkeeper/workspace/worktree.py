@@ -58,8 +58,13 @@ def _checked(target: Path, root: Path) -> Path:
         target = target.resolve()
     except (OSError, ValueError) as error:
         raise Invalid(f"{str(target)!r} cannot be the directory of a worktree: {error}") from error
-    if git.worktree(root) is None and target.is_relative_to(root):
-        raise Invalid(f"{str(target)!r} is inside of {str(root)!r}, which would then contain a copy of itself")
+    if any(part.casefold() == ".git" for part in target.parts):
+        raise Invalid(f"{str(target)!r} is inside of a repository of git; name a directory outside of it")
+    if target.is_relative_to(root):
+        raise Invalid(
+            f"{str(target)!r} is inside of {str(root)!r}, which would then contain a copy of itself; name a directory "
+            "beside it"
+        )
     return target
 
 
