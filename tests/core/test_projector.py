@@ -59,6 +59,8 @@ FILES = (
 )
 BEGUN = Restore(root="/p", files=FILES, revert=REVERT)
 CLEARING = BEGUN.but(revert=None)
+FAILED = FILES[0].but(earlier=FileEdit(after=STATE))
+UNWRITTEN = Restore(root="/p", files=(FAILED.but(undone=FileEdit(after=STATE)),), is_open=False, unwritten=("a.py",))
 KNOWN = Restore(root="/p", files=FILES[:2], is_open=False)
 
 
@@ -110,8 +112,21 @@ TABLE: list[tuple[SessionView, Event, SessionView]] = [
     (
         BARE.but(restore=BEGUN),
         e.RevertStaged(revert=REVERT.but(conflicts=("a.py",))),
-        active(revert=REVERT.but(conflicts=("a.py",))).but(restore=KNOWN.but(files=FILES[1:2])),
+        active(revert=REVERT.but(conflicts=("a.py",))).but(
+            restore=KNOWN.but(files=FILES[1:2], unwritten=("a.py",)),
+        ),
     ),
+    (
+        BARE.but(restore=BEGUN.but(files=(FAILED,))),
+        e.RevertStaged(revert=REVERT.but(conflicts=("a.py",))),
+        active(revert=REVERT.but(conflicts=("a.py",))).but(restore=UNWRITTEN),
+    ),
+    (
+        active(revert=REVERT).but(restore=CLEARING.but(files=(FAILED, FILES[1]))),
+        e.RevertCleared(unwritten=("a.py",)),
+        active().but(restore=UNWRITTEN),
+    ),
+    (active().but(restore=UNWRITTEN), e.RevertCleared(), active()),
     (BARE.but(restore=BEGUN), e.RevertStaged(revert=OTHER), active(revert=OTHER).but(restore=BEGUN)),
     (BARE.but(restore=BEGUN), e.RevertCleared(), active().but(restore=BEGUN)),
     (active(revert=REVERT).but(restore=CLEARING), e.RevertCleared(), active()),

@@ -25,7 +25,10 @@ def cleared(view: SessionView, unwritten: Sequence[str] = ()) -> Restore | None:
     restore = view.restore
     if restore is None or not restore.is_open:
         return None
-    return restore if restore.revert is not None else _closed(restore, unwritten)
+    if restore.revert is not None:
+        return restore
+    left = tuple(one.but(undone=None) if one.file not in unwritten else one for one in restore.files)
+    return _closed(restore.but(files=left), unwritten)
 
 
 def _closed(restore: Restore, left: Sequence[str]) -> Restore | None:
