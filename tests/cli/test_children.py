@@ -1,23 +1,29 @@
 """Child Sessions on the command line: drawn as a tree, paid for with their parent, and named when they ask."""
 
 import json
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 from anyio import to_thread
-from cli_store import tk
+from cli_store import command, tk
 from shop_runs import environ, run
 from workshop import Shop
 
 import turnkeeper
 from turnkeeper.cli.request_lines import origin
+from turnkeeper.client import Client
 from turnkeeper.model.notification import Notification
+from turnkeeper.model.parts import TextPart
 from turnkeeper.run.runtime import Settings
 from turnkeeper.testing.server import ScriptedServer
 
 AGENTS = {"general": {"mode": "subagent", "description": "Helps."}}
+ASKING = "[[task [[bash echo hi]] [[text sub answer]]]] [[text All done.]]"
 DEADLINE_S = 60
 
 
@@ -58,7 +64,7 @@ async def left_asking(shop: Shop, env: dict[str, str]) -> str:
         async with turnkeeper.open(url, directory=shop.project, settings=settings) as opened:
             session = (await opened.create(title="Tides")).id
             async with opened.subscribe() as heard:
-                await opened.prompt(session, "[[task [[bash echo hi]] [[text sub answer]]]] [[text All done.]]")
+                await opened.prompt(session, ASKING)
                 async for one in heard:
                     if isinstance(one, Notification) and one.type == "permission.asked":
                         return session
@@ -85,21 +91,68 @@ async def test_what_a_child_session_asks_names_it_and_its_answer_has_the_whole_f
         assert "sub answer" in call["state"]["output"]
 
 
+def sit(shop: Shop, env: dict[str, str], *more: str) -> int:
+    """Somebody at a terminal who allows what a Child Session asks."""
+    with shop.terminal("run", ASKING, *more, env=env) as seat:
+        asked = seat.read_until("or say what to do instead")
+        assert "asked by Scripted task (@general subagent), for ses_" in asked
+        seat.types("y\n")
+        seat.read_until("All done.")
+        return seat.end()
+
+
 async def test_a_run_asks_for_its_child_sessions_and_says_who_asks(shop: Shop) -> None:
     shop.configure(agent=AGENTS, permission={"bash": "ask"})
-
-    def sit(env: dict[str, str]) -> int:
-        words = "[[task [[bash echo hi]] [[text sub answer]]]] [[text All done.]]"
-        with shop.terminal("run", words, env=env) as seat:
-            seat.read_until("asked by Scripted task (@general subagent), for ses_")
-            seat.read_until("> ")
-            seat.types("y\n")
-            seat.read_until("All done.")
-            return seat.end()
-
     async with ScriptedServer() as server:
         with anyio.fail_after(DEADLINE_S):
-            assert await to_thread.run_sync(sit, environ(shop, server)) == 0
+            assert await to_thread.run_sync(sit, shop, environ(shop, server)) == 0
+
+
+@asynccontextmanager
+async def serving(shop: Shop, env: dict[str, str]) -> AsyncIterator[tuple["subprocess.Popen[str]", str]]:
+    """A server in a process of its own, and its address."""
+    with subprocess.Popen(
+        command("serve", "--port", "0", "--json"), cwd=shop.project, env=env, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            yield process, json.loads(await to_thread.run_sync(process.stdout.readline))["url"]
+        finally:
+            process.kill()
+
+
+async def test_a_run_on_a_server_asks_for_its_child_sessions_too(shop: Shop) -> None:
+    shop.configure(agent=AGENTS, permission={"bash": "ask"})
+    with anyio.fail_after(DEADLINE_S):
+        async with ScriptedServer() as model, serving(shop, environ(shop, model)) as (_, url):
+            assert await to_thread.run_sync(sit, shop, environ(shop, model), "--server", url) == 0
+
+
+async def test_a_server_that_is_killed_while_a_child_session_asks_goes_on_with_the_answer(shop: Shop) -> None:
+    shop.configure(agent=AGENTS, permission={"bash": "ask"})
+    with anyio.fail_after(2 * DEADLINE_S):
+        async with ScriptedServer() as model:
+            env = environ(shop, model)
+            async with serving(shop, env) as (process, url), Client(url, directory=shop.project) as client:
+                session = (await client.create(title="Tides")).id
+                async with client.subscribe() as heard:
+                    await client.prompt_async(session, ASKING)
+                    async for one in heard:
+                        if isinstance(one, Notification) and one.type == "permission.asked":
+                            break
+                process.kill()
+                await to_thread.run_sync(process.wait)
+            async with serving(shop, env) as (_, url), Client(url, directory=shop.project) as client:
+                [request] = await client.permissions()
+                [child] = await client.children(session)
+                assert request.session_id == child.id
+                await client.reply(request.id, "once")
+                async with client.subscribe(session_id=session) as heard:
+                    said = (await client.messages(session)).items[-1]
+                    while not any(isinstance(part, TextPart) and part.text == "All done." for part in said.parts):
+                        await anext(heard)
+                        said = (await client.messages(session)).items[-1]
+                assert [one.id for one in await client.children(session)] == [child.id]
 
 
 async def test_a_run_waits_for_its_background_tasks_and_answers_their_results(shop: Shop) -> None:

@@ -110,6 +110,8 @@ class Live:
                 async with anyio.create_task_group() as group:
                     group.start_soon(self._pump, feed, notifications, remote)
                     outcome = await work()
+                    if store is not None and outcome.kind == "rested" and not outcome.is_busy:
+                        outcome = await _with_background(store, session_id, outcome)
                     notifications.close()
                     if store is not None:
                         with anyio.move_on_after(UPKEEP_S):
@@ -288,6 +290,12 @@ async def _total_cost(tk: "Turnkeeper | Client", session: "Session") -> float:
 def _spent(total: float, own: float) -> str:
     """The cost of a run; of the session itself, too, if Child Sessions worked for it."""
     return money(total) if total == own else f"{money(total)} ({money(own)} without child sessions)"
+
+
+async def _with_background(tk: "Turnkeeper", session_id: str, outcome: "Outcome") -> "Outcome":
+    """The outcome once no Child Session works in the background, which would be cut off with this process."""
+    later = await tk.wait_family(session_id)
+    return later if later.reason or later.kind != "rested" else outcome
 
 
 async def _reuse(tk: "Turnkeeper", session_id: str, after: int) -> list[str]:

@@ -179,10 +179,7 @@ async def _send(tk: "Turnkeeper | Client", live: "Live", session_id: str, prompt
                 f"Process {owner.pid} on {owner.host} runs {session_id} and takes the prompt up at its next step; "
                 f"`turnkeeper session messages {session_id}` shows the answer."
             )
-            return outcome.but(kind="rested")
-        # What works in the background is done before this process ends, and its result is answered.
-        later = await tk.wait_family(session_id) if outcome.kind == "rested" else outcome
-        return later if later.reason or later.kind != "rested" else outcome
+        return outcome.but(kind="rested") if outcome.is_busy else outcome
     try:
         last = await tk.prompt(session_id, prompt)
     except NotFound:

@@ -213,7 +213,9 @@ class Runtime:
         return reason
 
     async def _report(self, session_id: str) -> None:
-        parent_id = (await self._store.journal.view(session_id)).session.parent_id
+        journal = self._store.journal
+        # A session never gets another parent, so an old view is good enough.
+        parent_id = (journal.cache.view(session_id) or await journal.view(session_id)).session.parent_id
         if parent_id is not None:
             await self.children.rested(session_id, is_wanted=parent_id not in self._interrupted)
 

@@ -37,7 +37,7 @@ async def tools(call: HttpRequest[ToolQuery, None]) -> list[ToolEntry]:
     setup = await call.turnkeeper.runtime.directories.setup(place)
     return [
         ToolEntry(id=one.name, description=one.description, parameters=one.schema)
-        for one in setup.toolbox.visible((), model_id=model.id).definitions()
+        for one in setup.toolbox.visible((), model_id=model.id, agents=setup.agents.values()).definitions()
     ]
 
 
