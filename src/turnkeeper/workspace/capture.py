@@ -76,9 +76,10 @@ class Capture:
         if is_pending or any(name.rpartition(b"/")[2] == _IGNORE_FILE for name in (*changed, *new)):
             ignored = self._ignored(shadow)
         plan = self._plan(shadow, [name for name in changed if name not in ignored], new, limits)
-        require_room(plan.bytes)
         # First what goes: a kill in between leaves the rules, or the file that has them, to be seen as new again.
+        # And what the index no longer names can make room for the rest.
         _update(shadow, sorted(plan.remove | ignored), "--force-remove")
+        require_room(plan.bytes)
         stage(shadow, plan.add)
         kept_permissions.note(shadow.place, plan.modes)
         if is_pending:

@@ -8,10 +8,10 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import anyio
 from anyio import to_thread
@@ -69,12 +69,31 @@ class NoRoom(Exception):
     """The quota of a project's snapshots does not allow what is to be captured."""
 
 
+class _Pressed(Exception):
+    """Snapshots must go, and those that must stay are not known yet."""
+
+
+Protected: TypeAlias = Callable[[Collection[str]], Awaitable[Collection[str]]]
+"""Tells which of these sessions have a pending undo. Their snapshots stay, however many there are."""
+
+
+async def no_undo_pends(sessions: Collection[str]) -> Collection[str]:
+    """Where no session can have a pending undo."""
+    return ()
+
+
 class ShadowRepository:
     """Snapshots of the files below one top."""
 
-    def __init__(self, place: ShadowPlace, environ: Mapping[str, str], now: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        place: ShadowPlace,
+        environ: Mapping[str, str],
+        now: Callable[[], int],
+        protected: Protected = no_undo_pends,
+    ) -> None:
         self.place, self.limits = place, SnapshotLimits()
-        self._environ, self._now = environ, now
+        self._environ, self._now, self._protected = environ, now, protected
         self._capture = Capture(_own_name(place))
         self._one_at_a_time = anyio.Lock()
         self._warned: set[str] = set()
@@ -93,7 +112,11 @@ class ShadowRepository:
             return None
         try:
             async with self._one_at_a_time:
-                return await self._in_thread(lambda shadow: self._captured(shadow, session_id))
+                try:
+                    return await self._in_thread(lambda shadow: self._captured(shadow, session_id, None))
+                except _Pressed:
+                    protected = await self.protected()
+                    return await self._in_thread(lambda shadow: self._captured(shadow, session_id, protected))
         except (GitFailed, GitStopped, TooManyNames, NoRoom, OSError) as error:
             self._again_at = self._now() + int(SNAPSHOT_AGAIN_S * 1000)
             self._warn(f"no snapshot of {str(self.root)!r}: {error}")
@@ -168,8 +191,14 @@ class ShadowRepository:
         async with self._one_at_a_time:
             await self._refusing(lambda shadow: self._forgotten(shadow, session_id))
 
-    async def collect(self, *, protected: Collection[str] = (), progress: Progress = lambda *_: None) -> Removed:
+    async def protected(self) -> Collection[str]:
+        """The sessions with snapshots here that have a pending undo."""
+        kept = await to_thread.run_sync(snapshot_upkeep.kept_trees, self.place)
+        return await self._protected({one.session for one in kept})
+
+    async def collect(self, *, progress: Progress = lambda *_: None) -> Removed:
         """Remove what is not kept any longer. ``progress`` is called in a thread. Captures wait, or go without."""
+        protected = await self.protected()
         policy = Policy(self._now(), self.limits.retention_days, self.limits.quota_bytes, protected)
         async with self._one_at_a_time:
             self._used_bytes = None
@@ -177,20 +206,20 @@ class ShadowRepository:
                 lambda shadow: snapshot_upkeep.collect(shadow, policy, progress), SNAPSHOT_COLLECT_S
             )
 
-    def _captured(self, shadow: ShadowGit, session_id: str) -> str:
+    def _captured(self, shadow: ShadowGit, session_id: str, protected: Collection[str] | None) -> str:
         if not self.root.is_dir():
             raise NotADirectoryError("it is no directory any more")  # Not a project whose files were all deleted.
         with shadow.locked():
             self._make_ready(shadow)
             try:
-                tree = self._tree(shadow)
+                tree = self._tree(shadow, protected)
             except GitFailed as error:
                 self._repair(shadow, error)
-                tree = self._tree(shadow)
+                tree = self._tree(shadow, protected)
             _keep(self.place, session_id, tree, self._now())
         return tree
 
-    def _tree(self, shadow: ShadowGit) -> str:
+    def _tree(self, shadow: ShadowGit, protected: Collection[str] | None) -> str:
         limits = CaptureLimits(
             file_bytes=self.limits.file_bytes,
             tracked_file_bytes=self.limits.quota_bytes // _SHARE,
@@ -198,19 +227,24 @@ class ShadowRepository:
             all_files=SNAPSHOT_NEW_FILES_MAX if self.place.source is None else None,
         )
         try:
-            return self._capture.tree(shadow, limits, lambda added: self._require_room(shadow, added))
+            return self._capture.tree(shadow, limits, lambda added: self._require_room(shadow, added, protected))
         except TooManyNames as error:
             raise TooManyNames(f"it has {error} files that no repository tracks; ignore some in .gitignore") from error
 
-    def _require_room(self, shadow: ShadowGit, added_bytes: int) -> None:
-        """Make room for files that are added. Raises NoRoom. What is stored is compressed, so this is careful."""
+    def _require_room(self, shadow: ShadowGit, added_bytes: int, protected: Collection[str] | None) -> None:
+        """Make room for files that are added. Raises NoRoom, and _Pressed if ``protected`` is wanted and not known.
+
+        What is stored is compressed, so this is careful.
+        """
         project, quota = self.place.git_dir.parent, self.limits.quota_bytes
         if not added_bytes:
             return
         if self._used_bytes is None or self._used_bytes + added_bytes > quota:
             self._used_bytes = snapshot_upkeep.disk_bytes(project)
         if added_bytes <= quota < self._used_bytes + added_bytes:
-            left = Policy(self._now(), self.limits.retention_days, max(0, quota - added_bytes))
+            if protected is None:
+                raise _Pressed
+            left = Policy(self._now(), self.limits.retention_days, max(0, quota - added_bytes), protected)
             snapshot_upkeep.make_room(shadow, left)
             self._used_bytes = snapshot_upkeep.disk_bytes(project)
         if self._used_bytes + added_bytes > quota:
@@ -233,6 +267,8 @@ class ShadowRepository:
             if not has_sound_index(self.place):
                 self._seed(shadow)
             self._is_index_checked = True
+        if not (self.place.git_dir / "index").exists():
+            self._seed(shadow)
 
     def _repair(self, shadow: ShadowGit, error: GitFailed) -> None:
         """Make the index anew, which is derived from the files. What git takes for no repository is begun anew."""
