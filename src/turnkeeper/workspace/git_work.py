@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from signal import SIGKILL
 from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 from typing import Final, TypeVar
 
@@ -20,6 +21,8 @@ T = TypeVar("T")
 
 _LOOK_AGAIN_S: Final = 0.01
 _WORDS_MAX: Final = 300
+_KILLED_S: Final = 5.0
+"""How long a killed process is waited for: the system may keep it while a disk does not answer."""
 
 
 class GitFailed(Exception):
@@ -57,7 +60,7 @@ class GitWork:
         with self._guard:
             self._is_stopped = True
             for process in self._running:
-                process.kill()
+                _kill(process)
 
     def left_s(self) -> float:
         """The seconds that are left. Raises GitStopped if there are none."""
@@ -92,6 +95,7 @@ class GitWork:
                     stdout=PIPE,
                     stderr=DEVNULL if is_quiet else PIPE,
                     pass_fds=keep_open,
+                    process_group=0,
                 )
             except (OSError, ValueError) as error:
                 raise GitStopped(f"git cannot be started: {error}") from error
@@ -101,10 +105,7 @@ class GitWork:
         finally:
             with self._guard:
                 self._running.discard(process)
-            if process.poll() is None:
-                process.kill()
-            with suppress(OSError, ValueError):
-                process.communicate()
+            _end(process)
 
     def finish(self, process: "Popen[bytes]", given: bytes | None = None) -> bytes:
         """Wait for a process and return its output. Raises GitFailed if it fails."""
@@ -139,6 +140,24 @@ class GitWork:
                 raise TooManyNames(f"more than {names_max:,}")
         self.finish(process)
         return [name for name in b"".join(pieces).split(b"\0") if name]
+
+
+def _kill(process: "Popen[bytes]") -> None:
+    """Kill a process with those that it started: they would keep its output and the lock open."""
+    if process.poll() is None:  # Until it is waited for, nobody else can have its number.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, SIGKILL)
+
+
+def _end(process: "Popen[bytes]") -> None:
+    """Kill a process if it runs, and close its pipes. What it left in them is not waited for."""
+    _kill(process)
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            with suppress(OSError, ValueError):
+                pipe.close()
+    with suppress(TimeoutExpired):
+        process.wait(_KILLED_S)
 
 
 @contextmanager
