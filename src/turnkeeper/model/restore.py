@@ -33,7 +33,7 @@ class FileRestore(Value):
     undone: FileEdit | None = None
     """What the pending revert has done to the file in all. A redo takes it back."""
     reason: str | None = None
-    """Why the file is left as it is."""
+    """Why the file is left as it is, or what is to be known before it is put back."""
 
     @property
     def writes(self) -> bool:

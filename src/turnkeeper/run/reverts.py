@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from turnkeeper.core.file_changes import not_recorded, noted
 from turnkeeper.core.history import HistoryItem
 from turnkeeper.core.revert import (
     RevertPoint,
@@ -48,7 +49,10 @@ log = logging.getLogger(__name__)
 NO_SNAPSHOTS = "files stay as they are: no snapshots are kept here (git is missing, or the setting 'snapshot' is off)"
 
 
-UNKNOWN = "what the calls of these turns changed is not known, because they were cut off, and stays as it is: {}"
+UNKNOWN = (
+    "what the calls of these turns changed is not known, because they were cut off or took no snapshot, and stays as it"
+    " is: {}"
+)
 
 
 class RevertTarget(Value):
@@ -138,9 +142,9 @@ class Reverts(msgspec.Struct, frozen=True):
             snapshot = await restoring.repository.capture(session_id)
         if restoring is None or snapshot is None:
             has_files = target.with_files and any(isinstance(part, PatchPart) for one in aside for part in one.parts)
-            return Planned(revert=revert, problem=NO_SNAPSHOTS if has_files or view.restore else None), None
+            return Planned(revert=revert, problem=NO_SNAPSHOTS if has_files or view.restore else _unknown(aside)), None
         steps = file_steps(entries, aside, restoring.root) if target.with_files else []
-        files = await restoring.undo(steps, view.restore)
+        files = noted(await restoring.undo(steps, view.restore), aside, restoring.root)
         problem = _unknown(aside) if target.with_files else None
         planned = Planned(revert=revert.but(snapshot=snapshot), root=restoring.root, files=files, problem=problem)
         return planned, restoring
@@ -215,9 +219,10 @@ def _point(entries: Iterable[HistoryItem], target: RevertTarget) -> RevertPoint 
     return RevertPoint(target.message_id, keeps_message=True) if known else None
 
 
-def _unknown(aside: Iterable[HistoryItem]) -> str | None:
+def _unknown(aside: list[HistoryItem]) -> str | None:
     turns = unknown_turns(aside)
-    return UNKNOWN.format(", ".join(turns)) if turns else None
+    words = [UNKNOWN.format(", ".join(turns)) if turns else None, not_recorded(aside)]
+    return "; ".join(filter(None, words)) or None
 
 
 def _left(one: FileRestore, left: Mapping[str, str]) -> FileRestore:

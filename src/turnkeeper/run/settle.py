@@ -116,7 +116,7 @@ class Settlement(msgspec.Struct):
     async def _settle(self, call: "_Call", ends_turn: Callable[[], bool]) -> None:
         crash_point("run.tool-begin")
         try:
-            async with self._room, self.snapshots.call(call.part.id) if call.may_write else nullcontext():
+            async with self._room, self._snapshots_of(call):
                 name = f"{call.part.tool} {call.part.call_id}"
                 state = await run_or_abandon(self.group, call.run, name=name, left=call.leave)
         except anyio.get_cancelled_exc_class():
@@ -126,6 +126,12 @@ class Settlement(msgspec.Struct):
                 await call.finish(call.interrupted(), lambda: False)
             raise
         await call.finish(state, ends_turn)
+
+    def _snapshots_of(self, call: "_Call") -> AbstractAsyncContextManager[None]:
+        """Encloses a call: with snapshots, if it may change files."""
+        if not call.may_write:
+            return nullcontext()
+        return self.snapshots.call(call.part.id, is_command=call.is_command)
 
 
 async def _prepare(prepare: Callable[[], None]) -> None:
@@ -153,6 +159,7 @@ class _Call(WaitingCall):
         tool = turn.toolbox.find(part.tool)
         self.restarts = tool is None or tool.asks_first
         self.may_write = tool is None or not tool.read_only
+        self.is_command = tool is None or not tool.names_files
 
     def leave(self) -> None:
         """Note that the tool has not ended though it was interrupted. From now on it can neither ask nor record."""
@@ -226,6 +233,7 @@ class _Call(WaitingCall):
             confine=self._confine,
             jobs=turn.jobs,
             acts=self._acts,
+            writes=turn.snapshots.wrote,
             goes_on=self.leave,
         )
 

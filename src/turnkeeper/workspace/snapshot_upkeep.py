@@ -11,13 +11,15 @@ from turnkeeper.core import retention
 from turnkeeper.core.limits import SNAPSHOT_GRACE_S, SNAPSHOT_PRESSED_GRACE_S
 from turnkeeper.core.retention import KeptTree
 from turnkeeper.model.value import Value
-from turnkeeper.workspace import files, git, paths
+from turnkeeper.workspace import claims, files, git, paths
 from turnkeeper.workspace.shadow import DIRECTORY, REFS, ROOT_FILE, ShadowGit, ShadowPlace, remove, session_name
 
 Progress = Callable[[int, int, str], None]
 
 _COLLECTED: Final = "collected"
 """The file that says when snapshots were last removed."""
+_CLAIMS_MS: Final = 24 * 3600 * 1000
+"""How long it is known which session wrote a file."""
 STEPS: Final = 3
 """The steps of a removal: forget, pack, meet the quota."""
 
@@ -67,6 +69,7 @@ def forget(environ: Mapping[str, str], sessions: Collection[str]) -> None:
         for place in places(paths.data(environ)):
             for session_id in sessions:
                 shutil.rmtree(place.git_dir / REFS / session_name(session_id), ignore_errors=True)
+                claims.forget(place, session_id)
 
 
 def usage(place: ShadowPlace) -> SnapshotUsage:
@@ -124,6 +127,7 @@ def collect(shadow: ShadowGit, policy: Policy, progress: Progress = lambda *_: N
         for left_over in (_broken(place), place.git_dir.with_suffix(".new")):
             remove(left_over)
         _clear_damage(place)
+        claims.forget_old(place, (policy.now - _CLAIMS_MS) * 1_000_000)
         gone = _forget_idle(place, policy)
         progress(1, STEPS, before.directory)
         if place.root.exists() or kept_trees(place):

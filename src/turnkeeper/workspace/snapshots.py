@@ -11,7 +11,8 @@ from turnkeeper.model.config import Config
 from turnkeeper.workspace import paths
 from turnkeeper.workspace.project import ProjectPlace
 from turnkeeper.workspace.shadow import ShadowPlace
-from turnkeeper.workspace.shadow_repository import Protected, ShadowRepository, TreeEntry, no_undo_pends
+from turnkeeper.workspace.shadow_repository import Protected, ShadowRepository, no_undo_pends
+from turnkeeper.workspace.tree_listing import TreeEntry
 
 log = logging.getLogger(__name__)
 
