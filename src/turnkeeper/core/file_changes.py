@@ -61,7 +61,7 @@ def not_recorded(entries: Iterable[HistoryItem]) -> str | None:
     """What these turns may have changed and is not on record, in words; None if there is nothing."""
     found = [part.unrecorded for entry in entries for part in entry.parts if isinstance(part, PatchPart)]
     names = dict.fromkeys(one for some in found if some is not None for one in some)
-    return f"not recorded, and not put back: {', '.join(names)}" if names else None
+    return f"changes that are not recorded: {', '.join(names)}" if names else None
 
 
 def noted(files: Sequence[FileRestore], entries: Iterable[HistoryItem], root: str) -> tuple[FileRestore, ...]:
