@@ -73,6 +73,13 @@ class Capture:
         self._settings: tuple[list[tuple[int, ...] | None], SourceSettings] | None = None
         self._is_tracked: dict[bytes, bool] = {}
         self._source_index: tuple[int, ...] | None = None
+        self._left_out: set[bytes] = set()
+
+    def leave_out(self, folder: bytes) -> bool:
+        """Look into this folder no longer; whether that is possible, and new."""
+        is_new = bool(folder) and folder not in self._left_out
+        self._left_out.add(folder)
+        return is_new
 
     def settings(self, shadow: ShadowGit) -> SourceSettings:
         """The settings of the project's repository, asked again only when their files have changed."""
@@ -121,7 +128,8 @@ class Capture:
 
     def _rules(self, shadow: ShadowGit) -> bytes:
         rules = shadow_seed.ignore_rules(shadow.place, self.settings(shadow))
-        return rules + b"/" + _escaped(self._own_name) + b"/\n" if self._own_name else rules
+        folders = [*([self._own_name] if self._own_name else []), *sorted(filter(None, self._left_out))]
+        return rules + b"".join(b"/" + _escaped(folder) + b"/\n" for folder in folders)
 
     def _write_rules(self, shadow: ShadowGit) -> bool:
         """Take over the rules for ignored files; whether files that were captured may be ignored now."""

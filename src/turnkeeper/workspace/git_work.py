@@ -21,6 +21,8 @@ T = TypeVar("T")
 
 _LOOK_AGAIN_S: Final = 0.01
 _WORDS_MAX: Final = 300
+_SLOW_S: Final = 2.0
+"""After this time it is asked whether git waits for something that never comes."""
 _KILLED_S: Final = 5.0
 """How long a killed process is waited for: the system may keep it while a disk does not answer."""
 
@@ -54,6 +56,8 @@ class GitWork:
         self._running: set[Popen[bytes]] = set()
         self._guard = threading.Lock()
         self._is_stopped = False
+        self.when_slow: Callable[[], None] = lambda: None
+        """Called when a process takes long. It raises GitStopped if the process would never end."""
 
     def stop(self) -> None:
         """Kill the running processes, and start no more."""
@@ -110,9 +114,13 @@ class GitWork:
     def finish(self, process: "Popen[bytes]", given: bytes | None = None) -> bytes:
         """Wait for a process and return its output. Raises GitFailed if it fails."""
         try:
-            output, errors = process.communicate(given, timeout=self.left_s())
-        except TimeoutExpired as error:
-            raise GitStopped("git took too long") from error
+            output, errors = process.communicate(given, timeout=min(_SLOW_S, self.left_s()))
+        except TimeoutExpired:
+            self.when_slow()
+            try:
+                output, errors = process.communicate(timeout=self.left_s())
+            except TimeoutExpired as error:
+                raise GitStopped("git took too long") from error
         if process.returncode < 0:
             raise GitStopped(f"git was ended by signal {-process.returncode}")
         if process.returncode:
@@ -129,8 +137,10 @@ class GitWork:
         pieces: list[bytes] = []
         count = 0
         while True:
-            if not ready.poll(self.left_s() * 1000):
-                raise GitStopped("git took too long")
+            if not ready.poll(min(_SLOW_S, self.left_s()) * 1000):
+                self.when_slow()
+                if not ready.poll(self.left_s() * 1000):
+                    raise GitStopped("git took too long")
             piece = os.read(descriptor, CHUNK_BYTES)
             if not piece:
                 break

@@ -11,12 +11,13 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from subprocess import Popen
 from typing import Final, NamedTuple
 
 from turnkeeper.core.limits import SNAPSHOT_LOCK_S
-from turnkeeper.workspace import files, git
+from turnkeeper.workspace import files, git, pipes
 from turnkeeper.workspace.git_work import GitWork, locked
 
 DIRECTORY: Final = "snapshot"
@@ -101,6 +102,7 @@ class ShadowGit:
         self, place: ShadowPlace, environ: Mapping[str, str], work: GitWork, *, lock: tuple[int, ...] = ()
     ) -> None:
         self.place, self.environ, self.work, self._lock = place, environ, work, lock
+        work.when_slow = partial(pipes.refuse, place.root)
         places = {"GIT_DIR": str(place.git_dir), "GIT_WORK_TREE": str(place.root)}
         self._sees_all = {**git.environment(environ), **ALONE, **places}
         self._sees_own = {**self._sees_all, "GIT_OBJECT_DIRECTORY": str(place.stored)}
@@ -117,12 +119,15 @@ class ShadowGit:
         with locked(self.place.git_dir.with_suffix(".lock"), self.work, SNAPSHOT_LOCK_S) as descriptor:
             self._lock = (descriptor,)
             try:
-                # Whoever made this lock is dead: its git processes, too, would hold ours.
-                with suppress(FileNotFoundError, NotADirectoryError):
-                    (self.place.git_dir / "index.lock").unlink()
+                self.clear_index_lock()
                 yield
             finally:
                 self._lock = ()
+
+    def clear_index_lock(self) -> None:
+        """Remove git's lock. Whoever made it is dead: the git processes of others, too, would hold ours."""
+        with suppress(FileNotFoundError, NotADirectoryError):
+            (self.place.git_dir / "index.lock").unlink()
 
     def read(self, *arguments: str, given: bytes | None = None, directory: Path | None = None) -> bytes:
         """The output of a command that also sees the borrowed objects. Raises GitFailed."""

@@ -31,6 +31,7 @@ from turnkeeper.workspace import claims, kept_permissions, shadow_seed, snapshot
 from turnkeeper.workspace.capture import Capture, CaptureLimits
 from turnkeeper.workspace.gaps import Captured
 from turnkeeper.workspace.git_work import GitFailed, GitStopped, TooManyNames, in_thread
+from turnkeeper.workspace.pipes import BlockedByPipe
 from turnkeeper.workspace.shadow import (
     REFS,
     ShadowGit,
@@ -213,6 +214,12 @@ class ShadowRepository:
         with shadow.locked():
             self._make_ready(shadow)
             try:
+                found = self._taken(shadow, protected, with_ignored)
+            except BlockedByPipe as blocked:
+                if not self._capture.leave_out(blocked.folder):
+                    raise
+                self._warn(f"a folder of {str(self.root)!r} is in no snapshot: {blocked}")
+                shadow.clear_index_lock()
                 found = self._taken(shadow, protected, with_ignored)
             except GitFailed as error:
                 self._repair(shadow, error)
