@@ -72,7 +72,7 @@ async def gc(*, all_: All = False, options: Options) -> None:
 async def _places(options: Options, all_: bool) -> "list[ShadowPlace]":
     """The shadow repositories of the working directory's project, or all."""
     from turnkeeper.workspace import paths, snapshot_upkeep
-    from turnkeeper.workspace.project import identify
+    from turnkeeper.workspace.project import GLOBAL, identify
 
     try:
         data = paths.data(options.environ)
@@ -82,8 +82,8 @@ async def _places(options: Options, all_: bool) -> "list[ShadowPlace]":
         return snapshot_upkeep.places(data)
     here = await identify(Path.cwd(), environ=options.environ)
     found = snapshot_upkeep.places(data, here.id)
-    # Directories without a repository are one project, and have nothing to do with each other.
-    return found if here.vcs else [place for place in found if place.root == here.top]
+    # Directories without commits are one project, and have nothing to do with each other.
+    return found if here.id != GLOBAL else [place for place in found if place.root == here.top]
 
 
 def _shadow(options: Options, place: "ShadowPlace", tk: "Turnkeeper") -> "ShadowRepository":

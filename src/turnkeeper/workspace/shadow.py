@@ -187,10 +187,18 @@ class ShadowGit:
 
 
 def borrow(place: ShadowPlace) -> None:
-    """Say where objects are: those captured, and those of the project's repository, if it has moved."""
+    """Say where objects are: those captured, and those of the project's repository, if it has moved.
+
+    A directory may become another project, because a repository is made or removed there. What was captured of it
+    before is found, too.
+    """
     lines = [f"../{STORED}"]
     if place.source is not None:
         lines.append(_quoted(place.source.common / "objects"))
+    for stored in sorted(place.git_dir.parent.parent.glob(f"*/{place.git_dir.stem}/{STORED}")):
+        if stored.parent.parent != place.git_dir.parent:
+            lines.append(_quoted(stored))
+            lines += [line for line in _alternates(stored.parent) if line not in lines and line.startswith(("/", '"/'))]
     text = os.fsencode("".join(f"{line}\n" for line in lines))
     file = place.git_dir / "objects" / "info" / "alternates"
     with suppress(OSError):
@@ -198,6 +206,13 @@ def borrow(place: ShadowPlace) -> None:
             return
     with files.replacing(file) as new:
         new.write(text)
+
+
+def _alternates(git_dir: Path) -> list[str]:
+    try:
+        return os.fsdecode((git_dir / "objects" / "info" / "alternates").read_bytes()).splitlines()
+    except OSError:
+        return []
 
 
 def is_whole(place: ShadowPlace) -> bool:
