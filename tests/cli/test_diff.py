@@ -94,6 +94,20 @@ def test_a_session_that_changed_nothing_says_so(project: AttemptProject) -> None
     assert shown(project, session_id, "--json").json == []
 
 
+def test_changes_that_are_not_known_are_named(project: AttemptProject) -> None:
+    project.git("init", "-q", "nested")
+    session_id = asyncio.run(project.live([[bash("echo x > nested/a; echo x > b.txt")]]))
+    answer = shown(project, session_id, "--stat")
+    assert (answer.code, answer.out.split()[0]) == (0, "b.txt")
+    assert answer.err == "Changes that are not recorded: nested/ (it is a repository of its own).\n"
+    project.write("turnkeeper.json", '{"snapshot": false}')
+    session_id = asyncio.run(project.live([[bash("echo x > c.txt")]]))
+    answer = shown(project, session_id)
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err.startswith("No change is known.\nWhat these turns changed is not known: msg_")
+    assert shown(project, session_id, "--json").json == []
+
+
 @pytest.mark.parametrize(
     ("words", "code", "error"),
     [

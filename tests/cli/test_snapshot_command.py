@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,11 @@ def test_du_shows_what_the_snapshots_of_this_project_take(used: Shop) -> None:
     done = used.process("snapshot", "du")
     assert done.stdout.splitlines()[0].split() == ["ON", "DISK", "SNAPSHOTS", "SESSIONS", "DIRECTORY"]
     assert done.stdout.splitlines()[1].split()[2:] == ["2", "2", str(used.project)]
+
+
+def test_a_repository_without_commits_shows_no_other_directories(used: Shop) -> None:
+    subprocess.run(["git", "init", "-q", used.project], check=True)
+    assert [item["directory"] for item in answer(used, "du")["items"]] == [str(used.project)]
 
 
 def test_du_shows_all_projects_with_their_sum(used: Shop) -> None:

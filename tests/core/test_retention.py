@@ -28,24 +28,26 @@ def test_a_protected_session_is_never_idle() -> None:
 
 def test_as_many_of_the_oldest_go_as_the_bytes_are_over_the_quota() -> None:
     trees = [kept("a", 3), kept("b", 4), kept("a", 1), kept("b", 2)]
-    assert surplus(trees, 100, 100) == ()
-    assert surplus(trees, 101, 100) == (trees[1],)
-    assert surplus(trees, 200, 100) == (trees[1], trees[0])
-    assert surplus(trees, 200, 100, protected={"b"}) == (trees[0], trees[2])
-    assert surplus([], 200, 100) == ()
+    assert surplus(trees, 100, 100, until=NOW) == ()
+    assert surplus(trees, 101, 100, until=NOW) == (trees[1],)
+    assert surplus(trees, 200, 100, until=NOW) == (trees[1], trees[0])
+    assert surplus(trees, 200, 100, until=trees[1].captured) == (trees[1],)
+    assert surplus(trees, 200, 100, until=NOW, protected={"b"}) == (trees[0],)
+    assert surplus(trees, 200, 0, until=NOW, protected={"a", "b", "c"}) == ()
+    assert surplus([], 200, 100, until=NOW) == ()
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 50)), max_size=20), st.integers(0, 100))
 def test_while_there_is_too_much_some_tree_goes_until_none_is_left(trees: list[tuple[str, int]], quota: int) -> None:
     left = [kept(session, days, str(number)) for number, (session, days) in enumerate(trees)]
     for _ in range(len(left)):
-        gone = surplus(left, 101, quota)
+        gone = surplus(left, 101, quota, until=NOW)
         assert gone
         assert max(one.captured for one in gone) <= min((one.captured for one in left if one not in gone), default=NOW)
         left = [one for one in left if one not in gone]
         if not left:
             break
-    assert surplus(left, 101, quota) == ()
+    assert surplus(left, 101, quota, until=NOW) == ()
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from turnkeeper.model.parts.tool import RunningTime, ToolRunning
 from turnkeeper.model.prompt import Prompt, TextInput
 from turnkeeper.model.refusal import Busy, Conflict, Invalid, NotFound
 from turnkeeper.model.status import BUSY
-from turnkeeper.run.reverts import NO_SNAPSHOTS, UNKNOWN, UNSEEN, RevertTarget
+from turnkeeper.run.reverts import NO_SNAPSHOTS, UNKNOWN, RevertTarget
 from turnkeeper.testing.builders import a_call, a_text, a_user, an_assistant, completed
 from turnkeeper.testing.harness import Stage
 from turnkeeper.testing.reverting import Short, opened, record_turn, repository
@@ -677,7 +677,7 @@ async def test_turns_without_snapshots_are_named(stage: Stage) -> None:
         e.MessageRecorded(message=turn, parts=(start, call)),
     )
     done = await stage.tk.undo(SESSION)
-    assert done.problem == UNSEEN.format("msg_2")
+    assert done.problem == UNKNOWN.format("msg_2")
 
 
 async def test_files_of_another_directory_are_named(stage: Stage, tmp_path: Path) -> None:

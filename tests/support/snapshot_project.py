@@ -4,6 +4,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+from collections.abc import Collection
 from pathlib import Path
 
 from turnkeeper.model.config import Config
@@ -29,9 +30,14 @@ class SnapshotProject:
             "GIT_CONFIG_NOSYSTEM": "1",
         }
         self.now = 1_800_000_000_000
-        self.snapshots = Snapshots(self.environ, lambda: self.now)
+        self.pending: set[str] = set()
+        """The sessions that have a pending undo."""
+        self.snapshots = Snapshots(self.environ, lambda: self.now, self._protected)
         if has_git:
             self.git("init", "-q", "-b", "main")
+
+    async def _protected(self, sessions: Collection[str]) -> Collection[str]:
+        return self.pending & set(sessions)
 
     def git(self, *arguments: str, at: Path | None = None, given: bytes | None = None, check: bool = True) -> str:
         """What git says in the project, as its user runs it."""

@@ -5,11 +5,13 @@ import socket
 import tempfile
 from pathlib import Path
 
+import anyio
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from snapshot_project import SESSION, SnapshotProject
 
+from turnkeeper.core.limits import SNAPSHOT_S
 from turnkeeper.model.config import Config, SnapshotConfig
 from turnkeeper.workspace.capture import stage
 from turnkeeper.workspace.git_work import in_thread
@@ -373,3 +375,20 @@ async def test_captures_of_random_trees_are_what_git_would_stage(
         tree = await shadow.capture(SESSION)
         assert tree is not None
         assert project.entries(shadow, tree) == project.expected()
+
+
+@pytest.mark.parametrize("name", [".gitignore", ".gitattributes"])
+async def test_a_folder_with_a_pipe_that_git_would_wait_for_is_left_out(project: SnapshotProject, name: str) -> None:
+    project.write("a")
+    project.write("sub/b")
+    os.mkfifo(project.top / "sub" / name)
+    with anyio.fail_after(SNAPSHOT_S / 2):
+        assert "a" in await names(project)
+
+
+async def test_a_pipe_at_the_top_is_named_at_once(project: SnapshotProject, caplog: pytest.LogCaptureFixture) -> None:
+    project.write("a")
+    os.mkfifo(project.top / ".gitignore")
+    with anyio.fail_after(SNAPSHOT_S / 2):
+        assert await (await project.shadow()).capture(SESSION) is None
+    assert "git waits for the named pipe '.gitignore'" in caplog.text

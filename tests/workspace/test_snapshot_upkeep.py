@@ -3,6 +3,7 @@
 import os
 import random
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -87,7 +88,8 @@ async def test_the_snapshots_of_idle_sessions_go(project: SnapshotProject) -> No
     project.write("a", "2")
     second = await shadow.capture(OTHER)
     project.now += 2 * DAY
-    assert (await shadow.collect(protected={"ses_pending"})).snapshots == 1
+    project.pending = {"ses_pending"}
+    assert (await shadow.collect()).snapshots == 1
     assert refs(project, shadow) == {f"ses_pending/{first}", f"{OTHER}/{second}"}
 
 
@@ -105,6 +107,91 @@ async def test_captures_stay_within_the_quota_and_the_newest_are_kept(project: S
         assert snapshot_upkeep.disk_bytes(shadow.place.git_dir.parent) <= quota
         assert len(refs(project, shadow)) >= min(number + 1, 2)
     fsck(project, shadow)
+
+
+@pytest.mark.parametrize("collects", [False, True])
+async def test_a_session_with_a_pending_undo_keeps_its_snapshots_whatever_others_need(
+    project: SnapshotProject, collects: bool
+) -> None:
+    quota = 600 * KIB
+    config = Config(snapshot=SnapshotConfig(quota_bytes=quota))
+    shadow = await project.shadow(config)
+    undone = random.Random(2).randbytes(150_000)
+    project.write("undone", undone)
+    first = await shadow.capture("ses_pending")
+    assert first is not None
+    project.pending = {"ses_pending"}
+    (project.top / "undone").unlink()
+    for number in range(12):
+        project.now += DAY // 24
+        project.write("data", random.Random(number).randbytes(80_000))
+        assert await shadow.capture(SESSION) is not None
+    if collects:
+        shadow.limits = shadow.limits.but(quota_bytes=100 * KIB)
+        await shadow.collect()
+    assert (await project.listed(first))["undone"] == undone
+    assert f"ses_pending/{first}" in refs(project, shadow)
+    fsck(project, shadow)
+
+
+async def test_under_pressure_no_tree_goes_that_would_free_nothing_yet(project: SnapshotProject) -> None:
+    config = Config(snapshot=SnapshotConfig(quota_bytes=400 * KIB))
+    shadow = await project.shadow(config)
+    project.now = time.time_ns() // 1_000_000
+    for number in range(3):
+        project.write(f"file{number}", random.Random(number).randbytes(60_000))
+        assert await shadow.capture(SESSION) is not None
+    kept = refs(project, shadow)
+    project.write("more", random.Random(4).randbytes(200_000))
+    assert await shadow.capture(SESSION) is None
+    assert refs(project, shadow) == kept
+    project.now += 3600 * 1000
+    for number in range(3):
+        (project.top / f"file{number}").unlink()
+    assert await shadow.capture(SESSION) is not None
+    assert refs(project, shadow) & kept < kept, "the oldest have gone"
+
+
+async def test_a_removal_frees_what_no_snapshot_needs_if_the_quota_is_reached(project: SnapshotProject) -> None:
+    quota = 600 * KIB
+    config = Config(snapshot=SnapshotConfig(quota_bytes=quota))
+    shadow = await project.shadow(config)
+    project.write("large", random.Random(1).randbytes(450_000))
+    assert await shadow.capture(SESSION) is not None
+    await shadow.forget(SESSION)
+    (project.top / "large").unlink()
+    shadow.limits = shadow.limits.but(quota_bytes=300 * KIB)
+    project.now += 3600 * 1000
+    removed = await shadow.collect()
+    assert removed.bytes_after < 300 * KIB < removed.bytes_before
+    project.write("small", random.Random(2).randbytes(50_000))
+    tree = await shadow.capture(SESSION)
+    assert tree is not None
+    assert set(await project.listed(tree)) == {"small"}
+    fsck(project, shadow)
+
+
+async def test_a_deleted_file_makes_room_for_the_next_capture(project: SnapshotProject) -> None:
+    config = Config(snapshot=SnapshotConfig(quota_bytes=600 * KIB))
+    shadow = await project.shadow(config)
+    project.write("large", random.Random(1).randbytes(400_000))
+    assert await shadow.capture(SESSION) is not None
+    (project.top / "large").unlink()
+    project.write("other", random.Random(2).randbytes(400_000))
+    project.now += 3600 * 1000
+    tree = await shadow.capture(SESSION)
+    assert tree is not None
+    assert set(await project.listed(tree)) == {"other"}
+
+
+async def test_a_removed_index_is_made_anew_from_the_project_s_own(project: SnapshotProject) -> None:
+    project.write("borrowed", random.Random(1).randbytes(5_000))
+    project.commit()
+    first = await project.capture()
+    shadow = await project.shadow()
+    (shadow.place.git_dir / "index").unlink()
+    assert await project.capture() == first
+    assert not [file for file in shadow.place.stored.rglob("*") if file.is_file() and file.stat().st_size > 1_000]
 
 
 async def test_without_room_there_is_no_snapshot_and_one_warning(

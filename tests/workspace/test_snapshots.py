@@ -192,3 +192,22 @@ async def test_nobody_else_can_read_snapshots(project: SnapshotProject) -> None:
     await project.capture()
     place = (await project.shadow()).place
     assert [stat.S_IMODE(path.stat().st_mode) for path in (place.git_dir, place.git_dir.parent)] == [0o700, 0o700]
+
+
+async def test_what_was_captured_is_found_after_the_repository_is_made_or_removed(project: SnapshotProject) -> None:
+    project.write("a.txt", "committed\n")
+    project.commit()
+    project.write("a.txt", "edited\n")
+    inside = await project.capture()
+    (project.top / ".git").rename(project.home / "gone")
+    project.write("a.txt", "without\n")
+    outside = await project.capture()
+    assert (await project.listed(inside), await project.listed(outside)) == (
+        {"a.txt": b"edited\n"},
+        {"a.txt": b"without\n"},
+    )
+    project.git("init", "-q")
+    project.commit()
+    again = await project.capture()
+    assert await (await project.shadow()).changed(inside, again) == ("a.txt",)
+    assert await project.listed(inside) == {"a.txt": b"edited\n"}

@@ -2,12 +2,14 @@
 
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
 import pytest
 from snapshot_project import SnapshotProject
 
+from turnkeeper.interop.opencode_v0.projects import git_root_commits
 from turnkeeper.model.refusal import Conflict, Invalid, NotFound
 from turnkeeper.workspace.worktree import new_worktree
 
@@ -200,3 +202,39 @@ async def test_after_a_kill_a_second_try_works_or_says_what_to_do(project: Snaps
     project.git(*command[1:])
     async with new_worktree(await project.shadow(), tree, target, project.environ):
         assert contents(target) == contents(project.top)
+
+
+def promises(project: SnapshotProject, missing: str) -> Path:
+    """Remove an object, and name a program by which git would fetch it; what the program leaves if it runs."""
+    trace = project.home / "ran"
+    program = project.home / "program"
+    program.write_text(f"#!/bin/sh\ntouch '{trace}'\nexit 1\n")
+    program.chmod(0o755)
+    for name, value in (
+        ("core.repositoryFormatVersion", "1"),
+        ("extensions.partialClone", "origin"),
+        ("remote.origin.promisor", "true"),
+        ("remote.origin.url", str(project.home)),
+        ("remote.origin.uploadpack", str(program)),
+    ):
+        project.git("config", name, value)
+    found = project.git("rev-parse", missing).strip()
+    (project.top / ".git/objects" / found[:2] / found[2:]).unlink()
+    return trace
+
+
+@pytest.mark.parametrize("missing", ["HEAD", "HEAD^{tree}", "HEAD~1", ":kept.txt"])
+async def test_an_object_that_is_missing_is_not_fetched(project: SnapshotProject, missing: str, tmp_path: Path) -> None:
+    project.write(".gitattributes", "*.txt text\n")
+    project.commit()
+    trace = promises(project, missing)
+    project.git("cat-file", "-e", project.git("rev-parse", missing, check=False).strip() or "HEAD", check=False)
+    assert trace.exists(), "the program is one that git runs"
+    trace.unlink()
+    await project.place()
+    git_root_commits(project.top)
+    tree = await project.capture()
+    with suppress(NotFound):
+        async with new_worktree(await project.shadow(), tree, tmp_path / "other", project.environ):
+            pass
+    assert not trace.exists()

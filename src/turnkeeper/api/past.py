@@ -55,6 +55,12 @@ class Past(Records):
             return await changes.of_session(self.store, self._snapshots, session_id)
         return await changes.between(self.store, self._snapshots, session_id, start, end)
 
+    async def changes_not_known(self, session_id: str, *, message_id: str | None = None) -> str | None:
+        """What a session, a prompt or a turn may have changed on disk and no snapshot tells; None if nothing."""
+        from turnkeeper.sessions import changes
+
+        return await changes.not_known(self.store, session_id, message_id)
+
     async def compare(self, session_id: str, before: int, after: int) -> "SessionDiff":
         """What differs in a session between two of its events: messages, files, context, permissions and cost."""
         from turnkeeper.sessions.compare import compared

@@ -79,7 +79,7 @@ def _part(part: Part) -> str:
             return f"{tool} {subject(part)} ({type(state).__struct_config__.tag})"
         case FilePart(filename=name, mime=mime):
             return f"file {name or mime}"
-        case PatchPart(files=files):
+        case PatchPart(files=files) if files:
             return f"changed {', '.join(files)}"
         case _:
             return ""

@@ -6,9 +6,9 @@ from cyclopts import Parameter
 
 from turnkeeper.cli import names
 from turnkeeper.cli.change_lines import patch_lines, stat_lines
-from turnkeeper.cli.failures import UsageError
+from turnkeeper.cli.failures import OK, REFUSED, UsageError
 from turnkeeper.cli.options import Options, local_store
-from turnkeeper.cli.output import answer
+from turnkeeper.cli.output import answer, note
 
 if TYPE_CHECKING:
     from turnkeeper.app import Turnkeeper
@@ -35,7 +35,7 @@ async def diff(
     from_: Annotated[Moment, Parameter(name="--from", help="From this message or event on.")] = None,
     to: Annotated[Moment, Parameter(help="Up to this message or event.")] = None,
     options: Options,
-) -> None:
+) -> int:
     """Show what a session changed in files, as git shows it.
 
     --from and --to compare the files at two moments, as the nearest snapshots
@@ -47,6 +47,9 @@ async def diff(
     permissions and usage are compared. With --json the answer is {"sessionID",
     "before", "after", "fields", "messages", "context", "permissions", "cost",
     "tokens", "files"}; what does not differ is left out.
+
+    Changes that are not known, for instance because snapshots are off, are named.
+    The exit code is 1 if they are all there is.
 
     For example:
       turnkeeper session diff calm-otter
@@ -60,15 +63,21 @@ async def diff(
         if b is None or stat or message is not None or from_ is not None or to is not None:
             raise UsageError("give two events, as in `session diff ID 12 40`, and no other option but --json")
         await _compare(id, a, b, options)
-        return
+        return OK
     if message is not None and (from_ is not None or to is not None):
         raise UsageError("--message goes without --from and --to")
     if from_ is not None or to is not None:
         options.require_store("a comparison of two moments")
     async with options.sessions(read_only=True) as tk:
-        found = await _changes(tk, await names.session(tk, id), message, from_, to)
+        session_id = await names.session(tk, id)
+        found = await _changes(tk, session_id, message, from_, to)
+        left = None if from_ is not None or to is not None else await _not_known(tk, session_id, message)
     render = stat_lines if stat else patch_lines
-    answer(options, found, lambda screen: "\n".join(render(screen, found)), empty="No file was changed.")
+    empty = "No file was changed." if left is None else "No change is known."
+    answer(options, found, lambda screen: "\n".join(render(screen, found)), empty=empty)
+    if left is not None and not options.json:
+        note(f"{left[0].upper()}{left[1:]}.")
+    return REFUSED if left is not None and not found else OK
 
 
 async def _compare(name: str, before: int, after: int, options: Options) -> None:
@@ -91,6 +100,15 @@ async def _changes(
     return await store.changes(
         session_id, start=await _moment(store, session_id, start), end=await _moment(store, session_id, end)
     )
+
+
+async def _not_known(tk: "Turnkeeper | Client", session_id: str, message: str | None) -> str | None:
+    """What may have changed besides; a server does not tell."""
+    store = local_store(tk)
+    if store is None:
+        return None
+    message_id = await names.message(tk, session_id, message) if message is not None else None
+    return await store.changes_not_known(session_id, message_id=message_id)
 
 
 async def _served(tk: "Turnkeeper | Client", session_id: str, message_id: str | None) -> "tuple[FileChange, ...]":

@@ -1,6 +1,7 @@
 """Commands about the snapshots of files: what they take on the disk, and the removal of old ones."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ from turnkeeper.cli.screen import Column, Screen, plural, size, table
 from turnkeeper.model.refusal import Invalid
 
 if TYPE_CHECKING:
+    from turnkeeper.api import Turnkeeper
     from turnkeeper.workspace.shadow import ShadowPlace
     from turnkeeper.workspace.snapshot_upkeep import Removed, SnapshotUsage
     from turnkeeper.workspace.snapshots import ShadowRepository
@@ -54,15 +56,15 @@ async def gc(*, all_: All = False, options: Options) -> None:
       turnkeeper snapshot gc --all
     """
     places = await _places(options, all_)
-    pending = await _pending(options, places)
     removed: list[Removed] = []
-    with progress("Removing snapshots") as moved:
-        for number, place in enumerate(places):
+    async with options.read() as tk:
+        with progress("Removing snapshots") as moved:
+            for number, place in enumerate(places):
 
-            def tell(done: int, of: int, what: str, number: int = number) -> None:
-                moved(number * of + done, len(places) * of, what)
+                def tell(done: int, of: int, what: str, number: int = number) -> None:
+                    moved(number * of + done, len(places) * of, what)
 
-            removed.append(await _shadow(options, place).collect(protected=pending, progress=tell))
+                removed.append(await _shadow(options, place, tk).collect(progress=tell))
     value = {"bytes": sum(one.bytes_before - one.bytes_after for one in removed), "items": removed}
     answer(options, value, lambda screen: _removed(screen, removed), empty="There are no snapshots.")
 
@@ -70,7 +72,7 @@ async def gc(*, all_: All = False, options: Options) -> None:
 async def _places(options: Options, all_: bool) -> "list[ShadowPlace]":
     """The shadow repositories of the working directory's project, or all."""
     from turnkeeper.workspace import paths, snapshot_upkeep
-    from turnkeeper.workspace.project import identify
+    from turnkeeper.workspace.project import GLOBAL, identify
 
     try:
         data = paths.data(options.environ)
@@ -80,31 +82,22 @@ async def _places(options: Options, all_: bool) -> "list[ShadowPlace]":
         return snapshot_upkeep.places(data)
     here = await identify(Path.cwd(), environ=options.environ)
     found = snapshot_upkeep.places(data, here.id)
-    # Directories without a repository are one project, and have nothing to do with each other.
-    return found if here.vcs else [place for place in found if place.root == here.top]
+    # Directories without commits are one project, and have nothing to do with each other.
+    return found if here.id != GLOBAL else [place for place in found if place.root == here.top]
 
 
-def _shadow(options: Options, place: "ShadowPlace") -> "ShadowRepository":
-    """A shadow repository with the limits that its project configures."""
+def _shadow(options: Options, place: "ShadowPlace", tk: "Turnkeeper") -> "ShadowRepository":
+    """A shadow repository with the limits that its project configures. The store knows which undos are pending."""
     from turnkeeper.core import retention
     from turnkeeper.mint import Mint
+    from turnkeeper.run.snapshot_collection import with_pending_undo
     from turnkeeper.workspace import config
     from turnkeeper.workspace.snapshots import ShadowRepository
 
-    found = ShadowRepository(place, options.environ, Mint().now)
+    found = ShadowRepository(place, options.environ, Mint().now, partial(with_pending_undo, tk.store))
     # Snapshots that were taken before they were switched off are kept as long as others.
     found.limits = retention.limits(config.load(place.root, place.root, options.environ).config) or found.limits
     return found
-
-
-async def _pending(options: Options, places: "Sequence[ShadowPlace]") -> set[str]:
-    """The sessions of the store that have snapshots and a pending undo."""
-    from turnkeeper.run.snapshot_collection import with_pending_undo
-    from turnkeeper.workspace import snapshot_upkeep
-
-    sessions = {one.session for place in places for one in snapshot_upkeep.kept_trees(place)}
-    async with options.read() as tk:
-        return await with_pending_undo(sessions, tk.get)
 
 
 def _usage(screen: Screen, found: "Sequence[SnapshotUsage]") -> str:

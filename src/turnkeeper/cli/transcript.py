@@ -101,7 +101,7 @@ def _part(screen: Screen, part: Part, waiting: Waiting) -> Iterator[str]:
         case FilePart():
             url = "attached data" if part.url.startswith("data:") else part.url
             yield _mark(screen, "◆", f"{part.filename or url} ({part.mime})")
-        case PatchPart(files=files):
+        case PatchPart(files=files) if files:
             yield _mark(screen, "±", ", ".join(screen.path(file) for file in files))
         case SubtaskPart(agent=agent, description=description):
             yield _mark(screen, "→", f"{agent}: {description}")

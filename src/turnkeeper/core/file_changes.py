@@ -1,17 +1,24 @@
 """File changes of turns: the snapshots before and after the calls of a turn, and the files that differ.
 
-A turn without calls changes nothing, so one snapshot is both. The files that other programs change while calls run are
-counted among those of the turn: nothing tells them apart.
+A turn without calls changes nothing, so one snapshot is both. A call that names the files that it writes changes these
+alone. The files that other programs change while a command runs are counted among those of the turn, unless another
+session wrote them: nothing else tells them apart, so they are marked.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
-from turnkeeper.core.history import History
+from turnkeeper.core.history import History, HistoryItem
 from turnkeeper.model.event import Event, MessageRecorded, SummaryRecorded
 from turnkeeper.model.message import AssistantMessage, MessageSummary, UserMessage
 from turnkeeper.model.parts import Part, PatchPart
+from turnkeeper.model.restore import FileRestore
 from turnkeeper.model.session import FileDiff, Summary
 from turnkeeper.model.value import Value
+
+DURING: Final = "it changed while a command ran"
+_NAMED_MAX: Final = 50
+"""Names of files that are not recorded."""
 
 
 class TurnFiles(Value):
@@ -20,10 +27,14 @@ class TurnFiles(Value):
     before: str
     after: str
     files: tuple[str, ...] = ()
+    during: tuple[str, ...] = ()
+    """Those that changed while a command ran."""
+    unrecorded: tuple[str, ...] = ()
+    """What may have changed and is not recorded, with the reasons."""
 
     def patch(self, message: AssistantMessage, part_id: Callable[[], str]) -> list[Part]:
         """The part that records it; none if nothing changed."""
-        if not self.files:
+        if not self.files and not self.unrecorded:
             return []
         return [
             PatchPart(
@@ -33,8 +44,31 @@ class TurnFiles(Value):
                 hash=self.before,
                 files=self.files,
                 after=self.after,
+                during=self.during or None,
+                unrecorded=self.unrecorded or None,
             )
         ]
+
+
+def told(unrecorded: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """What is not recorded, with the reasons. Of very many only some are named."""
+    named = [f"{name} ({reason})" for name, reason in unrecorded[:_NAMED_MAX]]
+    more = len(unrecorded) - len(named)
+    return (*named, f"{more} more") if more else tuple(named)
+
+
+def not_recorded(entries: Iterable[HistoryItem]) -> str | None:
+    """What these turns may have changed and is not on record, in words; None if there is nothing."""
+    found = [part.unrecorded for entry in entries for part in entry.parts if isinstance(part, PatchPart)]
+    names = dict.fromkeys(one for some in found if some is not None for one in some)
+    return f"changes that are not recorded: {', '.join(names)}" if names else None
+
+
+def noted(files: Sequence[FileRestore], entries: Iterable[HistoryItem], root: str) -> tuple[FileRestore, ...]:
+    """The files with a note on those that others may have written, because a command of these turns ran."""
+    found = [part.during for entry in entries for part in entry.parts if isinstance(part, PatchPart)]
+    during = set(names_below(root, (one for some in found if some is not None for one in some)))
+    return tuple(one.but(reason=DURING) if one.writes and one.file in during else one for one in files)
 
 
 def files_since(history: History, user_id: str, newest: TurnFiles) -> TurnFiles:

@@ -57,13 +57,15 @@ def idle(
 
 
 def surplus(
-    kept: Sequence[KeptTree], used_bytes: int, quota_bytes: int, *, protected: Collection[str] = ()
+    kept: Sequence[KeptTree], used_bytes: int, quota_bytes: int, *, until: float, protected: Collection[str] = ()
 ) -> tuple[KeptTree, ...]:
-    """The oldest trees, as large a share of all as the bytes are over the quota. Protected sessions come last.
+    """The oldest trees, as large a share of all as the bytes are over the quota; none of protected sessions.
 
-    What a tree takes is not known, because trees share files: it is measured again afterwards, and asked again.
+    Trees that were captured after ``until`` stay, too: what they take cannot be freed yet. What a tree takes is not
+    known, because trees share files: it is measured again afterwards, and asked again.
     """
     if used_bytes <= quota_bytes:
         return ()
-    count = ceil(len(kept) * (used_bytes - quota_bytes) / used_bytes)
-    return tuple(sorted(kept, key=lambda one: (one.session in protected, one.captured))[:count])
+    free = [one for one in kept if one.session not in protected and one.captured <= until]
+    count = ceil(len(free) * (used_bytes - quota_bytes) / used_bytes)
+    return tuple(sorted(free, key=lambda one: one.captured)[:count])

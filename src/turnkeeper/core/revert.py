@@ -128,20 +128,6 @@ def _relative(file: str, root: str) -> str | None:
     return file.removeprefix(top) if file.startswith(top) else None
 
 
-def unseen_turns(aside: Iterable[HistoryItem]) -> list[str]:
-    """The turns that may have changed files, and of which there is no snapshot at all."""
-    return [entry.message.id for entry in aside if _is_unseen(entry)]
-
-
-def _is_unseen(entry: HistoryItem) -> bool:
-    is_seen = any(
-        isinstance(part, PatchPart | SnapshotPart)
-        or (isinstance(part, StepStartPart | StepFinishPart) and part.snapshot is not None)
-        for part in entry.parts
-    )
-    return not is_seen and any(isinstance(part, ToolPart) and may_write(part) for part in entry.parts)
-
-
 def files_elsewhere(aside: Iterable[HistoryItem], root: str) -> list[str]:
     """The files that turns changed, and that are not below the root: the session worked in another directory then."""
     parts = [part for entry in aside for part in entry.parts if isinstance(part, PatchPart)]
@@ -149,17 +135,19 @@ def files_elsewhere(aside: Iterable[HistoryItem], root: str) -> list[str]:
 
 
 def unknown_turns(aside: Iterable[HistoryItem]) -> list[str]:
-    """The turns that may have changed files and whose last tree is not known, because they were cut off.
+    """The turns that may have changed files and whose trees are not known: they were cut off, or none was taken.
 
-    What their calls changed cannot be told from what others wrote since, so it is not put back.
+    What their calls changed cannot be told from what others wrote, so it is not put back.
     """
     return [entry.message.id for entry in aside if _is_end_unknown(entry)]
 
 
 def _is_end_unknown(entry: HistoryItem) -> bool:
-    begun = any(isinstance(part, StepStartPart) and part.snapshot is not None for part in entry.parts)
-    if not begun or not any(isinstance(part, ToolPart) and may_write(part) for part in entry.parts):
-        return False
+    starts = [part.snapshot for part in entry.parts if isinstance(part, StepStartPart)]
+    if not starts or not any(isinstance(part, ToolPart) and may_write(part) for part in entry.parts):
+        return False  # A command that the user ran has no step.
+    if not any(starts):
+        return True
     match entry.message:
         case AssistantMessage(error=AbortedFailure(data=MessageData(message=turn_ends.LOST))):
             return True

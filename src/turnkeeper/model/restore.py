@@ -38,7 +38,7 @@ class FileRestore(Value):
     earlier: FileEdit | None = None
     """What the pending revert had done to the file before. It stays true if the file cannot be written."""
     reason: str | None = None
-    """Why the file is left as it is."""
+    """Why the file is left as it is, or what is to be known before it is put back."""
 
     @property
     def writes(self) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from turnkeeper.core.file_changes import not_recorded, noted
 from turnkeeper.core.history import HistoryItem
 from turnkeeper.core.restores import is_pending
 from turnkeeper.core.revert import (
@@ -23,7 +24,6 @@ from turnkeeper.core.revert import (
     revert_point,
     set_aside,
     unknown_turns,
-    unseen_turns,
 )
 from turnkeeper.core.view import Restore, SessionView
 from turnkeeper.model.event import (
@@ -55,8 +55,10 @@ NO_SNAPSHOTS = (
     "files stay as they are: no snapshots are kept here (git is missing, the setting 'snapshot' is off, or this is "
     "your home directory)"
 )
-UNKNOWN = "what the calls of these turns changed is not known, because they were cut off, and stays as it is: {}"
-UNSEEN = "what the calls of these turns changed is not known, because no snapshot was taken, and stays as it is: {}"
+UNKNOWN = (
+    "what the calls of these turns changed is not known, because they were cut off or took no snapshot, and stays as it"
+    " is: {}"
+)
 ELSEWHERE = "these files are not below {}, where the session works now, and stay as they are: {}"
 AWAY = (
     "the directory {!r} of the session is not there, so its files cannot be put back; bring it back and say it again, "
@@ -184,7 +186,7 @@ class Reverts(msgspec.Struct, frozen=True):
                 "redo it first, or give the session a prompt, which makes it final"
             )
         steps = file_steps(entries, aside, restoring.root) if target.with_files else []
-        files = await restoring.undo(steps, view.restore)
+        files = noted(await restoring.undo(steps, view.restore), aside, restoring.root)
         problem = _unknown(aside, restoring.root) if target.with_files else None
         planned = Planned(revert=revert.but(snapshot=snapshot), root=restoring.root, files=files, problem=problem)
         return planned, restoring
@@ -282,7 +284,7 @@ def _point(entries: Iterable[HistoryItem], target: RevertTarget) -> RevertPoint 
 def _has_files(aside: Iterable[HistoryItem], target: RevertTarget) -> bool:
     """Whether turns have changed files, or may have, and these are to be put back."""
     has_patch = any(isinstance(part, PatchPart) for one in aside for part in one.parts)
-    return target.with_files and (has_patch or bool(unseen_turns(aside)))
+    return target.with_files and (has_patch or bool(unknown_turns(aside)))
 
 
 def _is_away(session: Session) -> bool:
@@ -291,16 +293,13 @@ def _is_away(session: Session) -> bool:
 
 def _unknown(aside: Sequence[HistoryItem], root: str) -> str | None:
     """What is not put back, and why."""
-    found = [
-        words.format(*known, _named(some))
-        for words, known, some in (
-            (UNKNOWN, (), unknown_turns(aside)),
-            (UNSEEN, (), unseen_turns(aside)),
-            (ELSEWHERE, (root,), files_elsewhere(aside, root)),
-        )
-        if some
+    turns, elsewhere = unknown_turns(aside), files_elsewhere(aside, root)
+    words = [
+        UNKNOWN.format(_named(turns)) if turns else None,
+        ELSEWHERE.format(root, _named(elsewhere)) if elsewhere else None,
+        not_recorded(aside),
     ]
-    return "; ".join(found) or None
+    return "; ".join(filter(None, words)) or None
 
 
 def _named(names: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -48,7 +49,7 @@ from turnkeeper.run.prepare import Preparation
 from turnkeeper.run.recover import AskToContinue, Left, Recovery, TakeOver
 from turnkeeper.run.release import Releases
 from turnkeeper.run.reverts import Reverts
-from turnkeeper.run.snapshot_collection import SnapshotCollection
+from turnkeeper.run.snapshot_collection import SnapshotCollection, with_pending_undo
 from turnkeeper.run.summarise import Hooks
 from turnkeeper.run.titles import Titles
 from turnkeeper.run.turn import Surroundings
@@ -116,7 +117,7 @@ class Runtime:
             self.components.register(component)
         transport = settings.transport or self._network.provider
         self.outputs = OutputFiles.of(settings.environ, store.mint.now, store.mint.ascending)
-        self.snapshots = Snapshots(settings.environ, store.mint.now)
+        self.snapshots = Snapshots(settings.environ, store.mint.now, partial(with_pending_undo, store))
         self.directories = Directories(
             transport,
             settings.tools,

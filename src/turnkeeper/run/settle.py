@@ -134,7 +134,7 @@ class Settlement(msgspec.Struct):
     async def _settle(self, call: "_Call", ends_turn: Callable[[], bool]) -> None:
         crash_point("run.tool-begin")
         try:
-            async with self._room, self.snapshots.call(call.part.id) if call.may_write else nullcontext():
+            async with self._room, self._snapshots_of(call):
                 name = f"{call.part.tool} {call.part.call_id}"
                 state = await run_or_abandon(self.tasks, call.run, name=name, left=call.leave)
         except anyio.get_cancelled_exc_class():
@@ -144,6 +144,12 @@ class Settlement(msgspec.Struct):
                 await call.finish(call.interrupted(), lambda: False)
             raise
         await call.finish(state, ends_turn)
+
+    def _snapshots_of(self, call: "_Call") -> AbstractAsyncContextManager[None]:
+        """Encloses a call: with snapshots, if it may change files."""
+        if not call.may_write:
+            return nullcontext()
+        return self.snapshots.call(call.part.id, is_command=call.is_command)
 
 
 async def _prepare(prepare: Callable[[], None]) -> None:
@@ -172,6 +178,7 @@ class _Call(WaitingCall):
         tool = turn.toolbox.find(part.tool)
         self.restarts = tool is None or tool.asks_first
         self.may_write = tool is None or not tool.read_only
+        self.is_command = tool is None or not tool.names_files
 
     def is_stopped(self) -> bool:
         """Whether the user stops the session."""
@@ -258,6 +265,7 @@ class _Call(WaitingCall):
             jobs=turn.jobs,
             delegation=self._delegation,
             acts=self._acts,
+            writes=turn.snapshots.wrote,
             hand_over=self._hand_over,
             plan=turn.plan,
         )

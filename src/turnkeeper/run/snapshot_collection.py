@@ -10,8 +10,8 @@ from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from turnkeeper.core.limits import SNAPSHOT_COLLECT_EVERY_S, SNAPSHOT_COLLECT_IDLE_S
+from turnkeeper.core.restores import is_pending
 from turnkeeper.model.refusal import NotFound
-from turnkeeper.model.session import Session
 from turnkeeper.store.store import Store
 from turnkeeper.workspace import snapshot_upkeep
 from turnkeeper.workspace.snapshots import ShadowRepository, Snapshots
@@ -21,12 +21,12 @@ log = logging.getLogger(__name__)
 _EVERY_MS = int(SNAPSHOT_COLLECT_EVERY_S * 1000)
 
 
-async def with_pending_undo(sessions: Iterable[str], get: Callable[[str], Awaitable[Session]]) -> set[str]:
-    """Those of the sessions that have a pending undo, whose snapshots must stay."""
+async def with_pending_undo(store: Store, sessions: Iterable[str]) -> set[str]:
+    """Those of the sessions that have a pending undo, or one that was cut off. Their snapshots must stay."""
     pending = set()
     for session_id in sessions:
         with suppress(NotFound):  # It is in another store, or was deleted.
-            if (await get(session_id)).revert is not None:
+            if is_pending(await store.journal.view(session_id)):
                 pending.add(session_id)
     return pending
 
@@ -76,9 +76,7 @@ class SnapshotCollection:
         place, now = repository.place, self._store.mint.now()
         last = await to_thread.run_sync(snapshot_upkeep.collected_at, place)
         if last is None or now - last >= _EVERY_MS:
-            kept = await to_thread.run_sync(snapshot_upkeep.kept_trees, place)
-            protected = await with_pending_undo({one.session for one in kept}, self._store.queries.session)
-            removed = await repository.collect(protected=protected)
+            removed = await repository.collect()
             log.info("%d old snapshots of %r were removed", removed.snapshots, removed.directory)
             last = now
         self._collected[place.git_dir] = last

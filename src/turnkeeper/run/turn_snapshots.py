@@ -7,17 +7,22 @@ without such a call takes none.
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TypeAlias
 
 import anyio
 from anyio.abc import TaskGroup
 
-from turnkeeper.core.file_changes import TurnFiles
+from turnkeeper.core.file_changes import TurnFiles, names_below, told
 from turnkeeper.core.limits import SNAPSHOT_DELAY_S
 from turnkeeper.model.refusal import Refusal
+from turnkeeper.workspace import claims
+from turnkeeper.workspace.gaps import Captured
 from turnkeeper.workspace.snapshots import ShadowRepository
+from turnkeeper.workspace.step_changes import step_changes
 
 log = logging.getLogger(__name__)
 
@@ -41,8 +46,7 @@ class TurnSnapshots:
         self, session_id: str, open: OpenRepository, group: TaskGroup, sleep: Callable[[float], Awaitable[None]]
     ) -> None:
         self._session_id, self._open, self._group, self._sleep = session_id, open, group, sleep
-        self.before: str | None = None
-        """The newest snapshot before the first call acted."""
+        self._before: Captured | None = None
         self.record: Callable[[], Awaitable[None]] = _nothing
         """Makes ``before`` durable, before a call acts."""
         self._recorded: str | None = None
@@ -52,6 +56,14 @@ class TurnSnapshots:
         self._beginning = anyio.Lock()
         self._acting: set[str] = set()
         self._has_acted = False
+        self._has_run_command = False
+        self._written: set[str] = set()
+        """The files that calls have named, relative to the top."""
+
+    @property
+    def before(self) -> str | None:
+        """The newest snapshot before the first call acted."""
+        return self._before.tree if self._before is not None else None
 
     @property
     def needs_last(self) -> bool:
@@ -66,8 +78,11 @@ class TurnSnapshots:
             self._group.start_soon(self._take_early, name=f"snapshot {self._session_id}")
 
     @asynccontextmanager
-    async def call(self, part_id: str) -> AsyncIterator[None]:
-        """Encloses a call that may change files. It begins once the first snapshot is durable."""
+    async def call(self, part_id: str, *, is_command: bool = True) -> AsyncIterator[None]:
+        """Encloses a call that may change files. It begins once the first snapshot is durable.
+
+        A call that is no command names the files that it changes (``wrote``).
+        """
         await self._act(part_id)
         try:
             yield
@@ -75,6 +90,8 @@ class TurnSnapshots:
             if part_id in self._acting:
                 self._acting.discard(part_id)
                 self._has_acted = True
+                self._has_run_command |= is_command
+                self._claim(() if is_command else self._written)
 
     @asynccontextmanager
     async def waiting(self, part_id: str) -> AsyncIterator[None]:
@@ -86,23 +103,45 @@ class TurnSnapshots:
         yield
         await self._act(part_id)
 
+    def wrote(self, path: Path) -> None:
+        """Note that a call is about to write a file. Other sessions are told, too: it is none of theirs."""
+        if self._repository is not None:
+            real = Path(os.path.realpath(path.parent), path.name)
+            names = names_below(str(self._repository.root), (str(real), os.path.realpath(path)))
+            self._written.update(names)
+            self._claim(names)
+
     async def finish(self) -> TurnFiles | None:
         """What the calls did to the files; None if that is not known."""
         self._delay.cancel()
-        if self.before is None or self._repository is None:
+        before, repository = self._before, self._repository
+        if before is None or repository is None:
             return None
         if not self._has_acted:
-            return TurnFiles(before=self.before, after=self.before)
-        after = await self._repository.capture(self._session_id)
+            return TurnFiles(before=before.tree, after=before.tree)
+        after = await repository.take(self._session_id)
         if after is None:
             return None
         try:
-            names = await self._repository.changed(self.before, after) if after != self.before else ()
+            found = await step_changes(repository, self._session_id, before, after)
         except Refusal as refusal:
             log.warning("what a turn of %s changed is not known: %s", self._session_id, refusal)
             return None
-        files = tuple(str(self._repository.root / name) for name in names)
-        return TurnFiles(before=self.before, after=after, files=files)
+        if not self._has_run_command:
+            found = found.only(self._written)
+        self._claim(found.files)
+        top = repository.root
+        return TurnFiles(
+            before=before.tree,
+            after=after.tree,
+            files=tuple(str(top / name) for name in found.files),
+            during=tuple(str(top / name) for name in found.files if name not in self._written),
+            unrecorded=told(found.unrecorded),
+        )
+
+    def _claim(self, names: Collection[str]) -> None:
+        if self._repository is not None:
+            claims.add(self._repository.place, self._session_id, names)
 
     async def _act(self, part_id: str) -> None:
         """Let a call act. The first one waits for a snapshot of the files as they are now."""
@@ -110,7 +149,7 @@ class TurnSnapshots:
         await self._is_early_over.wait()
         async with self._beginning:
             if not self._acting and not self._has_acted:
-                await self._take()
+                await self._take(with_ignored=True)
                 if self.before != self._recorded:
                     self._recorded = self.before
                     await self.record()
@@ -125,11 +164,11 @@ class TurnSnapshots:
         finally:
             self._is_early_over.set()
 
-    async def _take(self) -> None:
+    async def _take(self, *, with_ignored: bool = False) -> None:
         try:
             self._repository = await self._open()
             if self._repository is not None:
-                self.before = await self._repository.capture(self._session_id) or self.before
+                self._before = await self._repository.take(self._session_id, with_ignored=with_ignored) or self._before
         except Exception:
             # Nothing that goes wrong here may end the turn: a turn without snapshots is better than none.
             log.exception("no snapshot for %s", self._session_id)

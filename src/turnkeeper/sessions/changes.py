@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from turnkeeper.core import history_trees
-from turnkeeper.core.file_changes import names_below
+from turnkeeper.core.file_changes import names_below, not_recorded
+from turnkeeper.core.history import HistoryItem
 from turnkeeper.core.history_trees import KnownTree, TurnPatch
+from turnkeeper.core.revert import unknown_turns
 from turnkeeper.core.stored_changes import stored_change
 from turnkeeper.model.config import Config
 from turnkeeper.model.file_change import FileChange
@@ -77,6 +79,18 @@ async def of_message(store: Store, reader: SnapshotReader, session_id: str, mess
         turns = _answers(await _history(store.queries, session_id), message_id)
         stored = asked.info.summary.diffs if asked.info.summary is not None else ()
     return await _shown(reader, history_trees.joined(history_trees.patches(turns)), stored)
+
+
+async def not_known(store: Store, session_id: str, message_id: str | None = None) -> str | None:
+    """What a session, a prompt or a turn may have changed and is not known, in words; None if there is nothing."""
+    turns = await _history(store.queries, session_id)
+    if message_id is not None:
+        asked = await store.queries.message(session_id, message_id)
+        turns = _answers(turns, message_id) if isinstance(asked.info, UserMessage) else [asked]
+    items = [HistoryItem(message=one.info, parts=one.parts) for one in turns]
+    lost = unknown_turns(items)
+    words = f"what these turns changed is not known: {', '.join(lost)}" if lost else None
+    return "; ".join(filter(None, (words, not_recorded(items)))) or None
 
 
 async def between(

@@ -123,6 +123,7 @@ APPLY_PATCH: Final = Tool(
     parameters=ApplyPatchArguments,
     execute=execute,
     permission="edit",
+    names_files=True,
     aliases={"patch": "patchText", "input": "patchText"},
     suits=edits_by_patch,
 )

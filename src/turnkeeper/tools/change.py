@@ -86,6 +86,8 @@ async def change(changes: Sequence[FileChange], context: ToolContext, *, is_patc
         require_read(one.path, one.before, context)
     metadata = await _metadata(changes, context, is_patch)
     await context.ask("edit", _patterns(changes, context), always=["*"], metadata=metadata)
+    for one in changes:
+        context.writes(one.path)
     await to_thread.run_sync(_write_all, changes)
     after = [await _formatted(one, context) for one in changes]
     final = [one.change for one in after]

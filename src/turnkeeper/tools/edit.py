@@ -58,6 +58,7 @@ EDIT: Final = Tool(
     parameters=EditArguments,
     execute=execute,
     permission="edit",
+    names_files=True,
     aliases={"path": "filePath"},
     suits=lambda model_id: not edits_by_patch(model_id),
 )

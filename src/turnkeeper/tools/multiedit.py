@@ -70,6 +70,7 @@ MULTIEDIT: Final = Tool(
     parameters=MultieditArguments,
     execute=execute,
     permission="edit",
+    names_files=True,
     aliases={"path": "filePath"},
     suits=lambda model_id: not edits_by_patch(model_id),
 )

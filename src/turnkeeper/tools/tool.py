@@ -186,6 +186,8 @@ class ToolContext(msgspec.Struct, frozen=True):
     """Hands the work of the call to another agent; None where none can be run."""
     acts: Callable[[], None] = lambda: None
     """To be called before a tool acts that may ask again later: if its process ends then, it is not run again."""
+    writes: Callable[[Path], None] = lambda path: None
+    """To be called before a file is written, moved or deleted by a tool that ``names_files``."""
 
     @property
     def top(self) -> Path:
@@ -205,6 +207,8 @@ class Tool(msgspec.Struct, Generic[Arguments], frozen=True):
     """What its rules go by; several tools may share one."""
     read_only: bool = False
     """Whether it changes no file of the project. Then no snapshot is taken before and after its calls."""
+    names_files: bool = False
+    """Whether it changes no file but those that it tells of (``ToolContext.writes``), unlike a command."""
     aliases: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Other names that models use for parameters, and what they mean."""
     is_offered: bool = True

@@ -71,6 +71,7 @@ WRITE: Final = Tool(
     parameters=WriteArguments,
     execute=execute,
     permission="edit",
+    names_files=True,
     aliases={"path": "filePath"},
     suits=lambda model_id: not edits_by_patch(model_id),
 )

@@ -8,11 +8,14 @@ and cannot be captured now (it is unreadable, or has become too large) stays in 
 import os
 import stat
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from subprocess import Popen
 from typing import Final, NamedTuple
 
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.workspace import files, kept_permissions, shadow_seed
-from turnkeeper.workspace.git_work import GitFailed
+from turnkeeper.workspace import file_times, files, kept_permissions, shadow_seed
+from turnkeeper.workspace.gaps import ANYTHING, Captured, Gaps, Stamp, stamps
+from turnkeeper.workspace.git_work import GitFailed, TooManyNames
 from turnkeeper.workspace.shadow import ShadowGit
 from turnkeeper.workspace.shadow_seed import SourceSettings
 
@@ -21,6 +24,9 @@ _HALVINGS_MAX: Final = 64
 _ARGUMENTS_MAX: Final = 500
 _OBJECT_BYTES: Final = 24 * 1024
 """What an object, its directory, the trees above it and their ref take on the disk, besides its content."""
+_IGNORED: Final = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+_IGNORED_MAX: Final = 100_000
+"""Names that are ignored one by one. If there are more, any new file may have been ignored."""
 _IGNORE_FILE: Final = b".gitignore"
 _PENDING: Final = b"# The files that were captured are not yet checked against these rules.\n"
 
@@ -36,6 +42,15 @@ class CaptureLimits(NamedTuple):
     """None: any number."""
 
 
+class _Scan(NamedTuple):
+    """What git found."""
+
+    changed: list[bytes]
+    """Names in the index whose files changed."""
+    new: list[bytes]
+    ignored: frozenset[bytes]
+
+
 class _Plan(NamedTuple):
     """What is to be done to the index."""
 
@@ -45,6 +60,7 @@ class _Plan(NamedTuple):
     """The modes of regular files that are added."""
     bytes: int
     """About what the files take that are added."""
+    gaps: Gaps
 
 
 class Capture:
@@ -53,10 +69,17 @@ class Capture:
     def __init__(self, own_name: bytes | None) -> None:
         """``own_name`` is the directory of this program's data, if it is among the files."""
         self._own_name = own_name
-        self._tree: tuple[tuple[int, ...] | None, str] | None = None
+        self._tree: tuple[Stamp, str] | None = None
         self._settings: tuple[list[tuple[int, ...] | None], SourceSettings] | None = None
         self._is_tracked: dict[bytes, bool] = {}
         self._source_index: tuple[int, ...] | None = None
+        self._left_out: set[bytes] = set()
+
+    def leave_out(self, folder: bytes) -> bool:
+        """Look into this folder no longer; whether that is possible, and new."""
+        is_new = bool(folder) and folder not in self._left_out
+        self._left_out.add(folder)
+        return is_new
 
     def settings(self, shadow: ShadowGit) -> SourceSettings:
         """The settings of the project's repository, asked again only when their files have changed."""
@@ -65,25 +88,35 @@ class Capture:
             self._settings = stamps, shadow_seed.settings(shadow.place, shadow.environ, shadow.work)
         return self._settings[1]
 
-    def tree(self, shadow: ShadowGit, limits: CaptureLimits, require_room: Callable[[int], None]) -> str:
-        """The tree of the files now. ``require_room`` is called with the bytes to add, and raises if they are too many.
+    def take(
+        self,
+        shadow: ShadowGit,
+        limits: CaptureLimits,
+        require_room: Callable[[int], None],
+        *,
+        with_ignored: bool = False,
+    ) -> Captured:
+        """The tree of the files now, and what it does not have; ``with_ignored`` also which files are ignored.
 
-        Raises GitFailed, GitStopped, TooManyNames and OSError.
+        ``require_room`` is called with the bytes to add, and raises if they are too many. Raises GitFailed, GitStopped,
+        TooManyNames and OSError.
         """
         is_pending = self._write_rules(shadow)
-        changed, new = _scan(shadow, limits)
+        changed, new, left_out = _scan(shadow, limits, with_ignored)
         ignored: set[bytes] = set()
         if is_pending or any(name.rpartition(b"/")[2] == _IGNORE_FILE for name in (*changed, *new)):
             ignored = self._ignored(shadow)
         plan = self._plan(shadow, [name for name in changed if name not in ignored], new, limits)
-        require_room(plan.bytes)
+        gaps = plan.gaps._replace(ignored=left_out | ignored)
         # First what goes: a kill in between leaves the rules, or the file that has them, to be seen as new again.
+        # And what the index no longer names can make room for the rest.
         _update(shadow, sorted(plan.remove | ignored), "--force-remove")
+        require_room(plan.bytes)
         stage(shadow, plan.add)
         kept_permissions.note(shadow.place, plan.modes)
         if is_pending:
             _rules_file(shadow, self._rules(shadow))
-        return self._written(shadow)
+        return Captured(self._written(shadow), gaps, file_times.moment())
 
     def _written(self, shadow: ShadowGit) -> str:
         index = shadow.place.git_dir / "index"
@@ -95,7 +128,8 @@ class Capture:
 
     def _rules(self, shadow: ShadowGit) -> bytes:
         rules = shadow_seed.ignore_rules(shadow.place, self.settings(shadow))
-        return rules + b"/" + _escaped(self._own_name) + b"/\n" if self._own_name else rules
+        folders = [*([self._own_name] if self._own_name else []), *sorted(filter(None, self._left_out))]
+        return rules + b"".join(b"/" + _escaped(folder) + b"/\n" for folder in folders)
 
     def _write_rules(self, shadow: ShadowGit) -> bool:
         """Take over the rules for ignored files; whether files that were captured may be ignored now."""
@@ -119,6 +153,8 @@ class Capture:
         add: list[bytes] = []
         remove: set[bytes] = set()
         large: dict[bytes, int] = {}
+        stale: set[bytes] = set()
+        left_out: set[bytes] = set()
         modes: dict[bytes, int] = {}
         total = 0
         for name in changed:
@@ -130,15 +166,26 @@ class Capture:
             elif size >= 0:
                 add.append(name)
                 total += size + _OBJECT_BYTES
+            else:
+                stale.add(name)
         for name in self._tracked(shadow, [one for one, size in large.items() if size <= limits.tracked_file_bytes]):
             add.append(name)
-            total += large[name] + _OBJECT_BYTES
+            total += large.pop(name) + _OBJECT_BYTES
         for name in new:  # A nested repository is one name here, that of its directory.
-            size = -1 if self._is_own(name) else _size(os.path.join(root, name), name, modes)
-            if size is not None and 0 <= size <= limits.file_bytes:
+            size = None if self._is_own(name) else _size(os.path.join(root, name), name, modes)
+            if size is None:
+                continue
+            if 0 <= size <= limits.file_bytes:
                 add.append(name)
                 total += size + _OBJECT_BYTES
-        return _Plan(add, remove, {name: modes[name] for name in add if name in modes}, total)
+            else:
+                left_out.add(name)
+        gaps = Gaps(
+            files=stamps(root, left_out),
+            stale=stamps(root, stale | large.keys()),
+            nested=frozenset(name for name in new if name.endswith(b"/") and not self._is_own(name)),
+        )
+        return _Plan(add, remove, {name: modes[name] for name in add if name in modes}, total, gaps)
 
     def _tracked(self, shadow: ShadowGit, names: list[bytes]) -> list[bytes]:
         """Those names that the project's repository tracks."""
@@ -158,18 +205,27 @@ class Capture:
         return self._own_name is not None and name.startswith(self._own_name + b"/")
 
 
-def _scan(shadow: ShadowGit, limits: CaptureLimits) -> tuple[list[bytes], list[bytes]]:
-    """The names in the index that changed, and the names that are new. Both are looked for at once."""
+def _scan(shadow: ShadowGit, limits: CaptureLimits, with_ignored: bool) -> _Scan:
+    """The names in the index that changed, those that are new, and those that are ignored. All are asked at once."""
     new_max = limits.new_files
     if limits.all_files is not None:
         new_max = min(new_max, max(0, limits.all_files - _count(shadow)))
     with (
         shadow.reading("diff-files", "-z", "--name-only", "--ignore-submodules=all") as differing,
         shadow.reading("ls-files", "-z", "--others", "--exclude-standard", is_quiet=True) as others,
+        shadow.reading(*_IGNORED, is_quiet=True) if with_ignored else nullcontext() as hidden,
     ):
         new = shadow.work.names(others, new_max)
         changed = shadow.work.finish(differing).split(b"\0")
-    return list(dict.fromkeys(filter(None, changed))), new
+        ignored = _ignored_names(shadow, hidden) if hidden is not None else ANYTHING
+    return _Scan(list(dict.fromkeys(filter(None, changed))), new, ignored)
+
+
+def _ignored_names(shadow: ShadowGit, hidden: "Popen[bytes]") -> frozenset[bytes]:
+    try:
+        return frozenset(shadow.work.names(hidden, _IGNORED_MAX))
+    except TooManyNames:
+        return ANYTHING
 
 
 def _count(shadow: ShadowGit) -> int:

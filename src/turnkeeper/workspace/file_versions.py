@@ -11,7 +11,8 @@ from turnkeeper.model.value import Value
 from turnkeeper.workspace import git
 from turnkeeper.workspace.git_work import GitWork, in_thread
 from turnkeeper.workspace.shadow import ALONE, is_hash
-from turnkeeper.workspace.shadow_repository import ShadowRepository, trees
+from turnkeeper.workspace.shadow_repository import ShadowRepository
+from turnkeeper.workspace.tree_listing import trees
 
 _FILE: Final = "file"
 _BRANCH: Final = "refs/heads/main"

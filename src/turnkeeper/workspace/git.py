@@ -27,7 +27,15 @@ _WORKTREE: Final = re.compile(r"\s*worktree\s*=\s*(.*?)\s*", re.IGNORECASE)
 
 # Of git's own variables only these are passed on: a GIT_DIR set by a hook would select another repository.
 _KEPT: Final = frozenset({"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH"})
-_ADDED: Final = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+# A repository that lacks an object may name a remote to fetch it from, and the program to fetch it with. None of our
+# commands needs a remote: git 2.45 knows a variable for that, an older one allows no protocol.
+_ADDED: Final = {
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "LC_ALL": "C",
+}
 HARMLESS: Final = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.sshCommand=false")
 """Options of every git command. A repository's configuration can name programs that git runs; none of them may run."""
 

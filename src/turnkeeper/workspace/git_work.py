@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from signal import SIGKILL
 from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 from typing import Final, TypeVar
 
@@ -20,6 +21,10 @@ T = TypeVar("T")
 
 _LOOK_AGAIN_S: Final = 0.01
 _WORDS_MAX: Final = 300
+_SLOW_S: Final = 2.0
+"""After this time it is asked whether git waits for something that never comes."""
+_KILLED_S: Final = 5.0
+"""How long a killed process is waited for: the system may keep it while a disk does not answer."""
 
 
 class GitFailed(Exception):
@@ -51,13 +56,15 @@ class GitWork:
         self._running: set[Popen[bytes]] = set()
         self._guard = threading.Lock()
         self._is_stopped = False
+        self.when_slow: Callable[[], None] = lambda: None
+        """Called when a process takes long. It raises GitStopped if the process would never end."""
 
     def stop(self) -> None:
         """Kill the running processes, and start no more."""
         with self._guard:
             self._is_stopped = True
             for process in self._running:
-                process.kill()
+                _kill(process)
 
     def left_s(self) -> float:
         """The seconds that are left. Raises GitStopped if there are none."""
@@ -92,6 +99,7 @@ class GitWork:
                     stdout=PIPE,
                     stderr=DEVNULL if is_quiet else PIPE,
                     pass_fds=keep_open,
+                    process_group=0,
                 )
             except (OSError, ValueError) as error:
                 raise GitStopped(f"git cannot be started: {error}") from error
@@ -101,17 +109,18 @@ class GitWork:
         finally:
             with self._guard:
                 self._running.discard(process)
-            if process.poll() is None:
-                process.kill()
-            with suppress(OSError, ValueError):
-                process.communicate()
+            _end(process)
 
     def finish(self, process: "Popen[bytes]", given: bytes | None = None) -> bytes:
         """Wait for a process and return its output. Raises GitFailed if it fails."""
         try:
-            output, errors = process.communicate(given, timeout=self.left_s())
-        except TimeoutExpired as error:
-            raise GitStopped("git took too long") from error
+            output, errors = process.communicate(given, timeout=min(_SLOW_S, self.left_s()))
+        except TimeoutExpired:
+            self.when_slow()
+            try:
+                output, errors = process.communicate(timeout=self.left_s())
+            except TimeoutExpired as error:
+                raise GitStopped("git took too long") from error
         if process.returncode < 0:
             raise GitStopped(f"git was ended by signal {-process.returncode}")
         if process.returncode:
@@ -128,8 +137,10 @@ class GitWork:
         pieces: list[bytes] = []
         count = 0
         while True:
-            if not ready.poll(self.left_s() * 1000):
-                raise GitStopped("git took too long")
+            if not ready.poll(min(_SLOW_S, self.left_s()) * 1000):
+                self.when_slow()
+                if not ready.poll(self.left_s() * 1000):
+                    raise GitStopped("git took too long")
             piece = os.read(descriptor, CHUNK_BYTES)
             if not piece:
                 break
@@ -139,6 +150,24 @@ class GitWork:
                 raise TooManyNames(f"more than {names_max:,}")
         self.finish(process)
         return [name for name in b"".join(pieces).split(b"\0") if name]
+
+
+def _kill(process: "Popen[bytes]") -> None:
+    """Kill a process with those that it started: they would keep its output and the lock open."""
+    if process.poll() is None:  # Until it is waited for, nobody else can have its number.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, SIGKILL)
+
+
+def _end(process: "Popen[bytes]") -> None:
+    """Kill a process if it runs, and close its pipes. What it left in them is not waited for."""
+    _kill(process)
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            with suppress(OSError, ValueError):
+                pipe.close()
+    with suppress(TimeoutExpired):
+        process.wait(_KILLED_S)
 
 
 @contextmanager

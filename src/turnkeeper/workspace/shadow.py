@@ -11,12 +11,13 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from subprocess import Popen
 from typing import Final, NamedTuple
 
 from turnkeeper.core.limits import SNAPSHOT_LOCK_S
-from turnkeeper.workspace import files, git
+from turnkeeper.workspace import files, git, pipes
 from turnkeeper.workspace.git_work import GitWork, locked
 
 DIRECTORY: Final = "snapshot"
@@ -101,6 +102,7 @@ class ShadowGit:
         self, place: ShadowPlace, environ: Mapping[str, str], work: GitWork, *, lock: tuple[int, ...] = ()
     ) -> None:
         self.place, self.environ, self.work, self._lock = place, environ, work, lock
+        work.when_slow = partial(pipes.refuse, place.root)
         places = {"GIT_DIR": str(place.git_dir), "GIT_WORK_TREE": str(place.root)}
         self._sees_all = {**git.environment(environ), **ALONE, **places}
         self._sees_own = {**self._sees_all, "GIT_OBJECT_DIRECTORY": str(place.stored)}
@@ -117,12 +119,15 @@ class ShadowGit:
         with locked(self.place.git_dir.with_suffix(".lock"), self.work, SNAPSHOT_LOCK_S) as descriptor:
             self._lock = (descriptor,)
             try:
-                # Whoever made this lock is dead: its git processes, too, would hold ours.
-                with suppress(FileNotFoundError, NotADirectoryError):
-                    (self.place.git_dir / "index.lock").unlink()
+                self.clear_index_lock()
                 yield
             finally:
                 self._lock = ()
+
+    def clear_index_lock(self) -> None:
+        """Remove git's lock. Whoever made it is dead: the git processes of others, too, would hold ours."""
+        with suppress(FileNotFoundError, NotADirectoryError):
+            (self.place.git_dir / "index.lock").unlink()
 
     def read(self, *arguments: str, given: bytes | None = None, directory: Path | None = None) -> bytes:
         """The output of a command that also sees the borrowed objects. Raises GitFailed."""
@@ -182,10 +187,18 @@ class ShadowGit:
 
 
 def borrow(place: ShadowPlace) -> None:
-    """Say where objects are: those captured, and those of the project's repository, if it has moved."""
+    """Say where objects are: those captured, and those of the project's repository, if it has moved.
+
+    A directory may become another project, because a repository is made or removed there. What was captured of it
+    before is found, too.
+    """
     lines = [f"../{STORED}"]
     if place.source is not None:
         lines.append(_quoted(place.source.common / "objects"))
+    for stored in sorted(place.git_dir.parent.parent.glob(f"*/{place.git_dir.stem}/{STORED}")):
+        if stored.parent.parent != place.git_dir.parent:
+            lines.append(_quoted(stored))
+            lines += [line for line in _alternates(stored.parent) if line not in lines and line.startswith(("/", '"/'))]
     text = os.fsencode("".join(f"{line}\n" for line in lines))
     file = place.git_dir / "objects" / "info" / "alternates"
     with suppress(OSError):
@@ -193,6 +206,13 @@ def borrow(place: ShadowPlace) -> None:
             return
     with files.replacing(file) as new:
         new.write(text)
+
+
+def _alternates(git_dir: Path) -> list[str]:
+    try:
+        return os.fsdecode((git_dir / "objects" / "info" / "alternates").read_bytes()).splitlines()
+    except OSError:
+        return []
 
 
 def is_whole(place: ShadowPlace) -> bool:

@@ -8,10 +8,10 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import anyio
 from anyio import to_thread
@@ -27,23 +27,24 @@ from turnkeeper.core.limits import (
 from turnkeeper.core.retention import SnapshotLimits
 from turnkeeper.model.refusal import NotFound
 from turnkeeper.model.session import FileDiff
-from turnkeeper.model.value import Value
-from turnkeeper.workspace import kept_permissions, shadow_seed, snapshot_upkeep, tree_diff
+from turnkeeper.workspace import claims, kept_permissions, shadow_seed, snapshot_upkeep, tree_diff
 from turnkeeper.workspace.capture import Capture, CaptureLimits
+from turnkeeper.workspace.gaps import Captured
 from turnkeeper.workspace.git_work import GitFailed, GitStopped, TooManyNames, in_thread
+from turnkeeper.workspace.pipes import BlockedByPipe
 from turnkeeper.workspace.shadow import (
     REFS,
     ShadowGit,
     ShadowPlace,
     borrow,
     has_sound_index,
-    is_hash,
     is_whole,
     remove,
     session_name,
     set_aside,
 )
 from turnkeeper.workspace.snapshot_upkeep import Policy, Progress, Removed
+from turnkeeper.workspace.tree_listing import TreeEntry, contents, listed, trees
 
 log = logging.getLogger(__name__)
 
@@ -57,24 +58,35 @@ _SHARE: Final = 8
 """One file takes at most this part of the quota: all snapshots would have to go for a few versions of it."""
 
 
-class TreeEntry(Value):
-    """A file in a snapshot."""
-
-    mode: str
-    """``100644``, ``100755`` for an executable file, ``120000`` for a link."""
-    blob: str
-
-
 class NoRoom(Exception):
     """The quota of a project's snapshots does not allow what is to be captured."""
+
+
+class _Pressed(Exception):
+    """Snapshots must go, and those that must stay are not known yet."""
+
+
+Protected: TypeAlias = Callable[[Collection[str]], Awaitable[Collection[str]]]
+"""Tells which of these sessions have a pending undo. Their snapshots stay, however many there are."""
+
+
+async def no_undo_pends(sessions: Collection[str]) -> Collection[str]:
+    """Where no session can have a pending undo."""
+    return ()
 
 
 class ShadowRepository:
     """Snapshots of the files below one top."""
 
-    def __init__(self, place: ShadowPlace, environ: Mapping[str, str], now: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        place: ShadowPlace,
+        environ: Mapping[str, str],
+        now: Callable[[], int],
+        protected: Protected = no_undo_pends,
+    ) -> None:
         self.place, self.limits = place, SnapshotLimits()
-        self._environ, self._now = environ, now
+        self._environ, self._now, self._protected = environ, now, protected
         self._capture = Capture(_own_name(place))
         self._one_at_a_time = anyio.Lock()
         self._warned: set[str] = set()
@@ -89,11 +101,22 @@ class ShadowRepository:
 
     async def capture(self, session_id: str) -> str | None:
         """The tree of the files now, kept for this session; None if that is not possible, which is warned of once."""
+        found = await self.take(session_id)
+        return found.tree if found is not None else None
+
+    async def take(self, session_id: str, *, with_ignored: bool = False) -> Captured | None:
+        """The same with what the tree does not have. ``with_ignored`` also lists ignored files, which takes longer."""
         if self._now() < self._again_at:
             return None
         try:
             async with self._one_at_a_time:
-                return await self._in_thread(lambda shadow: self._captured(shadow, session_id))
+                try:
+                    return await self._in_thread(lambda shadow: self._captured(shadow, session_id, None, with_ignored))
+                except _Pressed:
+                    protected = await self.protected()
+                    return await self._in_thread(
+                        lambda shadow: self._captured(shadow, session_id, protected, with_ignored)
+                    )
         except (GitFailed, GitStopped, TooManyNames, NoRoom, OSError) as error:
             self._again_at = self._now() + int(SNAPSHOT_AGAIN_S * 1000)
             self._warn(f"no snapshot of {str(self.root)!r}: {error}")
@@ -123,11 +146,11 @@ class ShadowRepository:
         wanted = set(names)
         chosen = ["--", *names] if len(names) <= _ARGUMENTS_MAX else ["-r"]
         listing = await self.ask("ls-tree", "-z", "--full-tree", *trees(tree), *chosen)
-        return {name: entry for name, entry in _listed(listing) if name in wanted}
+        return {name: entry for name, entry in listed(listing) if name in wanted}
 
     async def files(self, tree: str) -> dict[str, TreeEntry]:
         """All files of a tree."""
-        return dict(_listed(await self.ask("ls-tree", "-r", "-z", "--full-tree", *trees(tree))))
+        return dict(listed(await self.ask("ls-tree", "-r", "-z", "--full-tree", *trees(tree))))
 
     async def read(self, blobs: Sequence[str]) -> dict[str, bytes]:
         """The contents of blobs."""
@@ -135,7 +158,7 @@ class ShadowRepository:
             return {}
         wanted = list(dict.fromkeys(trees(*blobs)))
         output = await self.ask("cat-file", "--batch", given="".join(f"{blob}\n" for blob in wanted).encode())
-        return dict(_contents(wanted, output))
+        return dict(contents(wanted, output))
 
     async def ask(self, *arguments: str, given: bytes | None = None) -> bytes:
         """The output of a git command that only reads. Raises NotFound with git's words if git fails."""
@@ -168,8 +191,14 @@ class ShadowRepository:
         async with self._one_at_a_time:
             await self._refusing(lambda shadow: self._forgotten(shadow, session_id))
 
-    async def collect(self, *, protected: Collection[str] = (), progress: Progress = lambda *_: None) -> Removed:
+    async def protected(self) -> Collection[str]:
+        """The sessions with snapshots here that have a pending undo."""
+        kept = await to_thread.run_sync(snapshot_upkeep.kept_trees, self.place)
+        return await self._protected({one.session for one in kept})
+
+    async def collect(self, *, progress: Progress = lambda *_: None) -> Removed:
         """Remove what is not kept any longer. ``progress`` is called in a thread. Captures wait, or go without."""
+        protected = await self.protected()
         policy = Policy(self._now(), self.limits.retention_days, self.limits.quota_bytes, protected)
         async with self._one_at_a_time:
             self._used_bytes = None
@@ -177,20 +206,28 @@ class ShadowRepository:
                 lambda shadow: snapshot_upkeep.collect(shadow, policy, progress), SNAPSHOT_COLLECT_S
             )
 
-    def _captured(self, shadow: ShadowGit, session_id: str) -> str:
+    def _captured(
+        self, shadow: ShadowGit, session_id: str, protected: Collection[str] | None, with_ignored: bool
+    ) -> Captured:
         if not self.root.is_dir():
             raise NotADirectoryError("it is no directory any more")  # Not a project whose files were all deleted.
         with shadow.locked():
             self._make_ready(shadow)
             try:
-                tree = self._tree(shadow)
+                found = self._taken(shadow, protected, with_ignored)
+            except BlockedByPipe as blocked:
+                if not self._capture.leave_out(blocked.folder):
+                    raise
+                self._warn(f"a folder of {str(self.root)!r} is in no snapshot: {blocked}")
+                shadow.clear_index_lock()
+                found = self._taken(shadow, protected, with_ignored)
             except GitFailed as error:
                 self._repair(shadow, error)
-                tree = self._tree(shadow)
-            _keep(self.place, session_id, tree, self._now())
-        return tree
+                found = self._taken(shadow, protected, with_ignored)
+            _keep(self.place, session_id, found.tree, self._now())
+        return found
 
-    def _tree(self, shadow: ShadowGit) -> str:
+    def _taken(self, shadow: ShadowGit, protected: Collection[str] | None, with_ignored: bool) -> Captured:
         limits = CaptureLimits(
             file_bytes=self.limits.file_bytes,
             tracked_file_bytes=self.limits.quota_bytes // _SHARE,
@@ -198,19 +235,29 @@ class ShadowRepository:
             all_files=SNAPSHOT_NEW_FILES_MAX if self.place.source is None else None,
         )
         try:
-            return self._capture.tree(shadow, limits, lambda added: self._require_room(shadow, added))
+            return self._capture.take(
+                shadow,
+                limits,
+                lambda added: self._require_room(shadow, added, protected),
+                with_ignored=with_ignored,
+            )
         except TooManyNames as error:
             raise TooManyNames(f"it has {error} files that no repository tracks; ignore some in .gitignore") from error
 
-    def _require_room(self, shadow: ShadowGit, added_bytes: int) -> None:
-        """Make room for files that are added. Raises NoRoom. What is stored is compressed, so this is careful."""
+    def _require_room(self, shadow: ShadowGit, added_bytes: int, protected: Collection[str] | None) -> None:
+        """Make room for files that are added. Raises NoRoom, and _Pressed if ``protected`` is wanted and not known.
+
+        What is stored is compressed, so this is careful.
+        """
         project, quota = self.place.git_dir.parent, self.limits.quota_bytes
         if not added_bytes:
             return
         if self._used_bytes is None or self._used_bytes + added_bytes > quota:
             self._used_bytes = snapshot_upkeep.disk_bytes(project)
         if added_bytes <= quota < self._used_bytes + added_bytes:
-            left = Policy(self._now(), self.limits.retention_days, max(0, quota - added_bytes))
+            if protected is None:
+                raise _Pressed
+            left = Policy(self._now(), self.limits.retention_days, max(0, quota - added_bytes), protected)
             snapshot_upkeep.make_room(shadow, left)
             self._used_bytes = snapshot_upkeep.disk_bytes(project)
         if self._used_bytes + added_bytes > quota:
@@ -233,6 +280,8 @@ class ShadowRepository:
             if not has_sound_index(self.place):
                 self._seed(shadow)
             self._is_index_checked = True
+        if not (self.place.git_dir / "index").exists():
+            self._seed(shadow)
 
     def _repair(self, shadow: ShadowGit, error: GitFailed) -> None:
         """Make the index anew, which is derived from the files. What git takes for no repository is begun anew."""
@@ -273,6 +322,7 @@ class ShadowRepository:
         if self.place.git_dir.exists():
             with shadow.locked():
                 shutil.rmtree(self.place.git_dir / REFS / session_name(session_id), ignore_errors=True)
+                claims.forget(self.place, session_id)
 
     async def _diffs(
         self, before: str, after: str, names: Sequence[str] | None, context: int, *, as_git: bool = False
@@ -320,34 +370,6 @@ def _keep(place: ShadowPlace, session_id: str, tree: str, now: int) -> None:
         new.write_text(f"{tree}\n")
         new.rename(file)  # A ref that a kill cut short would make git refuse the whole repository.
     os.utime(file, (now / 1000, now / 1000))
-
-
-def trees(*hashes: str) -> tuple[str, ...]:
-    """The hashes, if they are such; they become arguments of git."""
-    for one in hashes:
-        if not is_hash(one):
-            raise NotFound(f"{one!r} is not the hash of a snapshot or a file in one")
-    return hashes
-
-
-def _listed(listing: bytes) -> Iterator[tuple[str, TreeEntry]]:
-    for line in filter(None, listing.split(b"\0")):
-        facts, _, name = line.partition(b"\t")
-        mode, kind, blob = facts.decode("ascii").split(" ")
-        if kind == "blob":
-            yield os.fsdecode(name), TreeEntry(mode=mode, blob=blob)
-
-
-def _contents(blobs: Sequence[str], output: bytes) -> Iterator[tuple[str, bytes]]:
-    at = 0
-    for blob in blobs:
-        end = output.index(b"\n", at)
-        head = output[at:end].split(b" ")
-        if len(head) != 3:
-            raise NotFound(f"the content {blob} is no longer kept")
-        at = end + 1 + int(head[2])
-        yield blob, output[end + 1 : at]
-        at += 1
 
 
 def _merged(shadow: ShadowGit, contents: Sequence[bytes]) -> bytes | None:

@@ -11,13 +11,15 @@ from turnkeeper.core import retention
 from turnkeeper.core.limits import SNAPSHOT_GRACE_S, SNAPSHOT_PRESSED_GRACE_S
 from turnkeeper.core.retention import KeptTree
 from turnkeeper.model.value import Value
-from turnkeeper.workspace import files, git, paths
+from turnkeeper.workspace import claims, files, git, paths
 from turnkeeper.workspace.shadow import DIRECTORY, REFS, ROOT_FILE, ShadowGit, ShadowPlace, remove, session_name
 
 Progress = Callable[[int, int, str], None]
 
 _COLLECTED: Final = "collected"
 """The file that says when snapshots were last removed."""
+_CLAIMS_MS: Final = 24 * 3600 * 1000
+"""How long it is known which session wrote a file."""
 STEPS: Final = 3
 """The steps of a removal: forget, pack, meet the quota."""
 
@@ -43,7 +45,7 @@ class Removed(Value):
 
 
 class Policy(NamedTuple):
-    """What is kept. ``protected`` sessions are never idle: an undo of theirs is pending."""
+    """What is kept. ``protected`` sessions keep all that they have: an undo of theirs is pending."""
 
     now: int
     retention_days: float
@@ -67,6 +69,7 @@ def forget(environ: Mapping[str, str], sessions: Collection[str]) -> None:
         for place in places(paths.data(environ)):
             for session_id in sessions:
                 shutil.rmtree(place.git_dir / REFS / session_name(session_id), ignore_errors=True)
+                claims.forget(place, session_id)
 
 
 def usage(place: ShadowPlace) -> SnapshotUsage:
@@ -124,12 +127,17 @@ def collect(shadow: ShadowGit, policy: Policy, progress: Progress = lambda *_: N
         for left_over in (_broken(place), place.git_dir.with_suffix(".new")):
             remove(left_over)
         _clear_damage(place)
+        claims.forget_old(place, (policy.now - _CLAIMS_MS) * 1_000_000)
         gone = _forget_idle(place, policy)
         progress(1, STEPS, before.directory)
         if place.root.exists() or kept_trees(place):
             _sweep(shadow, policy.now - SNAPSHOT_GRACE_S * 1000, packs=True)
             progress(2, STEPS, before.directory)
-            gone += _forget_surplus(place, policy, lambda: _sweep(shadow, policy.now, packs=True))
+            gone += _press(shadow, policy, policy.now, packs=True)
+            if disk_bytes(place.git_dir.parent) > policy.quota_bytes:
+                # What only the index needs is captured again, if the files are still there.
+                remove(place.git_dir / "index")
+                _sweep(shadow, policy.now, packs=True)
             with files.replacing(place.git_dir / _COLLECTED) as file:
                 file.write(b"%d\n" % policy.now)
         else:
@@ -141,10 +149,8 @@ def collect(shadow: ShadowGit, policy: Policy, progress: Progress = lambda *_: N
 
 def make_room(shadow: ShadowGit, policy: Policy) -> None:
     """Remove idle and then old snapshots until the quota is met, without packing. The lock is held by the caller."""
-    until = policy.now - SNAPSHOT_PRESSED_GRACE_S * 1000
     _forget_idle(shadow.place, policy)
-    _sweep(shadow, until, packs=False)
-    _forget_surplus(shadow.place, policy, lambda: _sweep(shadow, until, packs=False))
+    _press(shadow, policy, policy.now - SNAPSHOT_PRESSED_GRACE_S * 1000, packs=False)
 
 
 def _forget_idle(place: ShadowPlace, policy: Policy) -> int:
@@ -152,16 +158,21 @@ def _forget_idle(place: ShadowPlace, policy: Policy) -> int:
     return _forget(place, retention.idle(kept, policy.now, policy.retention_days, protected=policy.protected))
 
 
-def _forget_surplus(place: ShadowPlace, policy: Policy, sweep: Callable[[], None]) -> int:
-    """Ask which trees are too many, forget them, and ask again."""
-    gone = 0
+def _press(shadow: ShadowGit, policy: Policy, until: float, *, packs: bool) -> int:
+    """Remove what nothing needs; ask which trees are too many, forget them, and ask again; how many were forgotten.
+
+    What is newer than ``until`` stays, with its trees: another process may need it.
+    """
+    place, gone = shadow.place, 0
+    if disk_bytes(place.git_dir.parent) > policy.quota_bytes:
+        _sweep(shadow, until, packs=packs)
     while True:
         used, kept = disk_bytes(place.git_dir.parent), kept_trees(place)
-        surplus = retention.surplus(kept, used, policy.quota_bytes, protected=policy.protected)
+        surplus = retention.surplus(kept, used, policy.quota_bytes, until=until, protected=policy.protected)
         if not surplus:
             return gone
         gone += _forget(place, surplus)
-        sweep()
+        _sweep(shadow, until, packs=packs)
 
 
 def _forget(place: ShadowPlace, trees: Sequence[KeptTree]) -> int:

@@ -11,7 +11,8 @@ from turnkeeper.model.config import Config
 from turnkeeper.workspace import paths
 from turnkeeper.workspace.project import ProjectPlace
 from turnkeeper.workspace.shadow import ShadowPlace
-from turnkeeper.workspace.shadow_repository import ShadowRepository, TreeEntry
+from turnkeeper.workspace.shadow_repository import Protected, ShadowRepository, no_undo_pends
+from turnkeeper.workspace.tree_listing import TreeEntry
 
 log = logging.getLogger(__name__)
 
@@ -21,8 +22,10 @@ __all__ = ["ShadowRepository", "Snapshots", "TreeEntry"]
 class Snapshots:
     """The shadow repositories of one process. ``now`` is in milliseconds."""
 
-    def __init__(self, environ: Mapping[str, str], now: Callable[[], int]) -> None:
-        self._environ, self._now = environ, now
+    def __init__(
+        self, environ: Mapping[str, str], now: Callable[[], int], protected: Protected = no_undo_pends
+    ) -> None:
+        self._environ, self._now, self._protected = environ, now, protected
         self._known: dict[Path, ShadowRepository] = {}
         self._warned: set[str] = set()
 
@@ -44,7 +47,7 @@ class Snapshots:
         shadow = ShadowPlace.of(paths.data(self._environ), place.id, root)
         known = self._known.get(shadow.git_dir)
         if known is None or known.place.source != shadow.source:
-            known = self._known[shadow.git_dir] = ShadowRepository(shadow, self._environ, self._now)
+            known = self._known[shadow.git_dir] = ShadowRepository(shadow, self._environ, self._now, self._protected)
         known.limits = limits
         return known
 

@@ -7,7 +7,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from turnkeeper.core.limits import DIFF_BYTES_MAX, SNAPSHOT_DIFFED_BYTES_MAX
 from turnkeeper.model.file_change import FileChange
 from turnkeeper.text.diff import CONTEXT_LINES
-from turnkeeper.workspace.shadow_repository import ShadowRepository, trees
+from turnkeeper.workspace.shadow_repository import ShadowRepository
+from turnkeeper.workspace.tree_listing import trees
 
 Status: TypeAlias = Literal["added", "deleted", "modified", "renamed"]
 

@@ -23,6 +23,24 @@ class _ChangedFile(NamedTuple):
     """How many differences git prints: two if a file became a link or the reverse."""
 
 
+class TreeChange(NamedTuple):
+    """A file that differs between two trees. The blob is None where there is no file."""
+
+    name: bytes
+    before: bytes | None
+    after: bytes | None
+
+
+def changes(raw: bytes) -> list[TreeChange]:
+    """The changes of ``diff-tree -r -z --raw --no-abbrev``."""
+    fields = raw.split(b"\0")
+    found = []
+    for facts, name in zip(fields[::2], fields[1::2], strict=False):
+        _, _, before, after, status = facts.split(b" ")
+        found.append(TreeChange(name, None if status == b"A" else before, None if status == b"D" else after))
+    return found
+
+
 def names(raw: bytes) -> tuple[str, ...]:
     """The sorted names of ``diff-tree -r -z --raw``. Names that are not UTF-8 are left out."""
     found = (_text(name) for name in raw.split(b"\0")[1::2])

@@ -19,7 +19,8 @@ from turnkeeper.model.refusal import Conflict, Invalid, NotFound
 from turnkeeper.workspace import git
 from turnkeeper.workspace.git_work import GitFailed, GitStopped, GitWork, in_thread
 from turnkeeper.workspace.shadow import ALONE
-from turnkeeper.workspace.shadow_repository import ShadowRepository, trees
+from turnkeeper.workspace.shadow_repository import ShadowRepository
+from turnkeeper.workspace.tree_listing import trees
 
 
 @asynccontextmanager

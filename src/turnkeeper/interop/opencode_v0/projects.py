@@ -12,6 +12,7 @@ from turnkeeper.core.limits import GIT_WALK_S
 from turnkeeper.interop.opencode_v0 import messages
 from turnkeeper.interop.raw import RawObject
 from turnkeeper.store.engine import Key
+from turnkeeper.workspace import git
 
 GLOBAL: Final = "global"
 """The project of sessions outside of repositories."""
@@ -25,13 +26,11 @@ class Unresolved(Exception):
 
 def git_root_commits(worktree: Path) -> list[str]:
     """The root commits of the repository of a directory; none outside of a repository."""
-    # GIT_DIR in the environment would select another repository.
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         done = subprocess.run(
-            ["git", "rev-list", "--max-parents=0", "--all"],
+            ["git", *git.HARMLESS, "rev-list", "--max-parents=0", "--all"],
             cwd=worktree,
-            env=environ | {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
+            env=git.environment(os.environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

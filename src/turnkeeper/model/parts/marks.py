@@ -36,6 +36,10 @@ class PatchPart(BasePart, tag_field="type", tag="patch"):
     hash: str
     files: tuple[str, ...]
     after: Private[str | None] = None
+    during: Private[tuple[str, ...] | None] = None
+    """Those of the files that changed while a command ran: others may have written them."""
+    unrecorded: Private[tuple[str, ...] | None] = None
+    """What the turn may have changed besides, each with the reason why it is not recorded."""
 
 
 class AgentPart(BasePart, tag_field="type", tag="agent"):

@@ -1,0 +1,69 @@
+"""Claims: which files each session wrote, and when; so that another one does not take them for its own.
+
+They lie beside the snapshots, where every process on these files finds them. Nothing else tells who wrote a file while
+a command of another session ran.
+"""
+
+import json
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final
+
+from turnkeeper.workspace import file_times, files
+from turnkeeper.workspace.shadow import ShadowPlace, session_name
+
+_DIRECTORY: Final = "claims"
+_BYTES_MAX: Final = 256 * 1024
+"""Of one session; then the older half goes."""
+
+
+def add(place: ShadowPlace, session_id: str, names: Iterable[str]) -> None:
+    """Note that a session writes, or wrote, these files now. Where that is not possible nothing is noted."""
+    lines = "".join(f"{json.dumps([file_times.moment(), name])}\n" for name in names).encode("ascii")
+    if not lines:
+        return
+    with suppress(OSError):
+        file = place.git_dir / _DIRECTORY / session_name(session_id)
+        file.parent.mkdir(exist_ok=True)
+        with file.open("ab") as log:
+            log.write(lines)
+            size = log.tell()
+        if size > _BYTES_MAX:
+            kept = file.read_bytes()[size // 2 :]
+            with files.replacing(file) as new:
+                new.write(kept.partition(b"\n")[2])
+
+
+def of_others(place: ShadowPlace, session_id: str, since_ns: int) -> set[str]:
+    """The files that other sessions wrote since a moment."""
+    found: set[str] = set()
+    with suppress(OSError):
+        for file in (place.git_dir / _DIRECTORY).iterdir():
+            if file.name != session_name(session_id) and file.stat().st_mtime_ns >= since_ns:
+                found |= _since(file.read_bytes(), since_ns)
+    return found
+
+
+def forget(place: ShadowPlace, session_id: str) -> None:
+    """Forget what a session wrote."""
+    with suppress(OSError):
+        (place.git_dir / _DIRECTORY / session_name(session_id)).unlink()
+
+
+def forget_old(place: ShadowPlace, until_ns: int) -> None:
+    """Forget what nobody asks for any longer: no step lasts that long."""
+    with suppress(OSError):
+        for file in (place.git_dir / _DIRECTORY).iterdir():
+            if os.lstat(file).st_mtime_ns < until_ns:
+                file.unlink(missing_ok=True)
+
+
+def _since(lines: bytes, since_ns: int) -> set[str]:
+    found: set[str] = set()
+    for line in lines.splitlines():
+        with suppress(ValueError, TypeError):  # A kill may have cut one short.
+            at, name = json.loads(line)
+            if at >= since_ns:
+                found.add(name)
+    return found

@@ -1,0 +1,81 @@
+"""Gaps: what is among the files of a project and not in a snapshot of them."""
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+from turnkeeper.workspace import files
+
+Stamp: TypeAlias = tuple[int, ...] | None
+"""A value that changes when a file does."""
+
+_ENTRIES_MAX: Final = 20_000
+"""Files and folders of a nested repository that are looked at."""
+
+
+ANYTHING: Final = frozenset({b""})
+"""The ignored files where they are not known: any file may be one."""
+
+
+class Gaps(NamedTuple):
+    """What a capture left out. Names are relative to the top; those of folders end with a slash."""
+
+    files: Mapping[bytes, Stamp] = {}
+    """Files that are too large, or cannot be read."""
+    stale: Mapping[bytes, Stamp] = {}
+    """The same of files that were captured before: the snapshot has what they were then."""
+    nested: frozenset[bytes] = frozenset()
+    """The folders of nested repositories."""
+    ignored: frozenset[bytes] = ANYTHING
+    """Files and folders that are ignored."""
+
+    def covers(self, name: bytes) -> bool:
+        """Whether a file that the snapshot does not have may have been there."""
+        return (
+            name in self.files
+            or name in self.ignored
+            or any(folder in self.nested or folder in self.ignored for folder in _folders(name))
+        )
+
+
+class Captured(NamedTuple):
+    """A snapshot, and what it does not have. ``moment`` is when it was complete, by the clock of file systems."""
+
+    tree: str
+    gaps: Gaps
+    moment: int
+
+
+def stamps(root: bytes, names: Iterable[bytes]) -> dict[bytes, Stamp]:
+    """The stamps of files."""
+    return {name: files.stamp(os.fsdecode(os.path.join(root, name))) for name in names}
+
+
+def has_changed(root: bytes, folder: bytes, since_ns: int) -> bool:
+    """Whether something in a nested repository changed since a moment. Git's own files in it do not count."""
+    waiting, looked_at = [os.path.join(root, folder)], 0
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    looked_at += 1
+                    if entry.name == b".git":
+                        continue
+                    if looked_at > _ENTRIES_MAX:
+                        return False
+                    if entry.stat(follow_symlinks=False).st_ctime_ns >= since_ns:
+                        return True
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+        except OSError:
+            continue
+    return False
+
+
+def _folders(name: bytes) -> Iterable[bytes]:
+    """Every folder above a name, and the empty name."""
+    yield b""
+    at = name.find(b"/")
+    while at >= 0:
+        yield name[: at + 1]
+        at = name.find(b"/", at + 1)

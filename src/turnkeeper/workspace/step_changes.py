@@ -1,0 +1,111 @@
+"""Step changes: which files differ between the snapshots around a step, and which of them an undo may put back.
+
+A file that no snapshot had before the step may still have been there: it was ignored, too large, unreadable, in a
+nested repository, or elsewhere. Only a file that is known to be new may be removed by an undo. When in doubt a file is
+not recorded as changed, and is named.
+"""
+
+import os
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from anyio import to_thread
+
+from turnkeeper.workspace import claims, file_times, gaps, tree_diff
+from turnkeeper.workspace.gaps import Captured
+from turnkeeper.workspace.shadow_repository import ShadowRepository
+from turnkeeper.workspace.tree_diff import TreeChange
+
+HIDDEN: Final = "it was there before, and no snapshot had it"
+OLDER: Final = "it is older than the turn, which may have moved or copied it"
+STALE: Final = "the snapshot before the turn had an older version of it"
+UNCAPTURED: Final = "it is too large or cannot be read"
+NESTED: Final = "it is a repository of its own"
+NO_TEXT: Final = "its name is not UTF-8"
+OTHERS: Final = "another session wrote it at the same time"
+
+
+class StepChanges(NamedTuple):
+    """What a step did to files: names relative to the top, and the reasons why others are not recorded."""
+
+    files: tuple[str, ...] = ()
+    unrecorded: tuple[tuple[str, str], ...] = ()
+
+    def only(self, names: Collection[str]) -> "StepChanges":
+        """What was done to these files alone."""
+        return StepChanges(
+            tuple(name for name in self.files if name in names),
+            tuple(one for one in self.unrecorded if one[0] in names or _has_inside(one[0], names)),
+        )
+
+
+async def step_changes(repository: ShadowRepository, session_id: str, before: Captured, after: Captured) -> StepChanges:
+    """What a session did to files between two captures. Raises NotFound if one is no longer kept."""
+    raw = b""
+    if before.tree != after.tree:
+        how = ("-r", "-z", "--raw", "--no-renames", "--no-abbrev")
+        raw = await repository.ask("diff-tree", *how, before.tree, after.tree)
+    changes = tree_diff.changes(raw)
+
+    def judged() -> StepChanges:
+        others = claims.of_others(repository.place, session_id, before.moment)
+        root = os.fsencode(repository.root)
+        doubts = dict(_doubts(root, changes, before, after, others))
+        doubts |= {name: UNCAPTURED for name in _uncaptured(before, after) if name not in doubts}
+        doubts |= dict.fromkeys(_nested(root, before, after), NESTED)
+        names = sorted(change.name for change in changes if change.name not in doubts)
+        told = tuple((_printable(name), reason) for name, reason in sorted(doubts.items()))
+        return StepChanges(tuple(name.decode("utf-8") for name in names), told)
+
+    return await to_thread.run_sync(judged)
+
+
+def _doubts(
+    root: bytes, changes: Sequence[TreeChange], before: Captured, after: Captured, others: Collection[str]
+) -> Iterator[tuple[bytes, str]]:
+    """The files that are not said to be changed by the step, with the reasons."""
+    moved = {change.before for change in changes if change.before is not None}
+    for change in changes:
+        name = change.name
+        if not _is_text(name):
+            yield name, NO_TEXT
+        elif os.fsdecode(name) in others:
+            yield name, OTHERS
+        elif change.before is not None:
+            if name in before.gaps.stale:
+                yield name, STALE
+        elif before.gaps.covers(name):
+            yield name, HIDDEN
+        elif change.after not in moved and not file_times.is_since(os.path.join(root, name), before.moment):
+            yield name, OLDER
+
+
+def _uncaptured(before: Captured, after: Captured) -> Iterator[bytes]:
+    """The files that changed and are not in the snapshot as they are now."""
+    known = {**before.gaps.files, **before.gaps.stale}
+    for name, stamp in {**after.gaps.files, **after.gaps.stale}.items():
+        if name not in known or known[name] != stamp:
+            yield name
+
+
+def _nested(root: bytes, before: Captured, after: Captured) -> Iterator[bytes]:
+    """The nested repositories that are new, or in which something changed."""
+    for folder in after.gaps.nested:
+        if folder not in before.gaps.nested or gaps.has_changed(root, folder, before.moment):
+            yield folder
+
+
+def _has_inside(folder: str, names: Collection[str]) -> bool:
+    return folder.endswith("/") and any(name.startswith(folder) for name in names)
+
+
+def _is_text(name: bytes) -> bool:
+    try:
+        name.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _printable(name: bytes) -> str:
+    return name.decode("utf-8", "backslashreplace")
