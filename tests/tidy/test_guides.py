@@ -126,7 +126,7 @@ def as_program(shown: str) -> str:
 
 def examples() -> dict[str, str]:
     """The programs of the guides, and what pages show that is not a signature."""
-    found = {}
+    found: dict[str, str] = {}
     for guide in FOLLOWED:
         for step in steps(guide.read_text("utf-8")):
             if step.kind == "run":

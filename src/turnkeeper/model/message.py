@@ -58,6 +58,14 @@ def model_choice(given: ModelName) -> ModelChoice:
             return ModelChoice.parse(given)
 
 
+def session_model(given: ModelName | None) -> SessionModel | None:
+    """The model that a caller names for a session. What is no name is returned as it is: the store refuses it."""
+    if isinstance(given, str | ModelChoice):
+        named = model_choice(given)
+        return SessionModel(id=named.model_id, provider_id=named.provider_id, variant=named.variant)
+    return given
+
+
 UNKNOWN_MODEL: Final = "unknown"
 """Provider and model of an unanswered imported prompt, if the old data does not name them."""
 
