@@ -36,7 +36,7 @@ class ModelChoice(Value):
         """The model of ``provider/model``, which need not exist. Raises Invalid for a text of another form."""
         provider_id, _, model_id = name.partition("/") if isinstance(name, str) else ("", "", "")
         if not provider_id or not model_id:
-            raise Invalid(f"{name!r:.80} names no model; write provider/model, as `turnkeeper models` lists them")
+            raise Invalid(f"{name!r:.80} names no model; write PROVIDER/MODEL, as `turnkeeper models` lists them")
         return cls(provider_id=provider_id, model_id=model_id)
 
     def __str__(self) -> str:
