@@ -210,10 +210,10 @@ async def test_a_failed_prompt_is_not_tried_again_behind_a_later_one(opened: Any
         assert len(model.requests) == 2
 
 
-async def test_two_prompts_at_once_have_each_their_answer(opened: Any) -> None:
+async def test_prompts_at_once_have_each_their_answer(opened: Any) -> None:
     gate = Gate()
-    model = Scripted().waits(gate).says("One.").then().says("Two.")
-    answers = {}
+    model = Scripted().waits(gate).says("One.").then().says("Two.").then().says("Three.")
+    answers: dict[str, str] = {}
     async with opened(model) as tk:
         session = await tk.create()
 
@@ -222,15 +222,17 @@ async def test_two_prompts_at_once_have_each_their_answer(opened: Any) -> None:
 
         with anyio.fail_after(LIMIT_S):
             async with anyio.create_task_group() as group:
-                group.start_soon(ask, "one")
+                group.start_soon(ask, "first")
                 await gate.wait_reached()
-                group.start_soon(ask, "two")
                 async with tk.subscribe(session_id=session.id) as heard:
+                    group.start_soon(ask, "second")
+                    group.start_soon(ask, "third")
                     async for _ in heard:
-                        if len((await tk.state(session.id)).messages) == 3:
+                        if len((await tk.state(session.id)).messages) == 4:
                             break
                 gate.open()
-    assert answers == {"one": "One.", "two": "Two."}
+    assert answers["first"] == "One."
+    assert sorted(answers.values()) == ["One.", "Three.", "Two."]
 
 
 async def test_an_unknown_session_model_or_agent_is_refused(opened: Any) -> None:

@@ -11,7 +11,7 @@ from lines import WAYS, pair
 from turnkeeper.client import Client
 from turnkeeper.client.errors import Unreachable
 from turnkeeper.client.values import SessionEvent
-from turnkeeper.model.message import AssistantMessage, ModelChoice, SystemMessage, UserMessage
+from turnkeeper.model.message import AssistantMessage, SystemMessage, UserMessage
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.notification import Delta, Notification
 from turnkeeper.model.parts import TextPart, ToolPart
@@ -207,7 +207,7 @@ async def test_a_session_is_compacted(way: str, tmp_path: Path) -> None:
         await client.prompt(session_id, "hello")
         await client.compact(session_id)
         await client.prompt(session_id, "and now?")
-        await client.compact(session_id, model=ModelChoice(provider_id="acme", model_id="other"))
+        await client.compact(session_id, model="acme/other")
         infos = [one.info for one in (await client.messages(session_id)).items]
         summaries = [one for one in infos if isinstance(one, AssistantMessage) and one.summary]
         assert [one.model_id for one in summaries] == ["large", "other"]

@@ -173,7 +173,7 @@ async def test_the_first_answer_counts_and_the_same_again_changes_nothing(house:
                 await elsewhere.reply(request.id, answer)
         with pytest.raises(NotAsked):
             await elsewhere.reply("per_unknown", "once")
-        with pytest.raises(NotAsked):
+        with pytest.raises(NotFound, match="ses_other"):
             await elsewhere.reply(request.id, "once", session_id="ses_other")
         with pytest.raises(Invalid):
             await elsewhere.reply(request.id, "yes")  # type: ignore[arg-type] # No answer.

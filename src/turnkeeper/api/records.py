@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from turnkeeper.core.arguments import checked
 from turnkeeper.core.entry import Recorded
 from turnkeeper.core.limits import RECALL_HITS_MAX, RECALL_PAGE_CHARS
-from turnkeeper.model.message import ModelName
+from turnkeeper.model.message import ModelName, session_model
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.page import Page
 from turnkeeper.model.parts import Part
@@ -63,7 +63,7 @@ class Records:
             title=title,
             permission=permission,
             agent=agent,
-            model=create.session_model(model),
+            model=session_model(model),
             metadata=metadata,
         )
 

@@ -17,7 +17,7 @@ from turnkeeper.client.values import (
 )
 from turnkeeper.core.arguments import checked
 from turnkeeper.mint import Mint
-from turnkeeper.model.message import ModelChoice
+from turnkeeper.model.message import ModelChoice, ModelName, model_choice
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.page import Page
 from turnkeeper.model.permission import PermissionAnswer, PermissionRequest, SavedApproval
@@ -132,12 +132,12 @@ class Client(Records):
         return body.message_id
 
     async def shell(
-        self, session_id: str, command: str, *, agent: str | None = None, model: ModelChoice | None = None
+        self, session_id: str, command: str, *, agent: str | None = None, model: ModelName | None = None
     ) -> MessageWithParts:
         """Run a shell command of the user in an idle session; its output becomes part of the history."""
         body: dict[str, object] = {"command": command, "agent": agent or (await self.get(session_id)).agent or AGENT}
         if model is not None:
-            body["model"] = model
+            body["model"] = model_choice(model)
         return await self._connection.call(
             "POST", f"{path_of(session_id)}/shell", MessageWithParts, body=body, waits=True
         )
@@ -162,7 +162,7 @@ class Client(Records):
         """Wait until a session is idle, whichever process runs it."""
         await self._connection.answer("POST", f"/api{path_of(session_id)}/wait", waits=True, again=True)
 
-    async def compact(self, session_id: str, *, auto: bool = False, model: ModelChoice | None = None) -> None:
+    async def compact(self, session_id: str, *, auto: bool = False, model: ModelName | None = None) -> None:
         """Replace older history by a Summary, however short the history is.
 
         ``auto`` lets the session continue its work. Raises Busy while it runs.
@@ -170,9 +170,8 @@ class Client(Records):
         if model is None and not auto:
             await self._connection.answer("POST", f"/api{path_of(session_id)}/compact", waits=True)
             return
-        if model is None:
-            model = await self._model(session_id)
-        body = {"providerID": model.provider_id, "modelID": model.model_id, "auto": auto}
+        chosen = model_choice(model) if model is not None else await self._model(session_id)
+        body = {"providerID": chosen.provider_id, "modelID": chosen.model_id, "auto": auto}
         await self._connection.call("POST", f"{path_of(session_id)}/summarize", bool, body=body, waits=True)
 
     async def revert(self, session_id: str, message_id: str, *, part_id: str | None = None) -> Session:
@@ -201,7 +200,7 @@ class Client(Records):
         chosen = (await self.get(session_id)).model
         if chosen is None:
             raise Invalid(f"session {session_id!r} has used no model yet; name one")
-        return ModelChoice(provider_id=chosen.provider_id, model_id=chosen.id)
+        return model_choice(chosen)
 
     # Permission requests.
 

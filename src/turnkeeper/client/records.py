@@ -7,11 +7,12 @@ from urllib.parse import quote
 
 from turnkeeper.core.arguments import checked
 from turnkeeper.mint import Mint
+from turnkeeper.model.message import ModelName, session_model
 from turnkeeper.model.message_with_parts import MessageWithParts
 from turnkeeper.model.page import Page
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.model.session import FileDiff, Session, SessionModel
+from turnkeeper.model.session import FileDiff, Session
 from turnkeeper.model.status import IDLE, Status
 from turnkeeper.model.todo import Todo
 from turnkeeper.model.value import JsonObject
@@ -36,7 +37,7 @@ class Records:
         title: str | None = None,
         permission: Ruleset | None = None,
         agent: str | None = None,
-        model: SessionModel | None = None,
+        model: ModelName | None = None,
         metadata: JsonObject | None = None,
     ) -> Session:
         """Create a session in a directory. An ``id`` that exists gives the stored session, unchanged."""
@@ -46,7 +47,7 @@ class Records:
             "title": title,
             "permission": permission,
             "agent": agent,
-            "model": model,
+            "model": session_model(model),
             "metadata": metadata,
         }
         body = {name: value for name, value in given.items() if value is not None}

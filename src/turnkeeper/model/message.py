@@ -36,7 +36,7 @@ class ModelChoice(Value):
         """The model of ``provider/model``, which need not exist. Raises Invalid for a text of another form."""
         provider_id, _, model_id = name.partition("/") if isinstance(name, str) else ("", "", "")
         if not provider_id or not model_id:
-            raise Invalid(f"{name!r:.80} names no model; write provider/model, as `turnkeeper models` lists them")
+            raise Invalid(f"{name!r:.80} names no model; write PROVIDER/MODEL, as `turnkeeper models` lists them")
         return cls(provider_id=provider_id, model_id=model_id)
 
     def __str__(self) -> str:
@@ -56,6 +56,14 @@ def model_choice(given: ModelName) -> ModelChoice:
             return ModelChoice(provider_id=provider_id, model_id=id, variant=variant if variant != NO_VARIANT else None)
         case _:
             return ModelChoice.parse(given)
+
+
+def session_model(given: ModelName | None) -> SessionModel | None:
+    """The model that a caller names for a session. What is no name is returned as it is: the store refuses it."""
+    if isinstance(given, str | ModelChoice):
+        named = model_choice(given)
+        return SessionModel(id=named.model_id, provider_id=named.provider_id, variant=named.variant)
+    return given
 
 
 UNKNOWN_MODEL: Final = "unknown"

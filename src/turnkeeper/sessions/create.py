@@ -5,7 +5,6 @@ from turnkeeper.core.limits import NESTING_MAX
 from turnkeeper.core.storable import storable
 from turnkeeper.core.titles import default_title
 from turnkeeper.model.identifier import check
-from turnkeeper.model.message import ModelChoice, ModelName, model_choice
 from turnkeeper.model.permission import Ruleset
 from turnkeeper.model.refusal import Conflict, Invalid, NotFound
 from turnkeeper.model.session import ZERO_TOKENS, Session, SessionModel, SessionTime
@@ -64,14 +63,6 @@ async def create(
     except Conflict:
         return await store.queries.session(session.id)
     return await store.queries.whole(view.session)
-
-
-def session_model(given: ModelName | None) -> SessionModel | None:
-    """The model that a caller names for a session. What is no name is returned as it is: the store refuses it."""
-    if isinstance(given, str | ModelChoice):
-        named = model_choice(given)
-        return SessionModel(id=named.model_id, provider_id=named.provider_id, variant=named.variant)
-    return given
 
 
 def check_directory(place: ProjectPlace) -> None:

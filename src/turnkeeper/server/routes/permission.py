@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from turnkeeper.core.answers import NotAsked
 from turnkeeper.model.permission import PermissionAnswer, PermissionRequest
 from turnkeeper.model.refusal import Conflict, NotFound
 from turnkeeper.model.value import Value
@@ -54,7 +53,7 @@ async def answer(
     """Answer a permission request. Raises Missing if it does not wait (any more)."""
     try:
         await call.turnkeeper.reply(request_id, given, message=message, session_id=session_id)
-    except NotAsked as error:
+    except NotFound as error:  # The request, or its session.
         raise Missing("Permission", request_id) from error
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from turnkeeper.core.answers import NotAsked
 from turnkeeper.model.question import QuestionRequest
 from turnkeeper.model.refusal import Conflict, Invalid, NotFound
 from turnkeeper.model.value import Value
@@ -47,7 +46,7 @@ async def answer(
     name = call.params["requestID"]
     try:
         await call.turnkeeper.answer(name, given, session_id=session_id)
-    except NotAsked as error:
+    except NotFound as error:  # The request, or its session.
         raise Missing("Question", name) from error
 
 
