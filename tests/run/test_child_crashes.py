@@ -205,7 +205,8 @@ async def test_a_parent_that_is_run_before_its_children_has_them_go_on_by_their_
     tmp_path: Path, crash_at: Crash
 ) -> None:
     url = f"sqlite:{tmp_path}/store"
-    assert crash_at("run.after-settle", 1, url, tmp_path, "family")
+    handed_on = len(family_life.WAITED_FOR) + 1
+    assert crash_at("run.tool-begin", handed_on + 1, url, tmp_path, "family"), "no child has begun its work"
     later = Mint.fixed(FIXED_START_MS + 1_000_000, 1)
     with anyio.fail_after(DEADLINE_S):
         async with family_life.opened(url, tmp_path, mint=later) as stage:
