@@ -199,3 +199,24 @@ async def test_killed_at_every_hit_of_a_write_a_session_finds_what_its_children_
             assert hit > 1
             return
         await check(url, directory, policy)
+
+
+async def test_a_parent_that_is_run_before_its_children_has_them_go_on_by_their_policy(
+    tmp_path: Path, crash_at: Crash
+) -> None:
+    url = f"sqlite:{tmp_path}/store"
+    handed_on = len(family_life.WAITED_FOR) + 1
+    assert crash_at("run.tool-begin", handed_on + 1, url, tmp_path, "family"), "no child has begun its work"
+    later = Mint.fixed(FIXED_START_MS + 1_000_000, 1)
+    with anyio.fail_after(DEADLINE_S):
+        async with family_life.opened(url, tmp_path, mint=later) as stage:
+            found = await look(stage)
+            left = await stage.tk.runtime.take_over("continue")
+            await stage.tk.run(family_life.ROOT)
+            calls = await states(stage)
+            await stage.tk.resume_taken_over(left)
+            await family_life.rest(stage)
+            await check_children(stage, tmp_path)
+    assert found.begun
+    for name in found.begun:
+        assert isinstance(calls[name], ToolCompleted), "a child that may go on was given up"

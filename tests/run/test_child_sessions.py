@@ -408,6 +408,7 @@ async def test_stopping_a_session_stops_its_background_tasks_and_nothing_is_repo
         view = await stage.tk.store.journal.view(session)
         assert (view.children, view.inbox) == ((), ())
         assert stage.tk.running == frozenset()
+        assert await texts(stage, session) == ["root: go", "It runs."]
 
 
 async def test_a_prompt_for_a_task_in_the_background_is_answered_there_and_both_are_reported_once(play: Play) -> None:
