@@ -14,6 +14,7 @@ from turnkeeper.cli import undoing
 from turnkeeper.cli.screen import Screen
 from turnkeeper.model.restore import FileRestore
 from turnkeeper.testing.reverting import opened, record_turn
+from turnkeeper.workspace.restored_file import second_names
 
 SESSION = "ses_e1f84e8c5ffeJ7iU4nZamE9866"
 TIMEOUT_S = 60
@@ -217,3 +218,15 @@ def test_half_an_event_is_refused(place: Path) -> None:
     for words in (["fork", SESSION, "--at", "1.5"], ["show", SESSION, "--at", "1.5"], ["diff", SESSION, "1.5", "2"]):
         done = run(place, "session", *words)
         assert (done.returncode, "1.5" in done.stderr) == (2, True), words
+
+
+def test_a_file_that_could_not_be_written_is_named_with_what_to_do(place: Path) -> None:
+    blocking = place / second_names("kept")[0]
+    run(place, "session", "undo", SESSION, "--yes")
+    (blocking / "x").mkdir(parents=True)
+    failed = run(place, "session", "redo", SESSION, "--yes")
+    assert (failed.returncode, f"`turnkeeper session redo {SESSION}` tries again" in failed.stderr) == (1, True)
+    (blocking / "x").rmdir()
+    blocking.rmdir()
+    assert run(place, "session", "redo", SESSION, "--yes").returncode == 0
+    assert files(place) == AFTER

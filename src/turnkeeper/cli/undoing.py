@@ -119,7 +119,10 @@ async def move(
         await _ask(tk, screen, planned, is_redo=is_redo)
     done = await _moved(tk, session_id, message_id, is_redo=is_redo, dry_run=False)
     known = {one.file for one in planned.conflicts}
-    _list(screen, tuple(one for one in done.conflicts if one.file not in known))
+    if late := tuple(one for one in done.conflicts if one.file not in known):
+        _list(screen, late)
+        verb = "redo" if is_redo else "undo"
+        show(f"`turnkeeper session {verb} {session_id}` tries again when the cause is gone.", to=sys.stderr)
     return done
 
 
