@@ -194,12 +194,19 @@ async def test_a_copy_that_keeps_times_may_be_the_only_one_left(project: Snapsho
 
 
 async def test_a_captured_file_that_is_renamed_is_the_turn_s(project: SnapshotProject) -> None:
+    project.write("more.txt", "more\n")
     async with a_turn(project, thinks=False) as turn:
         async with turn.call("prt_1"):
             (project.top / "kept.txt").rename(project.top / "renamed.txt")
+            (project.top / "more.txt").rename(project.top / "longer.txt")
+            with (project.top / "longer.txt").open("a") as file:
+                file.write("written in place\n")
         files = await turn.finish()
     assert files is not None
-    assert (only_names(files.files), files.unrecorded) == (["kept.txt", "renamed.txt"], ())
+    assert (only_names(files.files), files.unrecorded) == (
+        ["kept.txt", "longer.txt", "more.txt", "renamed.txt"],
+        (),
+    )
 
 
 async def test_a_repository_that_is_moved_away_is_not_taken_for_made_by_the_turn(tmp_path: Path) -> None:

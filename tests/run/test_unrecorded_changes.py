@@ -53,6 +53,9 @@ class Project:
             ) as tk:
                 yield tk
 
+    def edit(self, name: str) -> None:
+        (self.top / name).write_text("user\n")
+
     def files(self) -> dict[str, str]:
         found = sorted(path for path in self.top.rglob("*") if path.is_file() and ".git" not in path.parts)
         return {str(path.relative_to(self.top)): path.read_text() for path in found}
@@ -104,12 +107,9 @@ async def test_an_undo_says_what_changed_while_a_command_ran(project: Project) -
 
 
 async def test_an_undo_of_an_edit_takes_back_nothing_else(project: Project) -> None:
-    def edits(_: object) -> None:
-        (project.top / "user.txt").write_text("user\n")
-
     async with project.opened('write {"filePath": "made.txt", "content": "t\\n"}') as tk:
         # The snapshot after the call is taken later than this.
-        written = tk.bus.listen(edits)
+        written = tk.bus.listen(lambda one: project.edit("user.txt"))
         session_id = await go(tk)
         written.close()
         done = await tk.undo(session_id)

@@ -1,7 +1,7 @@
 """Git work: a git that does not end holds nobody up, and leaves nothing running."""
 
 import os
-import time
+import select
 from collections.abc import Mapping
 from pathlib import Path
 from signal import SIGKILL
@@ -17,12 +17,15 @@ HANGING_S = 600
 DEADLINE_S = 60
 
 
+_TELL = 'test ! -p "$(dirname "$0")/../begun" || echo > "$(dirname "$0")/../begun"'
+
+
 @pytest.fixture
 def environ(tmp_path: Path) -> Mapping[str, str]:
     """Variables with which `git` is a program that never ends, and whose child keeps the pipes open."""
     program = tmp_path / "bin" / "git"
     program.parent.mkdir()
-    program.write_text(f"#!/bin/sh\nsleep {HANGING_S} &\necho $! > '{tmp_path}/child'\nwait\n")
+    program.write_text(f"#!/bin/sh\nsleep {HANGING_S} &\necho $! > '{tmp_path}/child'\n{_TELL}\nwait\n")
     program.chmod(0o755)
     return {"PATH": f"{program.parent}:{os.environ['PATH']}"}
 
@@ -30,14 +33,16 @@ def environ(tmp_path: Path) -> Mapping[str, str]:
 async def test_a_git_whose_child_keeps_the_pipes_open_is_not_waited_for(
     tmp_path: Path, environ: Mapping[str, str]
 ) -> None:
+    os.mkfifo(tmp_path / "begun")
+    begun = select.poll()
+    begun.register(os.open(tmp_path / "begun", os.O_RDONLY | os.O_NONBLOCK), select.POLLIN)
+
     def ask(work: GitWork) -> None:
         with (
             locked(tmp_path / "lock", work, DEADLINE_S) as lock,
             work.started(["version"], tmp_path, environ, keep_open=[lock]) as process,
         ):
-            until = time.monotonic() + DEADLINE_S
-            while not (tmp_path / "child").exists() and time.monotonic() < until:
-                time.sleep(0.01)
+            assert begun.poll(DEADLINE_S * 1000), "the child has not begun"
             work.finish(process)
 
     with anyio.fail_after(DEADLINE_S), pytest.raises(GitStopped, match="took too long"):

@@ -6,6 +6,7 @@ and cannot be captured now (it is unreadable, or has become too large) stays in 
 """
 
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
@@ -27,6 +28,7 @@ _OBJECT_BYTES: Final = 24 * 1024
 _IGNORED: Final = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
 _IGNORED_MAX: Final = 100_000
 """Names that are ignored one by one. If there are more, any new file may have been ignored."""
+_INODE: Final = re.compile(rb"^  dev: (\d+)\tino: (\d+)$", re.MULTILINE)
 _IGNORE_FILE: Final = b".gitignore"
 _PENDING: Final = b"# The files that were captured are not yet checked against these rules.\n"
 
@@ -108,6 +110,7 @@ class Capture:
             ignored = self._ignored(shadow)
         plan = self._plan(shadow, [name for name in changed if name not in ignored], new, limits)
         gaps = plan.gaps._replace(ignored=left_out | ignored)
+        gone = _inodes(shadow, plan.remove) if new else frozenset[tuple[int, int]]()
         # First what goes: a kill in between leaves the rules, or the file that has them, to be seen as new again.
         # And what the index no longer names can make room for the rest.
         _update(shadow, sorted(plan.remove | ignored), "--force-remove")
@@ -116,7 +119,7 @@ class Capture:
         kept_permissions.note(shadow.place, plan.modes)
         if is_pending:
             _rules_file(shadow, self._rules(shadow))
-        return Captured(self._written(shadow), gaps, file_times.moment())
+        return Captured(self._written(shadow), gaps, file_times.moment(), gone)
 
     def _written(self, shadow: ShadowGit) -> str:
         index = shadow.place.git_dir / "index"
@@ -226,6 +229,15 @@ def _ignored_names(shadow: ShadowGit, hidden: "Popen[bytes]") -> frozenset[bytes
         return frozenset(shadow.work.names(hidden, _IGNORED_MAX))
     except TooManyNames:
         return ANYTHING
+
+
+def _inodes(shadow: ShadowGit, names: set[bytes]) -> frozenset[tuple[int, int]]:
+    """The devices and inodes of captured files: a file that was renamed still has those of its old name."""
+    if not names:
+        return frozenset()
+    asked = ["--", *map(os.fsdecode, sorted(names))] if len(names) <= _ARGUMENTS_MAX else []
+    listing = shadow.read("ls-files", "-z", "--debug", *asked)
+    return frozenset((int(device), int(inode)) for device, inode in _INODE.findall(listing))
 
 
 def _count(shadow: ShadowGit) -> int:

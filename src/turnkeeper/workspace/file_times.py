@@ -9,6 +9,7 @@ from typing import Final
 
 _COARSE: Final = 5
 """``CLOCK_REALTIME_COARSE``, which Python does not name."""
+_32_BITS: Final = 0xFFFFFFFF
 _AT_FDCWD: Final = -100
 _AT_SYMLINK_NOFOLLOW: Final = 0x100
 _STATX_BTIME: Final = 0x800
@@ -36,11 +37,26 @@ def is_since(path: bytes, since_ns: int) -> bool:
     return found.st_mtime_ns >= since_ns and (made is None or made >= since_ns)
 
 
+def is_older(path: bytes, than_ns: int) -> bool:
+    """Whether a file is known to be made before a moment."""
+    made = _birth(path)
+    return made is not None and made < than_ns
+
+
+def inode(path: bytes) -> tuple[int, int] | None:
+    """The device and the inode of a file, as far as git keeps them; None if it is not there."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_dev & _32_BITS, found.st_ino & _32_BITS
+
+
 def _birth(path: bytes) -> int | None:
     """When a file was made, in nanoseconds; None if that is not known."""
     call = _statx()
     if call is None:
-        made = getattr(os.lstat(path), "st_birthtime", None)
+        made = getattr(os.lstat(path), "st_birthtime", None) if os.path.lexists(path) else None
         return int(made * 1_000_000_000) if made is not None else None
     answer = ctypes.create_string_buffer(_STATX_BYTES)
     if call(_AT_FDCWD, path, _AT_SYMLINK_NOFOLLOW, _STATX_BTIME, answer) != 0:

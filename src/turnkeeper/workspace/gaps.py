@@ -44,6 +44,8 @@ class Captured(NamedTuple):
     tree: str
     gaps: Gaps
     moment: int
+    gone: frozenset[tuple[int, int]] = frozenset()
+    """The devices and inodes, as git keeps them, of files that the capture before had and that are no longer there."""
 
 
 def stamps(root: bytes, names: Iterable[bytes]) -> dict[bytes, Stamp]:

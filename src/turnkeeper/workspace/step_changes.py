@@ -76,8 +76,16 @@ def _doubts(
                 yield name, STALE
         elif before.gaps.covers(name):
             yield name, HIDDEN
-        elif change.after not in moved and not file_times.is_since(os.path.join(root, name), before.moment):
+        elif change.after not in moved and not _is_known(os.path.join(root, name), before, after):
             yield name, OLDER
+
+
+def _is_known(path: bytes, before: Captured, after: Captured) -> bool:
+    """Whether a file was made since the first capture, or was in it under another name."""
+    if file_times.is_since(path, before.moment):
+        return True
+    # An inode is used again for another file, which is then newer.
+    return file_times.inode(path) in after.gone and file_times.is_older(path, before.moment)
 
 
 def _uncaptured(before: Captured, after: Captured) -> Iterator[bytes]:
