@@ -7,7 +7,8 @@ import pytest
 
 from turnkeeper.model.config import SandboxConfig
 from turnkeeper.model.refusal import Invalid
-from turnkeeper.workspace.config import FILE_BYTES_MAX, LoadedSettings, SettingsCache, load
+from turnkeeper.workspace.config import LoadedSettings, SettingsCache, load
+from turnkeeper.workspace.settings_source import FILE_BYTES_MAX
 
 LATER = 2**63
 """A start of the program after which no file can have changed."""
