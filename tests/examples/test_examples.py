@@ -20,6 +20,14 @@ PRINTED = {
     "custom_provider.py": "Pieces\nof\neight!\n['glob']\n",
     "fork_and_compare.py": ("acme/large: Reef the main and run.\nacme/small: Reef.\n2 messages in the first session\n"),
     "recorded_test.py": "replayed\n",
+    "plan_then_build.py": (
+        "asked: Plan\nplan: write: refused\nplan: write: done\nplan: plan_exit: done\n"
+        "build: write: done\nbuild: Built as planned.\n"
+    ),
+    "parallel_children.py": (
+        "2 coasts seen.\nthe north (@scout subagent): Nothing but sand.\n"
+        "the south (@scout subagent): Nothing but sand.\n"
+    ),
 }
 
 

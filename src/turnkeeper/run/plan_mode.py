@@ -43,7 +43,8 @@ class PlanFile(NamedTuple):
 
     def rules(self, rules: Ruleset, agent: Agent, session: Session) -> Ruleset:
         """The rules of an agent in a session, about this file."""
-        name = os.path.relpath(self.path, files.real(self.top))
+        # As tools write paths: from the top of the project, and absolute outside of it.
+        name = str(self.path) if self.outside else os.path.relpath(self.path, files.real(self.top))
         composed = unicodedata.normalize("NFC", name)
         return plan_rules(rules, agent, session, (name, composed, composed.casefold()))
 
