@@ -323,12 +323,15 @@ def test_an_undo_through_a_server_lists_files_and_conflicts_as_on_a_store(common
     [found] = through(common, "session", "list", "--directory", str(shop.project), "--json").json["items"]
     (shop.project / "other.txt").write_text("mine\n")
     planned = through(common, "session", "undo", found["id"], "--dry-run")
-    assert "- made.txt  is deleted\n! other.txt  stays as it is: others changed it since" in planned.out, planned
+    listed = (
+        "- made.txt  is deleted: it changed while a command ran\n! other.txt  stays as it is: others changed it since"
+    )
+    assert listed in planned.out, planned
     assert (planned.code, (shop.project / "made.txt").exists()) == (1, True)
     done = through(common, "session", "undo", found["id"], "--yes")
     assert (done.code, (shop.project / "made.txt").exists()) == (1, False), done
-    assert "- made.txt  is deleted\n! other.txt  stays as it is" in done.err
-    assert "A revert is pending. 1 file changed; other.txt stays as it is" in done.err
+    assert listed in done.err
+    assert "An undo is pending. 1 file changed; 1 file stays as it is." in done.err
     again = through(common, "session", "redo", found["id"], "--yes", "--json")
     assert (again.code, again.json["files"][0]["kind"]) == (0, "create"), again
     assert (shop.project / "made.txt").read_text() == "hi\n"

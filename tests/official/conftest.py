@@ -6,9 +6,11 @@ from pathlib import Path
 
 import anyio.from_thread
 import pytest
-from clients import Served, serving
+from clients import Served, environment, serving
 
 from turnkeeper.testing.server import ScriptedServer
+from turnkeeper.workspace.config import project_settings
+from turnkeeper.workspace.trust import TrustedDirectories
 
 
 @pytest.fixture(scope="session")
@@ -31,13 +33,13 @@ def served(provider: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 @pytest.fixture
 def project(served: Served, tmp_path: Path) -> Path:
     """A directory whose configuration names the scripted provider: sessions of one test are no other's."""
-    return configured(tmp_path / "project", served.provider)
+    return configured(tmp_path / "project", served)
 
 
 @pytest.fixture(scope="module")
 def place(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Like ``project``, for all the tests of a module."""
-    return configured(tmp_path_factory.mktemp("place") / "project", served.provider)
+    return configured(tmp_path_factory.mktemp("place") / "project", served)
 
 
 @pytest.fixture
@@ -47,14 +49,14 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
-def configured(directory: Path, provider: str) -> Path:
-    """A project with one provider, one model, and commands that are asked about."""
+def configured(directory: Path, served: Served) -> Path:
+    """A trusted project with one provider, one model, and commands that are asked about."""
     directory.mkdir()
     model = {"name": "Scripted One", "tool_call": True, "limit": {"context": 200_000, "output": 8_192}}
     fake = {
         "npm": "@ai-sdk/openai-compatible",
         "name": "Scripted",
-        "options": {"baseURL": provider, "apiKey": "no-secret"},
+        "options": {"baseURL": served.provider, "apiKey": "no-secret"},
         "models": {"one": model},
     }
     given = {
@@ -66,4 +68,7 @@ def configured(directory: Path, provider: str) -> Path:
         "autoupdate": False,
     }
     (directory / "opencode.json").write_text(json.dumps(given), "utf-8")
+    # The server trusts what was there when it was started; this is newer.
+    environ = environment(served.home)
+    TrustedDirectories(environ).add(directory, settings=project_settings(directory, directory, environ).contents)
     return directory

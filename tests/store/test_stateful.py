@@ -42,6 +42,7 @@ from turnkeeper.testing.builders import (
     NOW,
     SOME_TOKENS,
     a_call,
+    a_child_task,
     a_permission,
     a_question,
     a_system,
@@ -68,6 +69,7 @@ RULED = (
     *(e.PromptAdmitted, e.PromptPromoted, e.PromptWithdrawn, e.EpochStarted, e.ContextAdmitted),
     *(e.TurnStarted, e.TurnEnded, e.UsageRecorded, e.StatusChanged),
     *(e.PermissionAsked, e.PermissionReplied, e.QuestionAsked, e.QuestionReplied, e.QuestionRejected, e.AnswerApplied),
+    *(e.ChildBegun, e.ChildEnded),
 )
 """Events that must fit what happened before. Rules of their own make them, and the model knows what they do."""
 
@@ -318,7 +320,12 @@ class StoreMachine(RuleBasedStateMachine):
         self.append(session_id, e.PartRecorded(part=call), e.PartRecorded(part=call.but(state=running())))
         if output != "nothing":
             self.ask(session_id, call, TEXTS[output])
+        task = a_child_task(call).but(background=output != "short")
+        self.append(session_id, e.ChildBegun(task=task))
+        assert self.run(self.journal.view(session_id)).children == (task,)
         self.append(session_id, e.PartRecorded(part=call.but(state=completed(TEXTS[output]))))
+        assert self.run(self.journal.view(session_id)).children == ((task,) if task.background else ())
+        self.append(session_id, e.ChildEnded(session_id=task.session_id))
         model.history[model.turn.id][call.id] = TEXTS[output]
 
     def ask(self, session_id: str, call: ToolPart, text: str) -> None:

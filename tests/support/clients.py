@@ -30,6 +30,7 @@ class Served:
     url: str
     provider: str
     process: subprocess.Popen[str]
+    home: Path
     is_killed: bool = False
 
     def kill(self) -> None:
@@ -62,7 +63,7 @@ def serving(
             assert started.stdout is not None
             line = started.stdout.readline()
             assert line, started.communicate()[1]
-            served = Served(json.loads(line)["url"], provider, started)
+            served = Served(json.loads(line)["url"], provider, started, home)
             yield served
         finally:
             started.terminate()

@@ -227,7 +227,7 @@ async def _known(environ: Mapping[str, str]) -> _Known:
 
     place = await identify(Path.cwd())
     loaded = load(place.directory, place.worktree, environ)
-    agents = configured_agents(loaded.config)
+    agents = configured_agents(loaded.config, environ)
     default, mask = default_agent(agents, loaded.config).name, Mask(loaded.filled)
     problem = default_agent_problem(agents, loaded.config)
     problems = [warning for source in loaded.sources if source.problem for warning in source.warnings]

@@ -78,7 +78,7 @@ async def _check_known(options: Options, directory: Path, agent: str | None, mod
     config, catalog = await local_catalog(options.environ, directory)
     try:
         if agent is not None:
-            find_agent(configured_agents(config), agent)
+            find_agent(configured_agents(config, options.environ), agent)
         if model is not None:
             choice.find(catalog, model)
     except Invalid as error:

@@ -88,20 +88,18 @@ def _waited(awaited: Awaitable[object], left: list[str]) -> object:
     # Not anyio.run: importing its backend would take a tenth of the time of `session list`.
     import asyncio
 
-    commands: list[asyncio.Task[object] | None] = []
-
     async def wait() -> object:
-        commands.append(asyncio.current_task())
         return await awaited
 
     runner = asyncio.Runner()
     try:
         return runner.run(wait())
     finally:
-        others = asyncio.all_tasks(runner.get_loop()).difference(commands)
-        if others and all(one is not None and one.done() for one in commands):
-            left += sorted(one.get_name() for one in others)
-        else:
+        if others := asyncio.all_tasks(runner.get_loop()):
+            from turnkeeper.run.abandon import calls_among
+
+            left += calls_among(others)
+        if not left:
             runner.close()  # Cancels what is left, and waits for it.
 
 

@@ -6,8 +6,8 @@ waiting, so the work runs in a task that outlives the caller, and is left there 
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Generic, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
@@ -17,6 +17,9 @@ from turnkeeper.core.limits import INTERRUPT_S, LEFT_ALONE_S
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+_CALL: Final = "tool call: "
+"""How the names of the tasks of tool calls begin."""
 
 
 class CallTasks:
@@ -31,7 +34,7 @@ class CallTasks:
 
     def start_soon(self, func: Callable[[], Coroutine[Any, Any, None]], *, name: object = None) -> None:
         """Run a function in a task of its own."""
-        task = asyncio.get_running_loop().create_task(func(), name=str(name))
+        task = asyncio.get_running_loop().create_task(func(), name=f"{_CALL}{name}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -42,7 +45,12 @@ class CallTasks:
         """
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_s)
-        return sorted(task.get_name() for task in self._tasks if not task.done())
+        return calls_among(task for task in self._tasks if not task.done())
+
+
+def calls_among(tasks: Iterable[asyncio.Task[Any]]) -> list[str]:
+    """The names of the tool calls whose tasks are among these."""
+    return sorted(name.removeprefix(_CALL) for task in tasks if (name := task.get_name()).startswith(_CALL))
 
 
 StartsTasks: TypeAlias = TaskGroup | CallTasks

@@ -62,9 +62,10 @@ UNTRUSTED: Final = (
 )
 
 
-def configured_agents(config: Config) -> dict[str, Agent]:
+def configured_agents(config: Config, environ: Mapping[str, str]) -> dict[str, Agent]:
     """The agents of a configuration on this machine, by name."""
-    return agents(config, str(Path.home()), agent_prompts(), is_confined=sandbox.is_confined(config.sandbox))
+    home = environ.get("HOME") or str(Path.home())
+    return agents(config, home, agent_prompts(), is_confined=sandbox.is_confined(config.sandbox))
 
 
 class DirectorySetup(msgspec.Struct, frozen=True):
@@ -280,7 +281,7 @@ class Directories:
                 log.warning(LEFT_OUT, where, ", ".join(names), place.directory)
             for warning in (one for source in loaded.sources for one in source.warnings):
                 log.warning("%s", warning)
-            refreshed, found = location(self._environ), configured_agents(config)
+            refreshed, found = location(self._environ), configured_agents(config, self._environ)
             catalog = Catalog(config, refreshed=refreshed if refreshed.exists() else None)
             if (problem := default_agent_problem(found, config)) is not None:
                 log.warning("%s", problem)

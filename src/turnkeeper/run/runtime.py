@@ -49,6 +49,7 @@ from turnkeeper.run.prepare import Preparation
 from turnkeeper.run.recover import AskToContinue, Left, Recovery, TakeOver
 from turnkeeper.run.release import Releases
 from turnkeeper.run.reverts import Reverts
+from turnkeeper.run.settle import first_error
 from turnkeeper.run.snapshot_collection import SnapshotCollection, with_pending_undo
 from turnkeeper.run.summarise import Hooks
 from turnkeeper.run.titles import Titles
@@ -277,6 +278,8 @@ class Runtime:
             async with anyio.create_task_group() as group:
                 for one in family:  # Parents first: none goes on with what came of a Child Session.
                     group.start_soon(stop, one)
+        except BaseExceptionGroup as errors:
+            raise first_error(errors) from errors
         finally:
             self._interrupted.difference_update(family)
         return any(stopped)
