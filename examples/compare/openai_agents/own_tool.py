@@ -7,5 +7,4 @@ def tide(place: str) -> str:
     return f"6:12 at {place}"
 
 
-agent = Agent(name="Pilot", model="gpt-5-mini", tools=[tide])
-print(Runner.run_sync(agent, "When is high tide in the bay?").final_output)
+print(Runner.run_sync(Agent(name="Pilot", tools=[tide]), "When is high tide in the bay?").final_output)

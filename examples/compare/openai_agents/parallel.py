@@ -4,7 +4,7 @@ from agents import Agent, Runner
 
 
 async def main() -> None:
-    agent = Agent(name="Pilot", model="gpt-5-mini")
+    agent = Agent(name="Pilot")
     answers = await asyncio.gather(*(Runner.run(agent, place) for place in ("bay", "harbour", "cape")))
     print(sorted(answer.final_output for answer in answers))
 

@@ -7,5 +7,4 @@ class Wind(BaseModel):
     force: int
 
 
-agent = Agent(name="Pilot", model="gpt-5-mini", output_type=Wind)
-print(Runner.run_sync(agent, "Where is the wind?").final_output.force)
+print(Runner.run_sync(Agent(name="Pilot", output_type=Wind), "Where is the wind?").final_output.force)

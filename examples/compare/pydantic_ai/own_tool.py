@@ -6,5 +6,4 @@ def tide(place: str) -> str:
     return f"6:12 at {place}"
 
 
-agent = Agent("openai-responses:gpt-5-mini", tools=[tide])
-print(agent.run_sync("When is high tide in the bay?").output)
+print(Agent("openai:gpt-5-mini", tools=[tide]).run_sync("When is high tide in the bay?").output)

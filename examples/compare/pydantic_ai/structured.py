@@ -7,4 +7,4 @@ class Wind(BaseModel):
     force: int
 
 
-print(Agent("openai-responses:gpt-5-mini", output_type=Wind).run_sync("Where is the wind?").output.force)
+print(Agent("openai:gpt-5-mini", output_type=Wind).run_sync("Where is the wind?").output.force)
