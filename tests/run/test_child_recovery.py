@@ -13,15 +13,17 @@ from narrow import of_type
 
 from turnkeeper.core.next_action import WAITS
 from turnkeeper.mint import FIXED_START_MS, Mint
+from turnkeeper.model.event import StatusChanged
 from turnkeeper.model.failure import AbortedFailure
 from turnkeeper.model.notification import Notification
 from turnkeeper.model.parts.tool import ToolCompleted, ToolError
-from turnkeeper.model.status import Idle
+from turnkeeper.model.status import BUSY, Idle
 from turnkeeper.providers.provider import Provider
 from turnkeeper.providers.script import Gate
 from turnkeeper.providers.scripted import Scripted
 from turnkeeper.run.permission import reject_all
 from turnkeeper.testing.harness import Stage, StageOptions, stage
+from turnkeeper.workspace.owner import this_process
 
 DEADLINE_S = 60
 
@@ -108,7 +110,7 @@ async def test_where_nobody_can_answer_a_family_that_waits_goes_on_waiting(house
 async def test_aborting_a_session_that_waits_closes_its_child_sessions(house: House) -> None:
     session, child = await house.left_asking()
     async with house.opened(BySession()) as runtime:
-        assert await runtime.tk.abort(session)
+        assert await runtime.tk.stop(session)
         assert await runtime.tk.permissions() == []
         for one in (session, child):
             assert isinstance((await runtime.turns(one))[-1][0].error, AbortedFailure)
@@ -130,9 +132,13 @@ async def test_a_child_session_that_was_cut_off_is_reported_and_the_session_rest
         assert await runtime.is_sound(session)
 
 
-async def test_a_background_task_that_was_cut_off_is_reported_once(house: House) -> None:
+@pytest.mark.parametrize("is_owned", [False, True])
+async def test_a_background_task_that_was_cut_off_is_reported_once(house: House, is_owned: bool) -> None:
     session, child = await house.left_working(background=True)
     async with house.opened(BySession(root=Scripted().says("I see."))) as runtime:
+        if is_owned:  # The process died before it had released the session.
+            dead = this_process().but(pid=2**22 + 1, started="long ago")
+            await runtime.tk.store.journal.append(session, StatusChanged(status=BUSY, owner=dead))
         await runtime.tk.recover("rest")
         assert (await texts(runtime, session))[-1] == "I see."
         reported = [text for text in await texts(runtime, session) if text.startswith("<task")]

@@ -76,6 +76,8 @@ BODIES: dict[str, Any] = {
     },
     "session.update": {"title": "One", "metadata": {"a": 1}, "permission": [RULE], "time": {"archived": 1}},
     "session.fork": {"messageID": "msg_nope"},
+    "turnkeeper.session.undo": {"messageID": "msg_nope", "dryRun": True},
+    "turnkeeper.session.redo": {"dryRun": True},
     "session.prompt": {
         "parts": [TEXT, FILE],
         "model": MODEL,

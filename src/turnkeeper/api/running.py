@@ -224,7 +224,7 @@ class Running(Records):
 
     async def resume_taken_over(self, left: "Sequence[Left]") -> None:
         """Run the sessions that were taken over until they rest: the second half of ``recover``."""
-        if not all(one.rests for one in left):
+        if left:
             await self.runtime.resume_taken_over(left)
 
     async def remove(self, session_id: str) -> Sequence[Session]:

@@ -383,13 +383,13 @@ class Runtime:
         """Run those of the sessions that were taken over that have something to do, until they rest."""
 
         async def run(one: Left) -> None:
-            await self.children.recover(one.session_id)
-            await self.run(one.session_id, resume=one.resumes)
+            await self.children.recover(one.session_id)  # A session that rests may be given a result, and goes on then.
+            if not one.rests:
+                await self.run(one.session_id, resume=one.resumes)
 
         async with anyio.create_task_group() as group:
             for one in left:
-                if not one.rests:
-                    group.start_soon(run, one)
+                group.start_soon(run, one)
         for one in left:
             await self.wait_family(await self.children.root_of(one.session_id))
 
