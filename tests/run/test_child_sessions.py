@@ -331,7 +331,7 @@ async def test_stopping_a_session_stops_the_sessions_that_work_for_it(play: Play
         session = await stage.session()
         await stage.say(session, "root: go")
         await gate.wait_reached()
-        assert await stage.tk.interrupt(session)
+        assert await stage.tk.stop(session)
         assert stage.tk.running == frozenset()
         for one in (session, *(child.id for child in await stage.tk.children(session, recursive=True))):
             [(message, parts)] = await stage.turns(one)
@@ -353,7 +353,7 @@ async def test_a_child_session_that_is_stopped_alone_interrupts_the_call_and_the
         await stage.say(session, "root: go")
         await gate.wait_reached()
         [made] = await stage.tk.children(session)
-        await stage.tk.interrupt(made.id)
+        await stage.tk.stop(made.id)
         await stage.tk.wait(session)
         [state] = await calls(stage, session)
         assert (of_type(ToolError, state).metadata or {})["interrupted"] is True
@@ -404,7 +404,7 @@ async def test_stopping_a_session_stops_its_background_tasks_and_nothing_is_repo
         session = await stage.session()
         await stage.ask(session, "root: go")
         await gate.wait_reached()
-        assert await stage.tk.interrupt(session)
+        assert await stage.tk.stop(session)
         view = await stage.tk.store.journal.view(session)
         assert (view.children, view.inbox) == ((), ())
         assert stage.tk.running == frozenset()
