@@ -69,7 +69,8 @@ async def test_the_model_is_told_of_the_agents_that_it_may_call(play: Play) -> N
 
 async def test_without_an_agent_to_call_the_tool_is_not_offered(play: Play) -> None:
     model = BySession(root=Scripted().says("Hello."))
-    async with play(model, tools=TOOLS_AND_TASK) as stage:
+    alone = {"agent": {"explore": {"disable": True}, "general": {"disable": True}}}
+    async with play(model, tools=TOOLS_AND_TASK, config=alone) as stage:
         await stage.ask(await stage.session(), "root: hello")
         assert "task" not in [tool.name for tool in model.requests[0].tools]
 
@@ -77,7 +78,10 @@ async def test_without_an_agent_to_call_the_tool_is_not_offered(play: Play) -> N
 @pytest.mark.parametrize(
     ("given", "error"),
     [
-        (a_task(agent="nobody"), "There is no agent 'nobody'; the agents are: build, helper, plan, scout"),
+        (
+            a_task(agent="nobody"),
+            "There is no agent 'nobody'; the agents are: build, explore, general, helper, plan, scout",
+        ),
         (a_task(task_id="ses_other"), "'ses_other' is no task of this session; leave task_id out to begin a new one"),
     ],
     ids=["unknown agent", "unknown task"],
