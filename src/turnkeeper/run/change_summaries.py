@@ -6,7 +6,9 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
-from turnkeeper.core.file_changes import TurnFiles, names_below, summarised
+from turnkeeper.core.file_changes import TurnFiles, files_since, names_below, summarised
+from turnkeeper.core.history import History
+from turnkeeper.core.view import SessionView
 from turnkeeper.model.message import UserMessage
 from turnkeeper.run.turn_snapshots import OpenRepository
 from turnkeeper.store.store import Store
@@ -37,6 +39,14 @@ class ChangeSummaries:
         if session_id not in self._under_way:
             self._under_way[session_id] = anyio.Event()
             self._group.start_soon(self._record_all, session_id, name=f"changes of {session_id}")
+
+    def after_turn(
+        self, view: SessionView, history: History, user: UserMessage, files: TurnFiles | None, open: OpenRepository
+    ) -> None:
+        """Record the summary of a turn in the background, if it changed files."""
+        if files is not None and files.files:
+            first = view.first_patch.tree if view.first_patch is not None else files.before
+            self.begin(view.session.id, Changed(first, files_since(history, user.id, files), user, open))
 
     async def wait(self, session_id: str) -> None:
         """Wait until the summaries of a session are recorded."""

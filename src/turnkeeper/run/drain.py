@@ -24,9 +24,11 @@ from turnkeeper.core.restores import is_open, is_pending
 from turnkeeper.core.view import SessionView
 from turnkeeper.model.refusal import Busy
 from turnkeeper.model.status import Idle, Owner
+from turnkeeper.run.children import Children
 from turnkeeper.run.compact import Compaction
 from turnkeeper.run.context_window import ContextFitter
 from turnkeeper.run.histories import Histories
+from turnkeeper.run.open_turns import OpenTurns
 from turnkeeper.run.pen import Pen, take_pen
 from turnkeeper.run.prepare import Preparation
 from turnkeeper.run.release import Releases
@@ -42,10 +44,13 @@ class Drain(msgspec.Struct, frozen=True):
     histories: Histories
     owner: Owner
     prepare: Preparation
+    open_turns: OpenTurns
     compaction: Compaction
     fitter: ContextFitter
     releases: Releases
     reverts: Reverts
+    children: Children
+    is_attended: bool = True
 
     async def run(self, session_id: str, resume: bool = False) -> str:
         """Run until there is nothing to do; the reason. Raises Busy while another process runs the session."""
@@ -100,8 +105,8 @@ class Drain(msgspec.Struct, frozen=True):
         return await self._next(view, await self.histories.get(session_id), resume)
 
     async def _next(self, view: SessionView, history: History, resume: bool) -> Action:
-        is_attended, held = self.prepare.responders.is_attended, await self.prepare.children.held(view)
-        return next_action(view, history, resume=resume, is_attended=is_attended, held=held)
+        held = await self.children.held(view)
+        return next_action(view, history, resume=resume, is_attended=self.is_attended, held=held)
 
     async def _loop(self, pen: Pen, resume: bool) -> str:
         while True:
@@ -120,7 +125,7 @@ class Drain(msgspec.Struct, frozen=True):
                     self.histories.forget(pen.session_id)
                 case ResumeTurn():
                     resume = False
-                    await self.prepare.resume(pen, view, history)
+                    await self.open_turns.resume(pen, view, history)
                 case Promote() as action:
                     await pen.append(*promotion(action, view), at="promote")
                 case Compact(marker=marker):
@@ -132,7 +137,7 @@ class Drain(msgspec.Struct, frozen=True):
                     await self.prepare.run(pen, view, history, action)
                 case RunSubtask() as action:
                     resume = False
-                    await self.prepare.run_subtask(pen, view, history, action)
+                    await self.open_turns.run_subtask(pen, view, history, action)
                 case Rest(reason=reason):
                     if view.turn is None:
                         await self.fitter.tidy(pen, view, history)

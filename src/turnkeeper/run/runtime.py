@@ -43,6 +43,7 @@ from turnkeeper.run.directories import Directories, Transport
 from turnkeeper.run.discovery import all_near
 from turnkeeper.run.drain import Drain
 from turnkeeper.run.histories import Histories
+from turnkeeper.run.open_turns import OpenTurns
 from turnkeeper.run.pen import Pen
 from turnkeeper.run.permission import Asker, QuestionAsker, dismiss_all, reject_all
 from turnkeeper.run.prepare import Preparation
@@ -50,6 +51,7 @@ from turnkeeper.run.recover import AskToContinue, Left, Recovery, TakeOver
 from turnkeeper.run.release import Releases
 from turnkeeper.run.reverts import Reverts
 from turnkeeper.run.settle import first_error
+from turnkeeper.run.settlements import Settlements
 from turnkeeper.run.snapshot_collection import SnapshotCollection, with_pending_undo
 from turnkeeper.run.summarise import Hooks
 from turnkeeper.run.titles import Titles
@@ -154,28 +156,39 @@ class Runtime:
             is_active=lambda session_id: session_id in self.active,
             is_attended=is_attended,
         )
-        preparation = Preparation(
+        settlements = Settlements(
             store=store,
             group=group,
             calls=self._calls,
             world=world,
-            setup=self.directories.setup,
             responders=responders,
             door=AnswerDoor(store, self.approvals),
-            boundary=Boundary(store, settings.environ, self.components),
-            fitter=fitter,
-            changes=self._changes,
+            environ=settings.environ,
             children=self.children,
             jobs=self.jobs,
-            begun=self._titles.begin if settings.titles else None,
         )
+        begun = self._titles.begin if settings.titles else None
+        boundary = Boundary(store, settings.environ, self.components)
+        setup, changes = self.directories.setup, self._changes
+        preparation = Preparation(store, world, setup, settlements, boundary, fitter, changes, begun)
+        open_turns = OpenTurns(store, world, setup, settlements, changes, begun)
         compaction = Compaction(store, world, self.directories.setup, settings.hooks)
         self.owner = this_process().but(runtime=str(next(_numbers)))
         """What the log names as the owner of the sessions that are run here."""
         self._releases = Releases(group, settings.sleep, self.wake)
         self.reverts = Reverts(store, self._histories, self._repository)
         self._drain = Drain(
-            store, self._histories, self.owner, preparation, compaction, fitter, self._releases, self.reverts
+            store,
+            self._histories,
+            self.owner,
+            preparation,
+            open_turns,
+            compaction,
+            fitter,
+            self._releases,
+            self.reverts,
+            self.children,
+            is_attended,
         )
         self._collection = SnapshotCollection(store, self.snapshots, group, settings.sleep)
         self._coordinator = Coordinator(group, self._run_drain)
